@@ -4,7 +4,7 @@
     benches/castle.py SCHEMA.toml RECORDS.ndjson [k] [delay] [clusters]
 
 Clusters show the minimum and the maximum of their own numbers, and the lowest common label of the others. Prints the mean Loss
-(docs/methods.md §9) of the present quasi cells. A cell that is missing in some records of a cluster and present in others is `*`.
+(docs/internals/methods.md §9) of the present quasi cells. A cell that is missing in some records of a cluster and present in others is `*`.
 The standard library only. One record counts as one person; noise and reuse of clusters are as in the paper, without its t-closeness.
 """
 

@@ -1,5 +1,6 @@
-//! Decoding speed: one JSON record of 25 fields, beside a plain tree of values and a parse that keeps nothing; the same record
-//! in Avro, beside the values of `apache-avro`, and in Protobuf, beside the messages of `prost-reflect` and of `prost`.
+//! Benchmark of decoding. One JSON record of 25 fields is compared with a plain tree of values and a parse that
+//! discards it. The same record in Avro is compared with `apache-avro`, and in Protobuf with `prost-reflect` and
+//! `prost`.
 #![allow(missing_docs, reason = "what the macros of criterion make")]
 
 use std::fmt::Write as _;
@@ -14,13 +15,14 @@ use prost::Message;
 use prost_reflect::{DynamicMessage, Value as ProtobufValue};
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use throng_core::values::raw::{Coordinate, RawBatch};
-use throng_formats::{AvroCodec, Decoder, Field, JsonCodec, Limits, ProtobufSchema, Unknown};
+use throng_core::values::raw_batch::{RawBatch, RecordPosition};
+use throng_formats::{AvroCodec, DecodeLimits, FieldPath, JsonCodec, ProtobufSchema, RecordDecoder, UnknownCellPolicy};
 
 const FIELDS: usize = 25;
 const RECORDS: usize = 1000;
 
-/// A record in the manner of a wearable's: short texts, integers and decimals, a null, one nested object if asked.
+/// Returns a record similar to a wearable's: short texts, integers and decimals, a null, and optionally one nested
+/// object.
 fn record(seed: usize, nested: bool) -> String {
     let mut text = String::from("{");
     for index in 0..FIELDS {
@@ -42,10 +44,10 @@ fn record(seed: usize, nested: bool) -> String {
     text
 }
 
-fn fields(nested: bool) -> Vec<Field> {
+fn fields(nested: bool) -> Vec<FieldPath> {
     let field = |index: usize| match index % 5 {
-        4 if nested => Field { pointer: vec![format!("group_{index}"), format!("signal_{index}")], elements: None },
-        _ => Field::flat(&format!("signal_{index}")),
+        4 if nested => FieldPath { pointer: vec![format!("group_{index}"), format!("signal_{index}")], elements: None },
+        _ => FieldPath::top_level(&format!("signal_{index}")),
     };
     (0..FIELDS).map(field).collect()
 }
@@ -53,11 +55,11 @@ fn fields(nested: bool) -> Vec<Field> {
 fn decode(criterion: &mut Criterion) {
     for (name, nested) in [("flat", false), ("nested", true)] {
         let records: Vec<String> = (0..RECORDS).map(|seed| record(seed, nested)).collect();
-        let codec = JsonCodec::new(&fields(nested), Limits::default());
+        let codec = JsonCodec::new(&fields(nested), DecodeLimits::default());
         let mut group = criterion.benchmark_group(format!("decode/{name}/{}B", records[0].len()));
         group.throughput(Throughput::Elements(RECORDS as u64));
         group.bench_function("codec", |bencher| {
-            let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
+            let at = RecordPosition { topic: 0, partition: 0, offset: 0, element: 0 };
             bencher.iter_batched(
                 || RawBatch::new(FIELDS),
                 |mut batch| {
@@ -87,7 +89,7 @@ fn decode(criterion: &mut Criterion) {
     }
 }
 
-/// The Avro schema of a flat record.
+/// Returns the Avro schema of a flat record.
 fn avro_schema() -> String {
     let field = |index: usize| {
         let kind = match index % 5 {
@@ -125,12 +127,12 @@ fn decode_avro(criterion: &mut Criterion) {
     let reader = GenericDatumReader::builder(&schema).build().expect("a reader");
     let data: Vec<Vec<u8>> =
         (0..RECORDS).map(|seed| writer.write_value_to_vec(avro_record(seed)).expect("a record of it")).collect();
-    let numbered: Vec<(usize, Field)> = fields(false).into_iter().enumerate().collect();
-    let codec = AvroCodec::new(&text, &numbered, Limits::default(), Unknown::Drop).expect("a schema");
+    let numbered: Vec<(usize, FieldPath)> = fields(false).into_iter().enumerate().collect();
+    let codec = AvroCodec::new(&text, &numbered, DecodeLimits::default(), UnknownCellPolicy::Drop).expect("a schema");
     let mut group = criterion.benchmark_group(format!("decode/avro/{}B", data[0].len()));
     group.throughput(Throughput::Elements(RECORDS as u64));
     group.bench_function("codec", |bencher| {
-        let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
+        let at = RecordPosition { topic: 0, partition: 0, offset: 0, element: 0 };
         bencher.iter_batched(
             || RawBatch::new(FIELDS),
             |mut batch| {
@@ -152,7 +154,7 @@ fn decode_avro(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A flat record, as `prost` has it.
+/// Flat record for `prost`.
 #[derive(Clone, PartialEq, Message)]
 #[expect(clippy::struct_excessive_bools, reason = "a record has each kind of value five times")]
 struct Sample {
@@ -208,7 +210,7 @@ struct Sample {
     signal_24: Option<i64>,
 }
 
-/// The Protobuf schema of a flat record.
+/// Returns the Protobuf schema of a flat record.
 fn protobuf_schema() -> String {
     let field = |index: usize| {
         let kind = ["int64", "double", "string", "bool", "optional int64"][index % 5];
@@ -217,7 +219,7 @@ fn protobuf_schema() -> String {
     format!("syntax = \"proto3\"; message Sample {{ {} }}", (0..FIELDS).map(field).collect::<String>())
 }
 
-/// The one text of the benchmark.
+/// Resolver of the single schema text.
 struct Text;
 
 impl protox::file::FileResolver for Text {
@@ -246,13 +248,16 @@ fn decode_protobuf(criterion: &mut Criterion) {
         message.encode_to_vec()
     };
     let data: Vec<Vec<u8>> = (0..RECORDS).map(record).collect();
-    let numbered: Vec<(usize, Field)> = fields(false).into_iter().enumerate().collect();
-    let message = ProtobufSchema::of_texts(&protobuf_schema(), &[]).expect("a schema").named(None).expect("a message");
-    let codec = message.codec(&numbered, Limits::default(), Unknown::Drop).expect("a codec");
+    let numbered: Vec<(usize, FieldPath)> = fields(false).into_iter().enumerate().collect();
+    let message = ProtobufSchema::compile_proto_texts(&protobuf_schema(), &[])
+        .expect("a schema")
+        .message_by_name(None)
+        .expect("a message");
+    let codec = message.codec(&numbered, DecodeLimits::default(), UnknownCellPolicy::Drop).expect("a codec");
     let mut group = criterion.benchmark_group(format!("decode/protobuf/{}B", data[0].len()));
     group.throughput(Throughput::Elements(RECORDS as u64));
     group.bench_function("codec", |bencher| {
-        let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
+        let at = RecordPosition { topic: 0, partition: 0, offset: 0, element: 0 };
         bencher.iter_batched(
             || RawBatch::new(FIELDS),
             |mut batch| {

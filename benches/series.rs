@@ -1,12 +1,15 @@
-//! Series of 100,000 people with 20 signals: taking in a record, closing a bucket of everybody, and the verification of both, beside
-//! reading and adding the same numbers in order, in the same process. Times are of the processor, best of the days.
+//! Benchmark of series of 100,000 subjects with 20 signals: adding a record, closing a bucket of all subjects, and
+//! verifying both. It is compared with reading and summing the same numbers in order, in the same process. Times are
+//! processor times, best of the days.
 //!
-//! `./dev bench series -- PEOPLE` takes another number of people.
+//! `./dev bench series -- PEOPLE` sets the number of subjects.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::sync::Arc;
-use throng::anonymity::series::{CohortTerms, DAY_MS, Readings, SeriesState, SeriesTerms, Signal, Terms, propose};
+use throng::anonymity::series::{
+    AllSeriesTerms, CohortTerms, DAY_MS, SeriesReadings, SeriesSignal, SeriesState, SeriesTerms, propose_series,
+};
 use throng::release::series::verify_series;
 
 const SIGNALS: usize = 20;
@@ -15,14 +18,14 @@ const BATCH: usize = 10_000;
 const WARM_UP: u32 = 4;
 const DAYS: i64 = 8;
 
-/// Seconds of all threads of this process.
+/// Returns the processor seconds of all threads of this process.
 fn cpu() -> f64 {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
-fn terms() -> Terms {
-    let signal = |attribute| Signal {
+fn terms() -> AllSeriesTerms {
+    let signal = |attribute| SeriesSignal {
         attribute,
         name: format!("signal{attribute}"),
         unit: None,
@@ -53,26 +56,26 @@ fn terms() -> Terms {
         moments: None,
         noise: None,
     };
-    Terms { cohorts, series: vec![daily] }
+    AllSeriesTerms { cohorts, series: vec![daily] }
 }
 
-/// A number from 0 to 1 that looks drawn.
+/// Returns a pseudo-random number from 0 to 1.
 fn drawn(number: u64) -> f64 {
     let mixed = (number ^ (number >> 31)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     ((mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// One record of each of these people on a day.
-fn readings(people: std::ops::Range<u64>, day: i64) -> Readings {
+/// Returns one record per subject on a day.
+fn readings(people: std::ops::Range<u64>, day: i64) -> SeriesReadings {
     let value = |person: u64, signal: usize| {
         let level = 60.0 + 40.0 * drawn(person * 31 + signal as u64);
         level + 10.0 * drawn(person * 7919 + signal as u64 * 104_729 + day as u64)
     };
-    Readings {
+    SeriesReadings {
         times: people.clone().map(|person| Some(day * DAY_MS + (person % 86_400) as i64 * 1000)).collect(),
         values: (0..SIGNALS).map(|signal| people.clone().map(|person| value(person, signal)).collect()).collect(),
         subjects: people.map(|person| person + 1).collect(),
-        ..Readings::default()
+        ..SeriesReadings::default()
     }
 }
 
@@ -83,10 +86,10 @@ struct Spent {
     verified: f64,
 }
 
-fn step(terms: &Arc<Terms>, state: &mut SeriesState, readings: &Readings) -> (Spent, usize) {
+fn step(terms: &Arc<AllSeriesTerms>, state: &mut SeriesState, readings: &SeriesReadings) -> (Spent, usize) {
     let draw = |number: u128| number.wrapping_mul(0x2545_F491_4F6C_DD1D_9E37_79B9_7F4A_7C15);
     let start = cpu();
-    let proposal = propose(terms, state, readings, None, false, &draw);
+    let proposal = propose_series(terms, state, readings, None, false, &draw);
     let proposed = cpu();
     let verified = verify_series(terms, state, readings, None, &proposal).expect("rows that are right");
     let spent = Spent { proposed: proposed - start, verified: cpu() - proposed };
@@ -112,7 +115,7 @@ fn main() {
             if day <= i64::from(WARM_UP) + 1 {
                 continue;
             }
-            // The first batch of a day closes the day before.
+            // The first batch of a day also closes the previous day.
             if first > 0 {
                 taking = least(taking, spent);
             } else {

@@ -1,7 +1,8 @@
-//! From codes to verified fragments: the treatment, the recount, and the search for a plan.
+//! Benchmark from codes to verified fragments: treatment, recount, and the search for a plan.
 //!
-//! Wearable batches of 25 attributes in 9 groups, k = 5, by a plan and a ledger that 200,000 records have warmed; once more
-//! with blood groups kept diverse beside the body, distinct (a few entries a class) and by entropy (every value counts).
+//! Uses wearable batches of 25 attributes in 9 groups with k = 5. The plan and the ledger are warmed up with 200,000
+//! records. Further runs keep blood groups diverse as a sensitive attribute of the body group: distinct (a few
+//! entries per class) and by entropy (every value counts).
 #![allow(missing_docs, reason = "what the macros of criterion make")]
 
 #[allow(dead_code, reason = "every benchmark is a crate of its own and uses a part of what is here")]
@@ -12,7 +13,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use throng::config::Diversity;
+use throng::config::DiversityKind;
 use wearable::Stand;
 
 const WARM_RECORDS: usize = 200_000;
@@ -44,7 +45,7 @@ fn treatment(criterion: &mut Criterion) {
 
 fn models(criterion: &mut Criterion) {
     let rows = 10_000;
-    for (name, diversity) in [("distinct", Diversity::Distinct), ("entropy", Diversity::Entropy)] {
+    for (name, diversity) in [("distinct", DiversityKind::Distinct), ("entropy", DiversityKind::Entropy)] {
         let mut stand = Stand::warm_and_diverse(diversity, rows, WARM_RECORDS / rows);
         let batch = stand.batch(rows);
         let proposal = stand.treat(&batch);

@@ -9,10 +9,10 @@
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
-use throng::cli::measured::{Measured, Named};
-use throng::evaluation::attack::series::baseline::{plain_means, plain_means_of_cohorts, redrawn_cohorts};
+use throng::cli::loaded_release::{LoadedRelease, ReleaseFiles};
+use throng::evaluation::attack::series::baseline::{cohort_means, plain_means, redrawn_cohorts};
 use throng::evaluation::attack::series::{Panel, run};
-use throng::evaluation::attack::{Effort, Yield};
+use throng::evaluation::attack::{AttackEffort, AttackYield};
 
 /// Columns: attack, start of what it is given, heading.
 const COLUMNS: [(&str, &str, &str); 8] = [
@@ -45,13 +45,13 @@ fn main() -> ExitCode {
 }
 
 fn table([config, original, released, lineage]: [&Path; 4]) -> Result<String, Box<dyn Error>> {
-    let named = Named { original, released, config, lineage: Some(lineage) };
-    let Measured { series, .. } = named.read().map_err(|failure| format!("{failure:?}"))?;
-    let locked = Panel::of(&series.ok_or("the release has no series, or its secret is gone")?);
+    let named = ReleaseFiles { original, released, config, lineage: Some(lineage) };
+    let LoadedRelease { series, .. } = named.load_release().map_err(|failure| format!("{failure:?}"))?;
+    let locked = Panel::from_evidence(&series.ok_or("the release has no series, or its secret is gone")?);
     let size = locked.sets.iter().map(Vec::len).max().unwrap_or(3 * locked.crowd);
     let releases = [
         ("means of everybody present", plain_means(&locked)),
-        ("the same by cohort", plain_means_of_cohorts(&locked)),
+        ("the same by cohort", cohort_means(&locked)),
         ("cohorts drawn again every 7 buckets", redrawn_cohorts(&locked, size.min(3 * locked.crowd), 7, 1)),
         ("locked cohorts", locked),
     ];
@@ -60,7 +60,7 @@ fn table([config, original, released, lineage]: [&Path; 4]) -> Result<String, Bo
     text += "\n|---|";
     COLUMNS.iter().for_each(|_| text += "---|");
     for (name, panel) in releases {
-        let yields = run(&panel, Effort { targets: 1_000, known: 4, seed: 0 }, &|_| {});
+        let yields = run(&panel, AttackEffort { targets: 1_000, known_attributes: 4, seed: 0 }, &|_| {});
         text += &format!("\n| {name} |");
         for (attack, given, _) in COLUMNS {
             let found = yields.iter().find(|found| found.attack == attack && found.given.starts_with(given));
@@ -71,7 +71,7 @@ fn table([config, original, released, lineage]: [&Path; 4]) -> Result<String, Bo
 }
 
 /// Rate, interval and chance; the worst signal after them.
-fn cell(found: &Yield) -> String {
+fn cell(found: &AttackYield) -> String {
     if found.trials == 0 {
         return "–".to_owned();
     }

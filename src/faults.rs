@@ -1,39 +1,40 @@
-//! Named places at which the crash tests end the process.
+//! Named crash points at which the crash tests end the process.
 //!
-//! They stand between the steps of the commit protocol (`docs/exactly-once.md` lists them). Without the feature
-//! `failpoints` nothing of them is compiled.
+//! They are between the steps of the commit protocol (`docs/internals/exactly-once.md` lists them). They are compiled only with
+//! the feature `failpoints`.
 
-/// Keeps the crash points of the environment armed for as long as it lives.
+/// Guard that keeps the crash points of the environment armed until it is dropped.
 #[must_use = "the crash points are disarmed when this goes"]
 #[derive(Default)]
-pub struct Armed {
+pub struct ArmedFaults {
     #[cfg(feature = "failpoints")]
     _scenario: Option<fail::FailScenario<'static>>,
 }
 
-/// Arms the crash points that `FAILPOINTS` names: `intent-flushed=2*off->return` ends the process at the third passage.
-pub fn arm() -> Armed {
+/// Arms the crash points named in `FAILPOINTS`. `intent-flushed=2*off->return` ends the process at the third passage.
+pub fn arm() -> ArmedFaults {
     #[cfg(feature = "failpoints")]
-    let armed = Armed { _scenario: Some(fail::FailScenario::setup()) };
+    let armed = ArmedFaults { _scenario: Some(fail::FailScenario::setup()) };
     #[cfg(not(feature = "failpoints"))]
-    let armed = Armed {};
+    let armed = ArmedFaults {};
     armed
 }
 
-/// Ends the process here, as a power cut would, when a crash test asks for it: no destructor runs, nothing is flushed.
+/// Aborts the process when a crash test has armed this point. As after a power cut, no destructor runs and no buffer
+/// is flushed.
 #[cfg(feature = "failpoints")]
 pub fn crash_point(name: &str) {
     fail::fail_point!(name, |_| std::process::abort());
 }
 
-/// Whether a test has set this fault: `FAILPOINTS="name=return"`.
+/// Returns true if a test has set this fault: `FAILPOINTS="name=return"`.
 #[cfg(feature = "failpoints")]
 #[must_use]
 pub fn is_set(name: &str) -> bool {
     number(name).is_some()
 }
 
-/// The number that a test has given this fault, 0 where it has given none: `FAILPOINTS="name=return(7)"`.
+/// Returns the number that a test has given this fault, or 0 if the test gave none: `FAILPOINTS="name=return(7)"`.
 #[cfg(feature = "failpoints")]
 #[must_use]
 pub fn number(name: &str) -> Option<i64> {
@@ -41,7 +42,7 @@ pub fn number(name: &str) -> Option<i64> {
     None
 }
 
-/// No test sets anything in this build.
+/// Returns false: this build has no faults.
 #[cfg(not(feature = "failpoints"))]
 #[inline]
 #[must_use]
@@ -49,7 +50,7 @@ pub fn is_set(_: &str) -> bool {
     false
 }
 
-/// No test sets anything in this build.
+/// Returns `None`: this build has no faults.
 #[cfg(not(feature = "failpoints"))]
 #[inline]
 #[must_use]
@@ -57,7 +58,7 @@ pub fn number(_: &str) -> Option<i64> {
     None
 }
 
-/// Ends the process here when a crash test asks for it; in this build, never.
+/// Does nothing: this build has no crash points.
 #[cfg(not(feature = "failpoints"))]
 #[inline]
 pub fn crash_point(_: &str) {}

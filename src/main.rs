@@ -1,4 +1,4 @@
-//! The `throng` binary: everything it does is in [`throng::cli`].
+//! The `throng` binary. It only calls [`throng::cli`].
 
 fn main() -> std::process::ExitCode {
     throng::cli::main()

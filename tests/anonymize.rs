@@ -1,4 +1,4 @@
-//! `throng anonymize` as a person runs it.
+//! Tests `throng anonymize` on the command line.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ kind = "tree"
 tree = ["flu", "cold", "gout"]
 "#;
 
-/// A hidden cell of a CSV release.
+/// Suppressed cell of a CSV release.
 const STAR: &str = "\"*\"";
 
 fn folder(models: &str) -> tempfile::TempDir {
@@ -64,7 +64,7 @@ fn report(folder: &Path) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Classes of a CSV release by everything but the last column.
+/// Counts the records of each equivalence class of a CSV release. The last column is not part of the class.
 fn classes(text: &str) -> BTreeMap<&str, u64> {
     let mut classes = BTreeMap::new();
     for line in text.lines().skip(1) {
@@ -123,7 +123,7 @@ fn a_directory_is_never_taken_for_a_release() {
         assert_eq!(std::fs::read_to_string(at(mine).join("thesis")).expect("it is there still"), "years");
         assert!(!at("r.json").exists());
     }
-    // An earlier release gives way.
+    // An earlier release is replaced.
     for _ in 0..2 {
         assert!(run(folder.path(), &["-o", "out.parquet"], &[]).status.success());
     }
@@ -182,7 +182,7 @@ fn nothing_that_is_read_is_written_over() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A daemon keeps what it writes locked, as another release does with what has no name yet.
+/// A daemon locks its output files. A release locks its unfinished file.
 #[test]
 fn what_another_process_writes_is_left_alone() {
     let folder = folder("");
@@ -213,7 +213,7 @@ fn a_release_goes_where_a_link_leads() {
     let at = |name: &str| folder.path().join(name);
     std::os::unix::fs::symlink("real.csv", at("link.csv")).expect("a link");
     std::os::unix::fs::symlink("real.json", at("link.json")).expect("a link");
-    // The first makes what the link leads to, the second replaces it.
+    // The first run creates the target of the link, the second replaces it.
     for _ in 0..2 {
         assert!(run(folder.path(), &["-o", "link.csv", "--report", "link.json"], &[]).status.success());
         for (link, real) in [("link.csv", "real.csv"), ("link.json", "real.json")] {
@@ -227,7 +227,7 @@ fn lines_that_an_open_quote_swallows_are_lost() {
     let folder = folder("");
     let at = |name: &str| folder.path().join(name);
     let text = std::fs::read_to_string(at("in.csv")).expect("read");
-    // A quote before the illness of one record, and the next one sixty records later.
+    // An opening quote before the illness of one record and the next quote sixty records later.
     let quoted = |(number, line): (usize, &str)| match number {
         50 => line.replace(",flu", ",\"flu").replace(",cold", ",\"cold").replace(",gout", ",\"gout") + "\n",
         110 => format!("{line}\"\n"),
@@ -346,7 +346,8 @@ fn sensitive_values_are_as_diverse_as_asked() {
     }
 }
 
-/// Rare values leave as `*` and count for no model: the search knows, so that what it offers can be written.
+/// Rare sensitive values are released as `*` and count for no privacy model. The search knows this, so the policy
+/// that it offers can be written.
 #[test]
 fn rare_values_are_judged_as_they_leave() {
     let model = "[[privacy.model]]\nkind = \"l_diversity\"\ndiversity = \"distinct\"\nattribute = \"illness\"\nl = 3\n";
@@ -383,7 +384,8 @@ fn rare_values_are_judged_as_they_leave() {
             assert!(stars == 0 || stars >= 2 * hiv, "{class}: {illnesses:?}");
         }
         assert!(!text.contains("hiv"));
-        // Once more with the same secret: the same cells hide, so that two releases of one file tell no more than one.
+        // A second run with the same secret suppresses the same cells. Two releases of one file disclose no more than
+        // one.
         assert!(run(folder.path(), &["-o", "again.csv"], &env).status.success());
         assert_eq!(text, std::fs::read_to_string(folder.path().join("again.csv")).expect("a release"));
     }
@@ -395,7 +397,7 @@ fn real_data_the_shipped_configuration_meets_the_reference() {
     let data = std::env::var_os("THRONG_TEST_DATA").expect("THRONG_TEST_DATA is set");
     let folder = tempfile::tempdir().expect("a folder");
     let (out, report_file) = (folder.path().join("out.csv"), folder.path().join("r.json"));
-    // The reference knows no model of the occupation.
+    // The reference implementation has no privacy model for the occupation.
     let shipped = include_str!("../config/adult-anonymize.toml");
     let (before, after) = (shipped.find("[[privacy.model]]"), shipped.find("[state]"));
     let config = format!("{}{}", &shipped[..before.expect("a model")], &shipped[after.expect("a secret")..]);

@@ -1,4 +1,4 @@
-//! `throng anonymize --temp`: data sets of several files, larger than memory.
+//! Tests `throng anonymize --temp`: data sets of several files, larger than memory.
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
@@ -56,7 +56,7 @@ l = 2
 diversity = "distinct"
 "#;
 
-/// Numbers that look like chance and are the same each time.
+/// Returns a reproducible pseudo-random number.
 fn roll(seed: &mut u64, sides: u64) -> u64 {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     ((*seed >> 33) % sides).min((*seed >> 17) % sides)
@@ -120,7 +120,7 @@ fn refused(folder: &Path, args: &str, code: i32, said: &[&str]) {
     said.iter().for_each(|said| assert!(text.contains(said), "{args}: {text:?} without {said:?}"));
 }
 
-/// What does not hang on time.
+/// Returns the report without its timings.
 fn report(folder: &Path) -> Value {
     let text = std::fs::read_to_string(folder.join("r.json")).expect("a report");
     let mut report: Value = serde_json::from_str(&text).expect("JSON");
@@ -128,7 +128,7 @@ fn report(folder: &Path) -> Value {
     for key in ["seconds", "search_seconds", "history"] {
         object.remove(key).expect("it is there");
     }
-    // Its last digits hang on the order of classes, which has none.
+    // The last digits depend on the order of the classes, which is not fixed.
     let average = object["risks"]["average"].as_f64().expect("a number");
     object["risks"]["average"] = format!("{average:.9}").into();
     report
@@ -194,7 +194,7 @@ fn what_does_not_fit_is_said_with_a_remedy() {
 
 #[test]
 fn what_needs_the_records_in_memory_is_refused_by_name() {
-    // Nothing is read: there is nothing.
+    // The input file does not exist: the error precedes reading.
     let models = folder("[[privacy.model]]\nkind = \"k_map\"\nk = 5\n");
     refused(models.path(), "in.parquet -o out.csv --temp .", 2, &["privacy.model[1].kind", "--temp"]);
     let folder = folder("");
@@ -217,7 +217,7 @@ fn a_full_disk_is_named_with_the_remedy() {
     assert_eq!(read(place, "out.csv"), b"an earlier release\n");
 }
 
-/// The most memory that a command had.
+/// Returns the peak memory of a command in bytes.
 fn peak(mut command: Command) -> u64 {
     let mut process = command.stderr(Stdio::null()).spawn().expect("it starts");
     let mut peak = 0;

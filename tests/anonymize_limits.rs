@@ -1,4 +1,4 @@
-//! `throng anonymize`: what ends it early, what it tells, and when it fails.
+//! Tests `throng anonymize`: early ends, messages and exit codes.
 
 use serde_json::Value;
 use std::io::Write;
@@ -32,7 +32,7 @@ type = "string"
 role = "sensitive"
 "#;
 
-/// Sixty people with two records each, and one with one far from them all; one illness is rare.
+/// Sixty subjects with two records each, and one outlier with one record. One illness is rare.
 fn visits() -> String {
     let mut rows = String::from("person,age,zip,illness\n");
     for row in 0..120 {
@@ -71,17 +71,17 @@ fn the_summary_counts_people_and_names_levels() {
     assert!(output.status.success(), "{said}");
     let text = std::fs::read_to_string(folder.path().join("r.json")).expect("a report");
     let report: Value = serde_json::from_str(&text).expect("JSON");
-    // The one far away does not leave, and nothing of that person does.
+    // The outlier is suppressed, and with it the only record of its subject.
     assert_eq!(report["suppressed_records"], 1);
     assert_eq!(report["people"], serde_json::json!({ "all": 61, "lost": 1 }));
     assert!(said.contains("61 people, nothing is left of 1 of them"), "{said}");
-    // Thirty raw tuples of age and zip have two people each, one has a single record.
+    // Each of thirty raw tuples of age and zip has two subjects. One tuple has a single record.
     let before = report["risks_before"]["average"].as_f64().expect("a risk");
     assert!((before - (120.0 / 2.0 + 1.0) / 121.0).abs() < 1e-9, "{before}");
     assert_eq!(report["risks_before"]["highest"], 1.0);
     assert!(report["risks"]["highest"].as_f64().expect("a risk") <= 1.0 / 3.0);
     assert!(said.contains("(before: 100.0 %, 50.41 %)"), "{said}");
-    // Levels in words beside their numbers.
+    // Levels are named and numbered.
     let words = |name: &str, labels: [&str; 4]| {
         let level = report["policy"][name].as_u64().expect("a level") as usize;
         let label = format!("{} (level {level} of 3)", labels[level]);
@@ -127,7 +127,7 @@ fn what_the_data_lack_is_told() {
         assert_eq!(output.status.code(), Some(code), "{said}");
         assert!(said.contains("note: ") && said.contains(words), "{said}");
     }
-    // A quote that is not closed swallows the rows up to the next one.
+    // An unclosed quote swallows the rows up to the next quote.
     let mut rows = visits();
     let second = rows.find("p1,").expect("a row");
     rows.insert(second, '"');
@@ -138,8 +138,8 @@ fn what_the_data_lack_is_told() {
     assert!(said.contains("1 record(s) span") && said.contains("a quote is likely to be open"), "{said}");
 }
 
-/// The pipe is opened for reading after the handlers are there, so that the signal cannot come too early; the search begins
-/// when the pipe is closed, so that it cannot come too late.
+/// The pipe is opened for reading after the signal handlers are installed, so the signal is not too early. The search
+/// starts when the pipe is closed, so the signal is not too late.
 #[test]
 #[cfg(unix)]
 fn a_signal_before_any_policy_is_found_writes_nothing_and_says_so() {

@@ -1,4 +1,5 @@
-//! Threats 25 and 26 over many batches and windows: an attacker who knows the senders of each batch and reads the release.
+//! Threats 25 and 26 over many batches and windows: an attacker knows the senders of each batch and reads the
+//! release.
 
 use crate::support;
 
@@ -8,15 +9,15 @@ use rand::{Rng, SeedableRng};
 use serde_json::Value;
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::Settling;
+use throng::daemon::engine::SettlementReason;
 
 const SCHEMA: &str = schema!("attendance"; person, text "zip",
     more "[[attribute]]\nname = \"activity\"\ntype = \"string\"\nchanges = \"always\"\n", sensitive "diagnosis");
 
-/// The defaults, which a stand does not have by itself.
+/// The default settings, which `Stand` does not set.
 const DEFAULTS: &str = "[privacy]\nk = 5\nstatic_window = \"24h\"\nmax_delay = \"1h\"\n\
                         max_lines_per_subject = 1\n[batch]\nmax_records = 100\n";
-/// What does not change by itself.
+/// Separate groups for changing and unchanging attributes.
 const APART: &str = "[[group]]\nname = \"where\"\nattributes = [\"zip\", \"activity\"]\n\
                      [[group]]\nname = \"what\"\nattributes = [\"diagnosis\"]\n";
 
@@ -30,14 +31,14 @@ fn zip(person: usize) -> String {
     (8000 + person / 100).to_string()
 }
 
-/// What an observer has: by batch who sent, and what left.
+/// View of an observer: the senders and the released lines of each batch.
 struct Seen {
     present: Vec<Vec<bool>>,
-    /// By batch: postal code (none in a line without) and diagnosis.
+    /// Postal code (`None` in a line without one) and diagnosis, by batch.
     lines: Vec<Vec<(Option<String>, String)>>,
 }
 
-/// `batches` batches of 100 of 200 people each, one of whom may have a rare diagnosis.
+/// Runs `batches` batches with 100 of 200 subjects each. One subject may have a rare diagnosis.
 fn watch(batches: usize, rare: Option<usize>, settings: &str, seed: u64) -> Seen {
     let mut dice = SmallRng::seed_from_u64(seed);
     let mut stand = Stand::new(SCHEMA, settings);
@@ -57,7 +58,12 @@ fn watch(batches: usize, rare: Option<usize>, settings: &str, seed: u64) -> Seen
                 ))
             })
             .collect();
-        stand.offer(&records, Settling::No, NOW + STEP * i64::try_from(batch).expect("few"), Fault::Nothing);
+        stand.offer(
+            &records,
+            SettlementReason::Ordinary,
+            NOW + STEP * i64::try_from(batch).expect("few"),
+            Fault::Nothing,
+        );
     }
     let mut lines = vec![Vec::new(); batches];
     for line in &stand.sink.lines {
@@ -69,8 +75,8 @@ fn watch(batches: usize, rare: Option<usize>, settings: &str, seed: u64) -> Seen
     Seen { present, lines }
 }
 
-/// How many people are at least as often there when `*` is shown of their postal code as the one with the rare diagnosis: 1
-/// finds that person.
+/// Counts the subjects whose attendance agrees with `*` at their postal code at least as well as that of the subject
+/// with the rare diagnosis. A count of 1 identifies that subject.
 fn suspects(seen: &Seen, rare: usize) -> usize {
     let agreement = |person: usize| {
         let shown = |lines: &[(Option<String>, String)]| {
@@ -82,7 +88,8 @@ fn suspects(seen: &Seen, rare: usize) -> usize {
     (0..PEOPLE).filter(|&person| agreement(person) >= own).count()
 }
 
-/// Least squares: what everybody of `people` must have for the counts `seen`, by conjugate gradients on the normal equations.
+/// Solves for the value of each of `people` by least squares on the counts `counts`: conjugate gradients on the
+/// normal equations.
 fn solved(attendance: &[Vec<f64>], counts: &[f64], people: usize) -> Vec<f64> {
     let back = |of_batch: &[f64]| -> Vec<f64> {
         (0..people).map(|p| attendance.iter().zip(of_batch).map(|(row, v)| row[p] * v).sum()).collect()
@@ -111,7 +118,7 @@ fn solved(attendance: &[Vec<f64>], counts: &[f64], people: usize) -> Vec<f64> {
     x
 }
 
-/// People whose diagnosis least squares tell.
+/// Counts the subjects whose diagnosis least squares recovers.
 fn told(seen: &Seen) -> usize {
     let mut right = 0;
     for code in ["8000", "8001"] {
@@ -137,8 +144,9 @@ fn told(seen: &Seen) -> usize {
     right
 }
 
-/// What stands in docs/threats.md: mixed with what changes, a diagnosis is told of everybody; by itself, of as many as by chance
-/// (67 in the mean, a standard deviation of 6.7: the bound is passed by chance once in 10,000).
+/// Checks the figures of docs/internals/threats.md. Mixed with changing attributes, nearly every diagnosis is
+/// recovered. In a separate group, no more than by chance (mean 67, standard deviation 6.7; the bound is exceeded by
+/// chance once in 10,000).
 #[test]
 fn threat_25_what_does_not_change_is_solved_for_unless_it_is_apart() {
     let mixed = told(&watch(120, None, DEFAULTS, 7));
@@ -148,7 +156,7 @@ fn threat_25_what_does_not_change_is_solved_for_unless_it_is_apart() {
     eprintln!("told by least squares after 120 batches: {mixed} of 200 mixed, {apart} apart, 67 by chance");
 }
 
-/// A known weakness beside what changes, and what a group of its own makes of it.
+/// A known weakness of groups that mix a rare value with changing attributes. A separate group prevents it.
 #[test]
 fn threat_26_attendance_finds_a_rare_value_unless_it_is_apart() {
     let streams = 20;
@@ -167,40 +175,41 @@ fn threat_26_attendance_finds_a_rare_value_unless_it_is_apart() {
     assert!(found(&apart) <= 2, "{apart:?}");
 }
 
-/// Senders of the batches of a window.
+/// Pattern of the senders in the batches of a window.
 #[derive(Clone, Copy)]
 enum Turnout {
-    /// Half of the people, each of them in all batches of the window.
+    /// Half of the subjects send, each of them in all batches of the window.
     Even,
-    /// Each person in a share of the windows of her own, from 5 to 95 % and mostly low, and there in half of the batches.
+    /// Each subject sends in an individual share of the windows, from 5 to 95 % and mostly low, and there in half of
+    /// the batches.
     Uneven,
 }
 
-/// A stream of windows of a static group.
+/// Stream of windows of a static group.
 struct Windows {
     people: usize,
-    /// Accounts that send two values each in every batch, invented to make the attribute change.
+    /// Invented accounts that send two values each in every batch, to make the attribute count as changing.
     invented: usize,
     windows: usize,
     turnout: Turnout,
 }
 
-/// Batches of a window.
+/// Batches per window.
 const BATCHES: usize = 6;
 const WINDOW: i64 = 6 * 3_600_000;
 
-/// The senders of each batch, and its lines with a diagnosis.
+/// Senders of each batch, and its lines with a diagnosis.
 struct Observed {
     senders: Vec<Vec<bool>>,
     lines: Vec<Vec<String>>,
-    /// Lines with a diagnosis of each person.
+    /// Lines with a diagnosis per subject.
     lines_of: std::collections::BTreeMap<String, usize>,
     lost: bool,
 }
 
 impl Windows {
     fn observe(&self, schema: &str, privacy: &str, seed: u64) -> Observed {
-        // The comment names `max_delay`, so that the stand leaves its default.
+        // The comment names `max_delay`, so that `Stand` keeps the default.
         let settings = format!("[privacy]\n# max_delay\nk = 5\nmax_lines_per_subject = 1\n{privacy}{APART}");
         let (mut dice, mut dice_of_shares) = (SmallRng::seed_from_u64(seed), SmallRng::seed_from_u64(!seed));
         let mut stand = Stand::new(schema, &settings);
@@ -229,7 +238,7 @@ impl Windows {
                     }
                 }
                 let at = i64::try_from(window * BATCHES + batch).expect("few");
-                stand.offer(&records, Settling::No, NOW + at * WINDOW / BATCHES as i64, Fault::Nothing);
+                stand.offer(&records, SettlementReason::Ordinary, NOW + at * WINDOW / BATCHES as i64, Fault::Nothing);
             }
         }
         stand.check_conservation().expect("conservation");
@@ -253,8 +262,8 @@ impl Windows {
         record(format!(r#"{{"person":"p{person}","zip":"{zip}","activity":"{activity}","diagnosis":"{diagnosis}"}}"#))
     }
 
-    /// The expected lines of each person in each batch, for an attacker who knows the senders, the rule, the length of the
-    /// window and the longest delay, but not the secret: the mean over random phases and delays.
+    /// Returns the expected lines of each subject in each batch. The attacker knows the senders, the rule, the window
+    /// length and the longest delay, but not the secret: the result is the mean over random phases and delays.
     fn expected(&self, observed: &Observed, delay: i64) -> Vec<Vec<f64>> {
         const DRAWS: usize = 24;
         let mut dice = SmallRng::seed_from_u64(1);
@@ -282,7 +291,8 @@ impl Windows {
         expected
     }
 
-    /// People with the right diagnosis by least squares over the first `windows`, of all and of the quarter with the fewest records.
+    /// Counts the subjects with a correct diagnosis by least squares over the first `windows`: of all subjects, and
+    /// of the quarter with the fewest records.
     fn solved(&self, observed: &Observed, expected: &[Vec<f64>], windows: usize) -> [usize; 2] {
         let batches = windows * BATCHES;
         let scores = COMMON.map(|diagnosis| {
@@ -303,8 +313,8 @@ const DECLARED: &str = schema!("windows"; person, text "zip",
     more "[[attribute]]\nname = \"activity\"\ntype = \"string\"\nchanges = \"always\"\n", sensitive "diagnosis",
     more "changes = \"never\"\n");
 
-/// The table of docs/guarantees.md: solved people over the number of windows. The window is short here and the number of
-/// windows counts: with the default of 30 days, 12 windows are a year.
+/// Computes the table of docs/guarantees.md: recovered subjects by number of windows. The windows are short because
+/// only their number counts: with the default of 30 days, 12 windows are a year.
 fn solved_over_windows(turnout: Turnout) {
     let stream = Windows { people: 200, invented: 0, windows: 120, turnout };
     let after = [1, 6, 12, 40, 120];
@@ -322,7 +332,7 @@ fn solved_over_windows(turnout: Turnout) {
         "solved of 200 after {after:?} windows: delay of a window {spread:?} ({spread_lines} lines), of a 36th {short:?} ({short_lines} lines), chance 67; \
          of the 50 who send least {spread_rarest:?} and {short_rarest:?}, chance 17"
     );
-    // By chance 67, a standard deviation of 6.7: passed once in 10,000.
+    // By chance 67, with a standard deviation of 6.7: exceeded once in 10,000.
     assert!(spread[..3].iter().all(|&solved| solved <= 92), "{spread:?}");
     assert!(spread_lines * 3 > short_lines * 2, "spread lines leave all the same: {spread_lines} of {short_lines}");
 }
@@ -337,7 +347,7 @@ fn threat_25_uneven_senders_add_up_over_windows_and_not_within_one() {
     solved_over_windows(Turnout::Uneven);
 }
 
-/// Invented accounts do not make an attribute change, declared or not: neither a sensitive nor a quasi one.
+/// Invented accounts do not make an attribute count as changing, declared or not, sensitive or quasi.
 #[test]
 fn threat_25_invented_accounts_switch_no_window_off() {
     let sensitive = SCHEMA.to_owned();
@@ -360,7 +370,8 @@ fn threat_25_invented_accounts_switch_no_window_off() {
     }
 }
 
-/// A group whose undeclared attribute begins to change in most people leaves with every record from then on, and that is told.
+/// When an undeclared attribute of a group begins to change for most subjects, every record is released from then on,
+/// and this is reported.
 #[test]
 fn a_group_that_stops_being_static_is_told() {
     let schema = SCHEMA.replace("role = \"sensitive\"", "role = \"quasi\"");
@@ -372,7 +383,12 @@ fn a_group_that_stops_being_static_is_told() {
             let diagnosis = if batch < 10 { person % 3 } else { (person + batch) % 3 };
             record(format!(r#"{{"person":"p{person}","zip":"8000","activity":"a","diagnosis":"{diagnosis}"}}"#))
         };
-        stand.offer(&(0..40).map(of).collect::<Vec<_>>(), Settling::No, NOW + batch * 10_000, Fault::Nothing);
+        stand.offer(
+            &(0..40).map(of).collect::<Vec<_>>(),
+            SettlementReason::Ordinary,
+            NOW + batch * 10_000,
+            Fault::Nothing,
+        );
         if batch == 9 {
             assert!(stand.telemetry.render().contains("throng_plan_static_groups_lost_total 0"));
         }

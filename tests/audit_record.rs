@@ -1,4 +1,5 @@
-//! Audit records: from topic to topic on a real broker (`sink.audit_topic`), and of a run over files (`sink.audit_file`).
+//! Tests audit records: from topic to topic on a real broker (`sink.audit_topic`), and of a run over files
+//! (`sink.audit_file`).
 #![cfg(feature = "failpoints")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +13,8 @@ use crate::support;
 
 const BATCH: usize = 40;
 
-/// A stage whose one instance writes audit records. Each line of a group in a batch is of another person.
+/// Creates a stage with one instance that writes audit records. Each line of a group in a batch has a different
+/// subject.
 fn stage(broker: &Broker, hold: usize) -> (Stage<'_>, String) {
     let stage = Stage::new(broker, 1).with_static_membership();
     let audit = unique("audit");
@@ -47,7 +49,8 @@ fn schema() -> jsonschema::JSONSchema {
     jsonschema::JSONSchema::compile(&schema).expect("a schema")
 }
 
-/// Committed audit records in their order, each valid by the schema that is checked in, with its place in key, partition and timestamp.
+/// Returns the committed audit records in order. Checks each against the published schema, and its key, partition and
+/// timestamp.
 fn audited(stage: &Stage, audit: &str) -> Vec<Value> {
     let schema = schema();
     let mut found = Vec::new();
@@ -63,13 +66,13 @@ fn audited(stage: &Stage, audit: &str) -> Vec<Value> {
     found
 }
 
-/// The smallest of `classes`, at most the required crowd.
+/// Returns the smallest of `classes`, capped at the required crowd.
 fn capped(record: &Value, classes: BTreeMap<&str, u64>) -> u64 {
     let required = record["required_crowd"].as_u64().expect("a count");
     classes.into_values().min().unwrap_or(0).min(required)
 }
 
-/// Recounts the output batch by batch: the place of a line is its rank in its batch.
+/// Recounts the output batch by batch. The position of a line is its rank in its batch.
 fn recount(stage: &Stage, records: &[Value]) {
     let released = stage.released();
     let mut next: BTreeMap<i32, usize> = BTreeMap::new();
@@ -93,7 +96,7 @@ fn recount(stage: &Stage, records: &[Value]) {
     }
 }
 
-/// What two runs over the same records have in common.
+/// Removes the fields that differ between two runs over the same records.
 fn comparable(mut record: Value) -> Value {
     for field in ["instance", "group", "clock_ms"] {
         record.as_object_mut().expect("a record").remove(field);
@@ -127,7 +130,7 @@ fn a_committed_batch_has_one_audit_record_that_agrees_with_the_output() {
     assert_eq!((held, consumed, dead), (0, total as u64, seen.dead_letters.len() as u64));
 }
 
-/// An aborted attempt leaves no audit record to readers of committed records, and its retry has the same bytes.
+/// An aborted attempt exposes no audit record to readers of committed records, and its retry writes the same bytes.
 #[test]
 fn a_kill_at_any_point_leaves_the_audit_records_of_an_undisturbed_run() {
     let Some(broker) = Broker::shared() else { return };
@@ -157,7 +160,7 @@ fn a_kill_at_any_point_leaves_the_audit_records_of_an_undisturbed_run() {
     }
 }
 
-/// A run over files has a line for each of its batches, which agrees with the outputs.
+/// A run over files writes one line per batch, which agrees with the outputs.
 #[test]
 fn a_file_run_writes_an_audit_record_for_each_batch() {
     let dir = scratch();
@@ -195,7 +198,7 @@ fn a_file_run_writes_an_audit_record_for_each_batch() {
     assert!(lines.into_iter().all(|mut rest| rest.next().is_none()), "every line is in a record");
 }
 
-/// Every text in an audit record is a name of the configuration, a digest or a word of the form.
+/// Every text in an audit record is a configured name, a digest or a fixed keyword of the format.
 #[test]
 fn threat_31_an_audit_record_has_no_value() {
     let Some(broker) = Broker::shared() else { return };

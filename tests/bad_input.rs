@@ -1,4 +1,4 @@
-//! Bad input and bad surroundings: a clear error or a counted dead letter, nothing lost, nothing released below k.
+//! Tests bad input and a bad environment: a clear error or a counted dead letter, no loss, and no release below k.
 
 #![allow(clippy::format_collect, reason = "short texts of a test")]
 
@@ -12,17 +12,17 @@ use support::kafka::{Broker, unique};
 use support::ports::free_port;
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::Settling;
+use throng::daemon::engine::SettlementReason;
 
 const SCHEMA: &str = schema!("bad input"; person, hundred "age", text "city",
     more "[[attribute]]\nname = \"weight\"\ntype = \"float\"\n");
 
-/// Four people of the same kind: they leave, whatever stands around them.
+/// Four subjects with equal values, which are always released.
 fn crowd() -> String {
     (0..4).map(|i| format!("{{\"person\":\"p{i}\",\"age\":30,\"city\":\"Zug\",\"weight\":70.5}}\n")).collect()
 }
 
-/// Runs over `source`, which is a crowd and `bad` records; each must be a dead letter for `reason`.
+/// Runs over a source of two crowds and the `bad` records. Each bad record must become a dead letter for `reason`.
 #[track_caller]
 fn dead_letters(bad: &[Vec<u8>], reason: &str) {
     let place = Place::new(SCHEMA, "");
@@ -79,7 +79,7 @@ fn no_objects() {
 #[test]
 fn numbers_that_are_not_finite() {
     dead_letters(&texts(&["{\"age\":NaN}", "{\"weight\":Infinity}", "{\"weight\": -Infinity }"]), "wrong_type");
-    // A spelling of missing, where the schema says so.
+    // Accepted when the schema lists it as a spelling of a missing value.
     let place = Place::new(&SCHEMA.replace("type = \"float\"", "type = \"float\"\nmissing = [\"NaN\"]"), "");
     place.write("in.ndjson", crowd().replace("70.5", "NaN"));
     let account = place.run(&[]).expect(0).account();
@@ -87,7 +87,7 @@ fn numbers_that_are_not_finite() {
     assert!(place.lines("out.ndjson").iter().all(|line| line.contains("\"weight\":null")));
 }
 
-/// One rule for all that read lines, as for CSV.
+/// Blank lines are ignored by every line-based reader, as for CSV.
 #[test]
 fn blank_lines_are_nothing() {
     let place = Place::new(SCHEMA, "");
@@ -254,7 +254,7 @@ fn sources_and_sinks_that_are_not_there() {
     says(&[("STATE__PATH", "in.ndjson")], 1, "state directory in.ndjson");
 }
 
-/// Lines of a stream go to a new file: what is there would be mixed with them.
+/// A stream requires a new output file, because its lines would mix with the existing content.
 #[test]
 fn a_file_that_holds_something_already_takes_no_stream() {
     let place = Place::new(SCHEMA, "");
@@ -267,7 +267,8 @@ fn a_file_that_holds_something_already_takes_no_stream() {
 
 #[test]
 fn a_full_disk_loses_nothing() {
-    // Wide lines of few classes: the output outgrows the limit before the state does. With more values it is the state.
+    // Wide lines with few classes: the output exceeds the limit before the state. With more values the state exceeds
+    // it first.
     let wide = |i: usize, cities: usize| {
         let city = format!("{}{}", "Zug".repeat(60), i % cities);
         format!("{{\"person\":\"p{i}\",\"age\":30,\"city\":\"{city}\",\"weight\":70.5}}\n")
@@ -275,7 +276,7 @@ fn a_full_disk_loses_nothing() {
     let mut stopped = 0;
     for (cities, blocks) in [(1, vec![256, 700, 1400, 2800]), (300, vec![64, 128, 256, 700])] {
         let source: String = (0..6000).map(|i| wide(i, cities)).collect();
-        // The planner's sample would fill the state.
+        // The sample of the planner would fill the state.
         let more = "[plan]\n";
         let (place, reference) = (Place::new(SCHEMA, more), Place::new(SCHEMA, more));
         for place in [&place, &reference] {
@@ -283,7 +284,7 @@ fn a_full_disk_loses_nothing() {
         }
         let account = reference.run(&[]).expect(0).account();
         for blocks in blocks {
-            // A write beyond the limit fails as on a full disk; the signal that comes with it is ignored.
+            // A write beyond the limit fails as on a full disk. The accompanying signal is ignored.
             let mut command = Command::new("sh");
             let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" run -c throng.toml");
             command.args(["-c", &limited, env!("CARGO_BIN_EXE_throng")]);
@@ -340,7 +341,7 @@ fn mistakes_in_the_configuration_are_named() {
     refused(subject, &[], &["role subject, which never leaves"]);
     let twice = "[[group]]\nname = \"a\"\nattributes = [\"age\", \"city\"]\n[[group]]\nname = \"b\"\nattributes = [\"city\", \"weight\"]\n";
     refused(twice, &[], &["attribute `city` is in group[0] already"]);
-    // Several mistakes are told at once.
+    // Several mistakes are reported together.
     refused(
         "[plan]\ninterval = \"soon\"\nwindow = 3\n",
         &[("BATCH__MAX_RECORDS", "0")],
@@ -370,7 +371,7 @@ fn mistakes_in_the_schema_are_named() {
         assert!(outcome.stderr.contains(says), "{says:?} is not in {}", outcome.stderr);
         assert!(!place.path("out.ndjson").exists());
     }
-    // A hierarchy that contradicts itself is named with its file and row.
+    // The error for a contradictory hierarchy names its file and row.
     let file =
         "[[attribute]]\nname = \"x\"\ntype = \"string\"\n[attribute.hierarchy]\nkind = \"file\"\npath = \"x.csv\"\n";
     let place = Place::new(&format!("{SCHEMA}{file}"), "");
@@ -408,7 +409,7 @@ fn a_clock_that_is_set_back_does_not_run_back() {
     let mut stand = Stand::new(SCHEMA, "[privacy]\nk = 3\nrelease_window = \"1h\"\n");
     for (step, now) in [NOW, NOW - 10 * HOUR, NOW + 1000, 0, -5, NOW + 2000].into_iter().enumerate() {
         let fault = if step % 2 == 0 { Fault::Restart } else { Fault::Nothing };
-        stand.offer(&of_city("Zug", 10 * step, 4), Settling::No, now, fault);
+        stand.offer(&of_city("Zug", 10 * step, 4), SettlementReason::Ordinary, now, fault);
         let clock = stand.sink.committed.1;
         assert!(clock >= NOW, "batch {step} at {clock}");
     }
@@ -421,15 +422,15 @@ fn a_clock_that_is_set_back_does_not_run_back() {
 fn tenure_ends_with_the_window_and_none_comes_from_the_future() {
     let mut stand = Stand::new(SCHEMA, "[privacy]\nk = 3\nmin_tenure = 1\nrelease_window = \"1h\"\n");
     let mut of_zug = |now: i64| {
-        stand.offer(&of_city("Zug", 0, 4), Settling::No, now, Fault::Restart);
+        stand.offer(&of_city("Zug", 0, 4), SettlementReason::Ordinary, now, Fault::Restart);
         stand.promise.check_all(&stand.sink.lines).expect("the invariant");
         stand.sink.lines.iter().filter(|l| l.batch == stand.sink.committed.0).count()
     };
     assert_eq!(of_zug(NOW), 0, "nobody has been seen before");
     assert_eq!(of_zug(NOW + HOUR - 2000), 4, "those that were seen are settled");
-    // Far forward: they have not been seen for an hour, and begin anew.
+    // An hour has passed since they were last seen: their tenure starts again.
     assert_eq!(of_zug(NOW + 1000 * HOUR), 0, "they begin anew");
-    // Back again: the clock stays where it was.
+    // The clock does not run backwards.
     assert_eq!(of_zug(NOW), 4, "they have just been seen");
 }
 
@@ -437,13 +438,13 @@ fn tenure_ends_with_the_window_and_none_comes_from_the_future() {
 fn what_has_left_the_window_leaves_the_state() {
     let mut stand = Stand::new(SCHEMA, "[privacy]\nk = 3\nmin_tenure = 1\nrelease_window = \"1h\"\n");
     for i in 0..20 {
-        stand.offer(&of_city(&format!("c{i}"), 10 * i, 4), Settling::No, NOW, Fault::Nothing);
+        stand.offer(&of_city(&format!("c{i}"), 10 * i, 4), SettlementReason::Ordinary, NOW, Fault::Nothing);
     }
-    let people = |stand: &Stand| stand.telemetry.exact().expect("a batch").supporters;
+    let people = |stand: &Stand| stand.telemetry.exact_last_report().expect("a batch").supporters;
     assert!(people(&stand) >= 80, "{}", people(&stand));
-    // A part of the ledger is looked through with every batch.
+    // Each batch scans a part of the ledger.
     for _ in 0..70 {
-        stand.offer(&of_city("later", 1000, 4), Settling::No, NOW + 3 * HOUR, Fault::Nothing);
+        stand.offer(&of_city("later", 1000, 4), SettlementReason::Ordinary, NOW + 3 * HOUR, Fault::Nothing);
     }
     assert_eq!(people(&stand), 4, "the people of today");
 }
@@ -451,7 +452,7 @@ fn what_has_left_the_window_leaves_the_state() {
 #[test]
 fn an_unreachable_broker_is_waited_for() {
     let place = Place::new(SCHEMA, "");
-    // Nothing listens there.
+    // No process listens on this port.
     let brokers = format!("127.0.0.1:{}", free_port());
     let mut process = place.start(&[
         ("SOURCE__KIND", "kafka"),

@@ -1,4 +1,4 @@
-//! The broker of the tests is a real one: it isolates transactions, keeps offsets, survives being killed.
+//! Tests the broker of the test suite: transaction isolation, offsets, and recovery after a kill.
 
 use crate::support;
 
@@ -11,11 +11,11 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::Producer;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use support::kafka::{Broker, Record, send, unique};
-use throng::io::kafka::connection::Cluster;
-use throng::io::kafka::marker::{Marker, last_committed};
-use throng::io::kafka::transaction::{Outputs, TransactionalSink};
-use throng::release::sink::{DeliveryError, Envelope, Sink};
-use throng::release::verified::Verified;
+use throng::io::kafka::connection::KafkaCluster;
+use throng::io::kafka::marker::{BatchMarker, last_committed};
+use throng::io::kafka::transaction::{TransactionOutputs, TransactionalSink};
+use throng::release::sink::{BatchEnvelope, BatchSink, DeliveryError};
+use throng::release::verified_batch::ReleasableBatch;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -39,7 +39,7 @@ fn an_aborted_transaction_is_hidden_from_committed_readers() {
         if commit {
             producer.commit_transaction(PATIENCE).expect("commits");
         } else {
-            // Delivered first: an abort would otherwise drop it before it reaches the log.
+            // Delivered first: an abort would otherwise drop the message before it reaches the log.
             producer.flush(PATIENCE).expect("delivered");
             producer.abort_transaction(PATIENCE).expect("aborts");
         }
@@ -126,17 +126,17 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
     let group = unique("group");
     broker.create_topic(&source, 1, false);
     broker.create_topic(&changelog, 2, true);
-    let cluster = Cluster::new(&broker.bootstrap(), BTreeMap::new());
+    let cluster = KafkaCluster::new(&broker.bootstrap(), BTreeMap::new());
     let member: BaseConsumer = ClientConfig::new()
         .set("bootstrap.servers", broker.bootstrap())
         .set("group.id", &group)
         .create()
         .expect("a consumer");
-    // A member that has left its group has no metadata to commit offsets with: the batch is aborted before its messages
-    // have been sent.
+    // A member that has left its group has no metadata to commit offsets with. The batch is aborted before its
+    // messages are sent.
     let left = Arc::new(AtomicBool::new(true));
     let gone = Arc::clone(&left);
-    let outputs = Outputs {
+    let outputs = TransactionOutputs {
         sinks: Vec::new(),
         dead_letters: None,
         audit: None,
@@ -158,7 +158,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
     .expect("opens");
     let positions = BTreeMap::from([((0, 0), 5)]);
     let mut deliver = |attempt| {
-        let envelope = Envelope {
+        let envelope = BatchEnvelope {
             sequence: 1,
             attempt,
             clock_ms: 1,
@@ -172,7 +172,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
             changelog: &[],
             contributions: &[],
         };
-        sink.deliver(&Verified::nothing(1), &envelope)
+        sink.deliver(&ReleasableBatch::without_lines(1), &envelope)
     };
     for attempt in 1..=3 {
         let since = Instant::now();
@@ -182,5 +182,5 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
     left.store(false, Ordering::Release);
     deliver(4).expect("the next attempt leaves");
     let last = last_committed(&cluster, &changelog, &id, PATIENCE).expect("a marker");
-    assert_eq!(last, Marker { sequence: 1, attempt: 4 });
+    assert_eq!(last, BatchMarker { sequence: 1, attempt: 4 });
 }

@@ -1,4 +1,4 @@
-//! Threats 5, 6, 7 and 8: no value that stands alone shows anywhere but in the source, whatever goes wrong with it.
+//! Threats 5, 6, 7 and 8: a unique value appears only in the source, under any failure.
 
 use crate::support;
 
@@ -47,7 +47,7 @@ name = "place"
 attributes = ["city", "zip", "spot", "note", "illness"]
 "#;
 
-/// Records that do leave: twelve people of the same kind.
+/// Records that are released: twelve subjects with equal values.
 fn crowd() -> Vec<Vec<u8>> {
     (0..12)
         .map(|i| {
@@ -59,12 +59,12 @@ fn crowd() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Records with a canary in every place that a record has, well-formed ones first.
+/// Returns records with a canary in every possible position, well-formed records first.
 fn canary_records(canaries: &Canaries) -> Vec<Vec<u8>> {
     let (t, n) = (|| canaries.text(), || canaries.number());
     let mut records: Vec<Vec<u8>> = Vec::new();
     for round in 0..4 {
-        // In every field at once, the subject, an identifier and unknown ones among them.
+        // In every field, including the subject, an identifier and unknown fields.
         records.push(
             format!(
                 r#"{{"person":"{}","email":"{}@example.org","age":{},"city":"{}","zip":"{}","weight":{},"day":"20{}0-01-01","well":false,"spot":"47.{},8.5","meta":{{"note":"{}","{}":"{}"}},"illness":"{}","{}":"{}"}}"#,
@@ -74,13 +74,13 @@ fn canary_records(canaries: &Canaries) -> Vec<Vec<u8>> {
         );
     }
     let of_crowd = |field: &str| format!(r#"{{"person":"p1","age":30,{field},"weight":70.5}}"#).into_bytes();
-    // One at a time beside values that have support.
+    // One canary per record, next to values with enough support.
     for field in ["city", "zip", "illness", "email", "stranger"] {
         records.push(of_crowd(&format!(r#""{field}":"{}""#, t())));
         records.push(of_crowd(&format!(r#""{field}":{{"{}":[{}]}}"#, t(), n())));
         records.push(of_crowd(&format!(r#""{field}":{}"#, n())));
     }
-    // Of the wrong type.
+    // Wrong types.
     for field in ["age", "weight", "day", "well", "spot"] {
         let number = if field == "age" { "weight" } else { "age" };
         records.push(format!(r#"{{"person":"p1","{field}":"{}","{number}":{}}}"#, t(), n()).into_bytes());
@@ -89,7 +89,7 @@ fn canary_records(canaries: &Canaries) -> Vec<Vec<u8>> {
     }
     records.push(format!(r#"{{"person":"{}","age":1e999}}"#, t()).into_bytes());
     records.push(format!(r#"{{"person":"{}","city":"{}{}"}}"#, t(), t(), "x".repeat(2000)).into_bytes());
-    // No record at all.
+    // Malformed records.
     for broken in [
         format!(r#"{{"city":"{}"#, t()),
         format!(r#"{{"city":{}}}"#, t()),
@@ -115,7 +115,7 @@ fn canary_records(canaries: &Canaries) -> Vec<Vec<u8>> {
     records
 }
 
-/// Everything that the pages tell.
+/// Returns the body of every HTTP page.
 fn pages(process: &Process) -> Vec<(&'static str, String)> {
     ["/", "/metrics", "/status.json", "/series.json", "/plan", "/readyz", "/healthz", "/no-such-page"]
         .into_iter()
@@ -154,7 +154,7 @@ fn threat_06_no_canary_anywhere_file_to_file() {
             ("TELEMETRY__LOG_FORMAT", format),
             ("PRIVACY__MAX_HOLD_BATCHES", hold),
             ("BATCH__MAX_WAIT", "50ms"),
-            // No subject fills its share of a batch: every record is looked at.
+            // No subject reaches its limit per batch, so every record is processed.
             ("BATCH__MAX_RECORDS", "150"),
         ]);
         let mut records = crowd();
@@ -209,7 +209,7 @@ fn threat_06_no_canary_in_any_refusal() {
     refused("in.csv", format!("\"{}", t()).into_bytes(), &[], 1, "header row");
     refused("in.parquet", format!("PAR1{}PAR1", t()).into_bytes(), &[], 1, "Parquet");
 
-    // A source that was replaced between two runs.
+    // The source is replaced between two runs.
     for replaced in [t(), format!("{}\n{}\n", t().repeat(200), t())] {
         let place = Place::new(SCHEMA, GROUPS);
         let source: Vec<u8> = crowd().iter().flat_map(|r| [&r[..], b"\n"].concat()).collect();
@@ -272,7 +272,7 @@ fn threat_06_no_canary_when_the_disk_is_full() {
     }
     let records = u64::try_from(200 * (12 + each.len())).expect("some");
     place.write("in.ndjson", &source);
-    // A write beyond the limit fails as on a full disk; the signal that comes with it is ignored.
+    // A write beyond the limit fails as on a full disk. The accompanying signal is ignored.
     let mut command = Command::new("sh");
     let limited = "trap '' XFSZ; ulimit -f 64; exec \"$0\" run -c throng.toml";
     command.args(["-c", limited, env!("CARGO_BIN_EXE_throng")]);
@@ -285,7 +285,7 @@ fn threat_06_no_canary_when_the_disk_is_full() {
     let last = outcome.stderr.lines().last().expect("a message").to_owned();
     println!("{last}");
     assert!(last.starts_with("error: "), "{last}");
-    // With room it does the whole job.
+    // With enough space the job succeeds.
     let outcome = place.run(&[]).expect(0);
     assert_eq!(outcome.account().consumed, records);
     canaries.absent_from("standard error", &outcome.stderr);
@@ -393,7 +393,7 @@ fn threat_08_the_state_is_private_and_sealed() {
     let files = place.files("state");
     let held: usize = files.iter().map(|(_, content)| content.len()).sum();
     assert!(held > 1000, "the state has something in it");
-    // Neither canaries nor what has support: not even the names of the places.
+    // Neither canaries nor supported values nor attribute names are readable.
     for (path, content) in &files {
         canaries.absent_from(&path.display().to_string(), content);
         for word in ["Zug", "60617", "illness", "city"] {

@@ -1,8 +1,8 @@
-//! No two files import each other, directly or around: whoever reads one can read on downward, and never comes back.
+//! Checks that no two files import each other, directly or through other files.
 //!
-//! An import is a path that is written out: in a `use`, or before a `::` in the code, where its first name may be one that a `use` has
-//! brought in. A re-export stands for the item that it names, and is an import itself, but for what a module hands on from the modules
-//! inside it. Imports of tests do not count.
+//! An import is a path in a `use` declaration, or before a `::` in the code. The first name of such a path may have
+//! been imported by a `use`. A re-export counts as the item that it names and is an import as well, except for
+//! re-exports from submodules. Imports of tests are ignored.
 
 use sources::{files, test_regions, without_comments_and_literals};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,24 +13,24 @@ use crate::support::sources;
 
 type Module = Vec<String>;
 
-/// A `use` of one item.
+/// `use` of one item.
 struct Use {
     public: bool,
-    /// The path as it is written.
+    /// The path as written.
     path: Module,
-    /// The name that it brings in; `*` for all names.
+    /// The imported name; `*` for all names.
     name: String,
 }
 
-/// The sources below a folder, as modules that import each other.
+/// Sources below a folder, as modules that import each other.
 struct Crate {
     /// Code without comments, literals and tests.
     code: BTreeMap<Module, String>,
-    /// What a module brings in: its own name for an item, and the path that it stands for.
+    /// Imports of a module: the local name of an item, and its path.
     brought_in: BTreeMap<(Module, String), Module>,
-    /// The same of the names that it hands on.
+    /// Public re-exports, in the same form.
     handed_on: BTreeMap<(Module, String), Module>,
-    /// The modules of which it hands on all names.
+    /// Modules that are re-exported as a whole.
     handed_on_whole: BTreeMap<Module, Vec<Module>>,
 }
 
@@ -75,7 +75,7 @@ impl Crate {
         this
     }
 
-    /// A path as it is seen from the root of the crate; none where it leads out of it.
+    /// Resolves a path from the root of the crate. Returns `None` for a path to another crate.
     fn absolute(&self, module: &Module, path: &[String]) -> Option<Module> {
         let first = path.first()?.as_str();
         match first {
@@ -98,7 +98,7 @@ impl Crate {
         }
     }
 
-    /// The module that an absolute path leads to.
+    /// Returns the module that an absolute path leads to.
     fn target(&self, path: &[String]) -> Option<Module> {
         let mut path = path.to_vec();
         for _ in 0..10 {
@@ -113,7 +113,7 @@ impl Crate {
         None
     }
 
-    /// The path that the name `item` of a module stands for, where the module only hands it on.
+    /// Returns the original path of the name `item`, if the module only re-exports it.
     fn real(&self, module: &Module, item: &str) -> Option<Module> {
         if let Some(real) = self.handed_on.get(&(module.clone(), item.to_owned())) {
             return Some(real.clone());
@@ -131,13 +131,13 @@ impl Crate {
             .map(|w| named(&w))
     }
 
-    /// The modules that a module imports.
+    /// Returns the modules that a module imports.
     fn imports(&self, module: &Module) -> BTreeSet<Module> {
         let code = &self.code[module];
         let mut found = BTreeSet::new();
         for Use { public, path, .. } in uses(code) {
             let target = self.absolute(module, &path).and_then(|path| self.target(&path));
-            // A module hands on what is inside it.
+            // Re-exports from submodules are not imports.
             found.extend(target.filter(|target| !(public && target.starts_with(module))));
         }
         let paths = written_out(code).into_iter().filter_map(|path| self.absolute(module, &path));
@@ -146,7 +146,7 @@ impl Crate {
         found
     }
 
-    /// Every module from which one comes back to it.
+    /// Returns every module that is part of an import cycle.
     fn in_circles(&self) -> BTreeSet<String> {
         let edges: BTreeMap<&Module, BTreeSet<Module>> = self.code.keys().map(|m| (m, self.imports(m))).collect();
         let comes_back = |start: &Module| {
@@ -167,7 +167,7 @@ impl Crate {
     }
 }
 
-/// Some code whose modules in braces count as part of it: `super` is one step less there.
+/// Merges inline modules into the surrounding code and removes one `super` from their paths.
 fn flattened(mut code: String) -> String {
     let mut from = 0;
     while let Some(at) = code[from..].find("mod ").map(|at| from + at) {
@@ -188,7 +188,7 @@ fn flattened(mut code: String) -> String {
     code
 }
 
-/// Where the `use` declarations of some code are, whether each is public, and its tree.
+/// Returns the range of each `use` declaration, its visibility, and its tree.
 fn declarations(code: &str) -> Vec<(std::ops::Range<usize>, bool, &str)> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("use ") {
@@ -202,7 +202,7 @@ fn declarations(code: &str) -> Vec<(std::ops::Range<usize>, bool, &str)> {
     found
 }
 
-/// Whether some code defines an item of this name.
+/// Checks that the code defines an item of this name.
 fn defines(code: &str, name: &str) -> bool {
     const KINDS: [&str; 10] =
         ["struct", "enum", "union", "trait", "type", "fn", "const", "static", "mod", "macro_rules!"];
@@ -211,7 +211,7 @@ fn defines(code: &str, name: &str) -> bool {
     words.windows(2).any(|pair| KINDS.contains(&pair[0]) && pair[1] == name)
 }
 
-/// The items that the `use` declarations of some code bring in.
+/// Returns the items that the `use` declarations import.
 fn uses(code: &str) -> Vec<Use> {
     let of = |(_, public, tree): (_, bool, &str)| {
         spread(tree).into_iter().map(move |(path, name)| Use { public, path, name }).collect::<Vec<_>>()
@@ -219,7 +219,7 @@ fn uses(code: &str) -> Vec<Use> {
     declarations(code).into_iter().flat_map(of).collect()
 }
 
-/// The paths of a `use` tree, each with the name that it brings in.
+/// Returns the paths of a `use` tree, each with the imported name.
 fn spread(tree: &str) -> Vec<(Module, String)> {
     let steps = |text: &str| -> Module {
         text.split("::").map(|step| step.trim().to_owned()).filter(|step| !step.is_empty()).collect()
@@ -260,7 +260,7 @@ fn spread(tree: &str) -> Vec<(Module, String)> {
     parts.flat_map(spread).map(of).collect()
 }
 
-/// Paths that are written out in the code itself, outside of any `use`.
+/// Returns the paths in the code outside of `use` declarations.
 fn written_out(code: &str) -> Vec<Module> {
     let mut rest = code.to_owned();
     for (place, ..) in declarations(code).into_iter().rev() {
@@ -284,7 +284,7 @@ fn no_two_files_import_each_other() {
     }
 }
 
-/// The modules in circles of a crate of these files.
+/// Returns the modules in import cycles of a crate with these files.
 fn circles_of(sources: &[(&str, &str)]) -> BTreeSet<String> {
     let root = tempfile::tempdir().expect("a temporary directory");
     for (name, text) in sources {

@@ -1,48 +1,49 @@
-//! The texts of the repository cite each other and a bibliography: every citation resolves, and nothing is cited that a
-//! reader of the repository does not have.
+//! Checks that every citation in the texts of the repository resolves, and that every cited text is part of the
+//! repository.
 //!
-//! Looked at are comments of the sources and all of the documents. A `§` belongs to the document or to the key in brackets
-//! that stands before it in the same paragraph.
+//! Checked are comments of the sources and all documents. A `§` refers to the document or the key in brackets that
+//! precedes it in the same paragraph.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-const METHODS: &str = "docs/methods.md";
-const ARCHITECTURE: &str = "docs/architecture.md";
-const THREATS: &str = "docs/threats.md";
+const METHODS: &str = "docs/internals/methods.md";
+const ARCHITECTURE: &str = "docs/internals/architecture.md";
+const THREATS: &str = "docs/internals/threats.md";
+const DECISIONS: &str = "docs/internals/decisions.md";
 
-/// Texts that are not in the repository. In halves, so that this file does not name them.
+/// Texts outside the repository. The names are split, so that this file does not contain them.
 const ELSEWHERE: [(&str, &str); 4] = [("METH", "ODS"), ("ARCHITECT", "URE"), ("THRE", "ATS"), ("ST", "YLE")];
 
-/// The files by their names below the root.
+/// File contents by path below the root.
 type Files = BTreeMap<String, String>;
 
-/// What is written in prose: a paragraph of a document, a row of a table, a block of comments.
+/// Unit of prose: a paragraph of a document, a row of a table, or a block of comments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Paragraph {
     line: usize,
     text: String,
 }
 
-/// Something that a paragraph cites.
+/// Citation in a paragraph.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Citation {
-    /// An entry of the bibliography.
+    /// Entry of the bibliography.
     Key(String),
-    /// A number behind `§`, and what it is a section of: a document by its file name, a key, or nothing.
+    /// Number after `§`, and its owner: the file name of a document, a key, or none.
     Section(String, Option<String>),
-    /// A numbered rule, of a document or of nothing.
+    /// Numbered rule, with its document if known.
     Rule(String, Option<String>),
-    /// A row of the table of threats.
+    /// Row of the table of threats.
     Threat(String),
-    /// A decision by its four digits.
+    /// Decision by its four digits.
     Decision(String),
-    /// A document by its path from the root, from `docs`, or by its name.
+    /// Document by its path from the root, its path from `docs`, or its name.
     Document(String),
 }
 
-/// The prose of a file. Code, and everything between the fences of a document, is left out.
+/// Returns the prose of a file. Code and fenced parts of a document are omitted.
 fn prose(name: &str, text: &str) -> Vec<Paragraph> {
     let mut found: Vec<Paragraph> = Vec::new();
     let (mut open, mut fenced) = (false, false);
@@ -66,13 +67,13 @@ fn prose(name: &str, text: &str) -> Vec<Paragraph> {
             }
             None => found.push(Paragraph { line: number, text: part.to_owned() }),
         }
-        // What follows a bullet is part of it; rows and headings stand alone.
+        // Lines after a bullet belong to it. Rows and headings are separate paragraphs.
         open = !(alone && (part.starts_with('|') || part.starts_with('#')));
     }
     found
 }
 
-/// The comment of a line of code, and whether code stands before it.
+/// Returns the comment of a line, and whether code precedes it.
 fn comment<'a>(name: &str, line: &'a str) -> (&'a str, bool) {
     let mark = if has_ending(name, "py") { "#" } else { "//" };
     if let Some(text) = line.trim_start().strip_prefix(mark) {
@@ -90,7 +91,7 @@ fn has_ending(name: &str, ending: &str) -> bool {
     Path::new(name).extension().is_some_and(|e| e == ending)
 }
 
-/// Everything that a paragraph cites, in its order.
+/// Returns the citations of a paragraph, in order.
 fn citations(text: &str) -> Vec<Citation> {
     // A name in back quotes and brackets is a link to code.
     let text = text.replace("[`", "[ ").replace('`', "");
@@ -116,7 +117,7 @@ fn citations(text: &str) -> Vec<Citation> {
                 if file_name(&path) == file_name(THREATS) {
                     found.extend(rows(&rest[3..]).into_iter().map(Citation::Threat));
                 }
-                // Without a folder it is the text of a link, or a file that somebody makes, unless a link leads there.
+                // Without a folder it is the text of a link or the name of a user's file, unless it is a link target.
                 let leads = text[..at].trim_end_matches(|c| c != '(' && c != ' ').ends_with("](");
                 if path.contains('/') || leads {
                     found.push(Citation::Document(path));
@@ -135,7 +136,8 @@ fn citations(text: &str) -> Vec<Citation> {
     found
 }
 
-/// The key at the start of `text`, if it is one in brackets and no link: a capital, and two to four capitals and digits.
+/// Returns the key in brackets at the start of `text`, unless it is a link. A key is a capital letter followed by two
+/// to four capitals or digits.
 fn key(text: &str) -> Option<&str> {
     let (key, after) = text.strip_prefix('[')?.split_once(']')?;
     let capital = key.starts_with(|c: char| c.is_ascii_uppercase());
@@ -143,13 +145,13 @@ fn key(text: &str) -> Option<&str> {
     (capital && alike && (3..=5).contains(&key.len()) && !after.starts_with('(')).then_some(key)
 }
 
-/// Digits with points between them.
+/// Returns the digits and points at the start of `text`.
 fn number(text: &str) -> &str {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     text[..end].trim_end_matches('.')
 }
 
-/// The path that ends `text`, without the ending of a document.
+/// Returns the document whose path (without extension) ends `text`.
 fn document_before(text: &str) -> String {
     let part = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     let start = text.char_indices().rev().take_while(|(_, c)| part(*c)).last().map_or(text.len(), |(at, _)| at);
@@ -160,7 +162,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The rows that are named right behind a document: ` row 7`, `, 7`, ` rows 5, 6 and 7`, behind a link too.
+/// Returns the rows that follow a document or a link to it: ` row 7`, `, 7`, ` rows 5, 6 and 7`.
 fn rows(behind: &str) -> Vec<String> {
     let mut rest = behind.trim_start_matches([')', ']']);
     if rest.starts_with('(') {
@@ -177,7 +179,7 @@ fn rows(behind: &str) -> Vec<String> {
     }
 }
 
-/// What can be cited.
+/// Index of everything that can be cited.
 struct Shelf<'a> {
     files: &'a Files,
     sections: BTreeSet<String>,
@@ -185,7 +187,7 @@ struct Shelf<'a> {
     threats: BTreeSet<String>,
     /// Entries of the bibliography with their lines.
     entries: BTreeMap<String, usize>,
-    /// The line at which it begins.
+    /// First line of the bibliography.
     bibliography: usize,
 }
 
@@ -213,7 +215,7 @@ impl<'a> Shelf<'a> {
         }
     }
 
-    /// Whether a document is there: by its path from the root or from where it is named.
+    /// Checks that a document exists, by its path from the root or from the citing file.
     fn has_document(&self, from: &str, path: &str) -> bool {
         let folder = from.rsplit_once('/').map_or("", |(folder, _)| folder);
         let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
@@ -228,10 +230,11 @@ impl<'a> Shelf<'a> {
     }
 
     fn has_decision(&self, digits: &str) -> bool {
-        self.files.keys().any(|name| name.starts_with(&format!("docs/decisions/{digits}-")))
+        let heading = format!("## {digits} ");
+        self.files.get(DECISIONS).is_some_and(|text| text.lines().any(|line| line.starts_with(&heading)))
     }
 
-    /// What is wrong with one citation, if anything is.
+    /// Returns the problem of one citation, if any.
     fn judge(&self, name: &str, citation: &Citation) -> Option<String> {
         let own = |document: &str, owner: &Option<String>| {
             owner.as_deref() == Some(file_name(document)) || owner.is_none() && name == document
@@ -261,7 +264,7 @@ impl<'a> Shelf<'a> {
     }
 }
 
-/// What cannot be resolved in the files, a line each, and how many citations there are.
+/// Returns one line per unresolved citation, and the number of citations.
 fn complaints(files: &Files) -> (Vec<String>, usize) {
     let shelf = Shelf::new(files);
     let (mut found, mut count) = (Vec::new(), 0);
@@ -300,20 +303,26 @@ fn complaints(files: &Files) -> (Vec<String>, usize) {
     (found, count)
 }
 
-/// The names in back quotes that a document says are in the sources: of the last column of its glossary, and of the lines
-/// that begin with *Where:*.
-fn promised(text: &str) -> BTreeSet<String> {
+/// Returns the names in back quotes in the last column of a glossary.
+fn glossary_names(text: &str) -> BTreeSet<String> {
     let glossary = text.split_once("## Glossary").map_or("", |(_, glossary)| glossary);
     let last = |line: &str| line.strip_suffix(" |").and_then(|row| row.rsplit(" | ").next()).map(str::to_owned);
-    let paragraphs = prose(METHODS, text).into_iter().map(|paragraph| paragraph.text);
-    let named = paragraphs.filter(|text| text.starts_with("*Where:*"));
-    let parts = named.chain(glossary.lines().filter_map(last));
-    let quoted = |part: String| part.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
     let is_name = |name: &String| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    parts.flat_map(quoted).filter(is_name).collect()
+    glossary.lines().filter_map(last).flat_map(|part| quoted(&part)).filter(is_name).collect()
 }
 
-/// Every name that some source declares.
+/// Returns the paths in back quotes in the paragraphs that begin with *Where:*.
+fn where_paths(text: &str) -> BTreeSet<String> {
+    let paragraphs = prose(METHODS, text).into_iter().map(|paragraph| paragraph.text);
+    let paths = paragraphs.filter(|text| text.contains("Where:")).flat_map(|text| quoted(&text));
+    paths.filter(|path| path.contains('/')).collect()
+}
+
+fn quoted(text: &str) -> Vec<String> {
+    text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// Returns every name that a source declares.
 fn declared(files: &Files) -> BTreeSet<String> {
     let kinds = ["struct", "enum", "trait", "type", "fn", "mod", "const"];
     let sources = files
@@ -327,7 +336,7 @@ fn declared(files: &Files) -> BTreeSet<String> {
     names.collect()
 }
 
-/// Every text below `folder`, by its name below the root.
+/// Reads every text below `folder`, by its path below the root.
 fn read(root: &Path, folder: &Path, files: &mut Files) {
     for entry in fs::read_dir(folder).expect("a readable folder") {
         let path = entry.expect("a readable entry").path();
@@ -363,15 +372,18 @@ fn every_citation_resolves() {
 fn the_documents_name_what_the_sources_have() {
     let files = repository();
     let declared = declared(&files);
-    for document in [METHODS, ARCHITECTURE] {
-        let names = promised(&files[document]);
-        assert!(names.len() > 40, "{document} names {} things", names.len());
-        let missing: Vec<&String> = names.difference(&declared).collect();
-        assert!(missing.is_empty(), "{document} names what no source declares: {missing:?}");
-    }
+    let names = glossary_names(&files[ARCHITECTURE]);
+    assert!(names.len() > 20, "the glossary names {} modules and types", names.len());
+    let missing: Vec<&String> = names.difference(&declared).collect();
+    assert!(missing.is_empty(), "no source declares these names of the glossary: {missing:?}");
+    let paths = where_paths(&files[METHODS]);
+    assert!(paths.len() > 10, "{METHODS} names {} folders", paths.len());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let missing: Vec<&String> = paths.iter().filter(|path| !root.join(path).exists()).collect();
+    assert!(missing.is_empty(), "{METHODS} names folders that do not exist: {missing:?}");
 }
 
-/// Files of a made-up repository that is in order.
+/// Returns the files of a sample repository without problems.
 fn made_up() -> Files {
     let methods = "# M\n\n## 1. Terms\nAfter [ABC] §7; see section 1.2.\n\n### 1.2 Roles\nx\n\n## Bibliography\n\n- [ABC] A. 1999.\n";
     let architecture = "### Rule 1: first\nAs rule 1 says ([methods.md](methods.md) §1 and §1.2).\n";
@@ -380,8 +392,11 @@ fn made_up() -> Files {
         (METHODS, methods),
         (ARCHITECTURE, architecture),
         (THREATS, threats),
-        ("docs/decisions/0001-why.md", "See [threats](../threats.md).\n"),
-        ("src/lib.rs", "//! A thing (docs/methods.md §1.2; [ABC] §9, eq. 2), decision 0001.\nlet x = \"§3\";\n"),
+        (DECISIONS, "## 0001 Why\nSee [threats](threats.md).\n"),
+        (
+            "src/lib.rs",
+            "//! A thing (docs/internals/methods.md §1.2; [ABC] §9, eq. 2), decision 0001.\nlet x = \"§3\";\n",
+        ),
     ];
     files.into_iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect()
 }
@@ -402,16 +417,22 @@ fn whatever_does_not_resolve_is_found() {
     };
     let elsewhere = format!("/// As {}{} §1 says.\n", ELSEWHERE[0].0, ELSEWHERE[0].1);
     for (text, wrong) in [
-        ("//! docs/methods.md §3.\n", "tests/a.rs:1: docs/methods.md has no section 3"),
-        ("//! docs/methods.md §1 and\n//! §1.3.\n", "tests/a.rs:1: docs/methods.md has no section 1.3"),
-        ("\n    let a = 1; // docs/methods.md §4\n", "tests/a.rs:2: docs/methods.md has no section 4"),
-        ("/// docs/methods.md §1\n///\n/// and §1.\n", "tests/a.rs:3: §1 of which text?"),
-        ("/// docs/threats.md §1.\n", "tests/a.rs:1: §1 of which text?"),
-        ("/// As [XYZ] says.\n", "tests/a.rs:1: [XYZ] is not in the bibliography of docs/methods.md"),
-        ("// docs/architecture.md rule 2\n", "tests/a.rs:1: docs/architecture.md has no rule 2"),
+        ("//! docs/internals/methods.md §3.\n", "tests/a.rs:1: docs/internals/methods.md has no section 3"),
+        (
+            "//! docs/internals/methods.md §1 and\n//! §1.3.\n",
+            "tests/a.rs:1: docs/internals/methods.md has no section 1.3",
+        ),
+        (
+            "\n    let a = 1; // docs/internals/methods.md §4\n",
+            "tests/a.rs:2: docs/internals/methods.md has no section 4",
+        ),
+        ("/// docs/internals/methods.md §1\n///\n/// and §1.\n", "tests/a.rs:3: §1 of which text?"),
+        ("/// docs/internals/threats.md §1.\n", "tests/a.rs:1: §1 of which text?"),
+        ("/// As [XYZ] says.\n", "tests/a.rs:1: [XYZ] is not in the bibliography of docs/internals/methods.md"),
+        ("// docs/internals/architecture.md rule 2\n", "tests/a.rs:1: docs/internals/architecture.md has no rule 2"),
         ("// By rule 1.\n", "tests/a.rs:1: rule 1 of which text?"),
-        ("// docs/threats.md rows 1 and 3\n", "tests/a.rs:1: docs/threats.md has no row 3"),
-        ("// (docs/threats.md, 4)\n", "tests/a.rs:1: docs/threats.md has no row 4"),
+        ("// docs/internals/threats.md rows 1 and 3\n", "tests/a.rs:1: docs/internals/threats.md has no row 3"),
+        ("// (docs/internals/threats.md, 4)\n", "tests/a.rs:1: docs/internals/threats.md has no row 4"),
         ("// decision 0002\n", "tests/a.rs:1: there is no decision 0002"),
         ("// docs/nothing.md\n", "tests/a.rs:1: there is no document docs/nothing.md"),
         (&elsewhere, "tests/a.rs:1: METHODS is no text of this repository"),
@@ -419,7 +440,7 @@ fn whatever_does_not_resolve_is_found() {
         assert!(source(text).iter().any(|found| found == wrong), "{text:?} gives {:?}", source(text));
     }
     assert_eq!(
-        source("// [docs](x), [0, 1], x[ABC], rules 1, §N, docs/threats.md rows 1 to 2.\n"),
+        source("// [docs](x), [0, 1], x[ABC], rules 1, §N, docs/internals/threats.md rows 1 to 2.\n"),
         Vec::<String>::new()
     );
 
@@ -427,19 +448,20 @@ fn whatever_does_not_resolve_is_found() {
     let more = files[METHODS].clone() + "- [DEF] D. 2000.\n- Nameless. 2001.\n";
     files.insert(METHODS.to_owned(), more.replace("section 1.2", "section 8"));
     let expected = [
-        "docs/methods.md:4: docs/methods.md has no section 8",
-        "docs/methods.md:13: an entry of the bibliography without a key",
-        "docs/methods.md:12: nothing cites [DEF]",
+        "docs/internals/methods.md:4: docs/internals/methods.md has no section 8",
+        "docs/internals/methods.md:13: an entry of the bibliography without a key",
+        "docs/internals/methods.md:12: nothing cites [DEF]",
     ];
     assert_eq!(complaints(&files).0, expected);
 }
 
 #[test]
 fn names_that_no_source_declares_are_found() {
-    let text = "| `a` | `b` |\n\n*Where:* `made`,\n`Things`.\n\n## Glossary\n| a | `b` | `Thing`, `gone` |\n";
-    let names = promised(text);
-    assert_eq!(names.iter().map(String::as_str).collect::<Vec<_>>(), ["Thing", "Things", "gone", "made"]);
+    let text = "| `a` | `b` |\n\n*Where:* `src/made`,\n`src/things`.\n\n## Glossary\n| a | `b` | `Thing`, `gone` |\n";
+    let names = glossary_names(text);
+    assert_eq!(names.iter().map(String::as_str).collect::<Vec<_>>(), ["Thing", "gone"]);
+    assert_eq!(where_paths(text).iter().map(String::as_str).collect::<Vec<_>>(), ["src/made", "src/things"]);
     let files = Files::from([("src/a.rs".to_owned(), "pub struct Thing;\nfn made() {}\n".to_owned())]);
     let declared = declared(&files);
-    assert_eq!(names.intersection(&declared).collect::<Vec<_>>(), ["Thing", "made"]);
+    assert_eq!(names.intersection(&declared).collect::<Vec<_>>(), ["Thing"]);
 }

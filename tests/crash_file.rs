@@ -1,5 +1,5 @@
-//! A job over files, killed at any step: its outputs are those of before or those of the whole run, and the next run gives the same
-//! bytes as one that was never disturbed.
+//! Kills a job over files at every step. Its outputs are the earlier ones or those of the whole run, and the next run
+//! writes the bytes of an undisturbed one.
 #![cfg(feature = "failpoints")]
 
 use crate::support;
@@ -14,14 +14,14 @@ use support::daemon::{Daemon, Dice, configure, conserved, payload, scratch, soun
 use support::invariants::timeless;
 
 const BATCH: usize = 40;
-/// The last batch is not full.
+/// The last batch is partial.
 const LINES: usize = 14 * BATCH + 17;
 
 struct Run {
     dir: tempfile::TempDir,
 }
 
-/// Wards as sensitive values beside the age, under models of every kind of memory.
+/// The ward is sensitive and released with the age. Several privacy models apply, with and without history.
 const MODELS: &str = r#"
 [[privacy.model]]
 kind = "l_diversity"
@@ -57,7 +57,7 @@ dead_letter_path = "@/out.letters"
         Self { dir }
     }
 
-    /// The same with another word in the configuration.
+    /// Replaces a text in the configuration.
     fn with(self, from: &str, to: &str) -> Self {
         let config = self.dir.path().join("only.toml");
         let text = fs::read_to_string(&config).expect("the configuration");
@@ -66,13 +66,13 @@ dead_letter_path = "@/out.letters"
         self
     }
 
-    /// The same without a state directory.
+    /// Removes the state directory.
     fn without_state(self) -> Self {
         let path = format!("path = \"{}\"\nsecret_file", self.dir.path().join("only").display());
         self.with(&path, "secret_file")
     }
 
-    /// The same with wards as sensitive values.
+    /// Creates a run with wards as sensitive values.
     fn with_models(hold: usize) -> Self {
         let run = Self::new(hold);
         let (schema, config) = (run.dir.path().join("visits.toml"), run.dir.path().join("only.toml"));
@@ -85,13 +85,13 @@ dead_letter_path = "@/out.letters"
         run
     }
 
-    /// The same, where what does not change waits for a delay that ends with the job.
+    /// Creates a run in which unchanging groups are delayed until the job ends.
     fn waiting() -> Self {
         let run = Self::new(0).with("max_lines_per_subject = 0", "max_lines_per_subject = 1");
         run.with("max_delay = \"0s\"", "max_delay = \"1s\"")
     }
 
-    /// The same from a folder of files, most of them compressed.
+    /// Creates a run over a folder of files, most of them compressed.
     fn in_many_files() -> Self {
         let run = Self::new(2);
         let at = |name: &str| run.dir.path().join(name);
@@ -117,7 +117,7 @@ dead_letter_path = "@/out.letters"
         Daemon::start(&self.dir.path().join("only.toml"), &["--lineage", &lineage], crash)
     }
 
-    /// Everything that was written, by name. The input's own place is named in dead letters.
+    /// Returns every output by name, without the input's path, which dead letters contain.
     fn outputs(&self) -> BTreeMap<String, String> {
         let place = self.dir.path().to_string_lossy().into_owned();
         outputs(self.dir.path()).into_iter().map(|(name, text)| (name, text.replace(&place, ""))).collect()
@@ -138,7 +138,7 @@ dead_letter_path = "@/out.letters"
         self.outputs()
     }
 
-    /// Kills the job at every point of `points`, each time over outputs of before, and runs it again.
+    /// Kills the job at each of `points`, over outputs of an earlier run, and runs it again.
     fn is_killed_at(
         &self,
         points: impl Iterator<Item = &'static str>,
@@ -171,7 +171,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
     encoder.finish().expect("it is compressed")
 }
 
-/// The first lines of the stream.
+/// Returns the first lines of the stream.
 fn input(lines: usize) -> Vec<u8> {
     let mut dice = Dice::new(5);
     let payloads = (0..).filter_map(|n| payload(n, &mut dice)).take(lines);
@@ -214,7 +214,7 @@ fn a_kill_at_any_point_leaves_whole_outputs_and_changes_no_byte() {
     }
 }
 
-/// Wards that are shown by age; those beside `*` are not.
+/// Counts the released wards that are not `*`.
 fn shown(outputs: &BTreeMap<String, String>) -> usize {
     let lines = outputs["out.visit.ndjson"].lines();
     lines.filter(|line| line.contains("\"ward\":") && !line.contains("\"ward\":\"*\"")).count()
@@ -228,7 +228,8 @@ fn a_kill_at_any_point_changes_no_byte_under_models() {
     Run::with_models(2).is_killed_at(crash_points::all_of_files(), &undisturbed, 17);
 }
 
-/// Lots never change within a person, so they wait. No time passes for a job: however slow it is, they leave at its end.
+/// Lots never change per subject, so they are delayed. No time passes in a job over files: at any speed they are
+/// released at its end.
 #[test]
 fn a_kill_at_any_point_changes_no_byte_while_lines_wait() {
     let undisturbed = Run::waiting().finish();
@@ -263,7 +264,7 @@ fn a_kill_at_any_point_changes_no_byte_of_joined_rows() {
     joined().is_killed_at(crash_points::all_of_files(), &undisturbed, 41);
 }
 
-/// A job whose input breaks, or that is told to end, replaces nothing.
+/// A job with a broken input or a stop request replaces no output.
 #[test]
 fn a_job_that_does_not_come_to_its_end_replaces_nothing() {
     let run = Run::new(0);
@@ -286,7 +287,7 @@ fn a_job_that_does_not_come_to_its_end_replaces_nothing() {
     same(&run.outputs(), &undisturbed, "a job that was told to end");
 }
 
-/// With a state, what one file has released is known to the next one; without, each file stands for itself.
+/// With a state, the release log continues with the next file. Without one, each file is independent.
 #[test]
 fn the_release_log_goes_on_with_the_next_file() {
     let visits = |run: Run| {
@@ -296,19 +297,19 @@ fn the_release_log_goes_on_with_the_next_file() {
         let first = run.outputs()["out.trace.ndjson"].lines().count();
         let has_state = run.dir.path().join("only").exists();
         if has_state {
-            // Done once more, it would withhold what it has released.
+            // A second run would withhold the lines that the first one has released.
             let mut again = run.start(None);
             assert_eq!(again.wait().code(), Some(2), "{}", again.said());
             assert!(again.said().contains("has this input already"), "{}", again.said());
             assert_eq!(run.outputs()["out.trace.ndjson"].lines().count(), first);
         }
         let next = run.dir.path().join("next.ndjson");
-        // The same people, in another order: the same content would be the same input.
+        // The same subjects in another order, because equal content would count as the same input.
         let text = String::from_utf8_lossy(&input(LINES)).into_owned();
         fs::write(next, text.lines().rev().map(|line| format!("{line}\n")).collect::<String>()).expect("the next file");
         let run = run.with("/in.ndjson\"", "/next.ndjson\"");
         let mut daemon = run.start(None);
-        // Everybody's line is out already: that nothing leaves is said as a failure.
+        // The line of every subject is already released: an empty release is reported as a failure.
         assert_eq!(daemon.wait().code(), Some(i32::from(has_state)), "{}", daemon.said());
         (first, daemon.said().contains("every record was lost"), run.outputs()["out.trace.ndjson"].lines().count())
     };
@@ -318,7 +319,7 @@ fn the_release_log_goes_on_with_the_next_file() {
     assert!(first > LINES / 4 && !is_lost && second > LINES / 4, "{first} and {second}");
 }
 
-/// Starts a job that waits at `point`, and does `meanwhile` as soon as `has_begun` says so of its directory.
+/// Starts a job that pauses at `point`, and runs `meanwhile` when `has_begun` holds for its directory.
 fn interfered(run: &Run, point: &str, has_begun: impl Fn(&Path) -> bool, meanwhile: impl FnOnce(&Path)) -> Daemon {
     let daemon = run.start(Some(&format!("{point}=1*sleep(3000)->off")));
     while !has_begun(run.dir.path()) {
@@ -328,7 +329,7 @@ fn interfered(run: &Run, point: &str, has_begun: impl Fn(&Path) -> bool, meanwhi
     daemon
 }
 
-/// Whether a job has opened its outputs.
+/// Checks that the job has opened its outputs.
 fn is_open(dir: &Path) -> bool {
     dir.join(".out.visit.ndjson.unfinished").exists()
 }

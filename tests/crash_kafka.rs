@@ -1,5 +1,4 @@
-//! Killed at every step of the commit protocol, the daemon releases what it would have released undisturbed: byte by
-//! byte, once.
+//! Kills the daemon at every step of the commit protocol. It releases the bytes of an undisturbed run, exactly once.
 #![cfg(feature = "failpoints")]
 
 use crate::support;
@@ -12,7 +11,7 @@ use support::kafka::{Broker, Record, send};
 
 use rdkafka::producer::Producer;
 
-/// Records a batch. One partition and batches closed by count: the batches are a function of the stream.
+/// Records per batch. With one partition and batches closed by count, the batches depend only on the stream.
 const BATCH: usize = 40;
 
 fn killed_at_every_point(hold: usize) {
@@ -72,7 +71,7 @@ fn kills_at_random_moments_change_nothing() {
     same(&stage, &seen, &calm, &undisturbed);
 }
 
-/// The reader of the markers must not take for their end what another instance's open transaction hides.
+/// The reader of the markers must not mistake the open transaction of another instance for the end.
 #[test]
 fn a_marker_behind_the_open_transaction_of_another_is_found() {
     let Some(broker) = Broker::shared() else { return };
@@ -100,7 +99,7 @@ fn a_marker_behind_the_open_transaction_of_another_is_found() {
     });
 }
 
-/// What a start settles again must be settled as before: an attempt that was aborted may have been read.
+/// Records settled again after a restart must give the same result: an aborted attempt may have been read.
 #[test]
 fn held_records_whose_settling_was_killed_are_settled_with_the_same_bytes() {
     let Some(broker) = Broker::shared() else { return };
@@ -111,13 +110,13 @@ fn held_records_whose_settling_was_killed_are_settled_with_the_same_bytes() {
     let mut daemon = stage.start("only", None);
     stage.wait_consumed(total, &mut [&mut daemon]);
     daemon.kill();
-    // The only batch of this life is the one that SIGTERM asks for.
+    // SIGTERM triggers the only batch of this process.
     let mut daemon = stage.start("only", Some("acknowledged=return"));
     daemon.says("state of partitions restored");
     daemon.signal(rustix::process::Signal::TERM);
     daemon.crashes("acknowledged");
     let attempted = payloads(&broker.read_uncommitted(&stage.out));
-    // The next batch would otherwise take the held records along.
+    // The next batch would otherwise include the held records.
     stage.broker.produce_records(&stage.raw, &records(seed, total, total + BATCH, 1));
     finish(&stage, total + BATCH);
     let committed = payloads(&broker.read_committed(&stage.out));
@@ -125,7 +124,7 @@ fn held_records_whose_settling_was_killed_are_settled_with_the_same_bytes() {
     assert!(committed[..attempted.len()] == attempted[..], "the aborted attempt and its retry differ");
 }
 
-/// Without its marker a released batch would be taken for one that was not.
+/// Without its marker, a released batch would count as unreleased.
 #[test]
 fn a_changelog_topic_that_has_lost_the_marker_is_refused() {
     let Some(broker) = Broker::shared() else { return };
@@ -141,7 +140,7 @@ fn a_changelog_topic_that_has_lost_the_marker_is_refused() {
     assert!(daemon.said().contains("no marker of batch 3"), "{}", daemon.said());
 }
 
-/// Of partition 0, in order.
+/// Returns the payloads of partition 0, in order.
 fn payloads(stored: &[support::kafka::Stored]) -> Vec<Vec<u8>> {
     stored.iter().filter(|s| s.partition == 0).filter_map(|s| s.payload.clone()).collect()
 }

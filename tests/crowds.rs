@@ -1,4 +1,4 @@
-//! Threats 24 and 27: who sees a crowd when, and who is invented. `docs/threats.md` is the table.
+//! Threats 24 and 27: crowds per batch, and invented subjects. The table is in `docs/internals/threats.md`.
 
 use crate::support;
 
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use support::invariants::{Line, cells, tuple};
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::Settling;
-use throng::generate::{RecordStream, Wearable, WearableSettings};
+use throng::daemon::engine::SettlementReason;
+use throng::generate::{RecordStream, WearableSettings, WearableStream};
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::DigestKey;
 use throng_core::values::schema::Schema;
@@ -29,7 +29,7 @@ hierarchy = { kind = "tree", tree = { CH = ["Zug", "Bern", "Chur"], FR = ["Lyon"
 
 type Records = Vec<Option<Vec<u8>>>;
 
-/// `count` records of skewed values; every person sends about two.
+/// Returns `count` records with skewed values. Each subject sends about two.
 fn records(random: &mut ChaCha8Rng, count: usize) -> Records {
     let mut skewed = |n: usize| {
         let draw: f64 = random.random();
@@ -44,14 +44,14 @@ fn records(random: &mut ChaCha8Rng, count: usize) -> Records {
     (0..count).map(one).collect()
 }
 
-/// Runs 25 batches of 60 records under some settings.
+/// Runs 25 batches of 60 records with the given settings.
 fn run(settings: &str) -> Stand {
     let mut stand = Stand::new(SCHEMA, settings);
     let mut random = ChaCha8Rng::seed_from_u64(24);
     for batch in 0..25 {
-        stand.offer(&records(&mut random, 60), Settling::No, NOW + batch * 1000, Fault::Nothing);
+        stand.offer(&records(&mut random, 60), SettlementReason::Ordinary, NOW + batch * 1000, Fault::Nothing);
     }
-    stand.settle(Settling::EndOfStream, NOW + 30_000);
+    stand.settle(SettlementReason::EndOfStream, NOW + 30_000);
     stand.check_conservation().expect("conservation");
     stand.promise.check_all(&stand.sink.lines).expect("R(k)");
     stand
@@ -62,7 +62,8 @@ const GROUPS: [&str; 2] = [
     "[[group]]\nname = \"where\"\nattributes = [\"age\", \"city\"]\n[[group]]\nname = \"how\"\nattributes = [\"mood\", \"illness\"]\n",
 ];
 
-/// What left before is no crowd to somebody who saw the batch arrive: every class has k people in its own batch.
+/// Earlier releases give no anonymity against an observer that sees the batch arrive: every class has k subjects in
+/// its own batch.
 #[test]
 fn threat_24_who_sees_a_batch_arrive_sees_a_crowd() {
     for groups in GROUPS {
@@ -74,13 +75,13 @@ fn threat_24_who_sees_a_batch_arrive_sees_a_crowd() {
     }
 }
 
-/// The crowd is reported as a reader would count it.
+/// The reported crowd equals the recount of a consumer.
 #[test]
 fn the_crowd_is_reported() {
     let mut stand = Stand::new(SCHEMA, "[privacy]\nk = 4\n");
     let mut random = ChaCha8Rng::seed_from_u64(25);
     for batch in 1..8 {
-        stand.offer(&records(&mut random, 60), Settling::No, NOW + batch * 1000, Fault::Nothing);
+        stand.offer(&records(&mut random, 60), SettlementReason::Ordinary, NOW + batch * 1000, Fault::Nothing);
         let lines: Vec<Line> = stand.sink.lines.iter().filter(|l| l.batch == batch.unsigned_abs()).cloned().collect();
         let quasi = &stand.promise.groups[0].quasi;
         let class = |line: &Line| tuple(&cells(line).expect("a line"), quasi);
@@ -89,7 +90,7 @@ fn the_crowd_is_reported() {
             classes.entry(class(line)).or_default().extend(&line.subject);
         }
         let of: Vec<usize> = lines.iter().map(|line| classes[&class(line)].len()).collect();
-        let report = stand.telemetry.exact().expect("a batch");
+        let report = stand.telemetry.exact_last_report().expect("a batch");
         let smallest = of.iter().copied().min().unwrap_or(0);
         assert_eq!(report.crowd.smallest, smallest as u64);
         assert!(lines.is_empty() || smallest >= 4, "batch {batch}: {smallest}");
@@ -102,7 +103,7 @@ fn the_crowd_is_reported() {
     }
 }
 
-/// Models are asked of what a batch shows by itself.
+/// Privacy models apply to each batch separately.
 #[test]
 fn threat_24_a_class_is_diverse_in_its_own_batch() {
     let shown = {
@@ -115,16 +116,21 @@ fn threat_24_a_class_is_diverse_in_its_own_batch() {
             };
             illnesses.iter().enumerate().map(of).collect()
         };
-        stand.offer(&people(0, &["flu", "flu", "flu", "cold", "cold", "cold"]), Settling::No, NOW, Fault::Nothing);
-        // Everybody of this batch has the flu; yesterday's colds make it no less telling.
-        stand.offer(&people(10, &["flu"; 5]), Settling::No, NOW + 1000, Fault::Nothing);
+        stand.offer(
+            &people(0, &["flu", "flu", "flu", "cold", "cold", "cold"]),
+            SettlementReason::Ordinary,
+            NOW,
+            Fault::Nothing,
+        );
+        // Every subject of this batch has the flu. The colds of the earlier batch do not make it diverse.
+        stand.offer(&people(10, &["flu"; 5]), SettlementReason::Ordinary, NOW + 1000, Fault::Nothing);
         stand.sink.lines.iter().filter(|l| l.batch == 2 && l.text.contains("flu")).count()
     };
     assert_eq!(shown, 0, "the batch is not diverse");
 }
 
-/// The same batches at any pace inside the release window: the same bytes. What is remembered is ordered by batches, and time
-/// only says how long it counts.
+/// Equal batches give equal bytes at any pace within the release window. The history is ordered by batches; time only
+/// limits its age.
 #[test]
 fn bytes_do_not_hang_on_the_pace_of_the_clock() {
     let schema = r#"
@@ -156,7 +162,7 @@ fn bytes_do_not_hang_on_the_pace_of_the_clock() {
                     record(format!(r#"{{"person":"p{person}","a":{a},"ill":"i{ill}"}}"#))
                 };
                 let records: Records = (0..8).map(&mut one).collect();
-                stand.offer(&records, Settling::No, NOW + batch * step, Fault::Nothing);
+                stand.offer(&records, SettlementReason::Ordinary, NOW + batch * step, Fault::Nothing);
             }
             stand.sink.lines.into_iter().map(|l| (l.batch, l.group, l.text, l.source)).collect::<Vec<_>>()
         };
@@ -171,7 +177,7 @@ fn bytes_do_not_hang_on_the_pace_of_the_clock() {
     }
 }
 
-/// A register of people with a raw tuple each; nobody else has it.
+/// Register in which each subject has a unique raw tuple.
 const REGISTER: &str = r#"
     name = "register"
     [[attribute]]
@@ -188,16 +194,16 @@ const REGISTER: &str = r#"
     hierarchy = { kind = "intervals", min = 0, max = 79, origin = 0, widths = [10, 40] }
 "#;
 
-/// What a person's record looks like, for 300 people: six areas of fifty.
+/// Returns the tuple of one of 300 subjects in six areas of fifty.
 fn register(person: usize) -> (String, usize) {
     (format!("{}{:02}", person % 6 + 1, person / 6), (person * 37) % 80)
 }
 
-/// Who sends which tuple, and whether somebody has invented him.
+/// Sender, register entry of the tuple, and whether the sender is invented.
 type Sent = (String, usize, bool);
 
-/// Of all records that real people sent: the share that left in a class of fewer than `k` real people
-/// of their batch, and the share that left exactly. Then the mean loss.
+/// Returns the share of the real subjects' records that were released in a class of fewer than `k` real subjects of
+/// their batch, the share that was released exactly, and the mean loss.
 fn real_crowds(settings: &str, k: usize, batches: &[Vec<Sent>]) -> (f64, f64, f64) {
     let mut stand = Stand::new(REGISTER, settings);
     for (number, batch) in (0i64..).zip(batches) {
@@ -205,7 +211,12 @@ fn real_crowds(settings: &str, k: usize, batches: &[Vec<Sent>]) -> (f64, f64, f6
             let (zip, age) = register(*person);
             record(format!(r#"{{"person":"{name}","zip":"{zip}","age":{age}}}"#))
         };
-        stand.offer(&batch.iter().map(one).collect::<Records>(), Settling::No, NOW + number * 1000, Fault::Nothing);
+        stand.offer(
+            &batch.iter().map(one).collect::<Records>(),
+            SettlementReason::Ordinary,
+            NOW + number * 1000,
+            Fault::Nothing,
+        );
     }
     let sent: Vec<&Sent> = batches.iter().flatten().collect();
     let who = |line: &Line| sent[usize::try_from(line.source.2).expect("an offset")];
@@ -229,8 +240,8 @@ fn real_crowds(settings: &str, k: usize, batches: &[Vec<Sent>]) -> (f64, f64, f6
     (f64::from(alone) / all, f64::from(exact) / all, stand.telemetry.status().mean_loss.unwrap_or(1.0))
 }
 
-/// Threat 27, the first way: k − 1 invented records with the target's values, in the target's batch. They are new people for
-/// every target, or the same four.
+/// Threat 27, first variant: k − 1 invented records with the target's values in the target's batch, with new accounts
+/// per target or always the same four.
 #[test]
 fn threat_27_invented_people_beside_a_target() {
     let attack = |fresh: bool| -> Vec<Vec<Sent>> {
@@ -259,7 +270,7 @@ fn threat_27_invented_people_beside_a_target() {
     assert_eq!(tenure.1, 0.0, "who was never seen supports nobody");
 }
 
-/// Threat 27, the second way: four invented people who walk through the register, again and again.
+/// Threat 27, second variant: four invented subjects repeatedly send the tuples of the whole register.
 #[test]
 fn threat_27_invented_people_who_walk_through_a_register() {
     let mut random = ChaCha8Rng::seed_from_u64(27);
@@ -289,7 +300,7 @@ fn threat_27_invented_people_who_walk_through_a_register() {
     assert!(tenure.0 > 0.1, "who stays for long is believed: {tenure:?}");
 }
 
-/// Records of ADULT as JSON.
+/// Returns the records of ADULT as JSON.
 fn adult() -> Records {
     let data = std::env::var_os("THRONG_TEST_DATA").expect("THRONG_TEST_DATA is set");
     let text = std::fs::read_to_string(std::path::Path::new(&data).join("adult/adult.csv")).expect("ADULT");
@@ -304,9 +315,9 @@ fn adult() -> Records {
     lines.map(one).collect()
 }
 
-/// Records of the generated stream, and the groups of its configuration.
+/// Returns records of the generated stream, and the groups of its configuration.
 fn wearable() -> (Records, String) {
-    let mut stream = Wearable::new(WearableSettings::default()).expect("the default settings");
+    let mut stream = WearableStream::new(WearableSettings::default()).expect("the default settings");
     let one = |_| {
         let mut line = Vec::new();
         stream.append(&mut line);
@@ -317,15 +328,15 @@ fn wearable() -> (Records, String) {
     ((0..30_000).map(one).collect(), groups.to_owned())
 }
 
-/// Offers `all` in batches and says what became of them.
+/// Offers `all` in batches and prints the outcome.
 fn told(schema: &str, all: &Records, records: usize, privacy: &str, more: &str) -> Stand {
     let settings = format!("[batch]\nmax_records = {records}\n[privacy]\nk = 5\n{privacy}\n{more}");
     let mut stand = Stand::new(schema, &settings);
     let start = std::time::Instant::now();
     for (number, batch) in (0i64..).zip(all.chunks(records)) {
-        stand.offer(batch, Settling::No, NOW + number * 1000, Fault::Nothing);
+        stand.offer(batch, SettlementReason::Ordinary, NOW + number * 1000, Fault::Nothing);
     }
-    stand.settle(Settling::EndOfStream, NOW + 1_000_000);
+    stand.settle(SettlementReason::EndOfStream, NOW + 1_000_000);
     let mut crowds: BTreeMap<(u64, usize, Vec<Option<String>>), (u32, BTreeSet<&String>)> = BTreeMap::new();
     for line in &stand.sink.lines {
         let quasi = &stand.promise.groups[line.group].quasi;
@@ -351,8 +362,9 @@ fn told(schema: &str, all: &Records, records: usize, privacy: &str, more: &str) 
     stand
 }
 
-/// What a crowd in every batch costs, by the shipped configurations, and what downcoding still tells of ADULT. The table of
-/// `docs/guarantees.md`. `THRONG_CASES` names other cases: `adult 1000 colluders = 4, max_hold_batches = 2; …`.
+/// Measures the cost of a crowd in every batch with the shipped configurations, and the remaining downcoding on
+/// ADULT. The table is in `docs/guarantees.md`. `THRONG_CASES` sets other cases: `adult 1000 colluders = 4,
+/// max_hold_batches = 2; …`.
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names, and minutes"]
 fn real_data_what_a_crowd_in_every_batch_costs() {
@@ -367,7 +379,7 @@ fn real_data_what_a_crowd_in_every_batch_costs() {
         let mut words = case.trim().splitn(3, ' ');
         let (stream, records) = (words.next().expect("a stream"), words.next().expect("records"));
         let records: usize = records.parse().expect("records");
-        // What is said of the plan follows a bar.
+        // Plan settings follow a bar.
         let settings = words.next().unwrap_or_default().replace(", ", "\n");
         let (privacy, plan) = settings.split_once('|').unwrap_or((&settings, ""));
         let plan = format!("[plan]\n{plan}\n");
@@ -381,10 +393,10 @@ fn real_data_what_a_crowd_in_every_batch_costs() {
     }
 }
 
-/// The share of lines that somebody places below their printed cells who knows that k equal records would have left finer
-/// (downcoding, [COH]): at the node that is one level finer in one attribute each child of a class has at most k − 1 of
-/// its lines, so where `n` lines have `m` children, at least n − (m − 1)(k − 1) of them are of each. The best attribute of each
-/// class counts; every record must be its own subject.
+/// Returns the share of lines that an attacker can place below their printed cells, given that k equal records would
+/// have been released finer (downcoding, [COH]). At the node one level finer in one attribute, each child of a class
+/// has at most k − 1 of its lines. With `n` lines and `m` children, each child has at least n − (m − 1)(k − 1) of
+/// them. The best attribute of each class counts. Every record must be its own subject.
 fn downcoded(stand: &Stand, k: usize) -> f64 {
     let schema = Schema::load(&stand.config.schema.file).expect("a schema");
     let names = &stand.promise.groups[0].quasi;
@@ -395,7 +407,7 @@ fn downcoded(stand: &Stand, k: usize) -> f64 {
         seen.iter_mut().zip(&class).for_each(|(seen, cell)| seen.extend(cell.clone()));
         *classes.entry((line.batch, class)).or_default() += 1;
     }
-    // By attribute and printed text: into how many texts it falls one level below, among the values that were printed.
+    // By attribute and printed text: the number of printed texts one level below.
     let children: Vec<BTreeMap<String, usize>> = names
         .iter()
         .zip(&seen)

@@ -1,5 +1,5 @@
-//! The dashboards, the recorded series and the alert rules parse, fit together and name only what the program emits; every
-//! alert can fire.
+//! Checks that the dashboards, recording rules and alert rules parse, are consistent and use only emitted metrics,
+//! and that every alert can fire.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,19 +9,19 @@ use std::{fs, io};
 use serde_json::{Value, json};
 use throng::telemetry::{Label, RejectionReason, Telemetry};
 
-/// What every scraped target has, beside the metrics of the program.
+/// Metrics that Prometheus adds to every target.
 const OF_PROMETHEUS: [(&str, &[&str]); 2] = [("up", &[]), ("ALERTS", &["alertname", "severity", "alertstate"])];
 
-/// The dashboards by their files' names; `throng-` and the name is the uid that links keep.
+/// Dashboards by file name. The uid in links is `throng-` and the name.
 const DASHBOARDS: [&str; 3] = ["privacy", "pipeline", "model"];
 
-/// Labels whose values are not the program's: groups and attributes are configured, a version is the build's.
+/// Labels with open values: groups and attributes are configured, a version is set by the build.
 const OPEN_LABELS: [&str; 3] = ["group", "attribute", "version"];
 
-/// Every metric that the program emits: its labels, each with all values that it can take.
+/// Emitted metrics: their labels, each with all possible values.
 type Metrics = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
-/// The metrics as the program exposes them, where every series is there from the start, and what is recorded of them.
+/// Returns the exposed metrics, in which every series exists from the start, and the series recorded from them.
 fn emitted_and_recorded() -> Metrics {
     let mut metrics = emitted();
     for (name, expression) in recordings() {
@@ -39,7 +39,7 @@ fn emitted_and_recorded() -> Metrics {
 
 fn emitted() -> Metrics {
     let mut metrics = Metrics::new();
-    let exposition = Telemetry::new(5, &["person".to_owned()]).naming(&["age"]).render();
+    let exposition = Telemetry::new(5, &["person".to_owned()]).with_attribute_series(&["age"]).render();
     for line in exposition.lines().filter(|line| !line.starts_with('#')) {
         let series = line.rsplit_once(' ').expect("a series and its value").0;
         let (name, labels) = parts_of(series);
@@ -51,18 +51,18 @@ fn emitted() -> Metrics {
     metrics
 }
 
-/// A histogram's name without what its series add.
+/// Returns the name of a histogram without the suffix of its series.
 fn family_of(name: &str) -> &str {
     ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }
 
-/// `name{label="value", …}` in its parts.
+/// Splits `name{label="value", …}` into its parts.
 fn parts_of(series: &str) -> (String, Vec<(String, String)>) {
     let (name, labels) = series.split_once('{').unwrap_or((series, ""));
     (name.to_owned(), matchers(labels))
 }
 
-/// The labels of an expression that are compared with a text, each with that text.
+/// Returns the labels that are compared with a text, each with that text.
 fn matchers(expression: &str) -> Vec<(String, String)> {
     let quoted: Vec<&str> = expression.split('"').collect();
     let pairs = quoted.chunks_exact(2).filter_map(|pair| {
@@ -89,7 +89,7 @@ fn dashboards() -> Vec<(&'static str, Value)> {
     DASHBOARDS.iter().map(|&name| (name, parse(name))).collect()
 }
 
-/// Every expression of the dashboards beside the title of its panel or the name of its marks.
+/// Returns every expression of the dashboards with the title of its panel or the name of its annotation.
 fn expressions() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (name, dashboard) in dashboards() {
@@ -108,7 +108,7 @@ fn expressions() -> Vec<(String, String)> {
     found
 }
 
-/// The metrics in an expression and the labels that it selects or groups by.
+/// Returns the metrics in an expression, and the labels that it selects or groups by.
 fn names(expression: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let (mut metrics, mut labels) = (BTreeSet::new(), BTreeSet::new());
     let word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
@@ -129,19 +129,19 @@ fn names(expression: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     (metrics, labels)
 }
 
-/// An expression with empty texts.
+/// Returns an expression with empty string literals.
 fn unquoted(expression: &str) -> String {
     expression.split('"').enumerate().map(|(index, part)| if index % 2 == 0 { part } else { "\"\"" }).collect()
 }
 
-/// The labels that an expression groups by.
+/// Returns the labels that an expression groups by.
 fn groupings(expression: &str) -> BTreeSet<String> {
     let unquoted = unquoted(expression);
     let lists = unquoted.split(" by (").skip(1).filter_map(|rest| rest.split(')').next());
     lists.flat_map(|list| list.split(',')).map(|label| label.trim().to_owned()).collect()
 }
 
-/// Every metric, every label and every value of a label in an expression is one that the program can emit.
+/// Asserts that the program can emit every metric, label and label value in an expression.
 fn assert_names_known(emitted: &Metrics, place: &str, expression: &str) {
     let (metrics, labels) = names(expression);
     let mut allowed = BTreeSet::from(["job", "instance", "le"]);
@@ -166,7 +166,7 @@ fn assert_names_known(emitted: &Metrics, place: &str, expression: &str) {
     }
 }
 
-/// The alerts with their expressions.
+/// Returns the alerts with their expressions.
 fn alerts() -> Vec<(String, String)> {
     let rules = read("deploy/prometheus/alerts.yml");
     let of = |rule: &str| {
@@ -181,7 +181,7 @@ fn alerts() -> Vec<(String, String)> {
     alerts
 }
 
-/// The recorded series with their expressions.
+/// Returns the recorded series with their expressions.
 fn recordings() -> Vec<(String, String)> {
     let rules = read("deploy/prometheus/recordings.yml");
     let of = |rule: &str| {
@@ -193,7 +193,7 @@ fn recordings() -> Vec<(String, String)> {
     rules.split("- record: ").skip(1).map(of).collect()
 }
 
-/// One test of the alert rules: the series that it feeds, the alerts that must be silent in it, those that must fire.
+/// Test of the alert rules: its input series, the alerts that must be silent, and those that must fire.
 struct AlertTest {
     series: Vec<String>,
     silent: BTreeSet<String>,
@@ -221,7 +221,7 @@ fn alert_tests() -> Vec<AlertTest> {
     text.split("  - interval:").skip(1).map(of).collect()
 }
 
-/// Runs promtool; `None`, said loudly, where it is not installed.
+/// Runs promtool. Returns `None` with a message if it is not installed.
 fn promtool(arguments: &[&str]) -> Option<(bool, String)> {
     match Command::new("promtool").args(arguments).current_dir(root()).output() {
         Ok(output) => {
@@ -245,7 +245,7 @@ fn check(expressions: &[(String, String)]) -> Option<(bool, String)> {
             json!({ "record": format!("panel_{index}"), "expr": expression })
         })
         .collect();
-    // JSON is YAML.
+    // JSON is valid YAML.
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     fs::write(file.path(), json!({ "groups": [{ "name": "dashboard", "rules": rules }] }).to_string())
         .expect("written");
@@ -312,15 +312,15 @@ fn the_alert_rules_fire_when_they_should_and_only_then() {
 
 #[test]
 fn every_alert_has_a_test_that_raises_it_one_that_does_not_and_a_runbook() {
-    let runbook = read("docs/runbooks.md");
+    let runbook = read("docs/troubleshooting.md");
     let tests = alert_tests();
     let recorded: BTreeMap<String, String> = recordings().into_iter().collect();
     for (alert, expression) in alerts() {
-        // What is recorded stands for what it is recorded of.
+        // A recorded series counts as the metrics of its expression.
         let of = |name: &String| recorded.get(name).map_or_else(|| BTreeSet::from([name.clone()]), |of| names(of).0);
         let mut metrics: BTreeSet<String> = names(&expression).0.iter().flat_map(of).collect();
         metrics.extend(expression.contains("up{").then(|| "up".to_owned()));
-        // A test in which the metrics of the expression have no series would show nothing.
+        // A test without series for the metrics of the expression would prove nothing.
         let feeds = |test: &&AlertTest| {
             metrics.iter().all(|metric| test.series.iter().any(|series| family_of(&parts_of(series).0) == metric))
         };
@@ -328,7 +328,7 @@ fn every_alert_has_a_test_that_raises_it_one_that_does_not_and_a_runbook() {
         assert!(silent, "{alert} is not tested to be silent when all is well");
         let fires = tests.iter().filter(feeds).any(|test| test.firing.contains(&alert));
         assert!(fires, "{alert} is not tested to fire");
-        assert!(runbook.contains(&format!("### {alert}\n")), "docs/runbooks.md has no runbook for {alert}");
+        assert!(runbook.contains(&format!("### {alert}\n")), "docs/troubleshooting.md has no runbook for {alert}");
     }
 }
 
@@ -352,7 +352,7 @@ fn every_reason_and_every_event_has_a_place_that_gives_it() {
         assert!(product.iter().any(|file| file.contains(&variant)), "nothing gives {variant}: delete it");
     }
     let exported = read("src/telemetry/mod.rs");
-    for room in ["batches", "health", "people", "plans", "source"] {
+    for room in ["batch_events", "health_events", "subject_events", "plan_events", "source_events"] {
         let events = exported.split(&format!("pub use {room}::{{")).nth(1).and_then(|rest| rest.split("};").next());
         for event in events.expect("its events").split(',').map(str::trim).filter(|event| !event.is_empty()) {
             assert!(product.iter().any(|file| file.contains(event)), "nothing emits {event}: delete it");
@@ -360,7 +360,7 @@ fn every_reason_and_every_event_has_a_place_that_gives_it() {
     }
 }
 
-/// The sources of the product above the telemetry, without their tests.
+/// Returns the product sources outside of the telemetry, without their tests.
 fn product_source() -> Vec<String> {
     let mut folders = vec![root().join("src"), root().join("crates")];
     let mut found = Vec::new();

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::Settling;
+use throng::daemon::engine::SettlementReason;
 use throng::telemetry::SuppressionReason;
 
 const COLUMNS: usize = 12;
@@ -56,7 +56,7 @@ fn a_batch_that_nobody_can_judge_loses_a_group_and_ends() {
     let records: Vec<_> = (0..960).map(text).collect();
     let mut stand = Stand::new(&schema(), &settings());
     let start = Instant::now();
-    stand.offer(&records, Settling::No, NOW, Fault::Nothing);
+    stand.offer(&records, SettlementReason::Ordinary, NOW, Fault::Nothing);
     let took = start.elapsed();
     let status = stand.telemetry.status();
     let guarded = status.suppressed.get(SuppressionReason::Guard);

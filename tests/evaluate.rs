@@ -195,7 +195,7 @@ fn files_that_do_not_belong_together_are_refused() {
     refused("evaluate in.ndjson out.ndjson -c throng.toml --report in.ndjson", &["in.ndjson"]);
 }
 
-/// Records of `people` people, by a rule that fixes them.
+/// Records of `subjects` people, by a rule that fixes them.
 fn records(people: u64, each: u64) -> String {
     let mut text = String::new();
     for record in 0..people * each {

@@ -13,15 +13,15 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use support::daemon::{Dice, scratch};
 use throng::config;
-use throng::daemon::state::seal::Keys;
+use throng::daemon::state::state_keys::StateKeys;
 use throng::evaluation::error::EvaluationError;
-use throng::evaluation::original::Original;
-use throng::evaluation::series::Evidence;
-use throng::start::schema::load_schema;
-use throng::start::series::series_terms;
+use throng::evaluation::original::OriginalData;
+use throng::evaluation::series::SeriesEvidence;
+use throng::start::schema_loading::load_schema;
+use throng::start::series_settings::series_terms;
 use throng_core::values::digest::DigestKey;
-use throng_core::values::raw::Token;
-use throng_core::values::subject::Subjects;
+use throng_core::values::raw_batch::RawToken;
+use throng_core::values::subject_digest::SubjectDigester;
 
 const SCHEMA: &str = r#"
 name = "days"
@@ -130,24 +130,24 @@ pub fn run(dir: &Path, name: &str, sink: &str, source: &str, input: &[Day], more
 }
 
 impl Run {
-    pub fn evidence(&self) -> Result<Evidence, EvaluationError> {
+    pub fn evidence(&self) -> Result<SeriesEvidence, EvaluationError> {
         let config = config::load(&self.config, std::iter::empty()).expect("a configuration");
         let schema = Arc::new(load_schema(&config).expect("a schema"));
         let terms = series_terms(&config, &schema, "t.toml").expect("sound series").expect("series");
-        let keys = Keys::derive(config.secret.as_ref().expect("a secret").expose());
-        let original = Original::read(&config, &schema, "t.toml", &self.original, Some(&DigestKey(keys.subjects)))
+        let keys = StateKeys::derive(config.secret.as_ref().expect("a secret").expose());
+        let original = OriginalData::read(&config, &schema, "t.toml", &self.original, Some(&DigestKey(keys.subjects)))
             .expect("records");
-        Evidence::read(&config, &Arc::new(terms), &original, &self.sink, &self.lineage)
+        SeriesEvidence::read(&config, &Arc::new(terms), &original, &self.sink, &self.lineage)
     }
 
     /// Digests of people by their names.
     fn digests(&self) -> impl Fn(&str) -> u64 {
         let config = config::load(&self.config, std::iter::empty()).expect("a configuration");
         let schema = load_schema(&config).expect("a schema");
-        let keys = Keys::derive(config.secret.as_ref().expect("a secret").expose());
+        let keys = StateKeys::derive(config.secret.as_ref().expect("a secret").expose());
         let attribute = Arc::clone(&schema.attributes[schema.subject.expect("a subject")]);
-        let subjects = Subjects::new(attribute, &DigestKey(keys.subjects));
-        move |who| subjects.digest_once(Token::Text(who)).expect("a name")
+        let subjects = SubjectDigester::new(attribute, &DigestKey(keys.subjects));
+        move |who| subjects.digest_uncached(RawToken::Text(who)).expect("a name")
     }
 }
 
@@ -169,12 +169,12 @@ fn means(input: &[Day]) -> Means<'_> {
 
 /// Contributions of the evidence are the means of the input, and every set has as many members as its row says.
 #[track_caller]
-fn check_contributions(evidence: &Evidence, input: &[Day], digest: &dyn Fn(&str) -> u64) {
+fn check_contributions(evidence: &SeriesEvidence, input: &[Day], digest: &dyn Fn(&str) -> u64) {
     let naive = means(input);
     let mut compared = 0;
     for ((who, day), (records, values)) in &naive {
         let date = day.parse::<chrono::NaiveDate>().expect("a day").and_hms_opt(0, 0, 0).expect("midnight");
-        let person = evidence.person(digest(who)).expect("a person");
+        let person = evidence.subject_position(digest(who)).expect("a person");
         let found = &evidence.contributions[&(0, date.and_utc().timestamp_millis())][&person];
         assert_eq!(found.records, *records);
         for (found, value) in found.values.iter().zip(values) {
@@ -188,7 +188,7 @@ fn check_contributions(evidence: &Evidence, input: &[Day], digest: &dyn Fn(&str)
     assert_eq!(evidence.contributions.values().map(BTreeMap::len).sum::<usize>(), compared);
     let mut of_sets = 0;
     for row in &evidence.rows {
-        let members: Vec<usize> = evidence.members(row).collect();
+        let members: Vec<usize> = evidence.members_of_row(row).collect();
         assert!(row.sets.is_empty() || members.len() as u64 == row.n, "{row:?}");
         assert_eq!(members.iter().collect::<BTreeSet<_>>().len(), members.len());
         of_sets += usize::from(!row.sets.is_empty());
@@ -242,8 +242,9 @@ fn evidence_in_every_format_equals_a_recount_from_the_input() {
         let mean = row.mean_statistic().map(|statistic| statistic.mean);
         assert_eq!((mean, Some(row.n)), (json["mean"].as_f64(), json["n"].as_u64()));
     }
-    let useful = first.usefulness();
-    let members: BTreeSet<usize> = first.rows.iter().flat_map(|row| first.members(row).collect::<Vec<_>>()).collect();
+    let useful = first.series_utility();
+    let members: BTreeSet<usize> =
+        first.rows.iter().flat_map(|row| first.members_of_row(row).collect::<Vec<_>>()).collect();
     assert_eq!((useful.people, useful.people_represented), (40, members.len() as u64));
     assert_eq!(useful.records, input.len() as u64);
     let share = useful.records_represented as f64 / useful.records as f64;
@@ -257,7 +258,7 @@ fn evidence_in_every_format_equals_a_recount_from_the_input() {
     assert!((useful.error_ratio.expect("a ratio") - naive).abs() < 1e-9, "{useful:?}, expected {naive}");
     for (name, sink) in [("two", "out.csv"), ("three", "out.parquet")] {
         let other = run(dir.path(), name, sink, "in.csv", &input, SERIES).evidence().expect("evidence");
-        assert_eq!((&other.rows, other.usefulness()), (&first.rows, useful), "{sink}");
+        assert_eq!((&other.rows, other.series_utility()), (&first.rows, useful), "{sink}");
         assert_eq!(other.lineage.cohorts, first.lineage.cohorts, "{sink}");
     }
 }
@@ -270,7 +271,7 @@ fn pooled_rows_have_the_sets_of_all_their_cohorts() {
     let evidence = pooled.evidence().expect("evidence");
     check_contributions(&evidence, &input, &pooled.digests());
     assert!(evidence.rows.iter().any(|row| row.sets.len() > 1), "one cohort only");
-    assert!(evidence.usefulness().error_ratio.expect("a ratio") < 1.0);
+    assert!(evidence.series_utility().error_ratio.expect("a ratio") < 1.0);
 }
 
 #[test]
@@ -557,5 +558,5 @@ fn evidence_of_another_secret_or_lineage_is_refused() {
     fs::write(&sound.lineage, &text).expect("a file of ours");
     assert!(sound.evidence().is_ok());
     fs::write(dir.path().join("key"), "another secret, which is long enough").expect("a file of ours");
-    assert!(matches!(sound.evidence(), Err(EvaluationError::OtherPeople { .. })));
+    assert!(matches!(sound.evidence(), Err(EvaluationError::ForeignSubjects { .. })));
 }

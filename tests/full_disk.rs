@@ -103,7 +103,7 @@ fn a_state_disk_that_fills_ends_the_run_and_nothing_is_lost() {
     let mut daemon = run.start(Some("applied=4*off->return"));
     daemon.crashes("applied");
     // Room for a start and hardly more.
-    let leave = throng::daemon::state::disk::needed(64 << 10);
+    let leave = throng::daemon::state::disk::required_bytes(64 << 10);
     let free = throng::daemon::state::disk::free_bytes(&run.at("small")).expect("a size");
     fs::write(run.at("small/ballast"), vec![0; usize::try_from(free - leave).expect("a small disk")]).expect("ballast");
     run.fails(None, &["small/state", "its disk is full", "make room"]);

@@ -9,7 +9,7 @@ use serde_json::json;
 use support::daemon::Daemon;
 use support::kafka::{Broker, unique};
 use support::registry::{Registry, client};
-use throng_core::values::schema::{Origin, Role, Schema};
+use throng_core::values::schema::{AttributeOrigin, Role, Schema};
 
 const K: usize = 5;
 
@@ -108,7 +108,7 @@ fn json_with_keys_that_are_texts() {
     assert!(text.contains("1 record(s) could not be read"), "{text}");
     let schema = Schema::parse(&text, "it", place).expect("a schema");
     let subject = &schema.attributes[schema.subject.expect("one")];
-    assert_eq!((&subject.from, subject.role), (&Origin::Key, Role::Subject));
+    assert_eq!((&subject.from, subject.role), (&AttributeOrigin::Key, Role::Subject));
     let names: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
     assert_eq!(names, ["key", "pulse", "kind", "at.place"]);
     assert!(broker.group_offsets(&raw, &raw).values().all(Option::is_none), "nothing is committed");
@@ -156,7 +156,7 @@ fn avro_in_the_frames_of_a_registry() {
     let text = std::fs::read_to_string(place.join("schema.toml")).expect("the schema");
     let schema = Schema::parse(&text, "it", place).expect("a schema");
     let subject = &schema.attributes[schema.subject.expect("one")];
-    assert_eq!((subject.name.as_str(), &subject.from), ("userId", &Origin::Key), "{text}");
+    assert_eq!((subject.name.as_str(), &subject.from), ("userId", &AttributeOrigin::Key), "{text}");
     let (lines, said) = released(place, broker, &raw, &out, 2000);
     assert!(lines > 1800, "{lines}: {said}\n{text}");
 }

@@ -2,18 +2,20 @@
 //! once.
 
 use std::collections::BTreeMap;
-use throng::generate::{Health, HealthSettings, Layout, RecordStream};
-use throng_risk::adjacency::{Adjacency, Limits};
+use throng::generate::{HealthRecordStream, HealthSettings, RecordLayout, RecordStream};
+use throng_risk::adjacency::{Adjacency, AdjacencyLimits};
 use throng_risk::counting::{AttributeSet, CountedTable};
-use throng_risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact, Level, Merging};
-use throng_risk::qid::{Question, Strategy, search, search_apart};
+use throng_risk::multigrid::{
+    AggregationLevel, AttributeAggregation, CoarseAdjacency, ExactAggregation, MergePolicy, NodeCounts,
+};
+use throng_risk::qid::{QidSearchRequest, QidStrategy, search, search_without_aggregation};
 
 const ROWS: usize = 600;
 
 /// The columns of `generate health --legacy` that do not identify by themselves, as codes.
 fn legacy_health() -> Vec<Vec<u32>> {
-    let settings = HealthSettings { seed: 1, legacy: true, layout: Layout::Csv };
-    let mut stream = Health::new(settings);
+    let settings = HealthSettings { seed: 1, legacy: true, layout: RecordLayout::Csv };
+    let mut stream = HealthRecordStream::new(settings);
     let mut text = Vec::new();
     stream.header(&mut text);
     for _ in 0..ROWS {
@@ -39,20 +41,20 @@ fn share(left: usize, of: usize) -> f64 {
 fn of_identical_columns_nodes_and_edges_at_least_four_fifths_go_and_all_counts_stay() {
     let columns = legacy_health();
     let attributes: Vec<usize> = (0..columns.len()).collect();
-    let limits = Limits { max_edges: u64::MAX };
+    let limits = AdjacencyLimits { max_edges: u64::MAX };
     let mut fine = Adjacency::new(&attributes, limits).expect("attributes");
     fine.add(&columns).expect("a batch");
     let mut coarse = CoarseAdjacency::new(&attributes, limits).expect("attributes");
     coarse.add(&columns).expect("a batch");
-    coarse.coarsen(&columns, Merging::Determined).expect("the window");
-    assert!(coarse.prolonged().expect("whole") == fine, "columns have lost a count");
+    coarse.coarsen(&columns, MergePolicy::Determined).expect("the window");
+    assert!(coarse.to_fine_adjacency().expect("whole") == fine, "columns have lost a count");
 
     // Columns first, then the values of those that are left.
-    let (counts, values) = Counts::of_model(&fine).expect("all pairs");
+    let (counts, values) = NodeCounts::of_model(&fine).expect("all pairs");
     let of_values: Vec<u32> = values.iter().map(|value| value.attribute as u32).collect();
-    let exact = Exact::of(&counts, &of_values);
-    assert!(exact.prolonged() == counts, "values have lost a count");
-    let hosted: usize = exact.levels().iter().map(Level::hosted).sum();
+    let exact = ExactAggregation::of(&counts, &of_values);
+    assert!(exact.to_fine_counts() == counts, "values have lost a count");
+    let hosted: usize = exact.levels().iter().map(AggregationLevel::hosted_implications).sum();
     let nodes = share(exact.coarse().nodes(), counts.nodes());
     // What the map holds in place of edges is not gone.
     let edges = share(exact.coarse().edges() + hosted, counts.edges());
@@ -65,14 +67,20 @@ fn of_identical_columns_nodes_and_edges_at_least_four_fifths_go_and_all_counts_s
 fn families_of_identical_columns_are_searched_once() {
     let table = CountedTable::new(legacy_health(), None).expect("a table").masked(50);
     let all = AttributeSet::first(table.width());
-    let attributes = Attributes::of(&table, &all);
+    let attributes = AttributeAggregation::of(&table, &all);
     assert!(attributes.kept().len() + 4 * 19 <= table.width(), "{} kept", attributes.kept().len());
     // One member of each family and what belongs to the person: few enough to be searched for themselves as well.
     let few: AttributeSet = attributes.kept().iter().copied().collect();
-    let question =
-        Question { k: 50, strategy: Strategy::Border, threads: 2, budget: None, memory: None, columns: few.clone() };
-    let apart = search_apart(&table, &question, &|_| ());
-    let together = search(&table, &Question { columns: all, ..question }, &|_| ());
+    let question = QidSearchRequest {
+        k: 50,
+        strategy: QidStrategy::Border,
+        threads: 2,
+        budget: None,
+        memory: None,
+        columns: few.clone(),
+    };
+    let apart = search_without_aggregation(&table, &question, &|_| ());
+    let together = search(&table, &QidSearchRequest { columns: all, ..question }, &|_| ());
     assert!(together.complete && apart.complete);
     let within = together.minimal_qids.iter().filter(|set| set.is_subset(&few)).cloned().collect::<Vec<_>>();
     assert_eq!(within, apart.minimal_qids);

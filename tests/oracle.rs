@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
-use throng::config::Tuning;
-use throng::daemon::engine::Settling;
+use throng::config::FixedSettings;
+use throng::daemon::engine::SettlementReason;
 
 const SCHEMA: &str = schema!("oracle"; person, text "city", text "job", text "mood");
 
@@ -170,7 +170,7 @@ fn until_evidence(stand: &mut Stand, version: u64, now: i64) {
     while stand.telemetry.plan()["evidence"]["plan"].as_u64().unwrap_or(0) < version {
         assert!(Instant::now() < deadline, "no evidence came: {}", stand.telemetry.plan());
         std::thread::sleep(Duration::from_millis(20));
-        stand.offer(&[None], Settling::No, now, Fault::Nothing);
+        stand.offer(&[None], SettlementReason::Ordinary, now, Fault::Nothing);
     }
 }
 
@@ -182,17 +182,17 @@ fn seen(guess: Guess, right: bool, together: bool, secret: &str) -> (Vec<String>
         SCHEMA,
         if changes { STATIC } else { SETTINGS },
         secret,
-        Tuning { handover_batches: 0, ..Tuning::default() },
+        FixedSettings { handover_batches: 0, ..FixedSettings::default() },
     );
     let (mut first, mut small) = (crowd(0, 2000), crowd(5000, 8));
     if together { &mut small } else { &mut first }.push(target(guess, right));
     small.push(attack(guess));
-    stand.offer(&first, Settling::No, NOW, Fault::Nothing);
+    stand.offer(&first, SettlementReason::Ordinary, NOW, Fault::Nothing);
     // Evidence is gathered for one plan at a time: after a restart none is under way, and that of the next plan is.
     let second = if changes { again(&crowd(0, 2000)) } else { crowd(2000, 2000) };
-    stand.offer(&second, Settling::No, NOW + 10, Fault::Restart);
+    stand.offer(&second, SettlementReason::Ordinary, NOW + 10, Fault::Restart);
     let before = version(&stand);
-    stand.offer(&small, Settling::No, NOW + 20, Fault::Nothing);
+    stand.offer(&small, SettlementReason::Ordinary, NOW + 20, Fault::Nothing);
     let mut at_once = pages(&stand);
     // What evidence is shown by now was gathered before his record, and which it is depends on the machine.
     let early = [
@@ -206,7 +206,7 @@ fn seen(guess: Guess, right: bool, together: bool, secret: &str) -> (Vec<String>
     ];
     at_once.retain(|line| !early.iter().any(|name| line.starts_with(name)));
     // The next plan is due, and with it the figures are new.
-    stand.offer(&crowd(4000, 1000), Settling::No, NOW + 5000, Fault::Nothing);
+    stand.offer(&crowd(4000, 1000), SettlementReason::Ordinary, NOW + 5000, Fault::Nothing);
     let after = version(&stand);
     assert!(after > before, "a plan was due");
     until_evidence(&mut stand, after, NOW + 5001);

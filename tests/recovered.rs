@@ -7,12 +7,12 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use support::copies;
-use throng::daemon::state::records::{Intent, Progress};
-use throng::daemon::state::store::Store;
-use throng_core::ledger::delta::LedgerDelta;
-use throng_core::ledger::per_subject::Ledger;
-use throng_core::ledger::said::{Said, SaidDelta};
-use throng_core::ledger::supporters::{SupportDelta, SupportLimits, Supporters};
+use throng::daemon::state::records::{BatchIntent, StreamProgress};
+use throng::daemon::state::store::StateStore;
+use throng_core::ledger::ledger_delta::LedgerDelta;
+use throng_core::ledger::release_log::{ReleaseLog, ReleaseLogDelta};
+use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::ledger::supporters::{SupportDelta, SupportLimits, SupporterTable};
 
 const WINDOW_MS: i64 = 100_000;
 const SHARDS: usize = throng_core::ledger::SHARDS;
@@ -48,11 +48,11 @@ fn class(n: u8) -> u128 {
     u128::from(n) << 125 | u128::from(n)
 }
 
-fn ledger() -> Ledger {
-    let mut ledger = Ledger::default();
+fn ledger() -> SubjectLedger {
+    let mut ledger = SubjectLedger::default();
     let limits = SupportLimits { window_ms: WINDOW_MS, min_tenure: 3, max_classes: 2, max_entries: 1000 };
-    ledger.supporters = Some(Supporters::new(limits));
-    ledger.said = Some(Said::new(WINDOW_MS, 1000));
+    ledger.supporters = Some(SupporterTable::new(limits));
+    ledger.release_log = Some(ReleaseLog::new(WINDOW_MS, 1000));
     ledger
 }
 
@@ -65,17 +65,17 @@ fn delta(batch: &Batch, sequence: u64, time: u32) -> LedgerDelta {
             people: batch.people.iter().copied().collect(),
             pairs: batch.counted.iter().map(|(c, subject)| (7, *subject, class(*c))).collect(),
         },
-        said: SaidDelta(batch.people.iter().map(|p| (class(*p as u8), time_ms + WINDOW_MS / 2)).collect()),
+        said: ReleaseLogDelta(batch.people.iter().map(|p| (class(*p as u8), time_ms + WINDOW_MS / 2)).collect()),
     }
 }
 
-fn intent(sequence: u64, age_ms: i64, delta: &LedgerDelta) -> Intent {
-    Intent {
+fn intent(sequence: u64, age_ms: i64, delta: &LedgerDelta) -> BatchIntent {
+    BatchIntent {
         attempt: sequence,
         ranges: Vec::new(),
         last: false,
         all: false,
-        after: Progress { sequence, age_ms, ..Progress::default() },
+        after: StreamProgress { sequence, age_ms, ..StreamProgress::default() },
         ledger: Some(delta.clone()),
         sampled: Vec::new(),
         held: Vec::new(),
@@ -94,14 +94,14 @@ fn intent(sequence: u64, age_ms: i64, delta: &LedgerDelta) -> Intent {
 }
 
 /// Everything that the release of a batch asks of a ledger.
-fn answers(ledger: &Ledger, now_ms: i64) -> Vec<String> {
+fn answers(ledger: &SubjectLedger, now_ms: i64) -> Vec<String> {
     let mut told = Vec::new();
     let supporters = ledger.supporters.as_ref().expect("they are kept");
     for subject in 0..6u64 {
         let mut supported = Vec::new();
-        supporters.supported(7, subject, now_ms, &mut supported);
-        told.push(format!("{subject} is settled: {}, {supported:?}", supporters.is_settled(subject, now_ms)));
-        let said = ledger.said.as_ref().expect("it is kept").is_said(class(subject as u8), now_ms);
+        supporters.supported_classes(7, subject, now_ms, &mut supported);
+        told.push(format!("{subject} is settled: {}, {supported:?}", supporters.has_tenure(subject, now_ms)));
+        let said = ledger.release_log.as_ref().expect("it is kept").has_current_entry(class(subject as u8), now_ms);
         told.push(format!("{subject} has said it: {said}"));
     }
     told
@@ -113,8 +113,8 @@ proptest! {
     #[test]
     fn a_restart_behind_any_batch_changes_no_answer(batches in batches(), later_s in 0u32..120) {
         let home = tempfile::tempdir().expect("a directory");
-        let open = |path: &Path, ledger: &mut Ledger| {
-            Store::open(path, Some(b"a secret of the tests"), ledger).expect("a state")
+        let open = |path: &Path, ledger: &mut SubjectLedger| {
+            StateStore::open(path, Some(b"a secret of the tests"), ledger).expect("a state")
         };
         let (mut straight, mut found) = (self::ledger(), self::ledger());
         let mut path = home.path().join("state");
@@ -124,12 +124,12 @@ proptest! {
             time += batch.step_s;
             let (age_ms, delta) = (i64::from(time) * 1000, delta(batch, sequence, time));
             let intent = intent(sequence, age_ms, &delta);
-            store.intend(&intent, &found).expect("a write");
+            store.write_intent(&intent, &found).expect("a write");
             for ledger in [&mut straight, &mut found] {
                 ledger.apply(&delta);
                 ledger.expire(sequence as usize % SHARDS, age_ms);
             }
-            store.left(intent);
+            store.mark_released(intent);
             if batch.end == End::Ordered {
                 store.flush(&found).expect("a write");
             }
@@ -144,7 +144,7 @@ proptest! {
                 store = opened;
                 prop_assert_eq!(recovered.intent.is_some(), batch.end == End::Killed);
                 if let Some(intent) = recovered.intent {
-                    store.settle_recovered(intent, true, &mut found).expect("a write");
+                    store.resolve_recovered_intent(intent, true, &mut found).expect("a write");
                 }
             }
             for now_ms in [age_ms, age_ms + i64::from(later_s) * 1000] {

@@ -11,8 +11,8 @@ use support::binary::Place;
 use support::invariants::{GroupNames, Line, Promise, check_once};
 use support::schemas::{PERSON, schema};
 use support::stand::{Fault, SECRET, Stand};
-use throng::config::Tuning;
-use throng::daemon::engine::Settling;
+use throng::config::FixedSettings;
+use throng::daemon::engine::SettlementReason;
 
 /// One record: whom it names, a choice of cell by attribute, and what else is wrong with it.
 #[derive(Clone, Debug)]
@@ -312,17 +312,17 @@ fn run_with(scenario: &Scenario, ahead: impl Fn(usize) -> bool) -> Result<Stand,
         if let Some((next, ..)) = batches.get(number + 1).filter(|_| ahead(number + 1)) {
             stand.announce(next);
         }
-        stand.offer(records, Settling::No, *now, **fault);
+        stand.offer(records, SettlementReason::Ordinary, *now, **fault);
         let lines = with_truth(&stand.sink.lines, &truth);
         stand.promise.check_batch(&lines, stand.sink.committed.0).map_err(fail)?;
         stand.check_conservation().map_err(fail)?;
     }
-    stand.settle(Settling::EndOfStream, now);
+    stand.settle(SettlementReason::EndOfStream, now);
     let lines = with_truth(&stand.sink.lines, &truth);
     stand.promise.check_all(&lines).map_err(fail)?;
     check_once(&lines).map_err(fail)?;
     stand.check_conservation().map_err(fail)?;
-    prop_assert_eq!(stand.engine().held(), 0, "the end settles everything");
+    prop_assert_eq!(stand.engine().unreleased_records(), 0, "the end settles everything");
     Ok(stand)
 }
 
@@ -466,14 +466,14 @@ fn a_batch_encoded_ahead_never_wants_for_room() {
         visits.map(|visit| Some(record(visit).into_bytes())).collect()
     };
     let stream = |room: usize, ahead: bool| {
-        let tuning = Tuning { max_dictionary_values: room, ..Tuning::default() };
+        let tuning = FixedSettings { max_dictionary_values: room, ..FixedSettings::default() };
         let mut stand = Stand::tuned(schema, settings, SECRET, tuning);
         for number in 0..40 {
             if ahead {
                 stand.announce(&batch(number + 1));
             }
             let now = 1_700_000_000_000 + i64::try_from(number).expect("small") * 700;
-            stand.offer(&batch(number), Settling::No, now, Fault::Nothing);
+            stand.offer(&batch(number), SettlementReason::Ordinary, now, Fault::Nothing);
         }
         stand.sink.lines
     };

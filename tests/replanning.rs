@@ -72,7 +72,7 @@ fn a_drift_brings_a_new_plan_and_a_kill_while_it_comes_changes_nothing() {
     let (calm, disturbed) = (state(&calm.state("only")), state(&stage.state("only")));
     assert_eq!(calm.plan, disturbed.plan);
     assert_eq!(calm.baseline, disturbed.baseline);
-    let rows = |recovered: &throng::daemon::state::store::Recovered| {
+    let rows = |recovered: &throng::daemon::state::store::RecoveredState| {
         recovered.rows.iter().map(|(_, r)| r.clone()).collect::<Vec<_>>()
     };
     assert_eq!(rows(&calm), rows(&disturbed), "the rows of the window differ");

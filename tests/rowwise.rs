@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use throng::config::Config;
 use throng::evaluation::facts::AttributeFacts;
-use throng::evaluation::information::pairs;
-use throng::evaluation::original::Original;
+use throng::evaluation::information::measure_pairs;
+use throng::evaluation::original::OriginalData;
 use throng_core::values::schema::Schema;
 
 /// A set of attributes, a bit each.
@@ -251,7 +251,7 @@ fn a_record_is_cut_where_it_is_alone() {
 /// Records, and the schema and configuration of exactly the attributes that are looked at.
 struct Data {
     folder: tempfile::TempDir,
-    original: Original,
+    original: OriginalData,
     attributes: Vec<usize>,
 }
 
@@ -282,18 +282,19 @@ impl Data {
         config.source.kind = throng::config::SourceKind::File;
         config.source.path = records.to_owned();
         config.source.separator = separator;
-        let original = Original::read(&config, &schema, "throng.toml", records, None).expect("records");
+        let original = OriginalData::read(&config, &schema, "throng.toml", records, None).expect("records");
         let attributes: Vec<usize> = schema.releasable().collect();
         Self { folder, original, attributes }
     }
 
     /// Pairwise information of all records where each is cut by itself.
     fn kept(&self, cuts: &[Cut]) -> f64 {
-        let facts: Vec<AttributeFacts> =
-            (0..self.original.schema.attributes.len()).map(|a| AttributeFacts::of(&self.original, a, &[])).collect();
+        let facts: Vec<AttributeFacts> = (0..self.original.schema.attributes.len())
+            .map(|a| AttributeFacts::from_original(&self.original, a, &[]))
+            .collect();
         let place = |a: usize| self.attributes.iter().position(|own| *own == a).expect("an attribute");
         let (mut bits, mut kept) = (0.0, 0.0);
-        for pair in pairs(&self.original, &facts, &[], &self.attributes) {
+        for pair in measure_pairs(&self.original, &facts, &[], &self.attributes) {
             let both = pair.attributes.iter().fold(0, |set, a| set | 1 << place(*a));
             let together = cuts.iter().filter(|cut| cut.iter().any(|set| set & both == both)).count();
             bits += pair.bits;

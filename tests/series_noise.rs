@@ -73,7 +73,7 @@ fn rows_of_a_file_are_near_the_truth_and_stand_every_recount() {
     }
     let (code, said) = verified(&sound);
     assert_eq!(code, 0, "{said}");
-    let usefulness = sound.evidence().expect("evidence").usefulness();
+    let usefulness = sound.evidence().expect("evidence").series_utility();
     assert_eq!((usefulness.people_represented, usefulness.records_represented), (200, input.len() as u64));
     assert!(usefulness.error_ratio.is_some_and(|ratio| ratio > 0.0));
     let same = run(dir.path(), "again", "again.ndjson", "in.csv", &input, NOISE);

@@ -1,4 +1,4 @@
-//! Attributes that stand in several groups (docs/methods.md §10.6), against the definition: small tables through the treatment and
+//! Attributes that stand in several groups (docs/internals/methods.md §10.6), against the definition: small tables through the treatment and
 //! through verification, and what verification must refuse.
 
 use crate::support;
@@ -9,23 +9,25 @@ use std::path::Path;
 use std::sync::Arc;
 use support::binary::{Outcome, Place, Process};
 use support::schemas::schema;
-use throng::anonymity::plan::{Group, Node, Plan};
-use throng::anonymity::treatment::mask::Mask;
-use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
-use throng::anonymity::treatment::treat::{GroupNames, Policy, Records, Rules, group_names, treat};
+use throng::anonymity::plan::{LadderNode, Plan, PlanGroup};
+use throng::anonymity::treatment::batch_treatment::{
+    GroupNames, TreatmentInput, TreatmentRules, TreatmentSettings, group_names, treat_batch,
+};
+use throng::anonymity::treatment::group_mask::GroupMask;
+use throng::anonymity::treatment::proposal::{LineRun, ProposedGroup};
 use throng::io::input::InputBatch;
-use throng::release::given::{Given, GroupTerms};
-use throng::release::repetition::LineLimit;
+use throng::release::line_limits::LineLimit;
+use throng::release::verifier_input::{GroupTerms, VerifierInput};
 use throng::release::verify::{Violation, verify};
-use throng::start::encode::encode;
-use throng_core::ledger::per_subject::Ledger;
+use throng::start::batch_encoding::encode;
+use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::{DigestKey, NameDigest};
-use throng_core::values::raw::Coordinate;
+use throng_core::values::raw_batch::RecordPosition;
 use throng_core::values::schema::Schema;
-use throng_core::values::subject::Subjects;
-use throng_core::values::table::Batch;
-use throng_formats::{Field, JsonCodec, Limits, LineFormat};
+use throng_core::values::subject_digest::SubjectDigester;
+use throng_formats::{DecodeLimits, FieldPath, JsonCodec, LineFormat};
 
 const SCHEMA: &str = schema!("shared"; person, more r#"
 [[attribute]]
@@ -57,11 +59,11 @@ type Row = (u8, u8, u8, u8, u8);
 
 struct Bench {
     books: Vec<Codebook>,
-    batch: Batch,
+    batch: CodeBatch,
     plan: Plan,
     names: GroupNames,
     terms: Vec<GroupTerms>,
-    ledger: Ledger,
+    ledger: SubjectLedger,
     k: usize,
 }
 
@@ -72,23 +74,25 @@ impl Bench {
         let key = DigestKey([7; 32]);
         let mut books: Vec<Codebook> =
             schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, 1000).expect("a codebook")).collect();
-        let mut subjects = Subjects::new(Arc::clone(&schema.attributes[0]), &key);
-        let fields: Vec<Field> = schema.attributes.iter().map(|a| Field::flat(&a.name)).collect();
-        let codec = JsonCodec::new(&fields, Limits::default());
+        let mut subjects = SubjectDigester::new(Arc::clone(&schema.attributes[0]), &key);
+        let fields: Vec<FieldPath> = schema.attributes.iter().map(|a| FieldPath::top_level(&a.name)).collect();
+        let codec = JsonCodec::new(&fields, DecodeLimits::default());
         let mut input = InputBatch::new(5, 0);
         for (offset, (person, hour, x, y, z)) in (0i64..).zip(rows) {
             let hour = if *hour > 3 { "null".to_owned() } else { format!("\"h{hour}\"") };
             let json = format!(r#"{{"person":"p{person}","hour":{hour},"x":"x{x}","y":"y{y}","z":"z{z}"}}"#);
-            let at = Coordinate { topic: 0, partition: 0, offset, element: 0 };
+            let at = RecordPosition { topic: 0, partition: 0, offset, element: 0 };
             codec.decode(json.as_bytes(), at, &mut input.raw).expect("a record");
         }
         let (batch, rejected) = encode(&input, &schema, &mut books, Some(&mut subjects), false);
         assert!(rejected.is_empty());
         let top = |a: usize| u8::try_from(books[a].levels() - 1).expect("low");
         let group = |&(own, shares): &(usize, bool)| {
-            let node =
-                |own: u8| Node { levels: if shares { vec![level, own] } else { vec![own] }, loss: f32::from(own) };
-            Group {
+            let node = |own: u8| LadderNode {
+                levels: if shares { vec![level, own] } else { vec![own] },
+                loss: f32::from(own),
+            };
+            PlanGroup {
                 name: format!("g{own}"),
                 quasi: if shares { vec![HOUR, own] } else { vec![own] },
                 sensitive: vec![],
@@ -97,7 +101,7 @@ impl Bench {
                 ladder: (0..top(own)).map(node).collect(),
             }
         };
-        let plan = Plan { version: 1, ..Plan::blank(GROUPS[..groups].iter().map(group).collect()) };
+        let plan = Plan { version: 1, ..Plan::inactive(GROUPS[..groups].iter().map(group).collect()) };
         let attributes: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let digests = NameDigest::new(&key);
         let names = group_names(&plan, &attributes, &LineFormat::Json, |name| digests.digest(name));
@@ -112,27 +116,33 @@ impl Bench {
                 sensitive_bases: names.sensitive_bases.clone(),
                 lines: LineLimit::default(),
                 ranges: false,
-                shown_beside: Vec::new(),
-                holders_beside: throng_core::values::holders::Holders::default(),
+                shown_elsewhere: Vec::new(),
+                holders_elsewhere: throng_core::values::subjects_by_value::SubjectsByValue::default(),
                 protected: Vec::new(),
                 narrowing: None,
             }
         });
         let terms = terms.collect();
-        Self { books, batch, plan, names, terms, ledger: Ledger::default(), k }
+        Self { books, batch, plan, names, terms, ledger: SubjectLedger::default(), k }
     }
 
     fn treated(&self) -> Vec<ProposedGroup> {
-        let policy = Policy { k: self.k, max_hold_batches: 0 };
-        let rules = Rules { plan: &self.plan, names: &self.names, books: &self.books, policy: &policy, protected: &[] };
-        let (waited, all) = (vec![0; self.batch.rows()], Mask::default());
-        let records = Records { batch: &self.batch, mask: &all, waited: &waited, last: true };
-        treat(&records, &rules, &self.ledger.at(CLOCK)).groups
+        let policy = TreatmentSettings { k: self.k, max_hold_batches: 0 };
+        let rules = TreatmentRules {
+            plan: &self.plan,
+            names: &self.names,
+            books: &self.books,
+            policy: &policy,
+            protected: &[],
+        };
+        let (waited, all) = (vec![0; self.batch.rows()], GroupMask::default());
+        let records = TreatmentInput { batch: &self.batch, mask: &all, waited: &waited, holding_ended: true };
+        treat_batch(&records, &rules, &self.ledger.at(CLOCK)).groups
     }
 
     fn violation(&self, proposed: Vec<ProposedGroup>) -> Option<Violation> {
-        let Batch { subjects, columns, .. } = &self.batch;
-        let given = Given { subjects, columns, waiting: 0, sequence: 1, age_ms: CLOCK };
+        let CodeBatch { subjects, columns, .. } = &self.batch;
+        let given = VerifierInput { subjects, columns, waiting: 0, sequence: 1, age_ms: CLOCK };
         let verified = verify(proposed, &given, &self.terms, &self.books, self.ledger.at(CLOCK), self.k);
         verified.err().map(|refusal| refusal.violation)
     }
@@ -151,7 +161,7 @@ impl Bench {
             let (from, first) = (proposed.arena.len(), proposed.rows.len());
             proposed.arena.extend(line);
             proposed.rows.extend(rows);
-            proposed.runs.push(Run { line: from..proposed.arena.len(), rows: first..proposed.rows.len() });
+            proposed.runs.push(LineRun { line: from..proposed.arena.len(), rows: first..proposed.rows.len() });
         }
         proposed
     }
@@ -359,7 +369,7 @@ fn fragments_that_show_different_shared_cells_are_refused() {
     // One that leaves once a window must: the hour would say when.
     let mut still = Bench::new(&rows, 3, 0, 2);
     still.terms[1].lines = LineLimit::OncePerWindow(1);
-    still.ledger.said = Some(throng_core::ledger::said::Said::new(3600, 1000));
+    still.ledger.release_log = Some(throng_core::ledger::release_log::ReleaseLog::new(3600, 1000));
     assert_eq!(still.violation(proposed.clone()), Some(Violation::SharedCells));
     let mut mute = still.said(1, &proposed[1]);
     mute.values_mut().for_each(|texts| "\"*\"".clone_into(&mut texts[0]));

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use support::binary::{Account, Place};
 use support::schemas::{CITY, PERSON};
 use support::stand::{Fault, Stand, record};
-use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
-use throng::daemon::engine::Settling;
-use throng::release::given::{Given, GroupTerms};
-use throng::release::repetition::LineLimit;
+use throng::anonymity::treatment::proposal::{LineRun, ProposedGroup};
+use throng::daemon::engine::SettlementReason;
+use throng::release::line_limits::LineLimit;
+use throng::release::verifier_input::{GroupTerms, VerifierInput};
 use throng::release::verify::{Violation, verify};
-use throng_core::ledger::per_subject::Ledger;
+use throng_core::ledger::subject_ledger::SubjectLedger;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::DigestKey;
-use throng_core::values::raw::Token;
+use throng_core::values::raw_batch::RawToken;
 use throng_core::values::schema::Schema;
 use throng_formats::{LineFormat, LineLayout};
 
@@ -28,13 +28,13 @@ fn schema(subject: &str, more: &str) -> String {
     format!("name = \"spelled\"\n{PERSON}{subject}\n{more}")
 }
 
-/// What leaves of records by `people` (JSON texts), beside a crowd of another kind.
+/// What leaves of records by `subjects` (JSON texts), beside a crowd of another kind.
 fn leaves(schema: &str, people: &[&str]) -> usize {
     let mut stand = Stand::new(schema, K5);
     let mut records: Vec<_> =
         (0..6).map(|i| record(format!(r#"{{"person":"crowd {i}","age":90,"city":"Bern"}}"#))).collect();
     records.extend(people.iter().map(|person| record(format!(r#"{{"person":{person},"age":41,"city":"Zug"}}"#))));
-    stand.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
     assert_eq!(stand.sink.lines.iter().filter(|l| l.text.contains("Bern")).count(), 6, "the crowd leaves");
     stand.sink.lines.iter().filter(|l| l.text.contains("Zug") || l.text.contains("41")).count()
 }
@@ -97,14 +97,14 @@ fn threat_29_texts_are_merged_where_the_schema_asks() {
         .zip(spelled)
         .map(|(i, city)| record(format!(r#"{{"person":"p{i}","age":41,"city":"{city}"}}"#)))
         .collect();
-    stand.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
     let texts: Vec<&str> = stand.sink.lines.iter().map(|l| l.text.as_str()).collect();
     assert_eq!(texts, [r#"{"age":41,"city":"zürich"}"#; 5]);
     // Zeros in front are digits of a postcode: texts that are no subject keep them.
     let zip = "[[attribute]]\nname = \"city\"\ntype = \"string\"\nnormalize = \"nfkc\"\n";
     let mut stand = Stand::new(&schema("", &[AGE, zip].concat()), K5);
     let records: Vec<_> = (0..5).map(|i| record(format!(r#"{{"person":"p{i}","age":41,"city":"07001 "}}"#))).collect();
-    stand.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
     assert!(stand.sink.lines.iter().all(|l| l.text.contains(r#""07001""#)) && stand.sink.lines.len() == 5);
 }
 
@@ -144,7 +144,7 @@ fn threat_29_identifiers_do_not_leave_from_the_first_batch_on() {
                         record(format!(r#"{{"person":"p{i}","age":41,"contact":{value}}}"#))
                     })
                     .collect();
-                stand.offer(&records, Settling::No, NOW + batch, Fault::Restart);
+                stand.offer(&records, SettlementReason::Ordinary, NOW + batch, Fault::Restart);
             }
             let left: Vec<&str> = stand.sink.lines.iter().map(|l| l.text.as_str()).collect();
             assert!(left.len() >= 24, "{left:?}");
@@ -161,12 +161,12 @@ fn threat_29_verification_refuses_what_names_somebody() {
     let schema = Schema::parse(text, "t.toml", Path::new("")).expect("a schema");
     let verdict = |value: &str, quasi: bool| {
         let mut book = Codebook::new(Arc::clone(&schema.attributes[0]), &DigestKey([7; 32]), 10).expect("a book");
-        book.encode(Token::Text(value)).expect("a text");
+        book.encode(RawToken::Text(value)).expect("a text");
         let layout = LineLayout::new(&LineFormat::Json, &["contact"]);
         let mut proposed = ProposedGroup::default();
         layout.write(&[format!("\"{value}\"").as_str()], &mut proposed.arena);
         proposed.rows = (0..6).collect();
-        proposed.runs.push(Run { line: 0..proposed.arena.len(), rows: 0..6 });
+        proposed.runs.push(LineRun { line: 0..proposed.arena.len(), rows: 0..6 });
         let terms = GroupTerms {
             attributes: vec![0],
             quasi: vec![quasi],
@@ -178,12 +178,17 @@ fn threat_29_verification_refuses_what_names_somebody() {
             narrowing: None,
             lines: LineLimit::None,
             ranges: false,
-            shown_beside: Vec::new(),
-            holders_beside: throng_core::values::holders::Holders::default(),
+            shown_elsewhere: Vec::new(),
+            holders_elsewhere: throng_core::values::subjects_by_value::SubjectsByValue::default(),
         };
-        let ledger = Ledger::default();
-        let given =
-            Given { subjects: &[1, 2, 3, 4, 5, 6], columns: &[vec![3; 6]], waiting: 0, sequence: 1, age_ms: NOW };
+        let ledger = SubjectLedger::default();
+        let given = VerifierInput {
+            subjects: &[1, 2, 3, 4, 5, 6],
+            columns: &[vec![3; 6]],
+            waiting: 0,
+            sequence: 1,
+            age_ms: NOW,
+        };
         let verified = verify(vec![proposed], &given, &[terms], &[book], ledger.at(NOW), 5);
         verified.err().map(|refusal| refusal.violation)
     };
@@ -239,7 +244,7 @@ const SEEN: &str = "[[attribute]]\nname = \"seen\"\ntype = \"date\"\n";
 fn seen(schema_keys: &str, date: &str) -> (Vec<String>, usize) {
     let mut stand = Stand::new(&schema("", &format!("{AGE}{SEEN}{schema_keys}")), K5);
     let records: Vec<_> = (0..6).map(|i| record(format!(r#"{{"person":"p{i}","age":41,"seen":{date}}}"#))).collect();
-    stand.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
     (stand.sink.lines.iter().map(|l| l.text.clone()).collect(), stand.sink.rejected.len())
 }
 

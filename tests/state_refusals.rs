@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use support::binary::{Outcome, Place, Process};
 use support::daemon::{Daemon, Dice, configure, payload, scratch, state};
 use support::schemas::VISITS;
-use throng::daemon::state::directory::FORMAT;
+use throng::daemon::state::directory::STATE_FORMAT;
 
 const LINES: usize = 400;
 
@@ -104,7 +104,7 @@ fn a_directory_with_something_else_in_it_is_refused() {
 fn another_format_is_refused() {
     let run = Finished::new();
     fs::write(run.state().join("format"), "throng-state 99\n").expect("a file");
-    run.refused(2, &format!("has format throng-state 99, this throng reads format {FORMAT}"));
+    run.refused(2, &format!("has format throng-state 99, this throng reads format {STATE_FORMAT}"));
 }
 
 /// A start that was killed leaves things half-written; the next one is none the worse for it.
@@ -127,7 +127,7 @@ fn what_a_killed_start_has_left_half_written_is_no_damage() {
     // A state that has lost its format is none that was being made: nothing of it is given up.
     fs::remove_file(run.state().join("format")).expect("removed");
     run.refused(2, "is not empty and holds no throng state");
-    fs::write(run.state().join("format"), format!("throng-state {FORMAT}\n")).expect("a file");
+    fs::write(run.state().join("format"), format!("throng-state {STATE_FORMAT}\n")).expect("a file");
     recovered(44);
 }
 

@@ -1,4 +1,4 @@
-//! Threats 1 to 4, 10, 13 to 17 and 19 to 21, each as the attacker would try it. `docs/threats.md` is the table.
+//! Threats 1 to 4, 10, 13 to 17 and 19 to 21, each as the attacker would try it. `docs/internals/threats.md` is the table.
 
 #![allow(clippy::format_collect, reason = "short texts of a test")]
 
@@ -13,8 +13,8 @@ use support::canaries::hex;
 use support::invariants::{Line, check_once};
 use support::schemas::{AGE, CITY, ILLNESS, MOOD, PERSON};
 use support::stand::{Fault, SECRET, Stand, record};
-use throng::config::Tuning;
-use throng::daemon::engine::{BatchError, Settling};
+use throng::config::FixedSettings;
+use throng::daemon::engine::{BatchError, SettlementReason};
 
 const K3: &str = "[privacy]\nk = 3\n";
 const NOW: i64 = 1_700_000_000_000;
@@ -36,14 +36,14 @@ fn people(from: usize, count: usize, fields: &str) -> Vec<Option<Vec<u8>>> {
 fn threat_01_one_subject_a_thousand_times() {
     let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), K3);
     let same = vec![record(r#"{"person":"p1","age":41,"city":"Zug"}"#); 1000];
-    stand.offer(&same, Settling::No, NOW, Fault::Nothing);
+    stand.offer(&same, SettlementReason::Ordinary, NOW, Fault::Nothing);
     // Beside people with another age: the batch is a crowd, the record is not of it.
     let mut mixed = same.clone();
     mixed.extend(people(10, 5, r#""age":90,"city":"Bern""#));
-    stand.offer(&mixed, Settling::No, NOW + 1, Fault::Nothing);
+    stand.offer(&mixed, SettlementReason::Ordinary, NOW + 1, Fault::Nothing);
     // Spread over many batches: the ledger counts people too.
     for batch in 0..5 {
-        stand.offer(&mixed, Settling::No, NOW + 2 + batch, Fault::Nothing);
+        stand.offer(&mixed, SettlementReason::Ordinary, NOW + 2 + batch, Fault::Nothing);
     }
     assert_eq!(stand.sink.lines.iter().filter(|l| l.text.contains("Zug") || l.text.contains("41")).count(), 0);
     assert_eq!(stand.sink.lines.iter().filter(|l| l.text.contains("Bern")).count(), 6 * 5);
@@ -51,12 +51,12 @@ fn threat_01_one_subject_a_thousand_times() {
     let nobody = vec![record(r#"{"person":null,"age":77,"city":"Chur"}"#); 1000];
     let mut with_crowd = nobody;
     with_crowd.extend(people(10, 5, r#""age":90,"city":"Bern""#));
-    stand.offer(&with_crowd, Settling::EndOfStream, NOW + 9, Fault::Nothing);
+    stand.offer(&with_crowd, SettlementReason::EndOfStream, NOW + 9, Fault::Nothing);
     assert!(!texts(&stand).iter().any(|t| t.contains("Chur") || t.contains("77")));
     // The thousand are one member of every crowd that they join: with two others they leave, without they do not.
     let mut three = same;
     three.extend(people(50, 2, r#""age":41,"city":"Zug""#));
-    stand.offer(&three, Settling::No, NOW + 10, Fault::Nothing);
+    stand.offer(&three, SettlementReason::Ordinary, NOW + 10, Fault::Nothing);
     assert_eq!(stand.sink.lines.iter().filter(|l| l.text.contains("Zug")).count(), 1002);
     stand.check_conservation().expect("conservation");
 }
@@ -71,7 +71,7 @@ fn threat_02_order_says_nothing() {
     }
     let leave = |records: &[Option<Vec<u8>>]| {
         let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), two_groups);
-        stand.offer(records, Settling::EndOfStream, NOW, Fault::Nothing);
+        stand.offer(records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
         stand.sink.lines.iter().map(|l| (l.group, l.text.clone())).collect::<Vec<_>>()
     };
     let straight = leave(&records);
@@ -93,11 +93,11 @@ fn threat_02_counting_forces_no_pair() {
     let mut stand = Stand::new(&schema(&[PERSON, CITY, MOOD]), groups);
     let mut first = people(0, 5, r#""city":"Zug","mood":"calm""#);
     first.extend(people(10, 5, r#""city":"Bern","mood":"tired""#));
-    stand.offer(&first, Settling::No, NOW, Fault::Nothing);
+    stand.offer(&first, SettlementReason::Ordinary, NOW, Fault::Nothing);
     assert_eq!(stand.sink.lines.len(), 20, "crowds on both sides");
     let mut second = people(20, 9, r#""city":"Bern","mood":"calm""#);
     second.extend(people(40, 1, r#""city":"Zug","mood":"calm""#));
-    stand.offer(&second, Settling::No, NOW + 1, Fault::Nothing);
+    stand.offer(&second, SettlementReason::Ordinary, NOW + 1, Fault::Nothing);
     let of_second: Vec<&Line> = stand.sink.lines.iter().filter(|l| l.batch == 2).collect();
     let zug = of_second.iter().any(|l| l.text.contains("Zug"));
     let calm = of_second.iter().any(|l| l.text.contains("calm"));
@@ -119,14 +119,14 @@ fn threat_02_counting_forces_no_pair_of_labels() {
     for (age, city) in ages.iter().zip(["Zug", "Bern"].iter().cycle()) {
         first.extend(people(first.len(), 3, &format!(r#""age":{age},"city":"{city}""#)));
     }
-    stand.offer(&first, Settling::No, NOW, Fault::Nothing);
+    stand.offer(&first, SettlementReason::Ordinary, NOW, Fault::Nothing);
     assert_eq!(stand.sink.lines.len(), 60, "everything has support from here on");
     let mut second = Vec::new();
     for (i, age) in ages.iter().enumerate() {
         let city = if [0, 8, 9].contains(&i) { "Zug" } else { "Bern" };
         second.extend(people(100 + i, 1, &format!(r#""age":{age},"city":"{city}""#)));
     }
-    stand.offer(&second, Settling::No, NOW + 1, Fault::Nothing);
+    stand.offer(&second, SettlementReason::Ordinary, NOW + 1, Fault::Nothing);
     let carriers = |group: usize, wanted: &dyn Fn(&str) -> bool| -> BTreeSet<(u16, i32, i64)> {
         let lines = stand.sink.lines.iter().filter(|l| l.batch == 2 && l.group == group && wanted(&l.text));
         lines.map(|l| l.source).collect()
@@ -157,7 +157,12 @@ fn threats_03_and_20_the_output_does_not_depend_on_who_people_are() {
                     record(format!(r#"{{"person":"{person}","age":{age},"city":"c{}"}}"#, i % 5))
                 })
                 .collect();
-            stand.offer(&records, Settling::No, NOW + i64::try_from(batch).expect("small"), Fault::Nothing);
+            stand.offer(
+                &records,
+                SettlementReason::Ordinary,
+                NOW + i64::try_from(batch).expect("small"),
+                Fault::Nothing,
+            );
         }
         stand.sink.lines.iter().map(|l| l.text.clone()).collect::<Vec<_>>()
     };
@@ -177,7 +182,7 @@ fn threat_04_patterns_of_missing_values_are_values() {
     for way in ways {
         records.extend(people(records.len(), 2, &format!(r#"{way}"mood":"calm""#)));
     }
-    stand.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
     assert_eq!(texts(&stand), [r#"{"city":"*","mood":"calm"}"#; 12], "the pattern of every record is suppressed");
     // With three people each, every way leaves as what it was, and is told from the others.
     let mut stand = Stand::new(&schema(&[PERSON, CITY, MOOD]), K3);
@@ -185,7 +190,7 @@ fn threat_04_patterns_of_missing_values_are_values() {
     for way in ways {
         records.extend(people(records.len(), 3, &format!(r#"{way}"mood":"calm""#)));
     }
-    stand.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
     let left: BTreeSet<&str> = texts(&stand).into_iter().collect();
     let expected = BTreeSet::from([
         r#"{"city":null,"mood":"calm"}"#,
@@ -214,7 +219,7 @@ fn threat_10_a_class_does_not_depend_on_the_sensitive_value() {
                     ))
                 })
                 .collect();
-            stand.offer(&records, Settling::No, NOW + batch, Fault::Nothing);
+            stand.offer(&records, SettlementReason::Ordinary, NOW + batch, Fault::Nothing);
         }
         let mut quasi: Vec<(i64, String)> = stand
             .sink
@@ -362,34 +367,38 @@ fn threat_14_what_is_held_is_not_stuck_in_a_quiet_stream() {
 #[test]
 fn threat_14_what_waits_moves_with_its_partition_and_leaves_once() {
     let settings = "[privacy]\nk = 3\nmax_hold_batches = 9\n";
-    let mut stand = Stand::of_a_topic(&schema(&[PERSON, CITY]), settings, Tuning::default());
+    let mut stand = Stand::of_a_topic(&schema(&[PERSON, CITY]), settings, FixedSettings::default());
     let mut records = people(0, 3, r#""city":"Zug""#);
     records.extend(people(10, 2, r#""city":"Bern""#));
-    stand.offer(&records, Settling::No, NOW, Fault::Nothing);
-    assert_eq!((stand.sink.lines.len(), stand.engine().held()), (3, 2), "two of Bern wait");
+    stand.offer(&records, SettlementReason::Ordinary, NOW, Fault::Nothing);
+    assert_eq!((stand.sink.lines.len(), stand.engine().unreleased_records()), (3, 2), "two of Bern wait");
     // Nothing leaves when the partition goes, and two of Bern wait with its new owner.
     stand.move_on();
-    assert_eq!((stand.sink.lines.len(), stand.engine().held()), (3, 2));
+    assert_eq!((stand.sink.lines.len(), stand.engine().unreleased_records()), (3, 2));
     assert_eq!(stand.engine().progress().positions.get(&(0, 0)), Some(&5));
     let mut records = people(20, 3, r#""city":"Zug""#);
     records.extend(people(30, 2, r#""city":"Bern""#));
-    stand.offer(&records, Settling::No, NOW + 1, Fault::Nothing);
-    assert_eq!((stand.sink.lines.len(), stand.engine().held()), (3 + 3 + 4, 0), "four of Bern leave together");
+    stand.offer(&records, SettlementReason::Ordinary, NOW + 1, Fault::Nothing);
+    assert_eq!(
+        (stand.sink.lines.len(), stand.engine().unreleased_records()),
+        (3 + 3 + 4, 0),
+        "four of Bern leave together"
+    );
     // They have left once, whoever comes next.
     stand.move_on();
-    assert_eq!(stand.engine().held(), 0);
+    assert_eq!(stand.engine().unreleased_records(), 0);
     // What is let go is forgotten here: only its new owner settles it.
     let mut records = people(40, 3, r#""city":"Zug""#);
     records.extend(people(50, 2, r#""city":"Chur""#));
-    stand.offer(&records, Settling::No, NOW + 2, Fault::Nothing);
-    let held = stand.engine().held();
+    stand.offer(&records, SettlementReason::Ordinary, NOW + 2, Fault::Nothing);
+    let held = stand.engine().unreleased_records();
     assert!(held > 0);
-    stand.engine().let_partitions_go(&[(0, 0)].into());
-    assert_eq!((stand.engine().held(), stand.engine().progress().totals.held()), (0, Some(0)));
-    stand.settle(Settling::Shutdown, NOW + 3);
+    stand.engine().drop_partitions(&[(0, 0)].into());
+    assert_eq!((stand.engine().unreleased_records(), stand.engine().progress().totals.held()), (0, Some(0)));
+    stand.settle(SettlementReason::Shutdown, NOW + 3);
     assert_eq!(stand.sink.lines.len(), 13);
     stand.move_on();
-    assert_eq!(stand.engine().held(), held);
+    assert_eq!(stand.engine().unreleased_records(), held);
     stand.promise.check_all(&stand.sink.lines).expect("the invariant");
 }
 
@@ -397,14 +406,14 @@ fn threat_14_what_waits_moves_with_its_partition_and_leaves_once() {
 fn threat_15_a_second_attempt_is_the_first_ones_bytes() {
     // The stand compares the attempts of a batch line by line; here they follow one another under every circumstance,
     // the dictionary too small for the stream among them.
-    let unlimited = Tuning::default();
+    let unlimited = FixedSettings::default();
     for (settings, tuning) in [
         (K3, unlimited),
         ("[privacy]\nk = 3\nmax_hold_batches = 2\n[plan]\ninterval = \"1s\"\n", unlimited),
         ("[privacy]\nk = 3\nmin_tenure = 1\nrelease_window = \"3s\"\n", unlimited),
         (
             "[privacy]\nk = 3\n[batch]\nmax_records = 30\n[plan]\nwindow_records = 25\n",
-            Tuning { max_dictionary_values: 110, ..unlimited },
+            FixedSettings { max_dictionary_values: 110, ..unlimited },
         ),
     ] {
         let mut stand = Stand::tuned(&schema(&[PERSON, AGE, CITY, ILLNESS]), settings, SECRET, tuning);
@@ -423,7 +432,7 @@ fn threat_15_a_second_attempt_is_the_first_ones_bytes() {
                 })
                 .collect();
             let fault = [Fault::Abort, Fault::AbortAndDie, Fault::LeaveAndDie][batch % 3];
-            stand.offer(&records, Settling::No, NOW + 600 * i64::try_from(batch).expect("small"), fault);
+            stand.offer(&records, SettlementReason::Ordinary, NOW + 600 * i64::try_from(batch).expect("small"), fault);
         }
         assert!(stand.sink.lines.len() > 150, "{} lines", stand.sink.lines.len());
         check_once(&stand.sink.lines).expect("no record under two generalizations");
@@ -438,12 +447,15 @@ fn threat_15_a_late_attempt_needs_its_crowd_as_any_batch_does() {
     let settings = "[privacy]\nk = 3\nmin_tenure = 1\nrelease_window = \"10s\"\n";
     let late = |wait_ms: i64| {
         let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), settings);
-        stand.offer(&people(0, 5, r#""age":41,"city":"Zug""#), Settling::No, NOW, Fault::Nothing);
+        stand.offer(&people(0, 5, r#""age":41,"city":"Zug""#), SettlementReason::Ordinary, NOW, Fault::Nothing);
         let records = people(0, 5, r#""age":41,"city":"Zug""#);
         stand.sink.abort_next = true;
-        let aborted = stand.process(&records, 5, Settling::No, None, NOW + 1000).expect_err("the sink aborts");
+        let aborted =
+            stand.process(&records, 5, SettlementReason::Ordinary, None, NOW + 1000).expect_err("the sink aborts");
         let BatchError::Aborted { intent, .. } = aborted else { panic!("{aborted}") };
-        stand.process(&records, 5, Settling::No, Some(&intent), NOW + 1000 + wait_ms).expect("the second attempt");
+        stand
+            .process(&records, 5, SettlementReason::Ordinary, Some(&intent), NOW + 1000 + wait_ms)
+            .expect("the second attempt");
         // By the clock that the batch leaves at.
         let lines = stand.sink.lines.clone();
         assert_eq!(stand.sink.committed.1, if wait_ms > 10_000 { NOW + 1000 + wait_ms } else { NOW + 1000 });
@@ -484,7 +496,12 @@ fn threat_17_the_union_of_two_instances_keeps_the_promise() {
             })
             .collect();
         let known = stand.sink.lines.len();
-        stand.offer(&records, Settling::No, NOW + 1500 * i64::try_from(batch).expect("small"), Fault::Nothing);
+        stand.offer(
+            &records,
+            SettlementReason::Ordinary,
+            NOW + 1500 * i64::try_from(batch).expect("small"),
+            Fault::Nothing,
+        );
         let new = stand.sink.lines[known..].iter().map(|l| Line { batch: batch as u64 + 1, ..l.clone() });
         union.extend(new);
         // The same secret, so the same digests: people are told apart across the instances.
@@ -510,7 +527,7 @@ fn threat_19_spellings_of_one_value_are_one_value() {
         .zip(spellings)
         .map(|(i, (t, s))| record(format!(r#"{{"person":"p{i}","temperature":{t},"seen":{s}}}"#)))
         .collect();
-    stand.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
     assert_eq!(texts(&stand), [r#"{"temperature":36.5,"seen":"2021-05-24T10:00:00Z"}"#; 5]);
     // Zero has one sign.
     let mut stand = Stand::new(&schema(&[PERSON, temperature]), K3);
@@ -519,7 +536,7 @@ fn threat_19_spellings_of_one_value_are_one_value() {
         .enumerate()
         .map(|(i, t)| record(format!(r#"{{"person":"p{i}","temperature":{t}}}"#)))
         .collect();
-    stand.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
     assert_eq!(texts(&stand), [r#"{"temperature":0}"#; 5]);
 }
 
@@ -531,12 +548,12 @@ fn threat_19_spellings_of_one_number_are_one_person() {
     let records: Vec<_> = spelled.iter().map(|seven| record(format!(r#"{{"person":{seven},"age":41}}"#))).collect();
     let mut crowd = people(0, 3, r#""age":90"#);
     crowd.extend(records);
-    stand.offer(&crowd, Settling::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&crowd, SettlementReason::EndOfStream, NOW, Fault::Nothing);
     assert!(!texts(&stand).iter().any(|text| text.contains("41")), "one person is no crowd");
     // What no reckoning can tell apart is nobody's.
     let beyond = ["1e99999999999999999999", "10e99999999999999999998", "0.1e100000000000000000000"];
     let records: Vec<_> = beyond.iter().map(|huge| record(format!(r#"{{"person":{huge},"age":42}}"#))).collect();
-    stand.offer(&records, Settling::EndOfStream, NOW + 1, Fault::Nothing);
+    stand.offer(&records, SettlementReason::EndOfStream, NOW + 1, Fault::Nothing);
     assert_eq!((stand.sink.rejected.len(), stand.sink.lines.len()), (3, 3));
 }
 
@@ -546,7 +563,7 @@ fn watching_survives_its_death() {
     let mut stand = Stand::watching(&schema(&[PERSON, AGE, CITY]), K3);
     for batch in 0..4 {
         let fault = if batch % 2 == 0 { Fault::LeaveAndDie } else { Fault::AbortAndDie };
-        stand.offer(&people(0, 5, r#""age":41,"city":"Zug""#), Settling::No, NOW + batch, fault);
+        stand.offer(&people(0, 5, r#""age":41,"city":"Zug""#), SettlementReason::Ordinary, NOW + batch, fault);
     }
     assert_eq!(stand.sink.lines.len(), 0);
     assert_eq!(stand.engine().progress().sequence, 4);
@@ -562,7 +579,7 @@ fn threat_21_what_the_schema_does_not_know_does_not_leave() {
         .into_iter()
         .chain(people(6, 3, r#""kind":"a","age":30"#))
         .collect();
-    stand.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
     // Six people agree on it, and still it does not pass: it is no value of the attribute.
     let all = texts(&stand).concat();
     for word in ["uncovered", "150", "blue", "green", "colour", "meta", "deep"] {

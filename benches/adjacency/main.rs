@@ -1,8 +1,9 @@
-//! The adjacency model: a batch in and out of a window of 200,000 records, against rebuilding the window and against a plain
-//! histogram in the first-level cache, in the same process. Times are of the processor, best of the batches.
+//! Benchmark of the adjacency model: adds and removes a batch in a window of 200,000 records. It is compared with a
+//! rebuild of the window and with a plain histogram in the first-level cache, in the same process. Times are
+//! processor times, best of the batches.
 //!
-//! `./dev bench adjacency -- CASE…` runs the cases that are named: `wearable`, `health`, `triage` (what order the exact
-//! re-check gets; real tables need `THRONG_TEST_DATA`). Without a name: all.
+//! `./dev bench adjacency -- CASE_WORDS…` runs the named cases: `wearable`, `health`, `triage` (order of the exact
+//! re-check; real tables need `THRONG_TEST_DATA`). Without a name it runs all.
 
 mod order;
 mod tables;
@@ -11,20 +12,20 @@ use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::time::Instant;
 use tables::{Table, batch};
-use throng_risk::adjacency::{Adjacency, Limits, Triage};
+use throng_risk::adjacency::{Adjacency, AdjacencyLimits, Triage};
 
 const WINDOW: usize = 200_000;
 const BATCH: usize = 10_000;
 /// Batches that pass through the full window.
 const PASSING: usize = 5;
 
-/// Seconds of all threads of this process.
+/// Returns the processor seconds of all threads of this process.
 fn cpu() -> f64 {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
-/// What a change took, in seconds.
+/// Times of a change, in seconds.
 #[derive(Clone, Copy)]
 struct Spent {
     cpu: f64,
@@ -45,8 +46,8 @@ impl Spent {
     }
 }
 
-/// Seconds for one increment of a table that stays in the first-level cache, codes read in the same way: what the best
-/// counting of pairs cannot beat.
+/// Returns the seconds for one increment of a table in the first-level cache, with the same code access. It is a
+/// lower bound for any pair counting.
 fn floor() -> f64 {
     let codes = |factor: u32| -> Vec<u32> { (0..BATCH as u32).map(|row| row.wrapping_mul(factor) >> 27).collect() };
     let (xs, ys) = (codes(2_654_435_761), codes(2_246_822_519));
@@ -66,7 +67,7 @@ fn floor() -> f64 {
 
 fn model(table: &Table, max_edges: u64) -> Adjacency {
     let attributes: Vec<usize> = (0..table.columns.len()).collect();
-    Adjacency::new(&attributes, Limits { max_edges }).expect("ascending attributes")
+    Adjacency::new(&attributes, AdjacencyLimits { max_edges }).expect("ascending attributes")
 }
 
 fn line(what: &str, spent: Spent, increments: f64, note: &str) {

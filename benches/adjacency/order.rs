@@ -1,21 +1,21 @@
-//! What the triage is worth: suspects against the exact answer, and exact evaluations until the quasi-identifiers are
-//! met, beside other orders ([POD] Fig. 5.6a).
+//! Value of the triage: suspects against the exact answer, and the exact evaluations until the quasi-identifiers are
+//! found, compared with other orders ([POD] Fig. 5.6a).
 
 use crate::tables::{self, Table};
 use std::path::PathBuf;
 use std::time::Duration;
-use throng_risk::adjacency::{Adjacency, Limits, Triage};
+use throng_risk::adjacency::{Adjacency, AdjacencyLimits, Triage};
 use throng_risk::counting::{AttributeSet, CountedTable};
-use throng_risk::qid::{Question, Strategy, search};
+use throng_risk::qid::{QidSearchRequest, QidStrategy, search};
 
-/// Sets of one size that are listed at most.
+/// Maximum number of sets of one size that are listed.
 const SETS: u64 = 2_000_000;
 
 pub fn run() {
     if let Some(data) = std::env::var_os("THRONG_TEST_DATA").map(PathBuf::from) {
         compare(&Table::read("ADULT, 30,162 records", &data.join("adult/adult.csv"), b';'));
         let days = Table::read("LifeSnaps, 7,410 records", &data.join("lifesnaps/daily.csv"), b',');
-        // Its columns of many values are identifiers (docs/methods.md §2), and one names the subject.
+        // Its columns of many values are identifiers (docs/internals/methods.md §2), and one names the subject.
         compare(&days.kept(|name, values| name != "id" && values < 1000));
     } else {
         println!("real tables left out: THRONG_TEST_DATA names no folder");
@@ -30,15 +30,15 @@ pub fn run() {
 
 fn compare(table: &Table) {
     let attributes: Vec<usize> = (0..table.columns.len()).collect();
-    let mut model = Adjacency::new(&attributes, Limits::default()).expect("ascending attributes");
+    let mut model = Adjacency::new(&attributes, AdjacencyLimits::default()).expect("ascending attributes");
     model.add(&table.columns).expect("a batch");
     let triage = Triage::new(model.inference(), SETS);
     let columns = CountedTable::new(table.columns.clone(), None).expect("a table");
     for k in [2, 5] {
-        // What the planner asks: rare values masked first.
-        let question = Question {
+        // The query of the planner: rare values are masked first.
+        let question = QidSearchRequest {
             k,
-            strategy: Strategy::Border,
+            strategy: QidStrategy::Border,
             threads: 2,
             budget: Some(Duration::from_secs(60)),
             memory: None,

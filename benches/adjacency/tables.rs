@@ -1,14 +1,16 @@
-//! Tables as codes in the order of arrival, generated or read.
+//! Generated or real tables as codes, in order of arrival.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
-use throng::generate::{Health, HealthSettings, Layout, RecordStream, Wearable, WearableSettings};
+use throng::generate::{
+    HealthRecordStream, HealthSettings, RecordLayout, RecordStream, WearableSettings, WearableStream,
+};
 
 pub struct Table {
     pub name: &'static str,
     pub names: Vec<String>,
-    /// A code for each record.
+    /// Codes by column, one per record.
     pub columns: Vec<Vec<u32>>,
 }
 
@@ -39,7 +41,7 @@ impl Table {
         self.columns.len() * (self.columns.len() - 1) / 2
     }
 
-    /// The columns that are kept by name and number of values.
+    /// Keeps columns by name and number of values.
     pub fn kept(self, keep: impl Fn(&str, usize) -> bool) -> Self {
         let values = |column: &[u32]| column.iter().max().map_or(0, |code| *code as usize + 1);
         let kept = self.names.into_iter().zip(self.columns).filter(|(name, column)| keep(name, values(column)));
@@ -62,14 +64,14 @@ fn generated(name: &'static str, mut stream: impl RecordStream, rows: usize) -> 
     Table::of(name, &csv, b',')
 }
 
-/// All 25 attributes, identifiers and subject among them.
+/// Generates all 25 attributes, including identifiers and the subject.
 pub fn wearable(rows: usize) -> Table {
-    let settings = WearableSettings { layout: Layout::Csv, ..WearableSettings::default() };
-    generated("wearable, 25 attributes", Wearable::new(settings).expect("sound settings"), rows)
+    let settings = WearableSettings { layout: RecordLayout::Csv, ..WearableSettings::default() };
+    generated("wearable, 25 attributes", WearableStream::new(settings).expect("sound settings"), rows)
 }
 
-/// All 107 attributes, identifiers among them.
+/// Generates all 107 attributes, including identifiers.
 pub fn health(rows: usize) -> Table {
-    let settings = HealthSettings { seed: 1, legacy: false, layout: Layout::Csv };
-    generated("health, 107 attributes", Health::new(settings), rows)
+    let settings = HealthSettings { seed: 1, legacy: false, layout: RecordLayout::Csv };
+    generated("health, 107 attributes", HealthRecordStream::new(settings), rows)
 }

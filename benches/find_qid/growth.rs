@@ -1,9 +1,9 @@
-//! Time against rows and columns, as CSV and as a plot.
+//! Measures time against rows and columns; writes a CSV and a plot.
 
 use crate::{question, tables, timed};
 use std::fmt::Write as _;
 use std::path::Path;
-use throng_risk::qid::Strategy;
+use throng_risk::qid::QidStrategy;
 
 struct Point {
     rows: usize,
@@ -14,7 +14,7 @@ struct Point {
 
 fn measured(rows: usize, columns: usize) -> Point {
     let table = tables::dense(rows, columns, 1);
-    let (found, spent) = timed(&table, &question(&table, 5, Strategy::Border, 1));
+    let (found, spent) = timed(&table, &question(&table, 5, QidStrategy::Border, 1));
     println!("| dense {rows} x {columns} | 5 | border | {:.3} | {:.3} | | | | | | |", spent.cpu, spent.wall);
     Point { rows, columns, cpu: spent.cpu, sets: found.minimal_qids.len() + found.maximal_non_qids.len() }
 }
@@ -39,7 +39,7 @@ pub fn run() {
     std::fs::write(folder.join("growth.svg"), svg).expect("a file");
 }
 
-/// Both axes logarithmic; every point carries its value.
+/// Draws a panel with two logarithmic axes and a label at every point.
 fn panel(left: f64, title: &str, points: &[Point], of: impl Fn(&Point) -> f64) -> String {
     let (width, height, top) = (330.0, 200.0, 40.0);
     let span = |values: Vec<f64>| {

@@ -1,8 +1,8 @@
-//! Find-QID against its own reference: same process, same table, equal answers, CPU time.
+//! Compares Find-QID with its reference: same process, same table, equal answers, CPU time.
 //!
-//! `./dev bench find_qid -- CASE…` runs the cases that are named: `dense`, `correlated`, `sparse`, `threads`, `real` (needs
-//! `THRONG_TEST_DATA`), `small`, `growth` (writes a CSV and an SVG below `target/find-qid`), `tweets` (3 GiB of memory). Without a name: all but
-//! the last two. `alone` leaves the reference out.
+//! `./dev bench find_qid -- CASE_WORDS…` runs the named cases: `dense`, `correlated`, `sparse`, `threads`, `real` (needs
+//! `THRONG_TEST_DATA`), `small`, `growth` (writes a CSV and an SVG below `target/find-qid`), `tweets` (3 GiB of
+//! memory). Without a name it runs all except the last two. `alone` skips the reference.
 
 mod growth;
 mod real;
@@ -11,7 +11,7 @@ mod tables;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 use throng_risk::counting::{AttributeSet, CountedTable};
-use throng_risk::qid::{Borders, Question, Strategy, search};
+use throng_risk::qid::{QidBorders, QidSearchRequest, QidStrategy, search};
 
 /// Time of a search, in seconds.
 #[derive(Clone, Copy)]
@@ -20,23 +20,23 @@ struct Spent {
     cpu: f64,
 }
 
-/// Of all threads of this process.
+/// Returns the CPU seconds of all threads of this process.
 fn cpu_seconds() -> f64 {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
-fn question(table: &CountedTable, k: u32, strategy: Strategy, threads: usize) -> Question {
-    Question { k, strategy, threads, budget: None, memory: None, columns: AttributeSet::first(table.width()) }
+fn question(table: &CountedTable, k: u32, strategy: QidStrategy, threads: usize) -> QidSearchRequest {
+    QidSearchRequest { k, strategy, threads, budget: None, memory: None, columns: AttributeSet::first(table.width()) }
 }
 
-fn timed(table: &CountedTable, question: &Question) -> (Borders, Spent) {
+fn timed(table: &CountedTable, question: &QidSearchRequest) -> (QidBorders, Spent) {
     let (wall, cpu) = (Instant::now(), cpu_seconds());
     let found = search(table, question, &|_| ());
     (found, Spent { wall: wall.elapsed().as_secs_f64(), cpu: cpu_seconds() - cpu })
 }
 
-fn row(name: &str, k: u32, how: &str, found: &Borders, spent: Spent, note: &str) {
+fn row(name: &str, k: u32, how: &str, found: &QidBorders, spent: Spent, note: &str) {
     println!(
         "| {name} | {k} | {how} | {:.3} | {:.3} | {} | {} | {} | {} | {} | {note} |",
         spent.cpu,
@@ -49,13 +49,13 @@ fn row(name: &str, k: u32, how: &str, found: &Borders, spent: Spent, note: &str)
     );
 }
 
-/// The border strategy, and the reference after it where it is wanted.
+/// Runs the border strategy, and the reference if requested.
 fn against_reference(name: &str, table: &CountedTable, ks: &[u32], reference: bool) {
     for &k in ks {
-        let (found, spent) = timed(table, &question(table, k, Strategy::Border, 1));
+        let (found, spent) = timed(table, &question(table, k, QidStrategy::Border, 1));
         row(name, k, "border", &found, spent, "");
         if reference {
-            let (expected, whole) = timed(table, &question(table, k, Strategy::Exhaustive, 1));
+            let (expected, whole) = timed(table, &question(table, k, QidStrategy::Exhaustive, 1));
             assert_eq!(found.minimal_qids, expected.minimal_qids);
             assert_eq!(found.maximal_non_qids, expected.maximal_non_qids);
             row(name, k, "exhaustive", &expected, whole, &format!("{:.1} times the CPU", whole.cpu / spent.cpu));
@@ -63,9 +63,9 @@ fn against_reference(name: &str, table: &CountedTable, ks: &[u32], reference: bo
     }
 }
 
-/// One thread and two, wall time.
+/// Compares one thread with two by wall time.
 fn threads(table: &CountedTable) {
-    let ask = |threads| timed(table, &question(table, 5, Strategy::Border, threads));
+    let ask = |threads| timed(table, &question(table, 5, QidStrategy::Border, threads));
     let (one, first) = ask(1);
     let (two, second) = ask(2);
     assert_eq!((one.minimal_qids, one.maximal_non_qids), (two.minimal_qids.clone(), two.maximal_non_qids.clone()));
@@ -79,14 +79,15 @@ fn threads(table: &CountedTable) {
     );
 }
 
-/// Twenty million rows with the cardinalities of the tweets of [POD] §7.4, as far as their names tell them.
+/// Runs twenty million rows with the cardinalities of the tweets of [POD] §7.4, as far as their column names give
+/// them.
 fn tweets() {
     let table = tables::tweets(20_000_000, 1);
     for k in [2, 5] {
-        let mut ask = question(&table, k, Strategy::Border, 2);
+        let mut ask = question(&table, k, QidStrategy::Border, 2);
         let (found, spent) = timed(&table, &ask);
         row("tweets 20 M x 11", k, "border, 2 threads", &found, spent, "");
-        // Without the columns that are identifiers by themselves: what an audit asks.
+        // Excludes columns that are identifiers alone, as an audit does.
         ask.columns =
             ask.columns.iter().filter(|c| !found.minimal_qids.contains(&AttributeSet::from_iter([*c]))).collect();
         let (found, spent) = timed(&table, &ask);
@@ -95,7 +96,7 @@ fn tweets() {
     let spent = Instant::now();
     let masked = table.masked(2);
     println!("masked in {:.1} s", spent.elapsed().as_secs_f64());
-    let mut ask = question(&masked, 2, Strategy::Border, 2);
+    let mut ask = question(&masked, 2, QidStrategy::Border, 2);
     ask.budget = Some(Duration::from_secs(120));
     let (found, spent) = timed(&masked, &ask);
     row("tweets 20 M x 11, masked", 2, "border, 2 threads, 120 s", &found, spent, "");

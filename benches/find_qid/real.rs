@@ -1,13 +1,13 @@
-//! Real tables, from the folder that `THRONG_TEST_DATA` names.
+//! Real tables from the folder in `THRONG_TEST_DATA`.
 
 use crate::{against_reference, question, row, timed};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use throng_risk::counting::CountedTable;
-use throng_risk::qid::Strategy;
+use throng_risk::qid::QidStrategy;
 
-/// A file's columns as codes, without those named; `subject` names the column of subjects.
+/// Reads a file's columns as codes, except those in `without`; `subject` is the name of the subject column.
 fn read(path: &Path, delimiter: u8, without: &[&str], subject: Option<&str>) -> CountedTable {
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_path(path).expect("a readable file");
     let names: Vec<String> = reader.headers().expect("a header").iter().map(str::to_owned).collect();
@@ -40,7 +40,7 @@ pub fn run(reference: bool) {
     let days = read(&data.join("lifesnaps/daily.csv"), b',', &[], Some("id"));
     for k in [2, 5] {
         for (name, table) in [("LifeSnaps 7,410 x 61, 71 subjects", &days), ("LifeSnaps, masked", &days.masked(k))] {
-            let mut ask = question(table, k, Strategy::Border, 2);
+            let mut ask = question(table, k, QidStrategy::Border, 2);
             ask.budget = Some(Duration::from_secs(60));
             let (found, spent) = timed(table, &ask);
             row(name, k, "border, 2 threads, 60 s", &found, spent, "");

@@ -1,13 +1,13 @@
-//! What [PRU] Table 1 compares: a list, a list kept an antichain, a prefix tree, a prefix tree with ranks.
+//! Structures of [PRU] Table 1: a list, a list kept as an antichain, a prefix tree, a prefix tree with ranks.
 //!
-//! The same queries and inserts for each: random policies of a lattice, marked when the weighted sum of their levels
-//! passes a threshold, as a search does that meets policies of insufficient quality.
+//! Each runs the same queries and inserts: random policies of a lattice, marked if the weighted sum of their levels
+//! exceeds a threshold, as a search marks policies of insufficient quality.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::time::Instant;
-use throng::anonymity::lattice::antichain::{Antichain, Inheritance};
-use throng::anonymity::lattice::policy::{Policy, is_below};
+use throng::anonymity::lattice::antichain::{Antichain, InheritanceDirection};
+use throng::anonymity::lattice::policy::{LatticePolicy, is_same_or_specialization};
 
 trait Known {
     fn covers(&self, policy: &[u8]) -> bool;
@@ -17,19 +17,19 @@ trait Known {
 
 #[derive(Default)]
 struct List {
-    policies: Vec<Policy>,
-    /// Whether what the new one covers is removed.
+    policies: Vec<LatticePolicy>,
+    /// Removes the policies covered by a new one.
     antichain: bool,
 }
 
 impl Known for List {
     fn covers(&self, policy: &[u8]) -> bool {
-        self.policies.iter().any(|known| is_below(known, policy))
+        self.policies.iter().any(|known| is_same_or_specialization(known, policy))
     }
 
     fn insert(&mut self, policy: &[u8]) {
         if self.antichain {
-            self.policies.retain(|known| !is_below(policy, known));
+            self.policies.retain(|known| !is_same_or_specialization(policy, known));
         }
         self.policies.push(policy.into());
     }
@@ -39,7 +39,7 @@ impl Known for List {
     }
 }
 
-/// A prefix tree without ranks.
+/// Prefix tree without ranks.
 #[derive(Default)]
 struct Tree {
     children: Vec<(u8, Tree)>,
@@ -118,9 +118,9 @@ pub fn run() {
     ] {
         let mut dice = ChaCha8Rng::seed_from_u64(3);
         let weights: Vec<f64> = tops.iter().map(|_| dice.random_range(0.2..1.0)).collect();
-        let policies: Vec<(Policy, bool)> = (0..20_000)
+        let policies: Vec<(LatticePolicy, bool)> = (0..20_000)
             .map(|_| {
-                let policy: Policy = tops.iter().map(|&top| dice.random_range(0..=top)).collect();
+                let policy: LatticePolicy = tops.iter().map(|&top| dice.random_range(0..=top)).collect();
                 let share = |(level, weight): (u8, &f64)| f64::from(level) * weight;
                 let reached: f64 = policy.iter().copied().zip(&weights).map(share).sum();
                 let whole: f64 = tops.iter().copied().zip(&weights).map(share).sum();
@@ -131,7 +131,7 @@ pub fn run() {
             ("list", Box::new(List::default())),
             ("list, antichain", Box::new(List { antichain: true, ..List::default() })),
             ("tree, antichain", Box::new(Tree::default())),
-            ("tree, antichain, ranks", Box::new(Antichain::new(Inheritance::Upward, tops.len()))),
+            ("tree, antichain, ranks", Box::new(Antichain::new(InheritanceDirection::Upward, tops.len()))),
         ];
         for (variant, mut known) in variants {
             let begun = Instant::now();

@@ -1,12 +1,12 @@
-//! Records of the shape of the Integrated Health Interview Series ([FL2] Table 4): 8 quasi attributes with the same
-//! numbers of levels (a lattice of 12,960 policies), drawn from a seed.
+//! Records with the shape of the Integrated Health Interview Series ([FL2] Table 4): 8 quasi attributes with the same
+//! numbers of levels (a lattice of 12,960 policies), generated from a seed.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use throng::anonymity::domain::{Domain, Level};
-use throng::anonymity::lattice::table::Records;
+use throng::anonymity::domain::{Domain, HierarchyLevel};
+use throng::anonymity::lattice::table::TableRecords;
 
-/// Name, values, levels, and how uneven the values are (0: even).
+/// Name, values, levels, and skew of the values (0: uniform).
 const ATTRIBUTES: [(&str, u32, u32, f64); 8] = [
     ("year", 14, 6, 0.0),
     ("quarter", 4, 3, 0.0),
@@ -18,10 +18,10 @@ const ATTRIBUTES: [(&str, u32, u32, f64); 8] = [
     ("racea", 16, 2, 2.0),
 ];
 
-/// Values in runs, each level's runs merging those of the one below.
+/// Creates a domain of value runs; each level merges runs of the level below.
 fn domain(name: &str, values: u32, levels: u32) -> Domain {
     let level = |index: u32| {
-        // The runs grow evenly on a logarithmic scale, and divide each other.
+        // Run widths grow evenly on a logarithmic scale, and divide each other.
         let width = match index {
             0 => 1,
             _ if index + 1 == levels => values,
@@ -33,15 +33,15 @@ fn domain(name: &str, values: u32, levels: u32) -> Domain {
         let cells = cell_of.last().map_or(0, |last| last + 1);
         let covered = |cell: u32| cell_of.iter().filter(|&&c| c == cell).count() as f64;
         let loss = (0..cells).map(|cell| (covered(cell) - 1.0) / f64::from(values - 1)).collect();
-        Level { loss, cell_of }
+        HierarchyLevel { loss, cell_of }
     };
     Domain::new(name, (0..levels).map(level).collect()).expect("runs nest")
 }
 
-pub fn generated(rows: usize) -> (Vec<Domain>, Records) {
+pub fn generated(rows: usize) -> (Vec<Domain>, TableRecords) {
     let mut dice = ChaCha8Rng::seed_from_u64(7);
     let domains = ATTRIBUTES.iter().map(|&(name, values, levels, _)| domain(name, values, levels)).collect();
-    let mut records = Records::default();
+    let mut records = TableRecords::default();
     for &(_, values, _, skew) in &ATTRIBUTES {
         let mut sum = 0.0;
         let weights: Vec<f64> = (0..values)

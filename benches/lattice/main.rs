@@ -1,8 +1,9 @@
-//! The lattice search: milliseconds on ADULT, seconds on 1.2 million rows, quality over time on a large lattice.
+//! Benchmark of the lattice search: milliseconds on ADULT, seconds on 1.2 million rows, quality over time on a large
+//! lattice.
 //!
-//! `cargo bench --bench lattice -- [adult] [ihis] [local] [mach SECONDS] [antichains] [tables]`; without a word the first two and
-//! the antichains. Reading is excluded, everything else is inside: packing the classes of the raw policy, anchors,
-//! search. Data from the folder that THRONG_TEST_DATA names; what is missing is skipped and says so.
+//! `cargo bench --bench lattice -- [adult] [ihis] [local] [mach SECONDS] [antichains] [tables]`; without arguments it
+//! runs the first two and the antichains. Times exclude reading and include packing the classes of the raw policy,
+//! anchors and search. Data are read from the folder in THRONG_TEST_DATA; missing data are skipped with a message.
 #![allow(missing_docs, reason = "what the macros of criterion make")]
 
 mod antichains;
@@ -14,14 +15,14 @@ mod quality;
 mod tables;
 
 use std::time::{Duration, Instant};
-use throng::anonymity::lattice::check::{Checker, Terms};
-use throng::anonymity::lattice::passes::{Passes, recode};
-use throng::anonymity::lattice::search::{Found, Strategy};
-use throng::anonymity::lattice::strategies::search;
-use throng::anonymity::lattice::table::Table;
-use throng::anonymity::lattice::until::Until;
-use throng::anonymity::privacy::{Ground, Model, Requirement};
-use throng::anonymity::quality::Measure;
+use throng::anonymity::lattice::policy_check::{PolicyChecker, PolicyTerms};
+use throng::anonymity::lattice::recoding_passes::{LocalRecodingSettings, recode_locally};
+use throng::anonymity::lattice::search::{LatticeSearchResult, LatticeStrategy};
+use throng::anonymity::lattice::search_deadline::SearchDeadline;
+use throng::anonymity::lattice::strategies::search_lattice;
+use throng::anonymity::lattice::table::LatticeTable;
+use throng::anonymity::privacy::{ClassPrivacyModel, GroundMetric, ValueRequirement};
+use throng::anonymity::quality::QualityMeasure;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
@@ -56,11 +57,11 @@ pub fn folder(name: &str) -> Option<std::path::PathBuf> {
     folder
 }
 
-fn k(k: u64) -> Model {
-    Model::KAnonymity { k }
+fn k(k: u64) -> ClassPrivacyModel {
+    ClassPrivacyModel::KAnonymity { k }
 }
 
-fn line(name: &str, table: &Table, terms: &Terms, found: &Found, times: &mut [f64]) {
+fn line(name: &str, table: &LatticeTable, terms: &PolicyTerms, found: &LatticeSearchResult, times: &mut [f64]) {
     times.sort_by(f64::total_cmp);
     let best = found.best.as_ref().map_or("none".to_owned(), |best| {
         format!("{:.6} at {:?}", terms.measure.shown(best.cost, best.policy.len()), best.policy)
@@ -77,20 +78,26 @@ fn line(name: &str, table: &Table, terms: &Terms, found: &Found, times: &mut [f6
     );
 }
 
-/// A lattice in memory as the established tools keep it: levels, a flag byte, a bound, and a pointer to each
-/// neighbour.
-fn materialised(table: &Table) -> u64 {
+/// Returns the bytes of a materialised lattice as in established tools: levels, a flag byte, a bound, and one pointer
+/// per neighbour.
+fn materialised(table: &LatticeTable) -> u64 {
     let width = table.lattice().width() as u64;
     (table.lattice().approximate_size() as u64).saturating_mul(width + 1 + 8 + 2 * 8 * width)
 }
 
-pub fn timed(table: &Table, terms: &Terms, strategy: Strategy, rounds: usize) -> (Found, Vec<f64>) {
+pub fn timed(
+    table: &LatticeTable,
+    terms: &PolicyTerms,
+    strategy: LatticeStrategy,
+    rounds: usize,
+) -> (LatticeSearchResult, Vec<f64>) {
     let mut times = Vec::with_capacity(rounds);
     let mut last = None;
     for round in 0..=rounds {
         let begun = Instant::now();
-        let checker = Checker::new(table, terms).expect("possible terms");
-        let found = search(&checker, strategy, Until::proved(), &|_| {}).expect("a small lattice");
+        let checker = PolicyChecker::new(table, terms).expect("possible terms");
+        let found =
+            search_lattice(&checker, strategy, SearchDeadline::without_deadline(), &|_| {}).expect("a small lattice");
         if round > 0 || rounds == 1 {
             times.push(begun.elapsed().as_secs_f64());
         }
@@ -107,56 +114,72 @@ fn adult() {
     let set = data::read(&folder, "adult.csv", &["occupation"]);
     let table = set.table();
     println!("\nADULT: {} records, {} distinct rows", table.records(), table.distinct_rows());
-    let tree = Ground::Hierarchical(set.beside[0].parents());
-    let cases: [(&str, Vec<Model>, f64, Measure); 7] = [
-        ("k = 5, 5 %, loss", vec![k(5)], 0.05, Measure::Loss),
-        ("k = 5, 5 %, loss_geometric", vec![k(5)], 0.05, Measure::LossGeometric),
-        ("k = 5, 0 %, loss", vec![k(5)], 0.0, Measure::Loss),
-        ("k = 5, 5 %, nue", vec![k(5)], 0.05, Measure::Nue),
+    let tree = GroundMetric::Hierarchical(set.beside[0].parents());
+    let cases: [(&str, Vec<ClassPrivacyModel>, f64, QualityMeasure); 7] = [
+        ("k = 5, 5 %, loss", vec![k(5)], 0.05, QualityMeasure::Loss),
+        ("k = 5, 5 %, loss_geometric", vec![k(5)], 0.05, QualityMeasure::LossGeometric),
+        ("k = 5, 0 %, loss", vec![k(5)], 0.0, QualityMeasure::Loss),
+        ("k = 5, 5 %, nue", vec![k(5)], 0.05, QualityMeasure::Nue),
         (
             "k = 5, recursive (4, 3), 5 %",
-            vec![k(5), Model::Sensitive { attribute: 0, of: Requirement::Recursive { c: 4.0, l: 3 } }],
+            vec![k(5), ClassPrivacyModel::Sensitive { attribute: 0, of: ValueRequirement::Recursive { c: 4.0, l: 3 } }],
             0.05,
-            Measure::LossGeometric,
+            QualityMeasure::LossGeometric,
         ),
         (
             "k = 5, t = 0.2 equal, 5 %",
-            vec![k(5), Model::Sensitive { attribute: 0, of: Requirement::Closeness { t: 0.2, ground: Ground::Equal } }],
+            vec![
+                k(5),
+                ClassPrivacyModel::Sensitive {
+                    attribute: 0,
+                    of: ValueRequirement::Closeness { t: 0.2, ground: GroundMetric::Equal },
+                },
+            ],
             0.05,
-            Measure::LossGeometric,
+            QualityMeasure::LossGeometric,
         ),
         (
             "k = 5, t = 0.2 hierarchical, 5 %",
-            vec![k(5), Model::Sensitive { attribute: 0, of: Requirement::Closeness { t: 0.2, ground: tree } }],
+            vec![
+                k(5),
+                ClassPrivacyModel::Sensitive { attribute: 0, of: ValueRequirement::Closeness { t: 0.2, ground: tree } },
+            ],
             0.05,
-            Measure::LossGeometric,
+            QualityMeasure::LossGeometric,
         ),
     ];
     for (name, models, limit, measure) in cases {
-        let terms = Terms { models, limit, measure };
-        for strategy in [Strategy::Bfs, Strategy::Flash2p] {
+        let terms = PolicyTerms { models, limit, measure };
+        for strategy in [LatticeStrategy::Bfs, LatticeStrategy::Flash2p] {
             let (found, mut times) = timed(&table, &terms, strategy, 15);
             line(&format!("{name}, {}", strategy.name()), &table, &terms, &found, &mut times);
         }
     }
 }
 
-/// Local recoding of ADULT beside full-domain generalization.
+/// Compares local recoding of ADULT with full-domain generalization.
 fn local() {
     let Some(folder) = folder("adult") else { return };
     let set = data::read(&folder, "adult.csv", &["occupation"]);
     println!("\nADULT, loss, 5 % suppressed at most");
-    let diverse = Model::Sensitive { attribute: 0, of: Requirement::Recursive { c: 4.0, l: 3 } };
+    let diverse = ClassPrivacyModel::Sensitive { attribute: 0, of: ValueRequirement::Recursive { c: 4.0, l: 3 } };
     for (name, models) in [("k = 5", vec![k(5)]), ("k = 5, recursive (4, 3)", vec![k(5), diverse])] {
-        let terms = Terms { models, limit: 0.05, measure: Measure::Loss };
+        let terms = PolicyTerms { models, limit: 0.05, measure: QualityMeasure::Loss };
         for (most, leaves) in [(1, 0.0), (10, 0.05), (10, 0.1), (10, 0.2), (10, 1.0)] {
-            let passes = Passes { most, leaves, strategy: Strategy::Bfs };
+            let passes = LocalRecodingSettings {
+                max_passes: most,
+                first_pass_unreleased_share: leaves,
+                strategy: LatticeStrategy::Bfs,
+            };
             let mut times = Vec::new();
             let mut last = None;
             for _ in 0..15 {
                 let begun = Instant::now();
-                let table = Table::new(set.domains.clone(), &set.records).expect("a table");
-                last = Some(recode(&table, &terms, passes, Until::proved(), &|_| {}).expect("possible terms"));
+                let table = LatticeTable::new(set.domains.clone(), &set.records).expect("a table");
+                last = Some(
+                    recode_locally(&table, &terms, passes, SearchDeadline::without_deadline(), &|_| {})
+                        .expect("possible terms"),
+                );
                 times.push(begun.elapsed().as_secs_f64());
             }
             let recoded = last.expect("a round");
@@ -164,11 +187,11 @@ fn local() {
             println!(
                 "{name:24} {most:2} passes at most, the first leaves {leaves}: loss {:.4}, precision {:.4}, {} suppressed \
                  ({} for good), {} classes, records by pass {:?}, {:.1} ms",
-                recoded.account.worth.of(Measure::Loss),
-                recoded.account.worth.of(Measure::Precision),
-                recoded.account.suppressed,
+                recoded.overall_figures.policy_quality.measure_value(QualityMeasure::Loss),
+                recoded.overall_figures.policy_quality.measure_value(QualityMeasure::Precision),
+                recoded.overall_figures.suppressed,
                 recoded.passes.iter().map(|pass| pass.refused).sum::<u64>(),
-                recoded.account.classes,
+                recoded.overall_figures.classes,
                 recoded.passes.iter().map(|pass| pass.released).collect::<Vec<_>>(),
                 times[times.len() / 2] * 1e3,
             );
@@ -179,7 +202,7 @@ fn local() {
 fn ihis() {
     let set = ihis::generated(1_200_000);
     let begun = Instant::now();
-    let table = Table::new(set.0, &set.1).expect("a table");
+    let table = LatticeTable::new(set.0, &set.1).expect("a table");
     println!(
         "\nIHIS shape: {} records, {} distinct rows, packed in {:.2} s (not counted below)",
         table.records(),
@@ -187,9 +210,9 @@ fn ihis() {
         begun.elapsed().as_secs_f64()
     );
     for limit in [0.0, 0.05] {
-        for measure in [Measure::Loss, Measure::Nue] {
-            let terms = Terms { models: vec![k(5)], limit, measure };
-            let (found, mut times) = timed(&table, &terms, Strategy::Bfs, 1);
+        for measure in [QualityMeasure::Loss, QualityMeasure::Nue] {
+            let terms = PolicyTerms { models: vec![k(5)], limit, measure };
+            let (found, mut times) = timed(&table, &terms, LatticeStrategy::Bfs, 1);
             line(&format!("k = 5, {} %, {}", limit * 100.0, measure.name()), &table, &terms, &found, &mut times);
         }
     }
@@ -205,11 +228,12 @@ fn mach(limit: Duration) {
         table.distinct_rows(),
         set.quasi.len()
     );
-    let terms = Terms { models: vec![k(5)], limit: 0.05, measure: Measure::Loss };
-    let checker = Checker::new(&table, &terms).expect("possible terms");
+    let terms = PolicyTerms { models: vec![k(5)], limit: 0.05, measure: QualityMeasure::Loss };
+    let checker = PolicyChecker::new(&table, &terms).expect("possible terms");
     let begun = Instant::now();
     let clock = || begun.elapsed();
-    let found = search(&checker, Strategy::Bfs, Until::timed(&clock, Some(limit)), &|_| {}).expect("any lattice");
+    let found = search_lattice(&checker, LatticeStrategy::Bfs, SearchDeadline::timed(&clock, Some(limit)), &|_| {})
+        .expect("any lattice");
     for progress in &found.history {
         println!(
             "  {:8.3} s  {:7} checked  {:.6}",

@@ -1,11 +1,11 @@
-//! Quality over time, as CSV and as a plot.
+//! Writes quality over time as CSV and as a plot.
 
 use std::fmt::Write as _;
 use std::path::Path;
-use throng::anonymity::lattice::search::Progress;
+use throng::anonymity::lattice::search::LatticeSearchProgress;
 
-/// Writes `quality.csv` and `quality.svg` below `target/lattice`: the best policy so far over `seconds`.
-pub fn write(history: &[Progress], seconds: f64) {
+/// Writes `quality.csv` and `quality.svg` below `target/lattice`, with the best policy so far over `seconds`.
+pub fn write(history: &[LatticeSearchProgress], seconds: f64) {
     let mut csv = String::from("seconds,checked,loss\n");
     for progress in history {
         let best = progress.best.expect("an improvement");
@@ -17,16 +17,16 @@ pub fn write(history: &[Progress], seconds: f64) {
     std::fs::write(folder.join("quality.svg"), svg(history, seconds)).expect("a file");
 }
 
-/// The least and greatest loss of the axis.
+/// Minimum and maximum loss of the axis.
 const LOSSES: (f64, f64) = (0.5, 1.0);
-/// Where the axes begin, and how far they go.
+/// Origin and length of the axes.
 const LEFT: f64 = 60.0;
 const TOP: f64 = 40.0;
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 200.0;
 
-/// Time logarithmic; a step for every better policy.
-fn svg(history: &[Progress], seconds: f64) -> String {
+/// Draws the plot with logarithmic time, and one step per better policy.
+fn svg(history: &[LatticeSearchProgress], seconds: f64) -> String {
     let from = 0.01f64;
     let x = |at: f64| LEFT + WIDTH * (at.max(from) / from).ln() / (seconds / from).ln();
     let y = |loss: f64| TOP + HEIGHT * (LOSSES.1 - loss) / (LOSSES.1 - LOSSES.0);

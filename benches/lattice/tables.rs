@@ -1,25 +1,25 @@
-//! The 11 combinations of models of [FL2] × 4 measures × suppression limits 0, 5 and 100 %, on ADULT: what Tables 5 to
-//! 11 of the paper show of the established tool, printed as Markdown for docs/lattice.md.
+//! The 11 combinations of models of [FL2] × 4 measures × suppression limits 0, 5 and 100 %, on ADULT. They correspond
+//! to Tables 5 to 11 of the paper for the established tool, printed as Markdown for docs/internals/lattice.md.
 
 use crate::{data, folder, timed};
 use rand::{SeedableRng, seq::index::sample};
 use rand_chacha::ChaCha8Rng;
-use throng::anonymity::lattice::check::Terms;
-use throng::anonymity::lattice::search::Strategy;
-use throng::anonymity::lattice::table::Table;
-use throng::anonymity::privacy::{Ground, Model, Requirement};
-use throng::anonymity::quality::Measure;
+use throng::anonymity::lattice::policy_check::PolicyTerms;
+use throng::anonymity::lattice::search::LatticeStrategy;
+use throng::anonymity::lattice::table::LatticeTable;
+use throng::anonymity::privacy::{ClassPrivacyModel, GroundMetric, ValueRequirement};
+use throng::anonymity::quality::QualityMeasure;
 
 pub fn run() {
     let Some(folder) = folder("adult") else { return };
     let mut set = data::read(&folder, "adult.csv", &["occupation"]);
-    let k = Model::KAnonymity { k: 5 };
-    let l = Model::Sensitive { attribute: 0, of: Requirement::Recursive { c: 4.0, l: 3 } };
-    let t = Model::Sensitive {
+    let k = ClassPrivacyModel::KAnonymity { k: 5 };
+    let l = ClassPrivacyModel::Sensitive { attribute: 0, of: ValueRequirement::Recursive { c: 4.0, l: 3 } };
+    let t = ClassPrivacyModel::Sensitive {
         attribute: 0,
-        of: Requirement::Closeness { t: 0.2, ground: Ground::Hierarchical(set.beside[0].parents()) },
+        of: ValueRequirement::Closeness { t: 0.2, ground: GroundMetric::Hierarchical(set.beside[0].parents()) },
     };
-    let d = Model::Presence { min: 0.05, max: 0.15 };
+    let d = ClassPrivacyModel::Presence { min: 0.05, max: 0.15 };
     let whole = set.table();
     let rows = set.records.quasi[0].len();
     let mut dice = ChaCha8Rng::seed_from_u64(1);
@@ -29,7 +29,7 @@ pub fn run() {
     }
     set.records.released = Some(released);
     let study = set.table();
-    let combinations: [(&str, Vec<Model>); 11] = [
+    let combinations: [(&str, Vec<ClassPrivacyModel>); 11] = [
         ("(k)", vec![k.clone()]),
         ("(ℓ)", vec![l.clone()]),
         ("(t)", vec![t.clone()]),
@@ -42,18 +42,20 @@ pub fn run() {
         ("(k, ℓ, δ)", vec![k.clone(), l, d.clone()]),
         ("(k, t, δ)", vec![k, t, d]),
     ];
-    for measure in [Measure::Nue, Measure::Precision, Measure::Discernibility, Measure::Aecs] {
+    for measure in
+        [QualityMeasure::Nue, QualityMeasure::Precision, QualityMeasure::Discernibility, QualityMeasure::Aecs]
+    {
         println!("\n### {}\n", measure.name());
         println!(
             "| models | 0 %: value, ms, checked | 5 % | 100 % | loss at 5 % of that at 0 % |\n|---|---|---|---|---|"
         );
         for (name, models) in &combinations {
-            let table: &Table = if name.contains('δ') { &study } else { &whole };
+            let table: &LatticeTable = if name.contains('δ') { &study } else { &whole };
             let mut cells = Vec::new();
             let mut costs = Vec::new();
             for limit in [0.0, 0.05, 1.0] {
-                let terms = Terms { models: models.clone(), limit, measure };
-                let (found, times) = timed(table, &terms, Strategy::Bfs, 1);
+                let terms = PolicyTerms { models: models.clone(), limit, measure };
+                let (found, times) = timed(table, &terms, LatticeStrategy::Bfs, 1);
                 let value = found.best.as_ref().map_or("impossible".to_owned(), |best| {
                     format!("{:.4}", measure.shown(best.cost, best.policy.len()))
                 });

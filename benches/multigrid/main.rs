@@ -1,8 +1,10 @@
-//! The multigrid against the same work without it: same process, same table, equal answers, CPU time of all threads.
+//! Compares the multigrid with the same work without it: same process, same table, equal answers, CPU time of all
+//! threads.
 //!
-//! `./dev bench multigrid -- PART… [rows=N] [k=K] [seconds=S]` runs the parts that are named of `adjacency`, `values`, `qid`
-//! and `window`; without a name the first three. Tables are those of `throng generate health`, independent and
-//! `--legacy`, their first 25, 50, 75 and 107 attributes, without those that identify by themselves (distinct / rows ≥ 0.8).
+//! `./dev bench multigrid -- PART… [rows=N] [k=K] [seconds=S]` runs the named parts: `adjacency`, `values`, `qid` and
+//! `window`. Without a name it runs the first three. Tables are those of `throng generate health`, independent and
+//! `--legacy`, with the first 25, 50, 75 and 107 attributes. Attributes that identify alone are excluded (distinct /
+//! rows ≥ 0.8).
 
 mod tables;
 mod window;
@@ -10,20 +12,22 @@ mod window;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 use tables::{Health, health};
-use throng_risk::adjacency::{Adjacency, Limits};
+use throng_risk::adjacency::{Adjacency, AdjacencyLimits};
 use throng_risk::counting::AttributeSet;
-use throng_risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact, Merging};
-use throng_risk::qid::{Borders, Progress, Question, Strategy, search, search_apart};
+use throng_risk::multigrid::{AttributeAggregation, CoarseAdjacency, ExactAggregation, MergePolicy, NodeCounts};
+use throng_risk::qid::{
+    QidBorders, QidSearchProgress, QidSearchRequest, QidStrategy, search, search_without_aggregation,
+};
 
 const WIDTHS: [usize; 4] = [25, 50, 75, 107];
-/// Records that are added at once.
+/// Records added in one step.
 const BATCH: usize = 1_000;
-/// Each figure is the median of so many runs, the two sides in turn.
+/// Number of runs per figure; the figure is the median, and both sides alternate.
 const RUNS: usize = 3;
-/// Nothing is left out for want of room.
-const LIMITS: Limits = Limits { max_edges: u64::MAX };
+/// No limit on edges, so none is left out.
+const LIMITS: AdjacencyLimits = AdjacencyLimits { max_edges: u64::MAX };
 
-/// Of all threads of this process, in seconds.
+/// Returns the CPU seconds of all threads of this process.
 fn cpu_seconds() -> f64 {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
@@ -59,11 +63,11 @@ fn fine(columns: &[Vec<u32>]) -> Adjacency {
     model
 }
 
-/// With the aggregation, which looks at the whole window first.
+/// Counts with the aggregation, which examines the whole window first.
 fn coarse(columns: &[Vec<u32>]) -> CoarseAdjacency {
     let attributes: Vec<usize> = (0..columns.len()).collect();
     let mut model = CoarseAdjacency::new(&attributes, LIMITS).expect("attributes ascend");
-    model.coarsen(columns, Merging::Determined).expect("a window");
+    model.coarsen(columns, MergePolicy::Determined).expect("a window");
     add_all(columns, |batch| assert!(model.add(batch).expect("a batch").is_empty()));
     model
 }
@@ -79,10 +83,10 @@ fn adjacency(table: &Health) {
         (aggregated, with) = (Some(made), [with, vec![seconds]].concat());
         let attributes: Vec<usize> = (0..columns.len()).collect();
         let mut empty = CoarseAdjacency::new(&attributes, LIMITS).expect("attributes ascend");
-        finding.push(timed(|| empty.coarsen(columns, Merging::Determined).expect("a window")).1);
+        finding.push(timed(|| empty.coarsen(columns, MergePolicy::Determined).expect("a window")).1);
     }
     let (model, aggregated) = (model.expect("made"), aggregated.expect("made"));
-    assert!(aggregated.prolonged().expect("whole") == model, "the coarse level has lost something");
+    assert!(aggregated.to_fine_adjacency().expect("whole") == model, "the coarse level has lost something");
     let (counted, without, with) = (aggregated.counted(), median(without), median(with));
     let (nodes, edges) = (model.node_count(), model.edge_count());
     println!(
@@ -101,11 +105,11 @@ fn adjacency(table: &Health) {
 
 fn values(table: &Health) {
     let model = fine(&table.columns);
-    let (counts, values) = Counts::of_model(&model).expect("nothing left out");
+    let (counts, values) = NodeCounts::of_model(&model).expect("nothing left out");
     let attributes: Vec<u32> = values.iter().map(|value| value.attribute as u32).collect();
-    let (exact, seconds) = timed(|| Exact::of(&counts, &attributes));
+    let (exact, seconds) = timed(|| ExactAggregation::of(&counts, &attributes));
     let (nodes, edges) = (counts.nodes() as f64, counts.edges() as f64);
-    let hosted: usize = exact.levels().iter().map(throng_risk::multigrid::Level::hosted).sum();
+    let hosted: usize = exact.levels().iter().map(throng_risk::multigrid::AggregationLevel::hosted_implications).sum();
     println!(
         "| {} | {} | {nodes} | {} | {edges} | {} | {hosted} | {:.1} / {:.1} | {seconds:.2} |",
         table.name,
@@ -120,10 +124,13 @@ fn values(table: &Health) {
 fn qid(table: &Health, k: u32, budget: Duration) {
     let masked = table.table().masked(k);
     let columns = AttributeSet::first(masked.width());
-    let question = Question { k, strategy: Strategy::Border, threads: 1, budget: Some(budget), memory: None, columns };
-    let run = |of: &dyn Fn(&throng_risk::counting::CountedTable, &Question, &dyn Fn(Progress)) -> Borders| {
-        timed(|| of(&masked, &question, &|_| ()))
-    };
+    let question =
+        QidSearchRequest { k, strategy: QidStrategy::Border, threads: 1, budget: Some(budget), memory: None, columns };
+    let run = |of: &dyn Fn(
+        &throng_risk::counting::CountedTable,
+        &QidSearchRequest,
+        &dyn Fn(QidSearchProgress),
+    ) -> QidBorders| { timed(|| of(&masked, &question, &|_| ())) };
     let (mut without, mut with) = (Vec::new(), Vec::new());
     let (mut fine, mut coarse) = run_both(&run);
     for turn in 0..RUNS {
@@ -137,9 +144,9 @@ fn qid(table: &Health, k: u32, budget: Duration) {
         assert_eq!(fine.0.minimal_qids, coarse.0.minimal_qids);
         assert_eq!(fine.0.maximal_non_qids, coarse.0.maximal_non_qids);
     }
-    let end = |found: &Borders| if found.complete { "complete" } else { "cut short" };
+    let end = |found: &QidBorders| if found.complete { "complete" } else { "cut short" };
     let (without, with) = (median(without), median(with));
-    let kept = Attributes::of(&masked, &question.columns).kept().len();
+    let kept = AttributeAggregation::of(&masked, &question.columns).kept().len();
     println!(
         "| {} | {} | {kept} | {k} | {without:.3} | {} | {with:.3} | {} | {:.1} | {} | {} | {} | {} |",
         table.name,
@@ -154,12 +161,14 @@ fn qid(table: &Health, k: u32, budget: Duration) {
     );
 }
 
-type Timed = (Borders, f64);
+type Timed = (QidBorders, f64);
 
 fn run_both(
-    run: &dyn Fn(&dyn Fn(&throng_risk::counting::CountedTable, &Question, &dyn Fn(Progress)) -> Borders) -> Timed,
+    run: &dyn Fn(
+        &dyn Fn(&throng_risk::counting::CountedTable, &QidSearchRequest, &dyn Fn(QidSearchProgress)) -> QidBorders,
+    ) -> Timed,
 ) -> (Timed, Timed) {
-    (run(&|t, q, p| search_apart(t, q, p)), run(&|t, q, p| search(t, q, p)))
+    (run(&|t, q, p| search_without_aggregation(t, q, p)), run(&|t, q, p| search(t, q, p)))
 }
 
 fn main() {

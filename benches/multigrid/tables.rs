@@ -1,13 +1,13 @@
-//! The health table, as codes.
+//! Health table as codes.
 
 use std::collections::BTreeMap;
-use throng::generate::{Health as Records, HealthSettings, Layout, RecordStream};
+use throng::generate::{HealthRecordStream as Records, HealthSettings, RecordLayout, RecordStream};
 use throng_risk::counting::CountedTable;
 
-/// Columns at or above this share of distinct values identify by themselves and are left out, as in an audit.
+/// Share of distinct values from which a column identifies alone and is excluded, as in an audit.
 const IDENTIFIES: f64 = 0.8;
 
-/// Some first attributes of a generated health table.
+/// First attributes of a generated health table.
 #[derive(Clone)]
 pub struct Health {
     pub name: String,
@@ -20,9 +20,9 @@ impl Health {
     }
 }
 
-/// The first `width` attributes of `rows` records of seed 1, identifiers left out.
+/// Returns the first `width` attributes of `rows` records of seed 1, without identifiers.
 pub fn health(rows: usize, width: usize, legacy: bool) -> Health {
-    let mut stream = Records::new(HealthSettings { seed: 1, legacy, layout: Layout::Csv });
+    let mut stream = Records::new(HealthSettings { seed: 1, legacy, layout: RecordLayout::Csv });
     let mut text = Vec::new();
     stream.header(&mut text);
     for _ in 0..rows {

@@ -1,12 +1,12 @@
-//! The adjacency of a sliding window as the daemon keeps it: at most so many edges, coarse from the first batch on, against every
-//! attribute counted.
+//! Adjacency of a sliding window as in the daemon: with an edge limit and coarse from the first batch, compared with
+//! counting every attribute.
 
 use super::tables::Health;
 use super::{less, timed};
-use throng_risk::adjacency::Limits;
-use throng_risk::multigrid::{CoarseAdjacency, Merging};
+use throng_risk::adjacency::AdjacencyLimits;
+use throng_risk::multigrid::{CoarseAdjacency, MergePolicy};
 
-/// As the daemon's defaults are.
+/// Defaults of the daemon.
 const STEP: usize = 10_000;
 const MAX_EDGES: u64 = 2_000_000;
 
@@ -14,18 +14,18 @@ struct Followed {
     model: CoarseAdjacency,
     first: f64,
     filling: f64,
-    /// A batch through the full window: comes and leaves; the best of them.
+    /// Seconds to add and remove a batch in the full window; best of them.
     step: f64,
-    /// Looking for what is certain in the full window.
+    /// Seconds to search certain results in the full window.
     looking: f64,
     broken: usize,
 }
 
-fn follow(columns: &[Vec<u32>], window: usize, merging: Option<Merging>) -> Followed {
+fn follow(columns: &[Vec<u32>], window: usize, merging: Option<MergePolicy>) -> Followed {
     let rows = columns[0].len();
     let part = |from: usize| columns.iter().map(|column| &column[from..from + STEP]).collect::<Vec<&[u32]>>();
     let attributes: Vec<usize> = (0..columns.len()).collect();
-    let limits = Limits { max_edges: MAX_EDGES };
+    let limits = AdjacencyLimits { max_edges: MAX_EDGES };
     let mut model = CoarseAdjacency::new(&attributes, limits).expect("attributes ascend");
     let (mut broken, mut filling, mut step, mut looking) = (0, 0.0, f64::INFINITY, 0.0);
     let ((), first) = timed(|| {
@@ -50,7 +50,7 @@ fn follow(columns: &[Vec<u32>], window: usize, merging: Option<Merging>) -> Foll
             let full: Vec<&[u32]> = columns.iter().map(|column| &column[..window]).collect();
             let mut merged = model.clone();
             looking = timed(|| merged.coarsen(&full, merging).expect("the window")).1;
-            if model.left_out() == 0 {
+            if model.unknown_pair_count() == 0 {
                 model = merged;
             }
         }
@@ -58,13 +58,13 @@ fn follow(columns: &[Vec<u32>], window: usize, merging: Option<Merging>) -> Foll
     Followed { model, first, filling: first + filling, step, looking, broken }
 }
 
-/// One table, counted finely and in both ways coarsely; what is known of a pair is the same.
+/// Counts one table finely and in both coarse ways; the knowledge per pair is the same.
 pub fn window(table: &Health) {
     let columns = &table.columns;
     let window = columns[0].len() / 2 / STEP * STEP;
     let fine = follow(columns, window, None);
     for (how, merging) in
-        [("all", None), ("identical", Some(Merging::Identical)), ("determined", Some(Merging::Determined))]
+        [("all", None), ("identical", Some(MergePolicy::Identical)), ("determined", Some(MergePolicy::Determined))]
     {
         let coarse = follow(columns, window, merging);
         for (u, v, both) in fine.model.counted().edges().step_by(97) {
@@ -75,7 +75,7 @@ pub fn window(table: &Health) {
             "| {} | {how} | {} | {} | {} | {:.2} | {:.2} | {:.1} | {:.1} | {:.2} | {} |",
             table.name,
             coarse.model.counted().attributes().len(),
-            coarse.model.left_out(),
+            coarse.model.unknown_pair_count(),
             coarse.model.bytes() >> 20,
             coarse.first,
             coarse.filling,

@@ -1,4 +1,4 @@
-//! What the Kafka client alone can do: the same library, settings and topics as throng's, and no anonymization.
+//! Baseline of the Kafka client: the same library, settings and topics as throng, without anonymization.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,13 +10,13 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{Offset, TopicPartitionList};
-use throng::io::kafka::connection::Cluster;
-use throng::io::kafka::live::Live;
+use throng::io::kafka::connection::KafkaCluster;
+use throng::io::kafka::managed_client::ManagedClient;
 
 use crate::input::{Input, Lines};
 use crate::kafka::Deliveries;
 
-/// Records of a batch, as in throng.
+/// Records per batch, as in throng.
 pub const BATCH: u64 = 10_000;
 
 /// Partitions of every topic of the benchmark.
@@ -24,24 +24,25 @@ pub const PARTITIONS: i32 = 2;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The cluster as throng reaches it: with the librdkafka properties of the configuration and of the environment
-/// (`THRONG__SOURCE__LIBRDKAFKA__…`), so that a property is tried on the floors and on throng alike.
-pub fn cluster(brokers: &str) -> Cluster {
+/// Returns the cluster as throng connects to it, with the librdkafka properties of the configuration and of the
+/// environment (`THRONG__SOURCE__LIBRDKAFKA__…`). A property is therefore tested on the baselines and on throng
+/// alike.
+pub fn cluster(brokers: &str) -> KafkaCluster {
     let without_secret = [("THRONG__STATE__SECRET_FILE".to_owned(), String::new())];
     let env = std::env::vars().chain(without_secret);
     let config = throng::config::load(crate::CONFIGURATION.as_ref(), env).expect("a sound configuration");
     let properties = [&config.source.librdkafka, &config.sink.librdkafka];
     let properties = properties.iter().flat_map(|p| p.iter()).map(|(key, value)| (key.to_owned(), value.to_owned()));
-    Cluster::new(brokers, properties.collect())
+    KafkaCluster::new(brokers, properties.collect())
 }
 
-/// A producer with throng's settings, transactional or not.
-fn producer(cluster: &Cluster, transactional_id: Option<&str>) -> Live<BaseProducer<Deliveries>> {
+/// Creates a producer with throng's settings, transactional or not.
+fn producer(cluster: &KafkaCluster, transactional_id: Option<&str>) -> ManagedClient<BaseProducer<Deliveries>> {
     let mut config = cluster.producer(transactional_id.unwrap_or("none"));
     if transactional_id.is_none() {
         config.remove("transactional.id");
     }
-    let producer: Live<BaseProducer<Deliveries>> =
+    let producer: ManagedClient<BaseProducer<Deliveries>> =
         config.create("the benchmark", Deliveries::default()).expect("a producer");
     if transactional_id.is_some() {
         producer.init_transactions(PATIENCE).expect("transactions start");
@@ -59,7 +60,7 @@ fn send(producer: &BaseProducer<Deliveries>, topic: &str, partition: i32, payloa
     }
 }
 
-/// Waits until everything is acknowledged, in the same manner as throng.
+/// Waits until every message is acknowledged, as throng does.
 fn flush(producer: &BaseProducer<Deliveries>) {
     let deadline = Instant::now() + PATIENCE;
     while producer.in_flight_count() > 0 {
@@ -71,8 +72,8 @@ fn flush(producer: &BaseProducer<Deliveries>) {
     assert_eq!(producer.context().failed.load(Ordering::Relaxed), 0, "messages were not delivered");
 }
 
-/// Writes all records to a topic, partition after partition in turn.
-pub fn load(cluster: &Cluster, input: &Input, topic: &str) {
+/// Writes all records to a topic, one partition after the other in turn.
+pub fn load(cluster: &KafkaCluster, input: &Input, topic: &str) {
     let producer = producer(cluster, None);
     let mut lines = input.lines();
     let mut rank = 0i32;
@@ -83,10 +84,10 @@ pub fn load(cluster: &Cluster, input: &Input, topic: &str) {
     flush(&producer);
 }
 
-/// Copies a topic record by record, and gives the records a second from the first to the last commit.
-pub fn copy(cluster: &Cluster, from: &str, to: &str, records: u64, transactions: bool) -> f64 {
+/// Copies a topic record by record. Returns the records per second from the first to the last commit.
+pub fn copy(cluster: &KafkaCluster, from: &str, to: &str, records: u64, transactions: bool) -> f64 {
     let name = format!("{to}.copy");
-    let consumer = cluster.member(&name).asking("the benchmark").expect("a consumer");
+    let consumer = cluster.member(&name).query_client("the benchmark").expect("a consumer");
     consumer.subscribe(&[from]).expect("a subscription");
     let producer = producer(cluster, transactions.then_some(name.as_str()));
     let mut next: BTreeMap<i32, i64> = BTreeMap::new();
@@ -129,9 +130,9 @@ pub fn copy(cluster: &Cluster, from: &str, to: &str, records: u64, transactions:
     (records - already) as f64 / (last - from).as_secs_f64()
 }
 
-/// Produces the fragments that throng has released to files, a transaction for those of 10,000 records: what the
-/// client takes for so many small messages. Gives their number.
-pub fn produce_fragments(cluster: &Cluster, files: &[PathBuf], topic: &str) -> u64 {
+/// Produces the fragments that throng released to files, in transactions of the fragments of 10,000 records. This
+/// measures the cost of so many small messages. Returns their number.
+pub fn produce_fragments(cluster: &KafkaCluster, files: &[PathBuf], topic: &str) -> u64 {
     let producer = producer(cluster, Some(&format!("{topic}.fragments")));
     let mut files: Vec<Lines> = files.iter().map(|path| Lines::open(path)).collect();
     let mut sent = 0;

@@ -1,4 +1,4 @@
-//! `throng run` as a process of its own, watched from outside.
+//! Runs `throng run` as a separate process and samples its metrics.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use crate::machine::{memory_mib, process};
 use crate::metrics::Metrics;
 use crate::ports::free_port;
 
-/// How often the daemon is looked at.
+/// Interval between two samples of the daemon.
 pub const LOOK: Duration = Duration::from_millis(50);
 
-/// What one look saw.
+/// Sample of the daemon.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     pub at: Instant,
@@ -23,20 +23,20 @@ pub struct Look {
     pub resident_mib: f64,
 }
 
-/// A running daemon.
+/// Running daemon.
 pub struct Daemon {
     child: Child,
     port: u16,
     log: PathBuf,
     pub looks: Vec<Look>,
     pub peak_mib: f64,
-    /// As of the last look that the daemon answered.
+    /// Metrics of the last sample that the daemon answered.
     pub metrics: Metrics,
 }
 
 impl Daemon {
-    /// Starts `throng run` with the fragments of the wearable configuration, the keys of `overrides` replaced. Series
-    /// have a benchmark of their own.
+    /// Starts `throng run` with the fragments of the wearable configuration and with the keys of `overrides`. Series
+    /// have a separate benchmark.
     pub fn start(folder: &Path, name: &str, overrides: &[(&str, &str)]) -> Self {
         let port = free_port();
         let shipped = std::fs::read_to_string(crate::CONFIGURATION).expect("the shipped configuration");
@@ -53,9 +53,9 @@ impl Daemon {
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .env("THRONG__TELEMETRY__LISTEN", format!("127.0.0.1:{port}"))
             .env("THRONG__STATE__SECRET_FILE", "")
-            // Instances of a group read each other's entries.
+            // Instances of a group read the entries of each other, so they share the secret.
             .env("THRONG_SECRET", "a secret of the benchmark, and of nobody else")
-            // The speed of a run is measured, whatever it represents.
+            // The benchmark measures speed, so the represented share is not limited.
             .env("THRONG__RELEASE__MIN_REPRESENTED", "0")
             .env("THRONG__STATE__PATH", folder.join(format!("{name}.state")))
             .envs(overrides.iter().map(|(key, value)| (format!("THRONG__{key}"), *value)))
@@ -66,7 +66,7 @@ impl Daemon {
         Self { child, port, log, looks: Vec::new(), peak_mib: 0.0, metrics: Metrics::default() }
     }
 
-    /// Looks once. False when the process has ended; its processor time can still be read then.
+    /// Takes one sample. Returns false if the process has ended; its processor time is still readable then.
     pub fn look(&mut self) -> bool {
         let pid = self.child.id();
         if process(pid).is_none_or(|p| p.state == 'Z') {
@@ -83,14 +83,14 @@ impl Daemon {
         true
     }
 
-    /// Looks until the process ends by itself.
+    /// Samples until the process ends.
     pub fn watch_to_the_end(&mut self) {
         while self.look() {
             std::thread::sleep(LOOK);
         }
     }
 
-    /// Looks until `records` are consumed.
+    /// Samples until `records` are consumed.
     pub fn watch_until(&mut self, records: u64, patience: Duration) {
         let deadline = Instant::now() + patience;
         loop {
@@ -109,7 +109,7 @@ impl Daemon {
         }
     }
 
-    /// Waits for a process that has ended by itself, or asks it to.
+    /// Waits for an ended process, or terminates it.
     pub fn stop(mut self) {
         if process(self.child.id()).is_some_and(|p| p.state != 'Z') {
             kill_process(Pid::from_child(&self.child), Signal::TERM).expect("our own child");
@@ -118,7 +118,7 @@ impl Daemon {
         assert!(status.success(), "throng ended with {status}:\n{}", self.last_words());
     }
 
-    /// Records by which batches have left since the first look that saw any, a second.
+    /// Returns the records per second, from the first sample with consumed records to the first one with all of them.
     pub fn rate_from_first_to_last_commit(&self) -> f64 {
         let first = self.looks.iter().find(|l| l.consumed > 0).expect("something was consumed");
         let last_count = self.looks.last().expect("a look").consumed;
@@ -135,7 +135,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // After `stop` there is nothing to kill; after a panic there is.
+        // The process has ended after `stop`, but not after a panic.
         if let Ok(None) = self.child.try_wait()
             && self.child.kill().and_then(|()| self.child.wait()).is_err()
         {

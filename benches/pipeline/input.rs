@@ -1,4 +1,4 @@
-//! The records of the benchmark, and how fast anything at all can go through them.
+//! Input records of the benchmark, and the maximum speed of simple passes over them.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use throng::generate::{RecordStream, Wearable, WearableSettings};
+use throng::generate::{RecordStream, WearableSettings, WearableStream};
 
-/// Buffer of every reader and writer here.
+/// Buffer size of every reader and writer.
 const BUFFER: usize = 1 << 20;
 
-/// Generated records, one a line.
+/// Generated records, one per line.
 pub struct Input {
     pub path: PathBuf,
     pub records: u64,
@@ -24,7 +24,7 @@ impl Input {
     pub fn generate(path: PathBuf, records: u64) -> Self {
         let settings = WearableSettings::default();
         let subjects = settings.subjects;
-        let mut stream = Wearable::new(settings).expect("the default settings");
+        let mut stream = WearableStream::new(settings).expect("the default settings");
         let mut file = BufWriter::with_capacity(BUFFER, File::create(&path).expect("a file"));
         let (mut line, mut bytes) = (Vec::new(), 0);
         for _ in 0..records {
@@ -42,7 +42,7 @@ impl Input {
         Lines::open(&self.path)
     }
 
-    /// Copies the file line by line and makes the copy durable.
+    /// Copies the file line by line and syncs the copy.
     pub fn copy(&self, to: &Path) {
         let mut out = BufWriter::with_capacity(BUFFER, File::create(to).expect("a file"));
         let mut lines = self.lines();
@@ -53,7 +53,7 @@ impl Input {
         out.get_ref().sync_all().expect("room on the disk");
     }
 
-    /// Parses every record and keeps nothing.
+    /// Parses every record and discards it.
     pub fn parse(&self) {
         let mut lines = self.lines();
         while let Some(line) = lines.next_line() {
@@ -70,7 +70,7 @@ impl Input {
     }
 }
 
-/// The lines of a file, without their line feeds.
+/// Lines of a file without line feeds.
 pub struct Lines {
     reader: BufReader<File>,
     line: Vec<u8>,

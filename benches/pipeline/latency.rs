@@ -1,8 +1,8 @@
-//! From append to release, seen from outside: a paced producer, and a `read_committed` reader of what leaves.
+//! Measures the time from append to release with a paced producer and a `read_committed` reader of the output.
 //!
-//! No record can be followed through the anonymization, and none needs to be. All fragments of a batch bear the batch's
-//! own timestamp, and one group (`clock`) has a fragment of every record: its count says how many records a batch took.
-//! The producer writes to one partition, so that batches take its records in the order in which they were sent.
+//! A single record cannot be followed through the anonymization, and this is not needed. All fragments of a batch
+//! have the batch's timestamp, and one group (`clock`) has a fragment of every record. Its count is the number of
+//! records of the batch. The producer writes to one partition, so batches take records in the order of sending.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,8 +12,8 @@ use rdkafka::consumer::Consumer;
 use rdkafka::message::Message;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{Offset, TopicPartitionList};
-use throng::io::kafka::connection::{Asking, Cluster};
-use throng::io::kafka::live::Live;
+use throng::io::kafka::connection::{KafkaCluster, QueryClient};
+use throng::io::kafka::managed_client::ManagedClient;
 
 use crate::client::PARTITIONS;
 use crate::input::Input;
@@ -21,15 +21,15 @@ use crate::kafka::Deliveries;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a fragment of the counting group begins with.
+/// Prefix of a fragment of the counting group.
 const COUNTED: &[u8] = b"{\"timestamp\"";
 
-/// Sends records for `time` at `records_a_second` to partition 0, from the start of the input again where it ends.
-/// Gives the time at which each was handed to the client, in milliseconds since 1970.
-pub fn send_at(cluster: &Cluster, input: &Input, topic: &str, records_a_second: f64, time: Duration) -> Vec<i64> {
+/// Sends records for `time` at `records_a_second` to partition 0, and restarts the input at its end. Returns the time
+/// at which each record was passed to the client, in milliseconds since 1970.
+pub fn send_at(cluster: &KafkaCluster, input: &Input, topic: &str, records_a_second: f64, time: Duration) -> Vec<i64> {
     let mut config = cluster.producer("none");
     config.remove("transactional.id");
-    let producer: Live<BaseProducer<Deliveries>> =
+    let producer: ManagedClient<BaseProducer<Deliveries>> =
         config.create("the benchmark", Deliveries::default()).expect("a producer");
     let wanted = (records_a_second * time.as_secs_f64()) as usize;
     let mut appended = Vec::with_capacity(wanted);
@@ -44,7 +44,7 @@ pub fn send_at(cluster: &Cluster, input: &Input, topic: &str, records_a_second: 
             };
             let now = crate::now_ms();
             let record: BaseRecord<'_, (), [u8]> = BaseRecord::to(topic).payload(line).partition(0).timestamp(now);
-            // The queue takes a million messages: a full one means that the broker has stopped.
+            // The queue holds a million messages; a full queue means that the broker has stopped.
             producer.send(record).map_err(|(why, _)| why).expect("room in the queue");
             appended.push(now);
         }
@@ -56,29 +56,29 @@ pub fn send_at(cluster: &Cluster, input: &Input, topic: &str, records_a_second: 
     appended
 }
 
-/// When a batch became visible: fragments of the counting group, and the arrival of the last of them.
+/// Time at which a batch became visible: number of fragments of the counting group, and arrival of the last one.
 #[derive(Clone, Copy, Debug)]
 struct Visible {
     records: u64,
     at_ms: i64,
 }
 
-/// Reads what is committed to a topic from now on.
+/// Reader of records committed to a topic from now on.
 pub struct Reader {
-    consumer: Asking,
+    consumer: QueryClient,
     topic: String,
 }
 
 impl Reader {
-    pub fn from_the_end(cluster: &Cluster, topic: &str) -> Self {
+    pub fn from_the_end(cluster: &KafkaCluster, topic: &str) -> Self {
         let mut config = cluster.consumer("throng-bench-reader");
-        // The reader must not be what is measured: it fetches on while much waits, and looks again at once.
+        // The reader must not be the bottleneck: it fetches with large queues and a short backoff.
         config.set("queued.min.messages", "1000000").set("queued.max.messages.kbytes", "262144");
         config.set("fetch.queue.backoff.ms", "5");
-        let consumer = config.asking("the benchmark").expect("a consumer");
+        let consumer = config.query_client("the benchmark").expect("a consumer");
         let mut places = TopicPartitionList::new();
         for partition in 0..PARTITIONS {
-            // The end as it is now: an assignment to "the end" would look it up after records have come.
+            // The current end is fixed now: an assignment to "the end" would be resolved after records have arrived.
             let (_, end) = consumer.fetch_watermarks(topic, partition, PATIENCE).expect("the broker answers");
             places.add_partition_offset(topic, partition, Offset::Offset(end)).expect("a valid offset");
         }
@@ -108,16 +108,16 @@ impl Reader {
 
 /// Latencies in seconds.
 pub struct Latencies {
-    /// Of the oldest record of each batch.
+    /// Latency of the oldest record per batch.
     pub oldest: Vec<f64>,
-    /// Of every record.
+    /// Latency of every record.
     pub every: Vec<f64>,
 }
 
-/// Reads beside `produce`, which gives the times at which records were appended, until every record has been seen.
+/// Reads concurrently with `produce`, which returns the append times of records, until every record is seen.
 ///
 /// # Errors
-/// What was seen instead, when the counting group did not have a fragment of every record.
+/// Returns a description if the counting group did not have a fragment of every record.
 pub fn observe(reader: &Reader, produce: impl FnOnce() -> Vec<i64>) -> Result<Latencies, String> {
     let (seen, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let (appended, batches) = std::thread::scope(|scope| {
@@ -150,7 +150,7 @@ fn latencies(appended: &[i64], batches: impl Iterator<Item = Visible> + Clone) -
     Ok(Latencies { oldest, every })
 }
 
-/// The value below which the share `q` of `sorted` lies.
+/// Returns the smallest value such that the share `q` of `sorted` is at or below it.
 pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     let rank = (q * sorted.len() as f64).ceil().max(1.0) as usize;
     sorted[rank.min(sorted.len()) - 1]

@@ -1,14 +1,14 @@
-//! The machine that measures: what it is, and whose processor time a measurement took.
+//! Describes the machine, and measures processor time per process group.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::time::Instant;
 
-/// `USER_HZ`, in which `/proc` counts processor time; 100 on every Linux that throng is built for.
+/// Ticks per second of `/proc` (`USER_HZ`); 100 on every Linux that throng is built for.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Processor time of a process, with its state.
+/// Processor time and state of a process.
 #[derive(Clone, Debug)]
 pub struct Process {
     pub parent: u32,
@@ -17,10 +17,10 @@ pub struct Process {
     pub cpu_seconds: f64,
 }
 
-/// One line of `/proc/PID/stat`. `None` when the process is gone.
+/// Reads one line of `/proc/PID/stat`. Returns `None` if the process has ended.
 pub fn process(pid: u32) -> Option<Process> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name is in brackets and may hold anything, brackets and blanks included.
+    // The name is in parentheses and may contain any characters, including parentheses and blanks.
     let (before, after) = (text.find('(')?, text.rfind(')')?);
     let fields: Vec<&str> = text[after + 1..].split_whitespace().collect();
     let ticks = |index: usize| fields.get(index)?.parse::<f64>().ok();
@@ -32,14 +32,14 @@ pub fn process(pid: u32) -> Option<Process> {
     })
 }
 
-/// A line of `/proc/PID/status` that ends in `kB`, in MiB.
+/// Returns a `kB` value of `/proc/PID/status` in MiB.
 pub fn memory_mib(pid: u32, key: &str) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()? / 1024.0)
 }
 
-/// Processor time so far, by who used it.
+/// Processor time so far, by process group.
 #[derive(Clone, Debug, Default)]
 struct Usage {
     whole_machine: f64,
@@ -53,7 +53,7 @@ impl Usage {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         let fields: Vec<f64> =
             stat.lines().next().unwrap_or_default().split_whitespace().skip(1).filter_map(|f| f.parse().ok()).collect();
-        // user, nice, system, idle, iowait, irq, softirq, steal; guests are part of user.
+        // Fields: user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user.
         let whole: f64 = fields.iter().take(8).sum();
         let idle = fields.get(3).unwrap_or(&0.0) + fields.get(4).unwrap_or(&0.0);
         let mut usage = Self { whole_machine: (whole - idle) / TICKS_PER_SECOND, ..Self::default() };
@@ -78,7 +78,7 @@ impl Usage {
     }
 }
 
-/// Whether a process is this one or descends from it.
+/// Returns true if a process is this one or a descendant of it.
 fn is_ours(mut pid: u32, all: &BTreeMap<u32, Process>) -> bool {
     while pid != std::process::id() {
         match all.get(&pid) {
@@ -89,7 +89,7 @@ fn is_ours(mut pid: u32, all: &BTreeMap<u32, Process>) -> bool {
     true
 }
 
-/// A stretch of time and who used the processors in it.
+/// Measured interval of time and processor use.
 pub struct Stretch {
     began: Instant,
     before: Usage,
@@ -112,18 +112,18 @@ impl Stretch {
     }
 }
 
-/// Wall time and processor seconds of a stretch.
+/// Wall time and processor seconds of an interval.
 #[derive(Clone, Copy, Debug)]
 pub struct Spent {
     pub seconds: f64,
     pub throng: f64,
     pub broker: f64,
     pub bench: f64,
-    /// What has nothing to do with the measurement and disturbs it.
+    /// Processor seconds of unrelated processes, which disturb the measurement.
     pub others: f64,
 }
 
-/// One line about the machine.
+/// Returns one line about the machine.
 pub fn description() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split(':').nth(1)).unwrap_or("").trim();

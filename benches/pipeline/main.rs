@@ -1,9 +1,9 @@
-//! The whole program, measured from outside: `./dev bench pipeline`.
+//! Benchmark of the whole program, measured from outside: `./dev bench pipeline`.
 //!
-//! Beside every rate of throng stands what the machine can do at all with the same records in the same run: a copy of
-//! the file, a parse of it, a plain copy of the topic by the same client. Progress goes to standard error, the table to
-//! standard output. `THRONG_BENCH_RECORDS` sets the number of records (default 1,000,000), each of which takes about 4 KB
-//! of temporary disk until the end.
+//! Each rate of throng is compared with simple passes over the same records in the same run: a copy of the file, a
+//! parse of it, and a plain copy of the topic by the same client. Progress goes to standard error, the table to
+//! standard output. `THRONG_BENCH_RECORDS` sets the number of records (default 1,000,000). Each record takes about 4
+//! KB of temporary disk until the end.
 
 mod client;
 #[allow(dead_code, reason = "the scenario tests use the rest")]
@@ -35,17 +35,17 @@ use report::{Report, grouped};
 
 const CONFIGURATION: &str = "config/wearable.toml";
 
-/// Records in the planner's window: memory should not grow once it is full.
+/// Records in the planner's window; memory should not grow once it is full.
 const WINDOW: u64 = 200_000;
 
-/// How long records are produced for the latencies.
+/// Duration of production for the latencies.
 const PACED: Duration = Duration::from_secs(20);
 
 const MAX_WAIT_SECONDS: f64 = 1.0;
 
 const STAGES: [&str; 6] = ["read", "decode", "encode", "treat", "verify", "commit"];
 
-/// Groups of config/wearable.toml: each is a file of its own.
+/// Groups of config/wearable.toml, each with a separate file.
 const GROUPS: [&str; 11] =
     ["motion", "body", "device", "home", "place", "sensors", "recovery", "resting", "blood", "clock", "power"];
 
@@ -56,7 +56,7 @@ const COPY_IN_TRANSACTIONS: &str = "bench.copy-in-transactions";
 const FRAGMENTS: &str = "bench.fragments";
 
 fn main() {
-    // `cargo test --benches` runs this too, without the flag: then it is enough that it builds.
+    // `cargo test --benches` runs this without the flag and only checks that it builds.
     if !std::env::args().any(|argument| argument == "--bench") {
         println!("the whole-program benchmark runs with `./dev bench pipeline`");
         return;
@@ -83,7 +83,7 @@ fn main() {
     println!("{}", report.markdown());
 }
 
-/// The machine, the program and the records.
+/// Describes the machine, the program and the records.
 fn describe(report: &mut Report, input: &Input) {
     let build = if cfg!(debug_assertions) { "**a debug build: no figure means anything**" } else { "release build" };
     report.head(format!("Machine: {}.", machine::description()));
@@ -99,7 +99,7 @@ fn describe(report: &mut Report, input: &Input) {
     ));
 }
 
-/// What one core does with the file when nothing is anonymized.
+/// Measures simple passes over the file on one core, without anonymization.
 fn floors(report: &mut Report, input: &Input, folder: &Path) {
     let copy = folder.join("copy.ndjson");
     let stretch = Stretch::begin();
@@ -114,7 +114,7 @@ fn floors(report: &mut Report, input: &Input, folder: &Path) {
     report.rate("floor: parsed by serde_json into values, one core", input.records, stretch.end(), None);
 }
 
-/// `throng run` from a file to files; the rate counts from the start of the process to its end.
+/// Measures `throng run` from a file to files; the rate covers the whole process lifetime.
 fn file_to_file(report: &mut Report, input: &Input, folder: &Path, files: &Path) -> f64 {
     let stretch = Stretch::begin();
     let (source, sink) = (text(&input.path), text(files));
@@ -126,7 +126,7 @@ fn file_to_file(report: &mut Report, input: &Input, folder: &Path, files: &Path)
             ("SOURCE__PATH", &source),
             ("SINK__KIND", "file"),
             ("SINK__PATH", &sink),
-            // As the stream is divided.
+            // The same batch size as for the stream.
             ("BATCH__MAX_RECORDS", "10000"),
         ],
     );
@@ -141,7 +141,7 @@ fn file_to_file(report: &mut Report, input: &Input, folder: &Path, files: &Path)
     rate
 }
 
-/// Resident memory over a run.
+/// Reports resident memory over a run.
 fn memory(report: &mut Report, run: &str, looks: &[Look], peak: f64, records: u64) {
     let at = |share: f64| looks.iter().find(|l| l.consumed as f64 >= share * records as f64).or(looks.last());
     let marks: Vec<String> = [0.25, 0.5, 0.75, 1.0]
@@ -165,7 +165,7 @@ fn memory(report: &mut Report, run: &str, looks: &[Look], peak: f64, records: u6
     );
 }
 
-/// Where the time of the batches went, as of the last look.
+/// Reports the seconds per batch stage, as of the last sample.
 fn stages(report: &mut Report, run: &str, metrics: &Metrics) {
     let seconds: Vec<String> =
         STAGES.iter().map(|stage| format!("{stage} {:.1}", metrics.stage_seconds(stage))).collect();
@@ -184,7 +184,7 @@ fn fragments(metrics: &Metrics) -> f64 {
     GROUPS.iter().map(|group| metrics.get(&format!("throng_fragments_total{{group=\"{group}\"}}"))).sum()
 }
 
-/// Everything that needs a broker.
+/// Runs everything that needs a broker.
 fn topics(report: &mut Report, input: &Input, folder: &Path, files: &Path, broker: &Broker, file_rate: f64) {
     let brokers = broker.bootstrap();
     let cluster = client::cluster(&brokers);
@@ -240,11 +240,11 @@ fn topics(report: &mut Report, input: &Input, folder: &Path, files: &Path, broke
     daemon.stop();
 }
 
-/// At half of the measured rate, by the same daemon: its ledger is warm, its plan made.
+/// Measures latencies at half of the measured rate, with the same daemon: its ledger is warm and its plan exists.
 fn latencies(
     report: &mut Report,
     input: &Input,
-    cluster: &throng::io::kafka::connection::Cluster,
+    cluster: &throng::io::kafka::connection::KafkaCluster,
     daemon: &mut Daemon,
     rate: f64,
 ) {
@@ -297,7 +297,7 @@ fn latencies(
     }
 }
 
-/// A rate means nothing if records were lost on the way.
+/// Checks that no records were lost, because a rate is meaningless otherwise.
 fn conserved(metrics: &Metrics, records: u64) {
     let settled: f64 = ["released", "suppressed", "dead_lettered", "dropped"].iter().map(|o| metrics.records(o)).sum();
     let held = metrics.get("throng_records_held");
@@ -321,8 +321,8 @@ fn remove(file: &Path) {
     std::fs::remove_file(file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
 }
 
-/// A signal ends the process without running any destructor: the temporary files go first. The broker's keeper sees
-/// the end of its pipe, and throng, being of the same terminal, has got the signal too.
+/// Removes the temporary files on a signal, which ends the process without destructors. The keeper of the broker sees
+/// the end of its pipe, and throng receives the signal from the same terminal.
 fn remove_when_interrupted(folder: &Path) {
     let folder = folder.to_owned();
     let signals = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];

@@ -1,4 +1,4 @@
-//! `/metrics` as a caller sees it.
+//! Reads `/metrics` as a client.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// All series at one moment, by the text before their value.
+/// All series at one time, by the text before their value.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics(BTreeMap<String, f64>);
 
 impl Metrics {
-    /// `None` while nobody listens there.
+    /// Fetches the metrics; `None` if the port does not answer.
     pub fn fetch(port: u16) -> Option<Self> {
         let mut connection = TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), ANSWER).ok()?;
         connection.set_read_timeout(Some(ANSWER)).ok()?;
@@ -32,10 +32,10 @@ impl Metrics {
         Self(series.collect())
     }
 
-    /// The value of a series, labels included in its name.
+    /// Returns the value of a series; the name includes the labels.
     ///
     /// # Panics
-    /// When there is no such series: a row would otherwise quietly show 0.
+    /// If there is no such series, because a row would otherwise show 0.
     pub fn get(&self, series: &str) -> f64 {
         *self.0.get(series).unwrap_or_else(|| panic!("/metrics has no {series}"))
     }
@@ -48,12 +48,12 @@ impl Metrics {
         self.records("consumed") as u64
     }
 
-    /// Seconds that all batches spent in a stage.
+    /// Returns the seconds of all batches in a stage.
     pub fn stage_seconds(&self, stage: &str) -> f64 {
         self.get(&format!("throng_batch_duration_seconds_sum{{stage=\"{stage}\"}}"))
     }
 
-    /// What was observed since `before`.
+    /// Returns the observations since `before`.
     pub fn histogram_since(&self, before: &Self, name: &str) -> Histogram {
         let prefix = format!("{name}_bucket{{le=\"");
         let mut buckets: Vec<(f64, f64)> = self
@@ -80,7 +80,7 @@ impl Histogram {
         self.buckets.last().map_or(0.0, |b| b.1)
     }
 
-    /// The bounds of the bucket that holds the quantile: what was observed lies between them.
+    /// Returns the bounds of the bucket that contains the quantile.
     pub fn quantile_within(&self, q: f64) -> Option<(f64, f64)> {
         let rank = (q * self.count()).ceil().max(1.0);
         let at = self.buckets.iter().position(|b| b.1 >= rank)?;

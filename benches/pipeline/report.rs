@@ -1,10 +1,10 @@
-//! The table, as Markdown that can be pasted into `docs/performance.md`.
+//! Table as Markdown for `docs/performance.md`.
 
 use std::fmt::Write as _;
 
 use crate::machine::Spent;
 
-/// Everything that was measured, in the order in which it was.
+/// Measurements in their order.
 #[derive(Default)]
 pub struct Report {
     head: Vec<String>,
@@ -18,7 +18,7 @@ impl Report {
         self.head.push(line);
     }
 
-    /// A measurement that went through `records` in `spent`. `rate` where it is not simply one by the other.
+    /// Adds a measurement of `records` in `spent`. `rate` replaces the quotient of the two.
     pub fn rate(&mut self, what: &str, records: u64, spent: Spent, rate: Option<f64>) -> f64 {
         let rate = rate.unwrap_or(records as f64 / spent.seconds);
         let Spent { seconds, throng, broker, bench, others } = spent;
@@ -58,7 +58,7 @@ impl Report {
     }
 }
 
-/// 1234567 as 1,234,567.
+/// Formats 1234567 as 1,234,567.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

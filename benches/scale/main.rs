@@ -1,11 +1,13 @@
-//! Several instances, measured from outside: `./dev bench scale`.
+//! Benchmark of several instances, measured from outside: `./dev bench scale`.
 //!
-//! The same records, from the same topic, by one, two and four instances on one machine whose batches add up to the same size, and by one
-//! whose batches are as small as theirs: what leaves, what it loses, how fast all of them are together, and how long the others take to go on
-//! where one is killed.
-//! `THRONG_BENCH_RECORDS` sets the number of records (default 200,000). With `THRONG_BENCH_RESTORE=1000000,10000000` it measures instead how
-//! long the state of a partition with so many entries takes to be restored. With `THRONG_BENCH_SIMULATE=1` it compares the changelog of a large
-//! group with the formulas of `docs/scale.md`, without Kafka.
+//! The same records of the same topic are processed by one, two and four instances on one machine with the same total
+//! batch size, and by one instance with their smaller batches. It measures released records, loss, total speed, and
+//! takeover time after one instance is killed.
+//!
+//! `THRONG_BENCH_RECORDS` sets the number of records (default 200,000). `THRONG_BENCH_RESTORE=1000000,10000000`
+//! measures instead the time to restore the state of a partition with this number of entries.
+//! `THRONG_BENCH_SIMULATE=1` compares the changelog of a large group with the formulas of `docs/operation.md`, without
+//! Kafka.
 
 #[allow(dead_code, reason = "the scenario tests use the rest")]
 #[path = "../../tests/support/copies.rs"]
@@ -39,23 +41,23 @@ use kafka::{Broker, Record};
 
 const CONFIGURATION: &str = "config/wearable.toml";
 const PARTITIONS: i32 = 8;
-/// Records of a batch of all instances together.
+/// Records per batch of all instances together.
 const BATCH: u64 = 10_000;
-/// Records that are written at once.
+/// Records per write.
 const PORTION: usize = 20_000;
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Records that an instance may leave waiting.
+/// Records that may remain withheld per instance.
 const WAITING: u64 = 50;
 
-/// How the records are divided.
+/// Division of the records.
 #[derive(Clone, Copy)]
 struct Way {
     instances: u64,
-    /// How many batches of one instance are as large as a batch of all together.
+    /// Number of batches of one instance that equal one batch of all instances.
     parts: u64,
 }
 
-/// What came of it.
+/// Result of a run.
 struct Outcome {
     loss: f64,
     suppressed: f64,
@@ -64,7 +66,7 @@ struct Outcome {
 }
 
 fn main() {
-    // `cargo test --benches` runs this too, without the flag: then it is enough that it builds.
+    // `cargo test --benches` runs this without the flag and only checks that it builds.
     if !std::env::args().any(|argument| argument == "--bench") {
         println!("the benchmark of several instances runs with `./dev bench scale`");
         return;
@@ -97,7 +99,7 @@ fn main() {
     println!(
         "| instances | records a batch | mean loss | suppressed, % | records/s, all | goes on after a kill, s |\n|---:|---:|---:|---:|---:|---:|"
     );
-    // One with the batches of two and of four, too: what smaller batches cost by themselves.
+    // One instance also runs with the smaller batches of two and four, to measure their cost alone.
     for (instances, parts) in [(1, 1), (1, 2), (1, 4), (2, 2), (4, 4)] {
         let way = Way { instances, parts };
         let Some(outcome) = measured(way, &input, folder.path()) else { return };
@@ -111,7 +113,7 @@ fn row(way: Way, outcome: &Outcome) {
     println!("| {} | {} | {loss:.4} | {suppressed:.2} | {rate:.0} | {again} |", way.instances, BATCH / way.parts);
 }
 
-/// Writes the next `records` of the input to the source topic, in turn to its partitions.
+/// Writes the next `records` of the input to the partitions of the source topic in turn.
 fn write(broker: &Broker, lines: &mut input::Lines, records: u64) {
     let mut left = records;
     while left > 0 {
@@ -126,7 +128,7 @@ fn write(broker: &Broker, lines: &mut input::Lines, records: u64) {
     }
 }
 
-/// A broker with the topics of the group; `None` where there is none.
+/// Starts a broker with the topics of the group; `None` without a broker.
 fn stage() -> Option<Broker> {
     let broker = Broker::start()?;
     for topic in ["wearable.raw", "wearable.sanitized"] {
@@ -137,13 +139,13 @@ fn stage() -> Option<Broker> {
     Some(broker)
 }
 
-/// `None` where there is no broker.
+/// Runs one division; `None` without a broker.
 fn measured(way: Way, input: &Input, folder: &Path) -> Option<Outcome> {
     let broker = stage()?;
     let run = folder.join(format!("{}-{}", way.instances, way.parts));
     std::fs::create_dir(&run).expect("a directory");
 
-    // Enough for the last part to be taken over: a batch of each instance.
+    // The last part is held back for the takeover: one batch per instance.
     let rest = if way.instances > 1 { BATCH } else { 0 };
     let mut lines = input.lines();
     write(&broker, &mut lines, input.records - rest);
@@ -178,7 +180,7 @@ fn measured(way: Way, input: &Input, folder: &Path) -> Option<Outcome> {
     Some(Outcome { loss, suppressed, rate, takes_over })
 }
 
-/// The losses of batches, each weighed with the records that had been consumed since the look before.
+/// Mean loss of batches, weighted by the records consumed since the previous sample.
 #[derive(Default)]
 struct Losses {
     weighed: f64,
@@ -187,7 +189,7 @@ struct Losses {
     consumed_since_first: f64,
 }
 
-/// Looks at all instances until they have consumed `records` together.
+/// Samples all instances until together they have consumed `records`.
 fn watch(daemons: &mut [Daemon], records: u64, losses: &mut Losses) {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -216,7 +218,7 @@ fn watch(daemons: &mut [Daemon], records: u64, losses: &mut Losses) {
                 none => *none = Some((now, now)),
             }
         }
-        // Fewer people than a crowd wait for others, or for the end.
+        // A few records remain withheld until more subjects arrive, or until the end.
         if consumed + WAITING * daemons.len() as u64 >= records {
             return;
         }

@@ -1,25 +1,25 @@
-//! Restoring the state of a partition: entries of the release log are written to a changelog partition, and read back as an instance that
-//! is assigned the partition reads them. Beside it, in the same run, a reader that only counts the same records: what the client and the
-//! broker take without us.
+//! Benchmark of the restore of a partition's state. Entries of the release log are written to a changelog partition,
+//! then read as by an instance that is assigned the partition. A reader that only counts the same records, in the
+//! same run, shows the cost of client and broker alone.
 
 use super::kafka::{Broker, Record};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-use throng::daemon::state::entries::{Binding, Entry, EntryCodec, EntryReader, PlaceProgress};
-use throng::daemon::state::seal::Keys;
+use throng::daemon::state::entries::{ChangelogEntry, EntryCodec, EntryReader, PartitionProgress, StateBinding};
+use throng::daemon::state::state_keys::StateKeys;
 use throng::io::kafka::changelog;
-use throng::io::kafka::connection::Cluster;
+use throng::io::kafka::connection::KafkaCluster;
 
 const PORTION: u64 = 50_000;
 
-/// Peak memory of this process so far, in MiB; 0 where the system does not tell.
+/// Returns the peak memory of this process so far in MiB; 0 if the system does not report it.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).map_or(0, |kib| kib / 1024)
 }
 
-/// Prints a row for each number of entries.
+/// Prints one row per number of entries.
 pub fn run(broker: &Broker, numbers: &[u64]) {
     println!(
         "| entries | bytes an entry | written, s | restored, s | entries/s | read and counted alone, s | ratio | peak memory, MiB |"
@@ -33,13 +33,15 @@ pub fn run(broker: &Broker, numbers: &[u64]) {
 }
 
 fn row(broker: &Broker, topic: &str, number: u64) {
-    let keys = Keys::derive(b"a secret of the benchmark");
+    let keys = StateKeys::derive(b"a secret of the benchmark");
     let codec = EntryCodec::new(&keys, "bench");
     let (mut bytes, started) = (0, Instant::now());
     for first in (0..number).step_by(PORTION as usize) {
         let entry = |n: u64| {
-            let said =
-                Entry::Said(u128::from(n).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835), 1_800_000_000_000);
+            let said = ChangelogEntry::Said(
+                u128::from(n).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835),
+                1_800_000_000_000,
+            );
             let record = codec.set((0, 0), &said);
             Record { partition: Some(1), key: Some(record.key), payload: record.value, ..Record::default() }
         };
@@ -50,16 +52,17 @@ fn row(broker: &Broker, topic: &str, number: u64) {
             .sum::<usize>();
         broker.produce_records(topic, &portion);
     }
-    let progress = PlaceProgress { author: "bench".to_owned(), sequence: 1, next: 1, binding: Binding::default() };
-    let record = codec.set((0, 0), &Entry::Progress(Box::new(progress)));
+    let progress =
+        PartitionProgress { author: "bench".to_owned(), sequence: 1, next: 1, binding: StateBinding::default() };
+    let record = codec.set((0, 0), &ChangelogEntry::Progress(Box::new(progress)));
     broker.produce_records(
         topic,
         &[Record { partition: Some(1), key: Some(record.key), payload: record.value, ..Record::default() }],
     );
     let written = started.elapsed();
 
-    let cluster = Cluster::new(&broker.bootstrap(), std::collections::BTreeMap::new());
-    let read = |visit: &mut dyn FnMut(changelog::Raw<'_>)| -> Duration {
+    let cluster = KafkaCluster::new(&broker.bootstrap(), std::collections::BTreeMap::new());
+    let read = |visit: &mut dyn FnMut(changelog::RawChangelogRecord<'_>)| -> Duration {
         let started = Instant::now();
         let whole = changelog::read_state(&cluster, topic, &BTreeSet::from([0]), &|| false, &mut || Ok(()), visit)
             .expect("a changelog");
@@ -71,10 +74,10 @@ fn row(broker: &Broker, topic: &str, number: u64) {
     assert_eq!(counted, number + 1);
     let started = Instant::now();
     let mut reader = EntryReader::new(codec);
-    read(&mut |record| reader.take(record));
-    let restored = reader.finish(|_| true).expect("entries of one secret");
+    read(&mut |record| reader.add_record(record));
+    let restored = reader.into_restored(|_| true).expect("entries of one secret");
     let taken = started.elapsed();
-    assert_eq!(restored.said.len() as u64, number);
+    assert_eq!(restored.release_entries.len() as u64, number);
     let seconds = taken.as_secs_f64();
     println!(
         "| {number} | {} | {:.1} | {seconds:.1} | {:.0} | {:.1} | {:.2} | {} |",

@@ -1,32 +1,34 @@
-//! The changelog of a large group, simulated without Kafka: the entries of one partition are written, compacted and read back as the daemon and
-//! a broker do it, and compared with the formulas of `docs/scale.md`. Partitions do not depend on each other, so one stands for all.
+//! Simulation of the changelog of a large group without Kafka. The entries of one partition are written, compacted
+//! and read as by the daemon and a broker, and compared with the formulas of `docs/operation.md`. Partitions are
+//! independent, so one represents all.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
-use throng::daemon::state::entries::{Binding, Entry, EntryCodec, EntryReader, PlaceProgress};
-use throng::daemon::state::records::{KeptRow, Part};
-use throng::daemon::state::seal::Keys;
+use throng::daemon::state::entries::{ChangelogEntry, EntryCodec, EntryReader, PartitionProgress, StateBinding};
+use throng::daemon::state::records::{PendingGroup, StoredRow};
+use throng::daemon::state::state_keys::StateKeys;
 use throng::release::sink::ChangelogRecord;
-use throng_core::values::raw::Coordinate;
+use throng_core::values::raw_batch::RecordPosition;
 
-/// Bytes that a record has in a log segment besides key and value: lengths, offset and time, as small numbers, and its part of the batch.
+/// Bytes per record in a log segment in addition to key and value: lengths, offset and time as small numbers, and a
+/// part of the batch header.
 const FRAME: f64 = 12.0;
 
-/// A broker compacts a partition when half of its log has come since the last time (`min.cleanable.dirty.ratio`).
+/// Dirty share of the log at which a broker compacts a partition (`min.cleanable.dirty.ratio`).
 const DIRTY: f64 = 0.5;
 
-/// What a group has to bear.
+/// Load of a group.
 #[derive(Clone, Copy)]
 struct Load {
     records_a_second: f64,
     partitions: f64,
     people: f64,
-    /// Time that a batch is filled for, seconds.
+    /// Fill time of a batch, in seconds.
     batch: f64,
-    /// Groups of attributes that are said once a window, and its length in seconds.
+    /// Attribute groups released once per window, and the window length in seconds.
     said_groups: f64,
     window: f64,
-    /// Share of the records that wait, until the batch after the next.
+    /// Share of the records that are withheld until the batch after the next.
     waiting: f64,
 }
 
@@ -36,58 +38,65 @@ struct Figures {
     bytes_a_record: f64,
     /// Entries with a value.
     live: f64,
-    /// Records of the log, at most.
+    /// Maximum records of the log.
     most: f64,
 }
 
-/// Bytes of a record in the log: key, value and frame.
+/// Returns the bytes of a record in the log: key, value and frame.
 fn bytes(record: &ChangelogRecord) -> f64 {
     (record.key.len() + record.value.as_ref().map_or(0, Vec::len)) as f64 + FRAME
 }
 
-fn progress(sequence: u64) -> Entry {
-    let binding = Binding { stream: 1 << 100, sink: 1 << 101, groups: 1 << 102 };
+fn progress(sequence: u64) -> ChangelogEntry {
+    let binding = StateBinding { stream: 1 << 100, sink: 1 << 101, groups: 1 << 102 };
     let author = "01234567-89ab-cdef-0123-456789abcdef".to_owned();
-    Entry::Progress(Box::new(PlaceProgress { author, sequence, next: sequence as i64 * 10_000, binding }))
+    ChangelogEntry::Progress(Box::new(PartitionProgress { author, sequence, next: sequence as i64 * 10_000, binding }))
 }
 
-fn said(person: u64, group: u64, until: f64) -> Entry {
-    Entry::Said(u128::from(person) << 64 | u128::from(group.wrapping_mul(0x9e37_79b9_7f4a_7c15)), (until * 1e3) as i64)
+fn said(person: u64, group: u64, until: f64) -> ChangelogEntry {
+    ChangelogEntry::Said(
+        u128::from(person) << 64 | u128::from(group.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        (until * 1e3) as i64,
+    )
 }
 
-/// A wearable record that waits for one of its groups.
-fn waiting(number: u64) -> Entry {
+/// Returns a wearable record that is withheld for one of its groups.
+fn waiting(number: u64) -> ChangelogEntry {
     let cells = (0..25).map(|at| format!("\"value {at} {}\"", number % 10)).collect();
-    Entry::Waiting(Box::new(KeptRow {
+    ChangelogEntry::Waiting(Box::new(StoredRow {
         ordinal: number,
         subject: number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
-        coordinate: Coordinate { topic: 0, partition: 0, offset: number as i64, element: 0 },
+        coordinate: RecordPosition { topic: 0, partition: 0, offset: number as i64, element: 0 },
         waited: 1,
         released: true,
-        parts: Some(vec![Part { group: u128::MAX / 3, since_ms: 1_790_000_000_000, due_ms: 1_790_000_060_000 }]),
+        parts: Some(vec![PendingGroup {
+            group: u128::MAX / 3,
+            since_ms: 1_790_000_000_000,
+            due_ms: 1_790_000_060_000,
+        }]),
         cells,
     }))
 }
 
-/// The formulas.
+/// Computes the figures by the formulas.
 fn model(load: &Load, codec: &EntryCodec) -> Figures {
-    let set = |entry: &Entry| bytes(&codec.set((0, 0), entry));
+    let set = |entry: &ChangelogEntry| bytes(&codec.set((0, 0), entry));
     let row = waiting(123_456);
     let removed = bytes(&codec.remove((0, 0), row.key()));
     let records = load.records_a_second / load.partitions;
     let people = load.people / load.partitions;
-    // Somebody says a line of each group when the window has passed, with the next record.
+    // With the next record after the window, a subject releases one line per group.
     let said_a_second = people * load.said_groups / (load.window + people / records);
     let waiting_a_second = records * load.waiting;
     let written = set(&progress(1_000)) / load.batch
         + said_a_second * set(&said(1 << 60, 1, 2e9))
         + waiting_a_second * (set(&row) + removed);
-    // In the mean a row waits for half of its own batch less than two of them.
+    // On average a row is withheld for two batches minus half of its first batch.
     let live = 1.0 + people * load.said_groups + waiting_a_second * 2.0 * load.batch;
     Figures { bytes_a_record: written / records, live, most: live / (1.0 - DIRTY) }
 }
 
-/// One partition, batch by batch, over `seconds`; and its log at its longest.
+/// Simulates one partition batch by batch over `seconds`, and returns the longest log.
 fn simulated(load: &Load, codec: &EntryCodec, seconds: f64) -> (Figures, Vec<ChangelogRecord>) {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut random = move || {
@@ -98,7 +107,7 @@ fn simulated(load: &Load, codec: &EntryCodec, seconds: f64) -> (Figures, Vec<Cha
     };
     let people = load.people / load.partitions;
     let a_batch = (load.records_a_second / load.partitions * load.batch) as u64;
-    // As if the group had run for long: windows end at any time.
+    // Windows end at random times, as in a group that has run for long.
     let ends = load.window + load.partitions * people / load.records_a_second;
     let mut until: BTreeMap<u64, f64> = (0..people as u64).map(|person| (person, random() * ends)).collect();
     let groups = 0..load.said_groups as u64;
@@ -146,16 +155,16 @@ fn simulated(load: &Load, codec: &EntryCodec, seconds: f64) -> (Figures, Vec<Cha
     (Figures { bytes_a_record: written / records as f64, live, most: longest.len() as f64 }, longest)
 }
 
-/// The last value of each key, without removed ones.
+/// Returns the last value of each key, without removed keys.
 fn compacted(log: Vec<ChangelogRecord>) -> Vec<ChangelogRecord> {
     let last: HashMap<Vec<u8>, usize> = log.iter().enumerate().map(|(at, record)| (record.key.clone(), at)).collect();
     let stays = |(at, record): &(usize, ChangelogRecord)| record.value.is_some() && last[&record.key] == *at;
     log.into_iter().enumerate().filter(stays).map(|(_, record)| record).collect()
 }
 
-/// Prints the loads, each by formula and by simulation.
+/// Prints the loads, by formula and by simulation.
 pub fn run() {
-    let codec = EntryCodec::new(&Keys::derive(b"a secret of the benchmark"), "bench");
+    let codec = EntryCodec::new(&StateKeys::derive(b"a secret of the benchmark"), "bench");
     let million = Load {
         records_a_second: 1e6,
         partitions: 100.0,
@@ -184,10 +193,10 @@ pub fn run() {
         let (by_run, log) = simulated(&load, &codec, 900.0);
         let started = Instant::now();
         let mut reader = EntryReader::new(codec.clone());
-        log.iter().for_each(|record| reader.take((&record.key, record.value.as_deref())));
-        let restored = reader.finish(|_| true).expect("entries of one secret");
+        log.iter().for_each(|record| reader.add_record((&record.key, record.value.as_deref())));
+        let restored = reader.into_restored(|_| true).expect("entries of one secret");
         let seconds = started.elapsed().as_secs_f64();
-        assert!(!restored.said.is_empty());
+        assert!(!restored.release_entries.is_empty());
         let row = |what: &str, figures: Figures, seconds: f64| {
             let of_all = figures.bytes_a_record * load.records_a_second / 1e6;
             println!(

@@ -1,66 +1,68 @@
-//! Wearable batches in memory, treated as `config/wearable.toml` says, by the public API.
+//! Treats wearable batches in memory by `config/wearable.toml` through the public API.
 
 use std::sync::Arc;
 
 use throng::anonymity::plan::Plan;
-use throng::anonymity::planner::sample::Sample;
+use throng::anonymity::planner::planner_sample::PlannerSample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
-use throng::anonymity::privacy::protection::{ClassJudge, Protection, Reference};
-use throng::anonymity::treatment::mask::Mask;
+use throng::anonymity::privacy::protection::{ClosenessReference, ProtectionJudge, SensitiveProtection};
+use throng::anonymity::treatment::batch_treatment::{
+    GroupNames, ProtectedAttribute, TreatmentInput, TreatmentRules, TreatmentSettings, group_names, treat_batch,
+};
+use throng::anonymity::treatment::group_mask::GroupMask;
 use throng::anonymity::treatment::proposal::{Proposal, ProposedGroup};
-use throng::anonymity::treatment::treat::{GroupNames, Policy, Protected, Records, Rules, group_names, treat};
-use throng::config::{Config, Diversity, ModelKind, PrivacyModel};
+use throng::config::{Config, DiversityKind, ModelKind, PrivacyModel};
 use throng::daemon::engine::verifier_terms::group_terms;
-use throng::generate::{RecordStream, Wearable, WearableSettings};
+use throng::generate::{RecordStream, WearableSettings, WearableStream};
 use throng::io::input::InputBatch;
-use throng::release::given::{Given, GroupTerms};
-use throng::release::verified::Verified;
+use throng::release::verified_batch::ReleasableBatch;
+use throng::release::verifier_input::{GroupTerms, VerifierInput};
 use throng::release::verify::verify;
-use throng::start::encode::encode;
+use throng::start::batch_encoding::encode;
+use throng::start::configured_groups::group_shapes;
 use throng::start::protections::protections;
-use throng::start::reading::{codec_limits, fields};
-use throng::start::schema::load_schema;
-use throng::start::shapes::group_shapes;
-use throng_core::ledger::per_subject::Ledger;
+use throng::start::record_formats::{codec_limits, fields};
+use throng::start::schema_loading::load_schema;
+use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::{DigestKey, NameDigest};
-use throng_core::values::raw::Coordinate;
+use throng_core::values::raw_batch::RecordPosition;
 use throng_core::values::schema::{Role, Schema};
-use throng_core::values::subject::Subjects;
-use throng_core::values::table::Batch;
+use throng_core::values::subject_digest::SubjectDigester;
 use throng_formats::JsonCodec;
 use throng_formats::LineFormat;
 
-/// The batch clock; one second passes from batch to batch.
+/// Batch clock; one second passes per batch.
 const START_MS: i64 = 1_767_621_600_000;
 
 const FILE: &str = "config/wearable.toml";
 
-/// Everything between the codec and the sink, with a stream of records before it.
+/// Pipeline between codec and sink, with a preceding stream of records.
 pub struct Stand {
     pub config: Config,
     schema: Arc<Schema>,
     shapes: Vec<GroupShape>,
     books: Vec<Codebook>,
-    subjects: Option<Subjects>,
+    subjects: Option<SubjectDigester>,
     codec: JsonCodec,
-    stream: Wearable,
-    sample: Sample,
+    stream: WearableStream,
+    sample: PlannerSample,
     planner: PlannerSettings,
     plan: Plan,
     names: GroupNames,
     terms: Vec<GroupTerms>,
-    policy: Policy,
-    protections: Vec<Protection>,
-    protected: Vec<Protected>,
+    policy: TreatmentSettings,
+    protections: Vec<SensitiveProtection>,
+    protected: Vec<ProtectedAttribute>,
     digests: NameDigest,
-    pub ledger: Ledger,
+    pub ledger: SubjectLedger,
     rows: u64,
     pub clock_ms: i64,
 }
 
 impl Stand {
-    /// A stand that has made its plan from `warm` batches of `rows` records and has then released as many.
+    /// Creates a pipeline with a plan from `warm` batches of `rows` records, after the release of as many.
     pub fn warm(rows: usize, warm: usize) -> Self {
         let config =
             throng::config::load(FILE.as_ref(), [("THRONG__STATE__SECRET_FILE".to_owned(), String::new())].into_iter())
@@ -69,8 +71,9 @@ impl Stand {
         Self::warm_as(config, schema, rows, warm)
     }
 
-    /// As [`warm`](Self::warm), with blood groups as sensitive values beside the body, kept diverse by `diversity`.
-    pub fn warm_and_diverse(diversity: Diversity, rows: usize, warm: usize) -> Self {
+    /// Creates a pipeline as [`warm`](Self::warm), with blood groups as sensitive values of the body group, kept
+    /// diverse by `diversity`.
+    pub fn warm_and_diverse(diversity: DiversityKind, rows: usize, warm: usize) -> Self {
         let mut config =
             throng::config::load(FILE.as_ref(), [("THRONG__STATE__SECRET_FILE".to_owned(), String::new())].into_iter())
                 .expect("a sound configuration");
@@ -102,27 +105,27 @@ impl Stand {
                 Codebook::new(Arc::clone(a), &key, config.tuning.max_dictionary_values).expect("sound hierarchies")
             })
             .collect();
-        let subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &key));
+        let subjects = schema.subject.map(|a| SubjectDigester::new(Arc::clone(&schema.attributes[a]), &key));
         let (limits, unknown) = codec_limits(&config);
         let k = config.privacy.k;
         let width = schema.attributes.len();
-        let protected = |protection: &Protection| Protected {
+        let protected = |protection: &SensitiveProtection| ProtectedAttribute {
             attribute: protection.attribute,
-            judge: ClassJudge::new(protection, None).expect("in range"),
+            judge: ProtectionJudge::new(protection, None).expect("in range"),
         };
         let mut stand = Self {
             codec: JsonCodec::new(&fields(&schema, false), limits).with_unknown(unknown),
-            stream: Wearable::new(WearableSettings::default()).expect("the default settings"),
-            sample: Sample::new(width, config.plan.sample_records(), config.plan.window_records),
-            planner: PlannerSettings { k, batch_records: rows, ..PlannerSettings::of(&config) },
-            plan: Plan::blank(Vec::new()),
+            stream: WearableStream::new(WearableSettings::default()).expect("the default settings"),
+            sample: PlannerSample::new(width, config.plan.sample_records(), config.plan.window_records),
+            planner: PlannerSettings { k, batch_records: rows, ..PlannerSettings::settings_from_config(&config) },
+            plan: Plan::inactive(Vec::new()),
             names: GroupNames::default(),
             terms: Vec::new(),
-            policy: Policy { k, max_hold_batches: 0 },
+            policy: TreatmentSettings { k, max_hold_batches: 0 },
             protected: protections.iter().map(protected).collect(),
             protections,
             digests: NameDigest::new(&key),
-            ledger: Ledger::default(),
+            ledger: SubjectLedger::default(),
             rows: 0,
             clock_ms: START_MS,
             config,
@@ -138,7 +141,7 @@ impl Stand {
         stand
     }
 
-    /// Makes a plan from `warm` batches of `rows` records more.
+    /// Makes a plan from `warm` further batches of `rows` records.
     fn learn(&mut self, rows: usize, warm: usize) {
         for _ in 0..warm {
             let batch = self.batch(rows);
@@ -149,15 +152,15 @@ impl Stand {
         self.name_groups();
     }
 
-    /// The next records of the stream, encoded.
-    pub fn batch(&mut self, rows: usize) -> Batch {
+    /// Returns the next encoded records of the stream.
+    pub fn batch(&mut self, rows: usize) -> CodeBatch {
         let mut input = InputBatch::new(self.schema.attributes.len(), 0);
         let mut line = Vec::new();
         for row in 0..rows {
             line.clear();
             self.stream.append(&mut line);
             let offset = i64::try_from(row).expect("a batch is bounded");
-            let coordinate = Coordinate { topic: 0, partition: 0, offset, element: 0 };
+            let coordinate = RecordPosition { topic: 0, partition: 0, offset, element: 0 };
             self.codec.decode(&line, coordinate, &mut input.raw).expect("a generated record");
         }
         let (batch, rejected) = encode(&input, &self.schema, &mut self.books, self.subjects.as_mut(), false);
@@ -169,21 +172,21 @@ impl Stand {
         make_plan(1, &self.shapes, &self.sample, &self.books, &self.planner)
     }
 
-    pub fn treat(&self, batch: &Batch) -> Proposal {
-        let (waited, at, everybody) = (vec![0; batch.rows()], self.ledger.at(self.clock_ms), Mask::default());
-        let rules = Rules {
+    pub fn treat(&self, batch: &CodeBatch) -> Proposal {
+        let (waited, at, everybody) = (vec![0; batch.rows()], self.ledger.at(self.clock_ms), GroupMask::default());
+        let rules = TreatmentRules {
             plan: &self.plan,
             names: &self.names,
             books: &self.books,
             policy: &self.policy,
             protected: &self.protected,
         };
-        treat(&Records { batch, mask: &everybody, waited: &waited, last: false }, &rules, &at)
+        treat_batch(&TreatmentInput { batch, mask: &everybody, waited: &waited, holding_ended: false }, &rules, &at)
     }
 
-    pub fn verify(&self, proposed: Vec<ProposedGroup>, batch: &Batch) -> Verified {
+    pub fn verify(&self, proposed: Vec<ProposedGroup>, batch: &CodeBatch) -> ReleasableBatch {
         let at = self.ledger.at(self.clock_ms);
-        let given = Given {
+        let given = VerifierInput {
             subjects: &batch.subjects,
             columns: &batch.columns,
             waiting: 0,
@@ -194,8 +197,8 @@ impl Stand {
             .expect("the treatment proposes what may leave")
     }
 
-    /// Treats, verifies and remembers a batch.
-    pub fn release(&mut self, rows: usize) -> Verified {
+    /// Treats, verifies and records a batch.
+    pub fn release(&mut self, rows: usize) -> ReleasableBatch {
         let batch = self.batch(rows);
         let verified = self.verify(self.treat(&batch).groups, &batch);
         self.ledger.apply(verified.delta());
@@ -203,12 +206,13 @@ impl Stand {
         verified
     }
 
-    /// What the daemon does when it adopts a plan.
+    /// Names the groups, as the daemon does when it adopts a plan.
     fn name_groups(&mut self) {
         let names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         self.names = group_names(&self.plan, &names, &LineFormat::Json, |name| self.digests.digest(name));
-        let with_reference = |protection: &Protection| (protection.clone(), Reference::default());
-        let protections: Vec<(Protection, Reference)> = self.protections.iter().map(with_reference).collect();
+        let with_reference = |protection: &SensitiveProtection| (protection.clone(), ClosenessReference::default());
+        let protections: Vec<(SensitiveProtection, ClosenessReference)> =
+            self.protections.iter().map(with_reference).collect();
         self.terms = group_terms(&self.plan, &self.names, &protections);
     }
 }

@@ -1,12 +1,12 @@
-//! One Avro record of some schema, as a topic holds it: read or refused, and a refused one leaves nothing behind. The first byte
-//! chooses the schema; bytes that are one themselves are compiled, too.
+//! Decodes one Avro record of some schema: it is read or refused, and a refused record changes nothing. The first
+//! byte selects the schema; input that is a schema is compiled, too.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use throng_core::values::raw::{Coordinate, RawBatch};
-use throng_formats::{AvroCodec, Decoder, Field, Limits, Unknown};
+use throng_core::values::raw_batch::{RawBatch, RecordPosition};
+use throng_formats::{AvroCodec, DecodeLimits, FieldPath, RecordDecoder, UnknownCellPolicy};
 
-const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
+const AT: RecordPosition = RecordPosition { topic: 0, partition: 0, offset: 0, element: 0 };
 
 const SCHEMAS: [&str; 3] = [
     r#"{"type": "record", "name": "R", "fields": [
@@ -23,18 +23,19 @@ const SCHEMAS: [&str; 3] = [
 
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, data)) = data.split_first() else { return };
-    let fields: Vec<(usize, Field)> = [vec!["name"], vec!["age"], vec!["list"], vec!["list", "1"], vec!["name", "age"]]
-        .into_iter()
-        .map(|pointer| Field { pointer: pointer.into_iter().map(str::to_owned).collect(), elements: None })
-        .enumerate()
-        .collect();
-    let limits = Limits { max_record_bytes: 4096, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };
+    let fields: Vec<(usize, FieldPath)> =
+        [vec!["name"], vec!["age"], vec!["list"], vec!["list", "1"], vec!["name", "age"]]
+            .into_iter()
+            .map(|pointer| FieldPath { pointer: pointer.into_iter().map(str::to_owned).collect(), elements: None })
+            .enumerate()
+            .collect();
+    let limits = DecodeLimits { max_record_bytes: 4096, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };
     let text = std::str::from_utf8(data).unwrap_or_default();
-    if AvroCodec::new(text, &fields, limits, Unknown::Drop).is_ok() {
-        // A schema out of nothing: that it ends is all that is asked.
+    if AvroCodec::new(text, &fields, limits, UnknownCellPolicy::Drop).is_ok() {
+        // For an arbitrary schema only termination is checked.
     }
     let schema = SCHEMAS[usize::from(choice) % SCHEMAS.len()];
-    let codec = AvroCodec::new(schema, &fields, limits, Unknown::Drop).expect("a schema");
+    let codec = AvroCodec::new(schema, &fields, limits, UnknownCellPolicy::Drop).expect("a schema");
     let mut batch = RawBatch::new(fields.len());
     let read = codec.decode(data, AT, &mut batch).is_ok();
     assert_eq!(batch.rows(), usize::from(read));

@@ -1,12 +1,12 @@
-//! A configuration. One that is accepted is the same when it is written down and read again; one that is refused says why,
-//! key by key.
+//! Parses a configuration. An accepted one is unchanged after writing and reading. A refused one names the reasons by
+//! key.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use throng::config::{Config, parse};
 
 fuzz_target!(|text: &str| {
-    // These keys name files that are read at once, and any path could be one.
+    // These keys name files that are read immediately, and the fuzzer could name any path.
     if ["secret_file", "token_file", "key_file"].iter().any(|key| text.contains(key)) || text.contains('\\') {
         return;
     }

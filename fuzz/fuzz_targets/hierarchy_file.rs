@@ -1,14 +1,14 @@
-//! The file of a generalization hierarchy. One that is accepted covers each of its values on each level, with losses
-//! between 0 and 1, and text and set of a cell are one to one.
+//! Reads the file of a generalization hierarchy. An accepted one covers each value on each level, with losses between
+//! 0 and 1. Text and value set of a cell are one to one.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use throng_core::values::canonical::Canonical;
-use throng_core::values::hierarchy::Cover;
-use throng_core::values::raw::Token;
+use throng_core::values::canonical::CanonicalKind;
+use throng_core::values::hierarchy::ValueCover;
+use throng_core::values::raw_batch::RawToken;
 use throng_core::values::schema::Schema;
 use throng_fuzz::scratch;
 
@@ -41,12 +41,13 @@ fuzz_target!(|data: &[u8]| {
     for row in rows.records() {
         let row = row.expect("accepted as a table");
         let mut canonical = String::new();
-        let typed = attribute.typing.canonical(Token::Untyped(&row[0]), &mut canonical).expect("accepted as a value");
-        assert_eq!(typed, Canonical::Value);
+        let typed =
+            attribute.typing.canonical(RawToken::Untyped(&row[0]), &mut canonical).expect("accepted as a value");
+        assert_eq!(typed, CanonicalKind::Value);
         let covers = attribute.hierarchy.covers(&canonical).expect("a listed value is covered");
         assert_eq!(covers.len() + 2, attribute.hierarchy.levels());
         for cover in covers {
-            if let Cover::Set { text, set, loss } = cover {
+            if let ValueCover::Set { text, set, loss } = cover {
                 assert!(loss.is_some_and(|loss| (0.0..=1.0).contains(&loss)), "a loss out of range");
                 assert_eq!(*text_of.entry(set.clone()).or_insert(text.clone()), text, "one set, two texts");
                 assert_eq!(*set_of.entry(text).or_insert(set.clone()), set, "one text, two sets");

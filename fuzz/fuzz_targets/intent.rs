@@ -1,10 +1,10 @@
-//! The intent of a batch, as the state holds it under its seal. What is read is written and read again as the same.
+//! Reads the intent of a batch, as stored under its seal. It is unchanged after writing and reading.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use throng::daemon::state::records::Intent;
+use throng::daemon::state::records::BatchIntent;
 use throng_fuzz::survives;
 
 fuzz_target!(|data: &[u8]| {
-    survives::<Intent>(data);
+    survives::<BatchIntent>(data);
 });

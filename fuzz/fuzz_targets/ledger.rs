@@ -1,31 +1,32 @@
-//! Shards and deltas of the ledger. What a ledger has merged it writes as shards that make the same ledger, and a delta that
-//! is applied once more changes nothing.
+//! Merges shards and deltas of the ledger. A merged ledger writes shards that produce the same ledger, and a delta
+//! applied again changes nothing.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use throng_core::ledger::SHARDS;
-use throng_core::ledger::delta::LedgerDelta;
-use throng_core::ledger::per_subject::Ledger;
-use throng_core::ledger::said::Said;
-use throng_core::ledger::supporters::{SupportLimits, SupportShard, Supporters};
+use throng_core::ledger::ledger_delta::LedgerDelta;
+use throng_core::ledger::release_log::ReleaseLog;
+use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::ledger::supporters::{SupportLimits, SupportShard, SupporterTable};
 use throng_fuzz::survives;
 
 const DAY_MS: i64 = 86_400_000;
 
-fn empty() -> Ledger {
+fn empty() -> SubjectLedger {
     let limits = SupportLimits { window_ms: DAY_MS, min_tenure: 3, max_classes: 4, max_entries: 10_000 };
-    Ledger { supporters: Some(Supporters::new(limits)), said: Some(Said::new(DAY_MS, 10_000)) }
+    SubjectLedger { supporters: Some(SupporterTable::new(limits)), release_log: Some(ReleaseLog::new(DAY_MS, 10_000)) }
 }
 
-/// All that a ledger writes: tenure and budgets, and the release log.
-fn shards(ledger: &Ledger) -> Vec<(SupportShard, Vec<(u128, i64)>)> {
-    let (supporters, said) = (ledger.supporters.as_ref().expect("kept"), ledger.said.as_ref().expect("kept"));
-    (0..SHARDS).map(|shard| (supporters.shard(shard), said.shard(shard))).collect()
+/// Returns everything that a ledger writes: tenure and budgets, and the release log.
+fn shards(ledger: &SubjectLedger) -> Vec<(SupportShard, Vec<(u128, i64)>)> {
+    let (supporters, release_log) =
+        (ledger.supporters.as_ref().expect("kept"), ledger.release_log.as_ref().expect("kept"));
+    (0..SHARDS).map(|shard| (supporters.shard(shard), release_log.shard(shard))).collect()
 }
 
-fn merge(ledger: &mut Ledger, (supporters, said): &(SupportShard, Vec<(u128, i64)>)) {
+fn merge(ledger: &mut SubjectLedger, (supporters, release_log): &(SupportShard, Vec<(u128, i64)>)) {
     ledger.supporters.as_mut().expect("kept").merge(supporters);
-    ledger.said.as_mut().expect("kept").merge(said);
+    ledger.release_log.as_mut().expect("kept").merge(release_log);
 }
 
 fuzz_target!(|data: &[u8]| {

@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use throng::io::kafka::marker::Marker;
+use throng::io::kafka::marker::BatchMarker;
 
 fuzz_target!(|data: &[u8]| {
-    if let Ok(marker) = serde_json::from_slice::<Marker>(data) {
-        assert_eq!(serde_json::from_str::<Marker>(&marker.body()).expect("what was written"), marker);
+    if let Ok(marker) = serde_json::from_slice::<BatchMarker>(data) {
+        assert_eq!(serde_json::from_str::<BatchMarker>(&marker.body()).expect("what was written"), marker);
     }
 });

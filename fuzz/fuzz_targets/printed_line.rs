@@ -1,15 +1,17 @@
-//! The reader by which verification goes from a line back to its cells. What it accepts is exactly what would be written of
-//! those cells: nothing else may be counted as a line.
+//! Reads a line back into cells, as in verification. An accepted line is exactly the line that would be written for
+//! these cells, so no other line is counted.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use throng_formats::{LineFormat, LineLayout, Step};
+use throng_formats::{LineFormat, LineLayout, NestingStep};
 
 const NAMES: [&str; 3] = ["age", "zip", "a\"b"];
 
-/// Where the attributes stand in nested lines: beside each other, and in places of an array.
+/// Places of the attributes in nested lines: side by side, and in an array.
 fn nested() -> LineFormat {
-    let way = |segments: &[&str]| segments.iter().map(|segment| Step::of((*segment).to_owned())).collect::<Vec<_>>();
+    let way = |segments: &[&str]| {
+        segments.iter().map(|segment| NestingStep::from_segment((*segment).to_owned())).collect::<Vec<_>>()
+    };
     let ways = [way(&["x", "0", "age"]), way(&["x", "2", "zip"]), way(&["a\"b"])];
     LineFormat::Nested(NAMES.iter().map(|name| (*name).to_owned()).zip(ways).collect())
 }

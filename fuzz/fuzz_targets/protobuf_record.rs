@@ -1,15 +1,18 @@
-//! One Protobuf message of some schema, as a topic holds it: read or refused, and a refused one leaves nothing behind. The first
-//! byte chooses the message; bytes that are a schema's text are compiled, too.
+//! Decodes one Protobuf message of some schema: it is read or refused, and a refused message changes nothing. The
+//! first byte selects the message; input that is schema text is compiled, too.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
-use throng_core::values::raw::{Coordinate, RawBatch};
-use throng_formats::{Decoder, Field, Limits, MessageIndex, ProtobufCodec, ProtobufSchema, Unknown};
+use throng_core::values::raw_batch::{RawBatch, RecordPosition};
+use throng_formats::{
+    DecodeLimits, FieldPath, MessageIndex, ProtobufCodec, ProtobufSchema, RecordDecoder, UnknownCellPolicy,
+};
 
-const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
+const AT: RecordPosition = RecordPosition { topic: 0, partition: 0, offset: 0, element: 0 };
 
-const LIMITS: Limits = Limits { max_record_bytes: 4096, max_depth: 8, max_elements: 16, max_repeated_bytes: 1 << 10 };
+const LIMITS: DecodeLimits =
+    DecodeLimits { max_record_bytes: 4096, max_depth: 8, max_elements: 16, max_repeated_bytes: 1 << 10 };
 
 const SCHEMA: &str = r#"syntax = "proto3";
 import "google/protobuf/timestamp.proto";
@@ -23,22 +26,24 @@ message Fourth { google.protobuf.Int32Value name = 1; map<bool, Fourth> age = 2;
 "#;
 
 static CODECS: LazyLock<Vec<ProtobufCodec>> = LazyLock::new(|| {
-    let schema = ProtobufSchema::of_texts(SCHEMA, &[]).expect("a schema");
+    let schema = ProtobufSchema::compile_proto_texts(SCHEMA, &[]).expect("a schema");
     let codec = |at: u64| {
         let message = schema.message(&MessageIndex::new(&[at]).expect("a place")).expect("a message");
-        message.codec(&fields(), LIMITS, Unknown::Drop).expect("a codec")
+        message.codec(&fields(), LIMITS, UnknownCellPolicy::Drop).expect("a codec")
     };
     (0..4).map(codec).collect()
 });
 
-/// Codecs of which the items of a list, or of one inside a map or another list, are the records.
+/// Codecs with records in the items of a list, or of a list inside a map or another list.
 static EXPLODING: LazyLock<Vec<ProtobufCodec>> = LazyLock::new(|| {
-    let schema = ProtobufSchema::of_texts(SCHEMA, &[]).expect("a schema");
+    let schema = ProtobufSchema::compile_proto_texts(SCHEMA, &[]).expect("a schema");
     let codec = |(at, way, within): &(u64, &[&str], &[&str])| {
         let segments = |way: &[&str]| way.iter().map(|segment| (*segment).to_owned()).collect::<Vec<_>>();
-        let element = Field { pointer: segments(&[*way, *within].concat()), elements: Some(way.len()) };
+        let element = FieldPath { pointer: segments(&[*way, *within].concat()), elements: Some(way.len()) };
         let message = schema.message(&MessageIndex::new(&[*at]).expect("a place")).expect("a message");
-        message.codec(&[(0, Field::flat("name")), (1, element)], LIMITS, Unknown::Drop).expect("a codec")
+        message
+            .codec(&[(0, FieldPath::top_level("name")), (1, element)], LIMITS, UnknownCellPolicy::Drop)
+            .expect("a codec")
     };
     let ways: [(u64, &[&str], &[&str]); 4] = [
         (0, &["list"], &[]),
@@ -49,10 +54,10 @@ static EXPLODING: LazyLock<Vec<ProtobufCodec>> = LazyLock::new(|| {
     ways.iter().map(codec).collect()
 });
 
-fn fields() -> Vec<(usize, Field)> {
+fn fields() -> Vec<(usize, FieldPath)> {
     [vec!["name"], vec!["age"], vec!["list"], vec!["list", "1"], vec!["name", "age"], vec![]]
         .into_iter()
-        .map(|pointer| Field::at(pointer.into_iter().map(str::to_owned).collect()))
+        .map(|pointer| FieldPath::from_segments(pointer.into_iter().map(str::to_owned).collect()))
         .enumerate()
         .collect()
 }
@@ -60,15 +65,16 @@ fn fields() -> Vec<(usize, Field)> {
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, data)) = data.split_first() else { return };
     let text = std::str::from_utf8(data).unwrap_or_default();
-    if ProtobufSchema::of_texts(text, &[]).is_ok() {
-        // A schema out of nothing: that it ends is all that is asked.
+    if ProtobufSchema::compile_proto_texts(text, &[]).is_ok() {
+        // For an arbitrary schema only termination is checked.
     }
     let codec = &CODECS[usize::from(choice) % CODECS.len()];
     let mut batch = RawBatch::new(fields().len());
     let read = codec.decode(data, AT, &mut batch).is_ok();
     assert_eq!(batch.rows(), usize::from(read));
     assert!(read || batch.unknown_cells == 0, "a refused record left something");
-    // The same bytes as a message whose elements are records: every element is a row or refused, or the message is.
+    // The same bytes are read as a message with records as elements. Each element becomes a row or is refused, unless
+    // the whole message is refused.
     let mut many = RawBatch::new(2);
     match EXPLODING[usize::from(choice) % EXPLODING.len()].decode(data, AT, &mut many) {
         Err(_) => assert_eq!((many.rows(), many.take_refused().len(), many.unknown_cells), (0, 0, 0)),

@@ -1,17 +1,17 @@
-//! A record schema. One that is accepted has the same fingerprint when it is read again, and its hierarchies expect losses
-//! between 0 and 1; one that is refused says why.
+//! Parses a record schema. An accepted one keeps its fingerprint when read again, and its hierarchies expect losses
+//! between 0 and 1. A refused one gives the reason.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use std::path::Path;
-use throng_core::values::raw::Token;
+use throng_core::values::raw_batch::RawToken;
 use throng_core::values::schema::Schema;
 use throng_fuzz::{check_cell, codebooks};
 
 const CELLS: [&str; 7] = ["", "7", "-12.5", "2021-05-24", "2021-05-24T10:00:00Z", "47.37,8.54", "true"];
 
 fuzz_target!(|text: &str| {
-    // Files of hierarchies have a target of their own; here any path could be read.
+    // Hierarchy files have a separate target, and the fuzzer could name any path here.
     if text.contains("path") {
         return;
     }
@@ -27,7 +27,7 @@ fuzz_target!(|text: &str| {
             }
             let (mut books, mut fresh) = (codebooks(&schema), codebooks(&schema));
             for (book, fresh) in books.iter_mut().zip(&mut fresh) {
-                CELLS.iter().for_each(|cell| check_cell(book, fresh, Token::Untyped(cell)));
+                CELLS.iter().for_each(|cell| check_cell(book, fresh, RawToken::Untyped(cell)));
             }
         }
     }

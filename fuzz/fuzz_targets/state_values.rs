@@ -1,19 +1,19 @@
-//! The other values of the state: the first byte says which. What is read is written and read again as the same, rows of
-//! the window become a batch of their length, and what nobody has sealed does not open.
+//! Reads the other values of the state, selected by the first byte. Each is unchanged after writing and reading. Rows
+//! of the window become a batch of their length, and unsealed bytes do not open.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use throng::anonymity::plan::Plan;
-use throng::anonymity::plan::evidence::Evidence;
-use throng::anonymity::planner::drift::Baseline;
-use throng::anonymity::planner::reference::ReferenceCounts;
-use throng::daemon::state::records::{KeptRow, Progress};
+use throng::anonymity::plan::evidence::PlanEvidence;
+use throng::anonymity::planner::closeness_counts::ReferenceCounts;
+use throng::anonymity::planner::drift::DriftBaseline;
+use throng::daemon::state::records::{StoredRow, StreamProgress};
 use throng::daemon::state::rows::{RowBlock, RowPacker};
-use throng::daemon::state::seal::Keys;
-use throng::start::findings::Met;
+use throng::daemon::state::state_keys::StateKeys;
+use throng::start::run_findings::RunStatistics;
 use throng_fuzz::{RECORD, codebooks, survives};
 
-/// Attributes that the rows of the window hold.
+/// Attributes in the rows of the window.
 const REMEMBERED: [usize; 3] = [0, 1, 7];
 
 fn rows(data: &[u8]) {
@@ -35,15 +35,15 @@ fn rows(data: &[u8]) {
 fuzz_target!(|data: &[u8]| {
     let Some((&kind, data)) = data.split_first() else { return };
     match kind % 10 {
-        0 => drop(survives::<Progress>(data)),
-        1 => drop(survives::<Vec<KeptRow>>(data)),
+        0 => drop(survives::<StreamProgress>(data)),
+        1 => drop(survives::<Vec<StoredRow>>(data)),
         2 => drop(survives::<Plan>(data)),
-        3 => drop(survives::<Baseline>(data)),
-        4 => drop(survives::<Evidence>(data)),
+        3 => drop(survives::<DriftBaseline>(data)),
+        4 => drop(survives::<PlanEvidence>(data)),
         5 => drop(survives::<Vec<ReferenceCounts>>(data)),
-        6 => drop(survives::<(u64, Met)>(data)),
+        6 => drop(survives::<(u64, RunStatistics)>(data)),
         7 => drop(survives::<(u64, Vec<u8>)>(data)),
-        8 => assert!(Keys::derive(b"a secret of the fuzzer").sealer().open(b"progress", data).is_none()),
+        8 => assert!(StateKeys::derive(b"a secret of the fuzzer").sealer().open(b"progress", data).is_none()),
         _ => rows(data),
     }
 });

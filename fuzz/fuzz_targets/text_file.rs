@@ -1,30 +1,30 @@
-//! A file of records: CSV with one of two separators, or NDJSON. Read one record at a time it gives the rows and the
-//! rejections that it gives when it is read at once.
+//! Reads a file of records: CSV with one of two separators, or NDJSON. Reading record by record gives the same rows
+//! and rejections as reading in one pass.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use throng::io::file::{FileSource, Format};
-use throng_core::values::raw::RawBatch;
-use throng_formats::{Field, Limits, Unknown};
+use throng::io::file::{FileFormat, FileSource};
+use throng_core::values::raw_batch::RawBatch;
+use throng_formats::{DecodeLimits, FieldPath, UnknownCellPolicy};
 use throng_fuzz::{RECORD, check_cell, codebooks, scratch};
 
 static FILE: LazyLock<PathBuf> = LazyLock::new(|| scratch("records"));
-/// Longer inputs say no more.
+/// Longer inputs find no more errors.
 const MOST_BYTES: usize = 2048;
 
-fn open(format: Format) -> Option<FileSource> {
-    let flat = !matches!(format, Format::Ndjson);
+fn open(format: FileFormat) -> Option<FileSource> {
+    let flat = !matches!(format, FileFormat::Ndjson);
     let field = |a: &std::sync::Arc<throng_core::values::schema::Attribute>| {
-        if flat { Field::flat(&a.column()) } else { Field::of(a) }
+        if flat { FieldPath::top_level(&a.column()) } else { FieldPath::for_attribute_path(a) }
     };
-    let fields: Vec<Field> = RECORD.attributes.iter().map(field).collect();
-    let limits = Limits { max_record_bytes: 64, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };
-    FileSource::open(Path::new(&*FILE), format, &fields, limits, Unknown::Drop).ok()
+    let fields: Vec<FieldPath> = RECORD.attributes.iter().map(field).collect();
+    let limits = DecodeLimits { max_record_bytes: 64, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };
+    FileSource::open(Path::new(&*FILE), format, &fields, limits, UnknownCellPolicy::Drop).ok()
 }
 
-/// Adds what comes next to `found`, in words; true at the end, or where the file is not what it should be.
+/// Reads the next records and appends them as text to `found`; returns true at the end, or if the file is invalid.
 fn read(source: &mut FileSource, most: usize, found: &mut Vec<String>) -> bool {
     let mut batch = RawBatch::new(RECORD.attributes.len());
     let mut rejected = Vec::new();
@@ -49,9 +49,9 @@ fuzz_target!(|data: &[u8]| {
         return;
     }
     let format = match kind % 3 {
-        0 => Format::Csv { separator: b',' },
-        1 => Format::Csv { separator: b';' },
-        _ => Format::Ndjson,
+        0 => FileFormat::Csv { separator: b',' },
+        1 => FileFormat::Csv { separator: b';' },
+        _ => FileFormat::Ndjson,
     };
     std::fs::write(&*FILE, text).expect("a scratch file");
     let Some(mut source) = open(format) else { return };
@@ -62,7 +62,7 @@ fuzz_target!(|data: &[u8]| {
     let mut one_by_one = Vec::new();
     let mut source = open(format).expect("it could be opened before");
     while !read(&mut source, 1, &mut one_by_one) {}
-    // Records of one call: rows first, rejections last.
+    // One call returns rows first and rejections last.
     at_once.sort_unstable();
     one_by_one.sort_unstable();
     assert_eq!(at_once, one_by_one, "in pieces it is something else");

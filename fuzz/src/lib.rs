@@ -1,4 +1,4 @@
-//! What the fuzz targets share: a schema, a scratch file, and the check that a value survives its own writing.
+//! Shared parts of the fuzz targets: a schema, a scratch file, and the check that a value survives serialization.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 use serde::{Serialize, de::DeserializeOwned};
 use throng_core::values::codebook::{ABSENT, Codebook, NULL, UNCOVERED};
 use throng_core::values::digest::DigestKey;
-use throng_core::values::raw::Token;
+use throng_core::values::raw_batch::RawToken;
 use throng_core::values::schema::Schema;
 
-/// An attribute of each type, most with a hierarchy.
+/// One attribute per type, most with a hierarchy.
 const SCHEMA: &str = r#"
 name = "fuzz"
 [[attribute]]
@@ -46,19 +46,19 @@ type = "string"
 hierarchy = { kind = "prefix", keep = [3, 1] }
 "#;
 
-/// The schema of [`SCHEMA`].
+/// Parsed [`SCHEMA`].
 pub static RECORD: LazyLock<Schema> =
     LazyLock::new(|| Schema::parse(SCHEMA, "fuzz.toml", Path::new("")).expect("a sound schema"));
 
-/// Empty codebooks of a schema, for few values.
+/// Returns empty codebooks of a schema, for few values.
 pub fn codebooks(schema: &Schema) -> Vec<Codebook> {
     let book = |attribute: &_| Codebook::new(std::sync::Arc::clone(attribute), &DigestKey([7; 32]), 100);
     schema.attributes.iter().map(|attribute| book(attribute).expect("few values fit")).collect()
 }
 
-/// Encodes a cell and checks what every code promises: it is one of the codebook's, its cells lie between exact and
-/// suppressed, and its canonical text leads back to it, also in a codebook that has just been made.
-pub fn check_cell(book: &mut Codebook, fresh: &mut Codebook, token: Token<'_>) {
+/// Encodes a cell and checks the guarantees of every code. The code belongs to the codebook, and its cells lie
+/// between exact and suppressed. Its canonical text maps back to it, also in a new codebook.
+pub fn check_cell(book: &mut Codebook, fresh: &mut Codebook, token: RawToken<'_>) {
     let Ok(code) = book.encode(token) else { return };
     assert!((code as usize) < book.codes(), "a code of no value");
     for level in 0..book.levels() {
@@ -75,14 +75,15 @@ pub fn check_cell(book: &mut Codebook, fresh: &mut Codebook, token: Token<'_>) {
     assert_eq!(fresh.canonical(again), canonical, "the canonical text is not canonical");
 }
 
-/// The folder for what a target must read from a file. `./dev fuzz` sets `TMPDIR` to one that it removes.
+/// Returns a path for target input that must be read from a file. `./dev fuzz` sets `TMPDIR` to a folder that it
+/// removes.
 pub fn scratch(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("throng-fuzz-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for scratch files");
     folder.join(name)
 }
 
-/// A value that `bytes` are read as. Written and read again, it is written as the same bytes.
+/// Deserializes `bytes`. Checks that the value serializes to the same bytes after a round trip.
 pub fn survives<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     let value: T = postcard::from_bytes(bytes).ok()?;
     let written = postcard::to_stdvec(&value).expect("what was read can be written");

@@ -1,33 +1,33 @@
-//! The values of one attribute of a table, and what they become on each level of its hierarchy.
+//! Values of one attribute of a table and their cells on each level of its hierarchy.
 //!
-//! Values are dense codes; so are the cells of every level. Level 0 holds the values, the last level one cell.
+//! Values and the cells of every level are dense codes. Level 0 holds the values; the last level holds one cell.
 
-/// One level.
+/// One level of a hierarchy.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Level {
-    /// The cell of each value.
+pub struct HierarchyLevel {
+    /// Cell of each value.
     pub cell_of: Vec<u32>,
-    /// Loss (docs/methods.md §9) of each cell, in [0, 1].
+    /// Loss (docs/internals/methods.md §9) of each cell, in [0, 1].
     pub loss: Vec<f64>,
 }
 
-impl Level {
-    /// Number of cells.
+impl HierarchyLevel {
+    /// Returns the number of cells.
     pub fn cells(&self) -> usize {
         self.loss.len()
     }
 }
 
-/// The levels of one attribute, each checked to merge cells of the one before.
+/// Hierarchy of one attribute. Each level only merges cells of the level below.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Domain {
     name: String,
-    levels: Vec<Level>,
-    /// By level: the cell that says nothing of the value, if there is one.
-    silent: Vec<Option<u32>>,
+    levels: Vec<HierarchyLevel>,
+    /// By level: the cell that reveals nothing about the value, if the level has one.
+    uninformative_cells: Vec<Option<u32>>,
 }
 
-/// Levels that are no hierarchy.
+/// Error in the levels of a hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum DomainError {
@@ -48,12 +48,12 @@ pub enum DomainError {
 }
 
 impl Domain {
-    /// The domain of the attribute `name`.
+    /// Creates the domain of the attribute `name`.
     ///
     /// # Errors
-    /// When the levels are no hierarchy: fewer than 2 or more than 255, a value without a cell, a level that splits a cell,
-    /// a loss outside [0, 1] or falling from a level to the next, more than one root.
-    pub fn new(name: impl Into<String>, levels: Vec<Level>) -> Result<Self, DomainError> {
+    /// There are fewer than 2 or more than 255 levels, a value has no cell, or a level splits a cell. There is more
+    /// than one root. A loss is outside [0, 1] or falls from one level to the next.
+    pub fn new(name: impl Into<String>, levels: Vec<HierarchyLevel>) -> Result<Self, DomainError> {
         let attribute = name.into();
         if !(2..=255).contains(&levels.len()) {
             return Err(DomainError::Levels { attribute, levels: levels.len() });
@@ -83,45 +83,45 @@ impl Domain {
         }
         let mut silent = vec![None; levels.len()];
         silent[levels.len() - 1] = Some(0);
-        Ok(Self { name: attribute, levels, silent })
+        Ok(Self { name: attribute, levels, uninformative_cells: silent })
     }
 
-    /// The same domain, where levels below the root may have a cell that says nothing either: by level, root included.
+    /// Sets the cell of each level, root included, that reveals nothing about the value.
     #[must_use]
-    pub fn with_silent(self, below: Vec<Option<u32>>) -> Self {
+    pub fn with_uninformative_cells(self, below: Vec<Option<u32>>) -> Self {
         debug_assert_eq!(below.len(), self.levels.len());
-        Self { silent: below, ..self }
+        Self { uninformative_cells: below, ..self }
     }
 
-    /// Whether a value leaves as a cell that says nothing of it on `level`.
-    pub fn is_silent(&self, level: u8, value: u32) -> bool {
+    /// Checks that the cell of a value on `level` reveals nothing about the value.
+    pub fn is_uninformative(&self, level: u8, value: u32) -> bool {
         let level = usize::from(level);
-        self.silent[level] == Some(self.levels[level].cell_of[value as usize])
+        self.uninformative_cells[level] == Some(self.levels[level].cell_of[value as usize])
     }
 
-    /// The name of the attribute.
+    /// Returns the name of the attribute.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The levels, the values first, the root last.
-    pub fn levels(&self) -> &[Level] {
+    /// Returns the levels, from the values to the root.
+    pub fn levels(&self) -> &[HierarchyLevel] {
         &self.levels
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn values(&self) -> usize {
         self.levels[0].cell_of.len()
     }
 
-    /// The position of the root among the levels.
+    /// Returns the position of the root among the levels.
     pub fn top(&self) -> u8 {
         u8::try_from(self.levels.len() - 1).expect("checked when the domain was made")
     }
 
-    /// For each level above the values, the cell that each cell of the level below becomes: a ground tree.
+    /// Returns for each level above the values the parents of the cells below.
     pub fn parents(&self) -> Vec<Vec<u32>> {
-        let above = |pair: &[Level]| {
+        let above = |pair: &[HierarchyLevel]| {
             let mut parents = vec![0; pair[0].cells()];
             for (&from, &to) in pair[0].cell_of.iter().zip(&pair[1].cell_of) {
                 parents[from as usize] = to;
@@ -136,12 +136,12 @@ impl Domain {
 mod tests {
     use super::*;
 
-    fn level(cell_of: &[u32], loss: &[f64]) -> Level {
-        Level { cell_of: cell_of.to_vec(), loss: loss.to_vec() }
+    fn level(cell_of: &[u32], loss: &[f64]) -> HierarchyLevel {
+        HierarchyLevel { cell_of: cell_of.to_vec(), loss: loss.to_vec() }
     }
 
     #[test]
-    fn what_is_no_hierarchy_is_refused_and_says_where() {
+    fn domain_with_invalid_levels_names_level_and_attribute() {
         let raw = level(&[0, 1, 2], &[0.0; 3]);
         let pair = level(&[0, 0, 1], &[0.5, 0.0]);
         let root = level(&[0, 0, 0], &[1.0]);

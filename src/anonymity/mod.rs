@@ -1,4 +1,4 @@
-//! Anonymity: lattices and ladders, the plan, the planner that makes it and the treatment that follows it.
+//! k-anonymity: generalization lattices and ladders, the plan, its planner, and the treatment of batches.
 
 pub mod domain;
 pub mod lattice;

@@ -1,38 +1,39 @@
-//! Numbers for the keys of classes, in the order in which they come.
+//! Assigns consecutive numbers to class keys in the order of their arrival.
 
-/// An open-addressing table, reused without being cleared: a slot counts only if it carries the current epoch.
+/// Open-addressing table that is reused without clearing: a slot is valid only if it carries the current epoch.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Numbering<K> {
+pub(crate) struct KeyNumbering<K> {
     epoch: u32,
     next: u32,
-    slots: Vec<Slot<K>>,
+    slots: Vec<NumberingSlot<K>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot<K> {
+struct NumberingSlot<K> {
     key: K,
     epoch: u32,
     number: u32,
 }
 
-impl<K: Copy + Default + Eq> Numbering<K> {
-    /// Forgets all keys, in constant time where there is room for `keys` of them.
+impl<K: Copy + Default + Eq> KeyNumbering<K> {
+    /// Removes all keys, in constant time if the capacity is sufficient for `keys` keys.
     pub fn restart(&mut self, keys: usize) {
         let capacity = (keys.max(8) * 2).next_power_of_two();
         if self.slots.len() < capacity || self.epoch == u32::MAX {
             self.slots.clear();
-            self.slots.resize(capacity, Slot::default());
+            self.slots.resize(capacity, NumberingSlot::default());
             self.epoch = 0;
         }
         (self.epoch, self.next) = (self.epoch + 1, 0);
     }
 
-    /// Slots that there are: a power of two.
+    /// Returns the number of slots, a power of two.
     pub fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// The number of a key, and whether it is new; `hash` is a hash of the key, of which the low bits are looked at.
+    /// Returns the number of a key, and `true` if the key is new. Only the low bits of `hash`, a hash of the key, are
+    /// used.
     #[inline]
     pub fn number(&mut self, key: K, hash: usize) -> (u32, bool) {
         let mask = self.slots.len() - 1;
@@ -40,7 +41,7 @@ impl<K: Copy + Default + Eq> Numbering<K> {
         loop {
             let slot = &mut self.slots[at];
             if slot.epoch != self.epoch {
-                *slot = Slot { key, epoch: self.epoch, number: self.next };
+                *slot = NumberingSlot { key, epoch: self.epoch, number: self.next };
                 self.next += 1;
                 return (slot.number, true);
             }

@@ -1,103 +1,105 @@
-//! A plan: everything the treatment needs to know about the stream, as an immutable value.
+//! Immutable plan of the treatment. Exactly one plan treats a batch.
 //!
-//! A batch is treated by exactly one plan. A plan holds no values of the data: attribute positions and levels only.
+//! A plan contains only attribute positions and levels, no values of the data.
 
 pub mod evidence;
-pub mod shared;
+pub mod plan_shared_attributes;
 
 use serde::{Deserialize, Serialize};
-use throng_core::values::schema::Changes;
+use throng_core::values::schema::ChangeFrequency;
 
-/// One node of a generalization lattice: a level for each quasi attribute of a group (0 = raw).
+/// Node of a generalization lattice: one level per quasi-identifier of a group (0 = raw).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Node {
-    /// A level for each quasi attribute, in the order of the group.
+pub struct LadderNode {
+    /// One level per quasi-identifier, in the order of the group.
     pub levels: Vec<u8>,
-    /// Expected Loss (docs/methods.md §9) of a record released at this node, in [0, 1].
+    /// Expected Loss (docs/internals/methods.md §9) of a record released at this node, in [0, 1].
     pub loss: f32,
 }
 
-/// The attributes that leave together in one fragment.
+/// Attribute group: its attributes are released together in one fragment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Group {
-    /// Its name in the configuration, and in the names of outputs.
+pub struct PlanGroup {
+    /// Name in the configuration and in the names of outputs.
     pub name: String,
-    /// Attributes whose joint tuple must have support (positions in the schema, ascending).
+    /// Quasi-identifiers; their joint tuple must have support (positions in the schema, ascending).
     pub quasi: Vec<usize>,
-    /// Attributes that leave beside the class, each where its own value has support.
+    /// Sensitive attributes, released with the class only where the value has support.
     pub sensitive: Vec<usize>,
-    /// Attributes that the schema opts out of any treatment.
+    /// Attributes that the schema excludes from any treatment.
     pub insensitive: Vec<usize>,
-    /// Nodes by rising loss. A record takes the first at which its class has support.
-    pub ladder: Vec<Node>,
-    /// Classes show their own ranges; the ladder is empty then.
+    /// Nodes by rising loss. A record takes the first node at which its class has support.
+    pub ladder: Vec<LadderNode>,
+    /// Classes show ranges that are computed per batch; the ladder is then empty.
     pub ranges: bool,
 }
 
-impl Group {
-    /// All attributes of the group in the order in which they leave: the schema's.
+impl PlanGroup {
+    /// Returns all attributes of the group in the order of the schema, which is the order of the output.
     pub fn attributes(&self) -> Vec<usize> {
         let mut all: Vec<usize> = self.quasi.iter().chain(&self.sensitive).chain(&self.insensitive).copied().collect();
         all.sort_unstable();
         all
     }
 
-    /// The attributes that a fragment of the group has to say: those of the class and beside it that are not `shared`.
-    pub fn own<'a>(&'a self, shared: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
+    /// Returns the quasi-identifiers and sensitive attributes of the group that are not `attributes_in_several_groups`.
+    pub fn unshared_attributes<'a>(&'a self, shared: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
         self.quasi.iter().chain(&self.sensitive).copied().filter(|a| !shared.contains(a))
     }
 }
 
-/// How often an attribute changes within a subject, and how that is known.
+/// Change frequency of an attribute within a subject, and the source of this knowledge.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Pace {
+pub struct AttributeChangeRate {
     /// Position in the schema.
     pub attribute: usize,
-    /// How often it changes within a person.
-    pub changes: Changes,
-    /// The record schema says so; otherwise it was measured.
+    /// Change frequency within a subject.
+    pub changes: ChangeFrequency,
+    /// Set if the record schema declares the frequency; otherwise it was measured.
     pub declared: bool,
-    /// Share of consecutive records of a subject between which the value differs: the median over people with two records
-    /// or more, where enough of them were seen.
+    /// Median over subjects of the share of consecutive records with different values; `None` if too few subjects
+    /// have at least two records.
     pub share: Option<f32>,
 }
 
-/// An immutable, versioned treatment of the stream.
+/// Immutable, versioned plan for the treatment of the stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// 1 is the plan made from the schema alone.
+    /// Version; 1 is the plan made from the schema alone.
     pub version: u64,
-    /// Attributes found to be identifiers in the data: always suppressed.
+    /// Attributes that were identified as identifiers in the data; always suppressed.
     pub identifiers: Vec<usize>,
-    /// What leaves together; an attribute that is in several groups is [shared](Plan::shared).
-    pub groups: Vec<Group>,
-    /// Rows that the plan was made from.
+    /// Attribute groups; an attribute in several groups is [shared](Plan::attributes_in_several_groups).
+    pub groups: Vec<PlanGroup>,
+    /// Number of rows from which the plan was made.
     pub rows: u64,
-    /// These are of `plan.prime` and not of the stream.
+    /// Set if the rows are from `plan.prime` and not from the stream.
     pub primed: bool,
-    /// How often the attributes change that classes and sensitive values are made of; empty where that is of no account.
-    pub paces: Vec<Pace>,
+    /// Change frequencies of the quasi-identifiers and sensitive attributes; empty where they are not used.
+    pub paces: Vec<AttributeChangeRate>,
 }
 
 impl Plan {
-    /// A plan that treats nothing yet: version 0 is in force nowhere.
-    pub fn blank(groups: Vec<Group>) -> Self {
+    /// Returns a plan that treats nothing yet. Its version 0 is never active.
+    pub fn inactive(groups: Vec<PlanGroup>) -> Self {
         Self { version: 0, identifiers: Vec::new(), groups, rows: 0, primed: false, paces: Vec::new() }
     }
 
-    /// Whether nothing that a group says of a person changes: then it is said once a window. An attribute of which
-    /// nothing is known does not change; identifiers are never said, and shared attributes are for the others to say.
-    pub fn is_static(&self, group: &Group) -> bool {
-        !self.paces.is_empty() && self.changing(group).is_empty()
+    /// Returns `true` if no attribute of the group changes within a subject; the group is then released once per
+    /// window.
+    ///
+    /// Attributes without a known frequency count as unchanging. Identifiers and shared attributes are ignored.
+    pub fn is_static(&self, group: &PlanGroup) -> bool {
+        !self.paces.is_empty() && self.changing_attributes(group).is_empty()
     }
 
-    /// The attributes of a group that change within a person from record to record.
-    pub fn changing(&self, group: &Group) -> Vec<usize> {
-        let shared = self.shared();
+    /// Returns the attributes of a group that change within a subject from record to record.
+    pub fn changing_attributes(&self, group: &PlanGroup) -> Vec<usize> {
+        let shared = self.attributes_in_several_groups();
         let changes = |attribute: &usize| {
             let pace = self.paces.iter().find(|pace| pace.attribute == *attribute);
-            pace.is_some_and(|pace| pace.changes == Changes::Always) && !self.identifiers.contains(attribute)
+            pace.is_some_and(|pace| pace.changes == ChangeFrequency::Always) && !self.identifiers.contains(attribute)
         };
-        group.own(&shared).filter(changes).collect()
+        group.unshared_attributes(&shared).filter(changes).collect()
     }
 }

@@ -1,92 +1,94 @@
-//! `throng attack`.
+//! `throng attack`: measures the success of attacks on a release.
 
 use super::json;
-use super::measured::{Measured, Named, table};
+use super::loaded_release::{LoadedRelease, ReleaseFiles, aligned_table};
 use super::outcome::Failure;
 use super::progress::spinner;
-use super::run::share;
-use super::text::{counted, number, percent};
+use super::run::share_argument;
+use super::text_format::{counted, number, percent};
 use crate::anonymity::series::DELTA;
-use crate::config::Series;
+use crate::config::SeriesConfig;
 use crate::evaluation::attack::series::Panel;
-use crate::evaluation::attack::{self, Effort, Judgement, Promises, Release, Yield};
+use crate::evaluation::attack::{self, AttackEffort, AttackInput, AttackYield, ReleaseGuarantees, YieldCriterion};
 use crate::telemetry::silence_panic_payloads;
 use anyhow::anyhow;
 use std::path::PathBuf;
 
-/// Try on a release what outsiders try, and say how often they would be right
+/// Try the attacks of an outsider on a release and report their success rates
 ///
-/// Runs record linkage with known values, joins fragments by order, time, counts, values and covariance over the batches, looks for people by
-/// the moments at which they sent and by what they measured, undoes generalization, joins several releases of a person, and guesses
-/// sensitive values. Of series it takes differences of rows, solves for values and levels, and looks for members. The lineage says afterwards how
-/// often that was right. Each yield comes with its 95 % interval, what guessing without the release gives, and what the guarantee promises. No
-/// value of the data is printed.
+/// Runs record linkage with known values; joins fragments by order, time, counts, values and covariance over the
+/// batches; searches for subjects by the times and values of their records; undoes generalization; joins several
+/// releases of a subject; and guesses sensitive values. On series, it takes differences of rows, solves for values
+/// and levels, and infers membership. The lineage then shows the share of correct results. Each result has a 95 %
+/// interval, the success rate of guessing without the release, and the guaranteed bound. No value of the data is
+/// printed.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 done · 1 a file cannot be read · 2 bad usage or configuration · 4 a yield is above --fail-above, or with\n`--fail-above promise` above what is promised (where nothing is: 1.5 × chance), in the mean, in a group, or where each line\nis promised in a single one\n\nBest attack: the one whose 95 % interval begins furthest above what guessing gives. Targets and guesses are drawn (--seed), so that\nanother draw can put another attack first; its figure moves within the interval."
 )]
 pub struct AttackArgs {
-    /// What left: the `sink.path` of the run. Of several groups the files beside it with the name of the group before the extension
+    /// Release: the `sink.path` of the run. With several groups, also the files next to it with the group name before
+    /// the extension
     #[arg(value_name = "RELEASED")]
     released: PathBuf,
-    /// The records before: CSV, NDJSON or Parquet, by its extension or `source.format`
+    /// Original records: CSV, NDJSON or Parquet, by extension or `source.format`
     #[arg(long, value_name = "FILE")]
     original: PathBuf,
-    /// Which line came from which record (the file of `throng run --lineage`)
+    /// Lineage, from record to output line (the file of `throng run --lineage`)
     #[arg(long, value_name = "FILE")]
     lineage: PathBuf,
-    /// The configuration that made it
+    /// Configuration of the run
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
-    /// Attributes of a person that an outsider knows at most; all of them are tried as well
+    /// Maximum number of attributes known to an outsider; knowledge of all attributes is tried as well
     #[arg(long, value_name = "N", default_value_t = 4)]
     known: usize,
-    /// Targets of each attack
+    /// Targets per attack
     #[arg(long, value_name = "N", default_value_t = 1000)]
     targets: usize,
-    /// Fixes every draw
+    /// Seed of all random draws
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
-    /// Print everything as JSON
+    /// Print the complete results as JSON
     #[arg(long)]
     json: bool,
-    /// End with exit code 4 when the interval of a yield lies above this share, 0 to 1, or (`promise`) above what is promised
-    #[arg(long, value_name = "SHARE|promise", value_parser = limit)]
-    fail_above: Option<Limit>,
+    /// End with exit code 4 if the interval of a result is above this share, 0 to 1, or (`promise`) above the
+    /// guarantee
+    #[arg(long, value_name = "SHARE|promise", value_parser = limit_argument)]
+    fail_above: Option<YieldLimit>,
 }
 
-/// What no yield may lie above.
 #[derive(Clone, Copy, Debug)]
-enum Limit {
+enum YieldLimit {
     Share(f64),
     Promise,
 }
 
-fn limit(text: &str) -> Result<Limit, String> {
-    if text == "promise" { Ok(Limit::Promise) } else { share(text).map(Limit::Share) }
+fn limit_argument(text: &str) -> Result<YieldLimit, String> {
+    if text == "promise" { Ok(YieldLimit::Promise) } else { share_argument(text).map(YieldLimit::Share) }
 }
 
 /// Runs `throng attack`.
 pub fn run(args: &AttackArgs) -> Result<(), Failure> {
     silence_panic_payloads();
-    let named = Named {
+    let named = ReleaseFiles {
         original: &args.original,
         released: &args.released,
         config: &args.config,
         lineage: Some(&args.lineage),
     };
-    let Measured { config, original, facts, shapes, groups, series } = named.read()?;
-    let effort = Effort { targets: args.targets.max(1), known: args.known.max(1), seed: args.seed };
+    let LoadedRelease { config, original, facts, shapes, groups, series } = named.load_release()?;
+    let effort = AttackEffort { targets: args.targets.max(1), known_attributes: args.known.max(1), seed: args.seed };
     let bar = spinner("{spinner} trying {msg}");
     let show = |attack| bar.set_message(attack);
     let mut yields = Vec::new();
     if config.release.fragments {
-        let promises = Promises::of(&config, original.schema.subject.is_some());
-        let release = Release::new(&original, &facts, &shapes, &groups, promises);
+        let promises = ReleaseGuarantees::from_config(&config, original.schema.subject.is_some());
+        let release = AttackInput::new(&original, &facts, &shapes, &groups, promises);
         yields = attack::run(&release, effort, &show);
     }
     match &series {
-        Some(evidence) => yields.extend(attack::series::run(&Panel::of(evidence), effort, &show)),
+        Some(evidence) => yields.extend(attack::series::run(&Panel::from_evidence(evidence), effort, &show)),
         None if config.series.is_empty() => {}
         None => {
             return Err(Failure::Usage(anyhow!(
@@ -96,24 +98,24 @@ pub fn run(args: &AttackArgs) -> Result<(), Failure> {
     }
     bar.finish_and_clear();
     if args.json {
-        println!("{}", json::pretty(&yields)?);
+        println!("{}", json::pretty_json(&yields)?);
     } else {
-        print!("{}{}", words(&yields), best(&yields));
+        print!("{}{}", yields_table(&yields), describe_best_attack(&yields));
         config.series.iter().filter_map(noise_bound).for_each(|bound| println!("{bound}"));
     }
-    let above = |found: &&Yield| match args.fail_above {
+    let above = |found: &&AttackYield| match args.fail_above {
         None => false,
-        Some(Limit::Promise) => found.is_above(),
-        Some(Limit::Share(most)) => found.is_above_share(most),
+        Some(YieldLimit::Promise) => found.is_above(),
+        Some(YieldLimit::Share(most)) => found.is_above_share(most),
     };
     match yields.iter().find(above) {
-        Some(found) => Err(Failure::Found(anyhow!("{}", sentence(found)))),
+        Some(found) => Err(Failure::FindingAboveLimit(anyhow!("{}", yield_sentence(found)))),
         None => Ok(()),
     }
 }
 
-/// The attack that is furthest above chance, and the rule by which it is chosen; nothing where none was tried.
-fn best(yields: &[Yield]) -> String {
+/// Describes the attack furthest above chance and the selection rule; empty if no attack was tried.
+fn describe_best_attack(yields: &[AttackYield]) -> String {
     let Some(found) = attack::furthest_above_chance(yields) else { return String::new() };
     let (low, chance) = (percent(found.interval[0]), percent(found.chance));
     let rule =
@@ -132,8 +134,7 @@ fn best(yields: &[Yield]) -> String {
     }
 }
 
-/// A yield in one sentence, with the group in which it is highest.
-fn sentence(found: &Yield) -> String {
+fn yield_sentence(found: &AttackYield) -> String {
     let of = |rate: f64, trials: u64| format!("{} of {}", percent(rate), counted(trials, "trial"));
     let mut text = format!("{} given {}: right in {}", found.attack, found.given, of(found.rate, found.trials));
     if let Some(worst) = &found.worst_group {
@@ -145,8 +146,8 @@ fn sentence(found: &Yield) -> String {
     text
 }
 
-/// The bound on attacks on a series with noise, of which none is tried.
-fn noise_bound(series: &Series) -> Option<String> {
+/// States the bound on attacks on a series with noise, on which no attack is tried.
+fn noise_bound(series: &SeriesConfig) -> Option<String> {
     let epsilon = series.epsilon_per_week?;
     let odds = epsilon.exp();
     Some(format!(
@@ -157,9 +158,8 @@ fn noise_bound(series: &Series) -> Option<String> {
     ))
 }
 
-/// The yields as people read them.
-fn words(yields: &[Yield]) -> String {
-    let row = |found: &Yield| {
+fn yields_table(yields: &[AttackYield]) -> String {
+    let row = |found: &AttackYield| {
         let named = [found.attack.to_owned(), found.given.clone(), number(found.trials)];
         let figures = if found.trials == 0 {
             ["nothing to try", "", "", "", "", ""].map(str::to_owned)
@@ -171,24 +171,23 @@ fn words(yields: &[Yield]) -> String {
                 worst.map_or_else(String::new, |worst| format!("{} ({})", percent(worst.rate), worst.group)),
                 percent(found.worst_decile),
                 percent(found.chance),
-                promised(found),
+                promise_cell(found),
             ]
         };
         named.into_iter().chain(figures).collect::<Vec<String>>()
     };
-    table(
+    aligned_table(
         &["attack", "given", "trials", "right or R²", "95 %", "worst group", "worst tenth", "by chance", "promised"],
         &yields.iter().map(row).collect::<Vec<_>>(),
     )
 }
 
-/// What is promised of a yield, in words.
-fn promised(found: &Yield) -> String {
+fn promise_cell(found: &AttackYield) -> String {
     match (found.bound, found.judged) {
-        (Some(bound), Judgement::Open) => format!("nothing: aim ≤ {}", percent(bound)),
-        (None, Judgement::Open) => "nothing: measured only".to_owned(),
-        (Some(bound), Judgement::EachTrial) if bound < 1.0 => format!("each ≤ {}", percent(bound)),
-        (Some(bound), Judgement::MeanOrChance) if bound < 1.0 => format!("≤ {}, or 1.5 × chance", percent(bound)),
+        (Some(bound), YieldCriterion::Open) => format!("nothing: aim ≤ {}", percent(bound)),
+        (None, YieldCriterion::Open) => "nothing: measured only".to_owned(),
+        (Some(bound), YieldCriterion::EachTrial) if bound < 1.0 => format!("each ≤ {}", percent(bound)),
+        (Some(bound), YieldCriterion::MeanOrChance) if bound < 1.0 => format!("≤ {}, or 1.5 × chance", percent(bound)),
         (Some(bound), _) if bound < 1.0 => format!("≤ {}", percent(bound)),
         _ => "nothing".to_owned(),
     }

@@ -1,30 +1,30 @@
-//! `throng catalog`.
+//! `throng catalog`: reads a release with counterfeits with the help of its catalog.
 
 use super::outcome::Failure;
-use super::written::refuse_overwriting;
-use crate::config::Used;
+use super::output_checks::refuse_overwriting;
+use crate::config::UsedFile;
 use crate::dataset::apply_catalog;
 use crate::telemetry::silence_panic_payloads;
 use std::path::PathBuf;
 
-/// Read a release with counterfeits by its catalog
+/// Read a release with counterfeits with the help of its catalog
 #[derive(Debug, clap::Subcommand)]
 pub enum CatalogArgs {
-    /// Write the truthful release: as many lines dropped as were invented, and what could have been one of them without the
-    /// cells by which its group differs
+    /// Write the truthful release: drops one line per counterfeit, and hides the differing cells of lines that could
+    /// have been one
     Apply(ApplyArgs),
 }
 
-/// What `throng catalog apply` is given.
+/// Arguments of `throng catalog apply`.
 #[derive(Debug, clap::Args)]
 pub struct ApplyArgs {
-    /// The release, as CSV or NDJSON
+    /// Release, as CSV or NDJSON
     #[arg(value_name = "RELEASED")]
     released: PathBuf,
-    /// The catalog that was written with it
+    /// Catalog that was written with the release
     #[arg(long, value_name = "FILE")]
     catalog: PathBuf,
-    /// Where the truthful release goes, in the same format
+    /// Output file of the truthful release, in the same format
     #[arg(short, long, value_name = "OUTPUT")]
     output: PathBuf,
 }
@@ -33,8 +33,8 @@ pub struct ApplyArgs {
 pub fn run(args: &CatalogArgs) -> Result<(), Failure> {
     silence_panic_payloads();
     let CatalogArgs::Apply(args) = args;
-    let read = [Used::file("the release", &args.released), Used::file("--catalog", &args.catalog)];
-    refuse_overwriting(&[Used::file("--output", &args.output)], &read)?;
+    let read = [UsedFile::file("the release", &args.released), UsedFile::file("--catalog", &args.catalog)];
+    refuse_overwriting(&[UsedFile::file("--output", &args.output)], &read)?;
     let applied = apply_catalog(&args.released, &args.catalog, &args.output).map_err(|error| {
         if error.is_usage() { Failure::Usage(error.into()) } else { Failure::Running(error.into()) }
     })?;

@@ -1,66 +1,66 @@
-//! `throng check`.
+//! `throng check`: checks a configuration, explains it, and tries it on a sample.
 
-mod consumer;
+mod chosen_groups;
+mod consumer_knowledge;
+mod endpoint_phrases;
 mod explain;
 mod explain_series;
-mod forms;
-mod groups;
-mod memory;
-mod places;
-mod sample;
-mod treatments;
+mod form_comparison;
+mod memory_report;
+mod sample_check;
+mod treatment_report;
 
 use super::outcome::Failure;
-use super::reloading::Trial;
-use super::stopping::end_on_signals;
-use super::text::number;
-use super::trials::run_all;
+use super::policy_test_runs::run_policy_tests;
+use super::reload_handler::PolicyTrialResult;
+use super::stop_signals::exit_on_signals;
+use super::text_format::number;
 use crate::anonymity::series::{DELTA, SeriesTerms, epsilon_of, rho_of};
 use crate::config::{self, Config};
-use crate::daemon::http::Site;
-use crate::io::registry::FramedAs;
-use crate::start::checked::Checked;
+use crate::daemon::http::PageSite;
+use crate::io::registry::FrameEncoding;
+use crate::start::checked_config::CheckedConfig;
 use crate::start::clusters;
-use crate::start::doubts;
-use crate::start::output_names::written_under;
+use crate::start::output_names::output_schema_kind;
 use crate::start::output_schema::output_schemas;
-use crate::start::registered::plain_schemas;
+use crate::start::schema_registration::plain_schemas;
+use crate::start::schema_warnings;
 use crate::telemetry::silence_panic_payloads;
 use anyhow::{Context, anyhow};
 use humantime::format_duration;
 use std::path::PathBuf;
 use throng_core::values::schema::{Role, Schema};
 
-/// Check a configuration with its schema and hierarchies; every problem at once
+/// Check a configuration with its schema and hierarchies, and report all problems
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The tests of the configuration ([[test]], see docs/policies.md) run through the real pipeline.\n\nExit codes: 0 nothing wrong (warnings are printed) · 2 problems, each with file, key and remedy, or a test that fails ·\n4 the release of the sample would represent less than release.min_represented\n\n--sample: the best attack is the one of `throng attack` (200 targets each) whose 95 % interval begins furthest above what guessing gives.\nCohorts are drawn, so that another try can put another attack first."
 )]
 pub struct CheckArgs {
-    /// The configuration
+    /// Configuration
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
-    /// Say in sentences what each attribute gets, what is guaranteed, against whom, and what is not
+    /// Explain in sentences the treatment of each attribute, the guarantees, the attackers and the limits
     #[arg(long, conflicts_with = "output_schema")]
     explain: bool,
-    /// Print what leaves as JSON Schema, one a group, and nothing else
+    /// Print only the JSON Schema of the output, one per group
     #[arg(long)]
     output_schema: bool,
-    /// Try it on the records of INPUT (CSV, NDJSON or Parquet) with nothing kept: single records and statistics over time compared, what does
-    /// not fit, what is lost, what would leave
+    /// Try the configuration on the records of INPUT (CSV, NDJSON or Parquet) and keep nothing: compares single
+    /// records with statistics over time, and shows schema mismatches, losses and the expected output
     #[arg(long, value_name = "INPUT", conflicts_with_all = ["explain", "output_schema"])]
     sample: Option<PathBuf>,
-    /// Print what was found on the sample as JSON, and nothing else
+    /// Print only the findings on the sample, as JSON
     #[arg(long, requires = "sample")]
     json: bool,
-    /// Run the tests and print as JSON what a running daemon asks
+    /// Run the tests and print the JSON that a reloading daemon expects
     #[arg(long, hide = true, conflicts_with_all = ["explain", "output_schema", "sample"])]
     for_reload: bool,
 }
 
-/// Attributes in one fragment from which crowds become hopeless (docs/methods.md §11.6).
-const WIDE: usize = 8;
+/// Largest number of quasi-identifiers per group without a warning (docs/internals/methods.md §11.6).
+const WIDE_GROUP_THRESHOLD: usize = 8;
 
 /// Runs `throng check`.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
@@ -68,22 +68,25 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let file = args.config.display().to_string();
     if let Some(input) = &args.sample {
         silence_panic_payloads();
-        return sample::run(config, &file, input, args.json);
+        return sample_check::run(config, &file, input, args.json);
     }
     let asked = config.clone();
-    let checked = Checked::new(config, &file)?;
+    let checked = CheckedConfig::new(config, &file)?;
     if args.for_reload {
         silence_panic_payloads();
-        let failed = run_all(&checked, &asked, &end_on_signals()?)?.into_iter().filter(|tried| !tried.unmet.is_empty());
-        let trial = Trial { policy: checked.policy.to_string(), failed: failed.map(|tried| tried.name).collect() };
+        let failed = run_policy_tests(&checked, &asked, &exit_on_signals()?)?
+            .into_iter()
+            .filter(|tried| !tried.unmet.is_empty());
+        let trial =
+            PolicyTrialResult { policy: checked.policy.to_string(), failed: failed.map(|tried| tried.name).collect() };
         println!("{}", serde_json::to_string(&trial).context("a trial has no JSON")?);
         return Ok(());
     }
-    let Checked { config, schema, shapes, protections, .. } = &checked;
+    let CheckedConfig { config, schema, shapes, protections, .. } = &checked;
     if args.output_schema {
-        match written_under(&checked.config) {
-            // A file a group, as readers of plain records need them.
-            Some(FramedAs::Protobuf) => {
+        match output_schema_kind(&checked.config) {
+            // One file per group, as required by readers of plain records.
+            Some(FrameEncoding::Protobuf) => {
                 for (name, text) in plain_schemas(&checked) {
                     println!("// {name}\n{text}");
                 }
@@ -92,22 +95,22 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         }
         return Ok(());
     }
-    print!("{}", treatments::described(&checked.treated, schema, &file));
-    if let Some(grown) = &checked.grown {
-        print!("{}", groups::described(grown, schema, &file));
+    print!("{}", treatment_report::describe_treatments(&checked.selected_treatments, schema, &file));
+    if let Some(grown) = &checked.planned_groups {
+        print!("{}", chosen_groups::describe_chosen_groups(grown, schema, &file));
     }
-    Site::new(checked.telemetry(), &config.telemetry).map_err(|error| Failure::Usage(error.into()))?;
+    PageSite::new(checked.telemetry(), &config.telemetry).map_err(|error| Failure::Usage(error.into()))?;
     let refused = clusters::problems(config, &file);
     if !refused.is_empty() {
         return Err(refused.into());
     }
-    for warning in config.telemetry.warnings() {
+    for warning in config.telemetry.exposure_warnings() {
         eprintln!("warning: {file}: {warning}");
     }
     for shape in shapes {
-        if shape.quasi.len() > WIDE && config.release.fragments {
+        if shape.quasi.len() > WIDE_GROUP_THRESHOLD && config.release.fragments {
             eprintln!(
-                "warning: {file}: group {:?} has {} quasi attributes; beyond {WIDE} most cells are lost (split it into [[group]]s)",
+                "warning: {file}: group {:?} has {} quasi attributes; beyond {WIDE_GROUP_THRESHOLD} most cells are lost (split it into [[group]]s)",
                 shape.name,
                 shape.quasi.len()
             );
@@ -125,23 +128,29 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             );
         }
     }
-    print!("{}", memory::described(&checked));
-    for line in series(&checked).into_iter().chain(repetition(config, schema)).chain(secret(config)) {
+    print!("{}", memory_report::describe_memory_division(&checked));
+    for line in describe_series_outputs(&checked)
+        .into_iter()
+        .chain(describe_repetition_limits(config, schema))
+        .chain(describe_missing_secret(config))
+    {
         println!("{file}: {line}");
     }
     for warning in schema.warnings() {
         eprintln!("warning: {}: {warning}", config.schema.file.display());
     }
-    let told = doubts::of_configuration(config, schema).into_iter().chain(doubts::of_first_records(config, schema));
+    let told = schema_warnings::configuration_warnings(config, schema)
+        .into_iter()
+        .chain(schema_warnings::first_record_warnings(config, schema));
     for doubt in told {
         eprintln!("warning: {}: {doubt}", config.schema.file.display());
     }
     if args.explain {
-        print!("{}", explain::explained(&checked));
+        print!("{}", explain::explain_configuration(&checked));
         println!();
-        print!("{}", memory::unlimited(&checked));
+        print!("{}", memory_report::container_limit_warning(&checked));
     }
-    try_tests(&checked, &asked)?;
+    print_test_results(&checked, &asked)?;
     println!(
         "{file}: {} attributes in {} group(s), k = {}, schema {}, policy {}: no problems",
         schema.attributes.len(),
@@ -153,15 +162,15 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs the tests of a configuration, a line each; more where one has failed.
-fn try_tests(checked: &Checked, asked: &Config) -> Result<(), Failure> {
+/// Runs the tests of a configuration and prints one line per test, with details for a failed one.
+fn print_test_results(checked: &CheckedConfig, asked: &Config) -> Result<(), Failure> {
     if asked.test.is_empty() {
         return Ok(());
     }
     silence_panic_payloads();
-    let tried = run_all(checked, asked, &end_on_signals()?)?;
+    let tried = run_policy_tests(checked, asked, &exit_on_signals()?)?;
     for test in &tried {
-        print!("{}", test.described());
+        print!("{}", test.result_text());
     }
     match tried.iter().filter(|test| !test.unmet.is_empty()).count() {
         0 => Ok(()),
@@ -170,7 +179,7 @@ fn try_tests(checked: &Checked, asked: &Config) -> Result<(), Failure> {
 }
 
 /// Describes the secret of a job over files that has none yet.
-fn secret(config: &Config) -> Option<String> {
+fn describe_missing_secret(config: &Config) -> Option<String> {
     if config.secret.is_some() || !config.is_job() {
         return None;
     }
@@ -185,8 +194,8 @@ fn secret(config: &Config) -> Option<String> {
     }
 }
 
-/// What each series publishes, a line each.
-fn series(checked: &Checked) -> Vec<String> {
+/// Describes the output of each series, one line each.
+fn describe_series_outputs(checked: &CheckedConfig) -> Vec<String> {
     let Some(terms) = &checked.series else { return Vec::new() };
     let (crowd, size) = (terms.cohorts.crowd, terms.cohorts.size);
     let line = |series: &SeriesTerms| {
@@ -229,8 +238,8 @@ fn series(checked: &Checked) -> Vec<String> {
     lines
 }
 
-/// What is kept back of a subject that sends again and again, or what it means that nothing is.
-fn repetition(config: &Config, schema: &Schema) -> Vec<String> {
+/// Describes the limits for subjects that send repeatedly, or the risk without such limits.
+fn describe_repetition_limits(config: &Config, schema: &Schema) -> Vec<String> {
     if schema.subject.is_none() || !config.release.fragments {
         return Vec::new();
     }

@@ -1,7 +1,7 @@
 //! HTTP client of a running daemon: `throng forget` and `throng reload` send requests with the token of `telemetry.token_file`.
 
 use super::outcome::Failure;
-use crate::config::Telemetry;
+use crate::config::TelemetryConfig;
 use anyhow::{Context, anyhow};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -11,15 +11,16 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use zeroize::Zeroizing;
 
 /// Maximum length of an answer.
-const MAX_BYTES: u64 = 1 << 20;
+const MAX_DAEMON_RESPONSE_BYTES: u64 = 1 << 20;
 
-/// Sends `body` to `path` of the daemon at `url`, or else at the address of `telemetry`. Returns the address, the status and the body of
-/// the answer; none where no token is configured.
+/// Sends `body` to `path` of the daemon at `url`, or at the address of `telemetry` without `url`. Returns the
+/// address, the status and the body of the answer; `None` if no token is configured.
 ///
 /// # Errors
-/// [`Failure::Usage`] where a file cannot be used or the address is not known; [`Failure::Running`] where the daemon does not answer.
-pub fn post(
-    telemetry: &Telemetry,
+/// [`Failure::Usage`] if a file cannot be used or the address is unknown; [`Failure::Running`] if the daemon does not
+/// answer.
+pub fn post_to_daemon(
+    telemetry: &TelemetryConfig,
     url: Option<&str>,
     path: &str,
     body: &str,
@@ -27,17 +28,17 @@ pub fn post(
 ) -> Result<Option<(String, u16, String)>, Failure> {
     let token = telemetry.token().map_err(|error| Failure::Usage(anyhow!("telemetry.token_file: {error}")))?;
     let Some(token) = token else { return Ok(None) };
-    let url = url.map_or_else(|| address(telemetry), |url| Ok(url.trim_end_matches('/').to_owned()))?;
+    let url = url.map_or_else(|| daemon_url(telemetry), |url| Ok(url.trim_end_matches('/').to_owned()))?;
     let mut tls = TlsConfig::builder();
     if let Some(path) = &telemetry.tls.cert_file {
-        // The certificate of the daemon is trusted, and no other.
+        // Only the certificate of the daemon is trusted.
         tls = tls.root_certs(RootCerts::Specific(Arc::new(certificates(path)?)));
     }
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(timeout))
         .http_status_as_error(false)
         .max_redirects(0)
-        // The token goes to the daemon, and to no proxy that the environment names.
+        // The token is not sent to a proxy from the environment.
         .proxy(None)
         .tls_config(tls.build())
         .build()
@@ -50,13 +51,13 @@ pub fn post(
         ))
     })?;
     let status = answer.status().as_u16();
-    let text = answer.body_mut().with_config().limit(MAX_BYTES).read_to_string();
+    let text = answer.body_mut().with_config().limit(MAX_DAEMON_RESPONSE_BYTES).read_to_string();
     let text = text.with_context(|| format!("the answer of {url} cannot be read"))?;
     Ok(Some((url, status, text)))
 }
 
 /// Address of the pages of a daemon with this configuration.
-fn address(telemetry: &Telemetry) -> Result<String, Failure> {
+fn daemon_url(telemetry: &TelemetryConfig) -> Result<String, Failure> {
     let Some(mut address) = telemetry.address().filter(|address| address.port() != 0) else {
         let listen = &telemetry.listen;
         return Err(Failure::Usage(anyhow!(
@@ -64,7 +65,7 @@ fn address(telemetry: &Telemetry) -> Result<String, Failure> {
         )));
     };
     if address.ip().is_unspecified() {
-        // It listens on this machine, too.
+        // The unspecified address includes the loopback address.
         let here: IpAddr = if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
         address.set_ip(here);
     }

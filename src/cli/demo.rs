@@ -1,53 +1,54 @@
-//! `throng demo`: the whole product on one machine, with nothing installed.
+//! `throng demo`: the complete product on one machine, with nothing to install.
 
-mod series;
-mod shipped;
-mod show;
+mod before_after;
+mod demo_series;
+mod embedded_files;
 
 use super::outcome::Failure;
-use super::rehearsal::{Silent, temporary_directory};
 use super::run::begin_logging;
-use super::summary::summarize;
+use super::run_summary::print_run_summary;
+use super::trial_run::{SilentWatcher, temporary_directory};
 use crate::config;
-use crate::daemon::run::{Options, run as run_daemon};
-use crate::generate::publish::Publisher;
-use crate::generate::{Layout, RecordStream, Wearable, WearableSettings};
-use crate::start::checked::Checked;
+use crate::daemon::run::{RunOptions, run as run_daemon};
+use crate::generate::record_publisher::RecordPublisher;
+use crate::generate::{RecordLayout, RecordStream, WearableSettings, WearableStream};
+use crate::start::checked_config::CheckedConfig;
 use anyhow::{Context, anyhow};
+use embedded_files::{DEMO_CONFIG, DEMO_SCHEMA};
 use rdkafka::mocking::MockCluster;
-use shipped::{CONFIG, SCHEMA};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// `privacy.max_delay` here: a demo ends before a static line with the default delay leaves.
+/// Value of `privacy.max_delay` in the demo. With the default delay, the demo would end before the release of a
+/// static line.
 const DEMO_DELAY_SECONDS: u32 = 10;
 
-/// People who send records, and the mean time between two records, in their own time.
-const PEOPLE: u32 = 2000;
+/// Number of subjects, and the mean time between two records in generated time.
+const DEMO_SUBJECTS: u32 = 2000;
 const INTERVAL_MICROS: u64 = 8_000_000;
 
-/// Run the whole product here: a broker, a generator, the daemon and its status page
+/// Run a complete demonstration: a broker, a generator, the daemon and its status page
 ///
-/// An in-process broker stands in for Kafka, a generator writes wearable records to it, and the daemon releases them
-/// 5-anonymously to a second topic. Watch it at the page it names. The stand-in accepts transactions but does not
-/// isolate them: exactly-once needs a real broker, and is tested on one.
+/// An in-process broker replaces Kafka, a generator writes wearable records to it, and the daemon releases them
+/// 5-anonymously to a second topic. The command prints the address of the status page. The in-process broker accepts
+/// transactions but does not isolate them: exactly-once needs a real broker, and is tested on one.
 #[derive(Debug, clap::Args)]
 pub struct DemoArgs {
     /// Show records before and after, side by side, and end: no broker, no page
     #[arg(long, conflicts_with_all = ["seconds", "rate", "listen"])]
     show: bool,
-    /// With --show: write charts of the series to a page
+    /// With --show: write charts of the series to an HTML page
     #[arg(long, value_name = "FILE", requires = "show")]
     html: Option<PathBuf>,
-    /// End after so many seconds with a summary (default: at Ctrl-C)
+    /// End after this many seconds with a summary (default: at Ctrl-C)
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
-    /// Records a second that the generator writes
+    /// Records per second written by the generator
     #[arg(long, value_name = "R", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=50_000))]
     rate: u64,
-    /// Where the status page listens
+    /// Listen address of the status page
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9464")]
     listen: String,
 }
@@ -55,11 +56,11 @@ pub struct DemoArgs {
 /// Runs `throng demo`.
 pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     if args.show {
-        return show::run(args.html.as_deref());
+        return before_after::run(args.html.as_deref());
     }
     let directory = temporary_directory("demo")?;
     let schema_file = directory.path().join("wearable.toml");
-    std::fs::write(&schema_file, SCHEMA).context("the schema cannot be written to the temporary directory")?;
+    std::fs::write(&schema_file, DEMO_SCHEMA).context("the schema cannot be written to the temporary directory")?;
     let cluster = MockCluster::new(1).context("the in-process broker did not start")?;
     for (topic, partitions) in [
         ("wearable.raw", 2),
@@ -82,9 +83,9 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
         ("THRONG__COHORT__WARM_UP", "1d".to_owned()),
     ];
     let env = overrides.into_iter().map(|(k, v)| (k.to_owned(), v));
-    let config = config::parse(CONFIG, "the demo's configuration", env)?;
+    let config = config::parse(DEMO_CONFIG, "the demo's configuration", env)?;
     begin_logging(&config)?;
-    let checked = Checked::new(config, "the demo's configuration")?;
+    let checked = CheckedConfig::new(config, "the demo's configuration")?;
     let (k, telemetry) = (checked.config.privacy.k, checked.telemetry());
     let stop = super::run::stop_on_signals()?;
     println!("throng demo: wearable.raw → wearable.sanitized, k = {k}, {} records/s", args.rate);
@@ -109,9 +110,9 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
             }
             clock.store(true, Ordering::Release);
         });
-        let generator = scope.spawn(|| feed(&brokers, args.rate, &stop));
-        let options = Options { stand_in_broker: true, ..Options::default() };
-        let outcome = run_daemon(checked, &options, &telemetry, &stop, &Silent, None);
+        let generator = scope.spawn(|| publish_demo_records(&brokers, args.rate, &stop));
+        let options = RunOptions { uses_demo_broker: true, ..RunOptions::default() };
+        let outcome = run_daemon(checked, &options, &telemetry, &stop, &SilentWatcher, None);
         stop.store(true, Ordering::Release);
         match generator.join() {
             Ok(Ok(())) => {}
@@ -127,23 +128,23 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     if failed.load(Ordering::Acquire) {
         return Err(Failure::Running(anyhow!("the demo's generator failed")));
     }
-    summarize(&telemetry);
+    print_run_summary(&telemetry);
     Ok(())
 }
 
-/// Writes records at `rate` until `stop`.
-fn feed(brokers: &str, rate: u64, stop: &AtomicBool) -> anyhow::Result<()> {
-    // Time passes quickly here: a day in about five seconds at the default rate. It starts two years ago, since no record may be of the future.
+fn publish_demo_records(brokers: &str, rate: u64, stop: &AtomicBool) -> anyhow::Result<()> {
+    // Generated time runs faster: a day takes about five seconds at the default rate. It starts two years ago,
+    // because records from the future are refused.
     let start_seconds = chrono::Utc::now().timestamp() - 2 * 365 * 86_400;
     let settings = WearableSettings {
-        subjects: PEOPLE,
+        subjects: DEMO_SUBJECTS,
         start_seconds,
         interval_micros: INTERVAL_MICROS,
-        layout: Layout::Flat,
+        layout: RecordLayout::Flat,
         ..WearableSettings::default()
     };
-    let mut stream = Wearable::new(settings)?;
-    let mut publisher = Publisher::connect(brokers, "wearable.raw", &[])?;
+    let mut stream = WearableStream::new(settings)?;
+    let mut publisher = RecordPublisher::connect(brokers, "wearable.raw", &[])?;
     let start = Instant::now();
     let mut sent = 0u64;
     let mut record = Vec::new();
@@ -152,13 +153,13 @@ fn feed(brokers: &str, rate: u64, stop: &AtomicBool) -> anyhow::Result<()> {
         while sent < due && !stop.load(Ordering::Acquire) {
             record.clear();
             stream.append(&mut record);
-            while !publisher.offer(None, &record)? {
+            while !publisher.enqueue(None, &record)? {
                 std::thread::sleep(Duration::from_millis(1));
             }
             sent += 1;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    publisher.finish(Duration::from_secs(10))?;
+    publisher.flush_and_count(Duration::from_secs(10))?;
     Ok(())
 }

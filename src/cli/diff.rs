@@ -1,19 +1,19 @@
-//! `throng diff`: what a changed policy does.
+//! `throng diff`: measures the effect of a changed policy.
 
 use super::json;
-use super::measured::Measured;
+use super::loaded_release::LoadedRelease;
 use super::outcome::Failure;
-use super::rehearsal::{rehearse, written};
-use super::stopping::end_on_signals;
-use super::text;
-use super::trials::for_trial;
-use crate::config::{self, Config, Output};
+use super::policy_test_runs::with_trial_secret;
+use super::stop_signals::exit_on_signals;
+use super::text_format;
+use super::trial_run::{execute_trial_run, record_file_format};
+use crate::config::{self, Config, OutputConfig};
 use crate::evaluation::quality::quality;
-use crate::evaluation::risk::risks;
-use crate::evaluation::singled::singled_out;
-use crate::io::file::is_at_rest;
-use crate::start::changes::{changed, refusals};
-use crate::start::checked::Checked;
+use crate::evaluation::risk::measure_risks;
+use crate::evaluation::singling_out::search_singling_out;
+use crate::io::file::is_rereadable;
+use crate::start::checked_config::CheckedConfig;
+use crate::start::config_changes::{changed_keys, reload_refusals};
 use crate::telemetry::{Label, silence_panic_payloads};
 use anyhow::{Context, anyhow};
 use serde::Serialize;
@@ -24,37 +24,36 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use throng_core::values::schema::Role;
 
-/// What a changed policy does to risk, loss and suppression: a table for a pull request
+/// Show the effect of a changed policy on risk, loss and suppression, as a table for a pull request
 ///
-/// Runs both configurations over the records of INPUT through the real pipeline, with nothing kept, and measures what each lets out. The
-/// keys that differ are named, their values are not, and no value of a record is printed. Combinations of attributes that single people out
-/// in what leaves are named.
+/// Runs both configurations over the records of INPUT through the real pipeline, keeps nothing, and measures both
+/// releases. Prints the changed keys without their values, and no value of a record. Lists the attribute combinations
+/// that single out subjects in a release.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  throng diff main.toml branch.toml --replay sample.ndjson >> $GITHUB_STEP_SUMMARY\n\nExit codes: 0 done · 1 a run failed · 2 bad usage or configuration · 4 with --fail-if-riskier: a crowd, a risk or a promise of NEW is worse than of OLD"
 )]
 pub struct DiffArgs {
-    /// The configuration before
+    /// Configuration before the change
     #[arg(value_name = "OLD")]
     old: PathBuf,
-    /// The configuration after
+    /// Configuration after the change
     #[arg(value_name = "NEW")]
     new: PathBuf,
-    /// The records: CSV, NDJSON or Parquet, by its extension or `source.format`
+    /// Records: CSV, NDJSON or Parquet, by extension or `source.format`
     #[arg(long, value_name = "INPUT")]
     replay: PathBuf,
-    /// Print everything as JSON
+    /// Print the complete result as JSON
     #[arg(long)]
     json: bool,
-    /// End with exit code 4 where a smallest crowd is smaller, a risk higher or a combination that singles people out new, k or the crowd
-    /// in a batch smaller, a privacy model gone or another, or an attribute guarded less by its role
+    /// End with exit code 4 if NEW is riskier: a smaller class size or k, a higher risk, a new combination that
+    /// singles out subjects, a removed or changed privacy model, or an attribute with a less protective role
     #[arg(long)]
     fail_if_riskier: bool,
 }
 
-/// One run.
 #[derive(Debug, Serialize)]
-struct Measures {
+struct RunMeasures {
     policy: String,
     k: usize,
     consumed: u64,
@@ -65,30 +64,27 @@ struct Measures {
     lines: u64,
     /// Mean loss of all quasi cells of the records, [0, 1].
     loss: f64,
-    /// Share of the quasi cells that left exactly.
     exact: f64,
-    /// Mean loss by attribute, over all records.
     loss_by_attribute: BTreeMap<String, f64>,
-    /// Subjects, or lines where nobody names subjects, of the smallest class in its batch; none where nothing left.
+    /// Size of the smallest class in its batch: subjects, or lines without named subjects. None if nothing was
+    /// released.
     smallest_crowd: Option<u64>,
     /// Highest and mean risk of a line.
     risk_highest: f64,
     risk_mean: f64,
-    /// Share of the lines whose class is below k.
     below_k: f64,
-    /// Minimal combinations of attributes, as they leave, of which some values are shown by fewer than k people.
+    /// Minimal combinations of released attributes with values that fewer than k subjects share.
     singled_out_by: Vec<Vec<String>>,
-    /// All of them were found in time.
+    /// True if the search for these combinations was completed in time.
     singled_out_complete: bool,
 }
 
 #[derive(Debug, Serialize)]
-struct Difference {
-    old: Measures,
-    new: Measures,
-    /// Keys that differ.
+struct PolicyDifference {
+    old: RunMeasures,
+    new: RunMeasures,
     changed: Vec<String>,
-    /// Keys for which a running daemon needs a new start.
+    /// Keys that need a restart of a running daemon.
     needs_start: Vec<String>,
     riskier: Vec<&'static str>,
 }
@@ -96,65 +92,74 @@ struct Difference {
 /// Runs `throng diff`.
 pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     silence_panic_payloads();
-    if !is_at_rest(&args.replay) {
+    if !is_rereadable(&args.replay) {
         let named = args.replay.display();
         return Err(Failure::Usage(anyhow!("--replay: the records are read twice: name a file ({named} is none)")));
     }
-    let stop = end_on_signals()?;
-    let loaded = |path: &Path| -> Result<(Config, Checked), Failure> {
+    let stop = exit_on_signals()?;
+    let loaded = |path: &Path| -> Result<(Config, CheckedConfig), Failure> {
         let config = config::load(path, std::env::vars())?;
-        let checked = Checked::new(config.clone(), &path.display().to_string())?;
+        let checked = CheckedConfig::new(config.clone(), &path.display().to_string())?;
         Ok((config, checked))
     };
     let ((old, old_checked), (new, new_checked)) = (loaded(&args.old)?, loaded(&args.new)?);
-    let mut needs_start: Vec<String> = refusals(&old_checked, &new_checked).into_iter().map(|(key, _)| key).collect();
+    let mut needs_start: Vec<String> =
+        reload_refusals(&old_checked, &new_checked).into_iter().map(|(key, _)| key).collect();
     needs_start.dedup();
-    let changed = changed(&old, &new);
-    // Who is few is the same in both: with another k of its own the stricter policy would single out more people.
-    let few = old.privacy.crowd().max(new.privacy.crowd());
-    let measured = |config: &Config, checked: &Checked| measured(config, checked, &args.replay, few, &stop);
+    let changed = changed_keys(&old, &new);
+    // Both runs use the same threshold. With its own larger k, the stricter policy would appear to single out more
+    // subjects.
+    let few = old.privacy.required_subjects().max(new.privacy.required_subjects());
+    let measured = |config: &Config, checked: &CheckedConfig| measure_policy(config, checked, &args.replay, few, &stop);
     let (old, new) = (measured(&old, &old_checked)?, measured(&new, &new_checked)?);
-    let mut riskier = riskier(&old, &new);
-    riskier.extend(weaker(&old_checked, &new_checked));
-    let difference = Difference { old, new, changed, needs_start, riskier };
+    let mut riskier = risk_increases(&old, &new);
+    riskier.extend(weakened_guarantees(&old_checked, &new_checked));
+    let difference = PolicyDifference { old, new, changed, needs_start, riskier };
     if args.json {
-        println!("{}", json::pretty(&difference)?);
+        println!("{}", json::pretty_json(&difference)?);
     } else {
-        print!("{}", markdown(&difference));
+        print!("{}", format_markdown(&difference));
     }
     if args.fail_if_riskier && !difference.riskier.is_empty() {
         let what = difference.riskier.join(", ");
-        return Err(Failure::Found(anyhow!("{} is riskier than {}: {what}", args.new.display(), args.old.display())));
+        return Err(Failure::FindingAboveLimit(anyhow!(
+            "{} is riskier than {}: {what}",
+            args.new.display(),
+            args.old.display()
+        )));
     }
     Ok(())
 }
 
-/// What becomes of the records of `input`. Fewer than `few` people are singled out by what they alone share.
-fn measured(
+/// Runs a configuration over `input` and measures its release. A combination singles out subjects if fewer than `few`
+/// share its values.
+fn measure_policy(
     config: &Config,
-    checked: &Checked,
+    checked: &CheckedConfig,
     input: &Path,
     few: usize,
     stop: &Arc<AtomicBool>,
-) -> Result<Measures, Failure> {
-    let mut config = for_trial(config)?;
-    // Cells are compared under the names of their attributes.
-    config.output = Output::default();
-    let form = written(&config, input)?;
-    let rehearsal = rehearse(config, &checked.file, input, form, true, stop)?;
+) -> Result<RunMeasures, Failure> {
+    let mut config = with_trial_secret(config)?;
+    // Cells are compared under the attribute names of the schema.
+    config.output = OutputConfig::default();
+    let form = record_file_format(&config, input)?;
+    let rehearsal = execute_trial_run(config, &checked.file, input, form, true, stop)?;
     let (status, config) = (rehearsal.telemetry.status(), Config::clone(&rehearsal.config));
     let (released, lineage) = (config.sink.path.clone(), rehearsal.lineage());
-    let k = config.privacy.crowd();
+    let k = config.privacy.required_subjects();
     let files = (input, released.as_path(), Some(lineage.as_path()));
-    let Measured { original, facts, shapes, groups, .. } =
-        Measured::read(config, &rehearsal.schema, rehearsal.shapes.clone(), &checked.file, files)?;
-    let (quality, risks) = (quality(&original, &facts, &shapes, &groups), risks(&original, &shapes, &groups, k));
-    let singled = singled_out(&original, &groups, few, SEARCHING).context("what has left cannot be searched")?;
+    let LoadedRelease { original, facts, shapes, groups, .. } =
+        LoadedRelease::read(config, &rehearsal.schema, rehearsal.shapes.clone(), &checked.file, files)?;
+    let (quality, risks) =
+        (quality(&original, &facts, &shapes, &groups), measure_risks(&original, &shapes, &groups, k));
+    let singled = search_singling_out(&original, &groups, few, SINGLING_OUT_TIMEOUT)
+        .context("what has left cannot be searched")?;
     let told: Vec<_> = risks.iter().filter(|group| group.smallest_class > 0).collect();
     let lines =
         |of: &dyn Fn(&crate::evaluation::risk::GroupRisk) -> f64| told.iter().map(|g| of(g)).fold(0.0, f64::max);
     let reasons = status.suppressed.iter().filter(|(_, n)| *n > 0).map(|(why, n)| (why.as_str(), n));
-    Ok(Measures {
+    Ok(RunMeasures {
         policy: checked.policy.short(),
         k: checked.config.privacy.k,
         consumed: status.totals.consumed,
@@ -175,43 +180,41 @@ fn measured(
     })
 }
 
-/// How long the lines of one group are searched for what singles people out.
-const SEARCHING: Duration = Duration::from_secs(10);
+/// Time limit of the search for combinations that single out subjects, per group.
+const SINGLING_OUT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Combinations that are named, of those that are new and of those that are gone.
-const NAMED: usize = 20;
+const MAX_DIFF_COMBINATIONS: usize = 20;
 
-/// Differences that are rounding.
-const ROUNDING: f64 = 1e-9;
+const ROUNDING_TOLERANCE: f64 = 1e-9;
 
-/// What of the new release lets more be known of somebody.
-fn riskier(old: &Measures, new: &Measures) -> Vec<&'static str> {
+/// Lists the respects in which the new release is riskier.
+fn risk_increases(old: &RunMeasures, new: &RunMeasures) -> Vec<&'static str> {
     let smaller = |old: Option<u64>, new: Option<u64>| new.is_some_and(|new| old.is_some_and(|old| new < old));
-    let higher = |old: f64, new: f64| new > old + ROUNDING;
+    let higher = |old: f64, new: f64| new > old + ROUNDING_TOLERANCE;
     let searched = old.singled_out_complete && new.singled_out_complete;
     let found = [
         (smaller(old.smallest_crowd, new.smallest_crowd), "smallest crowd"),
         (higher(old.risk_highest, new.risk_highest), "highest risk of a line"),
         (higher(old.risk_mean, new.risk_mean), "mean risk of a line"),
         (higher(old.below_k, new.below_k), "lines below k"),
-        (searched && !beyond(new, old).is_empty(), "a combination that singles people out"),
-        // Whoever asks must know: nothing was found, for nobody has looked.
+        (searched && !uncovered_combinations(new, old).is_empty(), "a combination that singles people out"),
+        // An interrupted search proves nothing; it is therefore reported as a risk.
         (!searched, "a search for what singles people out that was cut short"),
     ];
     found.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect()
 }
 
-/// The combinations of `some` that single out whom none of `others` does: no part of them is among those.
-fn beyond<'a>(some: &'a Measures, others: &Measures) -> Vec<&'a Vec<String>> {
+/// Combinations of `some` that contain no combination of `others` and therefore single out further subjects.
+fn uncovered_combinations<'a>(some: &'a RunMeasures, others: &RunMeasures) -> Vec<&'a Vec<String>> {
     let is_part = |part: &Vec<String>, whole: &[String]| part.iter().all(|name| whole.contains(name));
     let covered = |whole: &[String]| others.singled_out_by.iter().any(|part| is_part(part, whole));
     some.singled_out_by.iter().filter(|whole| !covered(whole)).collect()
 }
 
-/// What the new policy no longer promises, whatever became of these records.
-fn weaker(old: &Checked, new: &Checked) -> Vec<&'static str> {
-    let models = |checked: &Checked| checked.config.privacy.model.clone();
-    // How much a role lets be said of somebody, the less the smaller.
+/// Lists the guarantees that the new policy no longer gives, independent of these records.
+fn weakened_guarantees(old: &CheckedConfig, new: &CheckedConfig) -> Vec<&'static str> {
+    let models = |checked: &CheckedConfig| checked.config.privacy.model.clone();
+    // Degree of disclosure that a role allows; smaller is more protective.
     let open = |role: Role| match role {
         Role::Insensitive => 2,
         Role::Sensitive => 1,
@@ -229,73 +232,74 @@ fn weaker(old: &Checked, new: &Checked) -> Vec<&'static str> {
     found.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect()
 }
 
-/// A row of the table: before, after, and the change.
-fn counts(name: &str, old: u64, new: u64) -> String {
+/// Formats a table row: before, after, and the change.
+fn count_row(name: &str, old: u64, new: u64) -> String {
     let change = match new.cmp(&old) {
         std::cmp::Ordering::Equal => "=".to_owned(),
-        std::cmp::Ordering::Greater => format!("+{}", text::number(new - old)),
-        std::cmp::Ordering::Less => format!("−{}", text::number(old - new)),
+        std::cmp::Ordering::Greater => format!("+{}", text_format::number(new - old)),
+        std::cmp::Ordering::Less => format!("−{}", text_format::number(old - new)),
     };
-    format!("| {name} | {} | {} | {change} |\n", text::number(old), text::number(new))
+    format!("| {name} | {} | {} | {change} |\n", text_format::number(old), text_format::number(new))
 }
 
-fn shares(name: &str, old: f64, new: f64) -> String {
+fn share_row(name: &str, old: f64, new: f64) -> String {
     let change = new - old;
     let change = if change.abs() < 0.000_05 { "=".to_owned() } else { format!("{change:+.4}").replace('-', "−") };
     format!("| {name} | {old:.4} | {new:.4} | {change} |\n")
 }
 
-fn crowds(name: &str, old: Option<u64>, new: Option<u64>) -> String {
+fn class_size_row(name: &str, old: Option<u64>, new: Option<u64>) -> String {
     match (old, new) {
-        (Some(old), Some(new)) => counts(name, old, new),
+        (Some(old), Some(new)) => count_row(name, old, new),
         (old, new) => {
-            let shown = |crowd: Option<u64>| crowd.map_or("none left".to_owned(), text::number);
+            let shown = |crowd: Option<u64>| crowd.map_or("none left".to_owned(), text_format::number);
             format!("| {name} | {} | {} | |\n", shown(old), shown(new))
         }
     }
 }
 
-/// Text in a cell of a table.
-fn cell(text: &str) -> String {
-    text::clean(text).replace('|', "\\|").replace('`', "'")
+/// Escapes text for a table cell.
+fn escape_table_cell(text: &str) -> String {
+    text_format::sanitize_text(text).replace('|', "\\|").replace('`', "'")
 }
 
-fn markdown(difference: &Difference) -> String {
-    let Difference { old, new, changed, needs_start, riskier } = difference;
+fn format_markdown(difference: &PolicyDifference) -> String {
+    let PolicyDifference { old, new, changed, needs_start, riskier } = difference;
     let mut out = format!("| | old `{}` | new `{}` | change |\n|---|---:|---:|---:|\n", old.policy, new.policy);
-    out += &counts("k", old.k as u64, new.k as u64);
-    out += &counts("records", old.consumed, new.consumed);
-    out += &counts("released", old.released, new.released);
-    out += &counts("suppressed", old.suppressed, new.suppressed);
+    out += &count_row("k", old.k as u64, new.k as u64);
+    out += &count_row("records", old.consumed, new.consumed);
+    out += &count_row("released", old.released, new.released);
+    out += &count_row("suppressed", old.suppressed, new.suppressed);
     let reasons: std::collections::BTreeSet<&str> =
         old.suppressed_by_reason.keys().chain(new.suppressed_by_reason.keys()).copied().collect();
     for reason in reasons {
-        let of = |run: &Measures| run.suppressed_by_reason.get(reason).copied().unwrap_or(0);
-        out += &counts(&format!("— {}", reason.replace('_', " ")), of(old), of(new));
+        let of = |run: &RunMeasures| run.suppressed_by_reason.get(reason).copied().unwrap_or(0);
+        out += &count_row(&format!("— {}", reason.replace('_', " ")), of(old), of(new));
     }
-    out += &counts("dead letters", old.dead_lettered, new.dead_lettered);
-    out += &counts("lines", old.lines, new.lines);
-    out += &crowds("smallest crowd", old.smallest_crowd, new.smallest_crowd);
-    out += &shares("highest risk of a line", old.risk_highest, new.risk_highest);
-    out += &shares("mean risk of a line", old.risk_mean, new.risk_mean);
-    out += &shares("lines below k", old.below_k, new.below_k);
-    let combinations = |run: &Measures| run.singled_out_by.len() as u64;
-    out += &counts("combinations that single people out", combinations(old), combinations(new));
-    out += &shares("mean loss", old.loss, new.loss);
-    out += &shares("exact cells", old.exact, new.exact);
+    out += &count_row("dead letters", old.dead_lettered, new.dead_lettered);
+    out += &count_row("lines", old.lines, new.lines);
+    out += &class_size_row("smallest crowd", old.smallest_crowd, new.smallest_crowd);
+    out += &share_row("highest risk of a line", old.risk_highest, new.risk_highest);
+    out += &share_row("mean risk of a line", old.risk_mean, new.risk_mean);
+    out += &share_row("lines below k", old.below_k, new.below_k);
+    let combinations = |run: &RunMeasures| run.singled_out_by.len() as u64;
+    out += &count_row("combinations that single people out", combinations(old), combinations(new));
+    out += &share_row("mean loss", old.loss, new.loss);
+    out += &share_row("exact cells", old.exact, new.exact);
     let names: std::collections::BTreeSet<&String> =
         old.loss_by_attribute.keys().chain(new.loss_by_attribute.keys()).collect();
     for name in names {
-        let of = |run: &Measures| run.loss_by_attribute.get(name).copied();
+        let of = |run: &RunMeasures| run.loss_by_attribute.get(name).copied();
         out += &match (of(old), of(new)) {
-            (Some(old), Some(new)) => shares(&format!("loss of `{}`", cell(name)), old, new),
+            (Some(old), Some(new)) => share_row(&format!("loss of `{}`", escape_table_cell(name)), old, new),
             (old, new) => {
                 let shown = |loss: Option<f64>| loss.map_or("does not leave".to_owned(), |loss| format!("{loss:.4}"));
-                format!("| loss of `{}` | {} | {} | |\n", cell(name), shown(old), shown(new))
+                format!("| loss of `{}` | {} | {} | |\n", escape_table_cell(name), shown(old), shown(new))
             }
         };
     }
-    let listed = |keys: &[String]| keys.iter().map(|key| format!("`{}`", cell(key))).collect::<Vec<_>>().join(", ");
+    let listed =
+        |keys: &[String]| keys.iter().map(|key| format!("`{}`", escape_table_cell(key))).collect::<Vec<_>>().join(", ");
     out.push('\n');
     out += &match changed.as_slice() {
         [] => "No key differs.\n".to_owned(),
@@ -304,13 +308,14 @@ fn markdown(difference: &Difference) -> String {
     if !needs_start.is_empty() {
         out += &format!("A running daemon needs a new start for {}.\n", listed(needs_start));
     }
-    for (what, sets) in [("New", beyond(new, old)), ("Gone", beyond(old, new))] {
-        let named =
-            |set: &&Vec<String>| set.iter().map(|name| format!("`{}`", cell(name))).collect::<Vec<_>>().join(" + ");
-        let first: Vec<String> = sets.iter().take(NAMED).map(named).collect();
-        let more = match sets.len().saturating_sub(NAMED) {
+    for (what, sets) in [("New", uncovered_combinations(new, old)), ("Gone", uncovered_combinations(old, new))] {
+        let named = |set: &&Vec<String>| {
+            set.iter().map(|name| format!("`{}`", escape_table_cell(name))).collect::<Vec<_>>().join(" + ")
+        };
+        let first: Vec<String> = sets.iter().take(MAX_DIFF_COMBINATIONS).map(named).collect();
+        let more = match sets.len().saturating_sub(MAX_DIFF_COMBINATIONS) {
             0 => String::new(),
-            more => format!(" and {}", text::counted(more as u64, "other")),
+            more => format!(" and {}", text_format::counted(more as u64, "other")),
         };
         if !first.is_empty() {
             out +=

@@ -1,13 +1,15 @@
-//! `throng forget`.
+//! `throng forget`: erases subjects from the state of a daemon.
 
 use super::outcome::Failure;
 use super::run::begin_logging;
-use super::text::{counted, wrapped};
+use super::text_format::{counted, wrap_text};
 use super::{daemon_client, json};
-use crate::config::{self, Config, Telemetry};
-use crate::daemon::erasure::{ErasureError, MAX_SUBJECTS, NamedSubjects, Receipt, Removed, erase_at_rest};
+use crate::config::{self, Config, TelemetryConfig};
+use crate::daemon::erasure::{
+    ErasureError, ErasureReceipt, MAX_SUBJECTS, NamedSubjects, RemovedEntries, erase_stopped_state,
+};
 use crate::daemon::state::directory::StateError;
-use crate::start::checked::Checked;
+use crate::start::checked_config::CheckedConfig;
 use crate::telemetry::printable;
 use anyhow::{Context, anyhow};
 use std::io::Read;
@@ -15,30 +17,31 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// Erase people from the state: window, model, sample, ledger, what waits, profiles
+/// Erase subjects from the state: window, model, sample, ledger, withheld lines, profiles
 ///
-/// Where no daemon has the state directory, it is written anew here; where one has, the running daemon is asked at `telemetry.listen`, with the
-/// token of `telemetry.token_file`, and does it between two batches. Killed at any moment, the state is the one before or the one after. The
-/// receipt says what was taken out, what stays, and what cannot be recalled. Somebody of whom nothing is known
-/// has the same receipt, with zeros. Asking twice does no harm.
+/// If no daemon uses the state directory, this command rewrites it. Otherwise it sends the request to the running
+/// daemon at `telemetry.listen`, with the token of `telemetry.token_file`, and the daemon erases between two batches.
+/// After a crash at any moment, the state is the old or the new one. The receipt lists the removed data, the data
+/// that stays, and the data that cannot be recalled. The receipt of an unknown subject has the same form, with zeros.
+/// A repeated request does no harm.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Arguments stand in process lists and in the history of a shell: `--from -` reads the subjects from standard input instead.\nErase people at the source first (topic, file, profiles): what is read again is remembered again.\nExit codes: 0 done, also where nothing was known · 1 not done · 2 bad usage or configuration"
 )]
 pub struct ForgetArgs {
-    /// The configuration of the daemon
+    /// Configuration of the daemon
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
-    /// Who is erased: values of the subject attribute, spelled as in a field of CSV
+    /// Subjects to erase: values of the subject attribute, spelled as in a CSV field
     #[arg(value_name = "SUBJECT")]
     subjects: Vec<String>,
-    /// Read subjects from a file, one a line; `-` reads standard input
+    /// Read subjects from a file, one per line; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// Say what would go, and erase nothing
+    /// Show the data to erase, and erase nothing
     #[arg(long)]
     dry_run: bool,
-    /// Ask the running daemon at this address [default: that of telemetry.listen, where a daemon has the state]
+    /// Send the request to the running daemon at this address [default: telemetry.listen, if a daemon uses the state]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// Print the receipt as JSON
@@ -47,30 +50,30 @@ pub struct ForgetArgs {
 }
 
 /// Maximum length of a list of subjects.
-const MAX_BYTES: u64 = 16 << 20;
-/// As long as the daemon may take, and a little more.
-const TIMEOUT: Duration = Duration::from_secs(31 * 60);
+const MAX_SUBJECT_LIST_BYTES: u64 = 16 << 20;
+/// Slightly longer than the maximum time of the daemon.
+const FORGET_TIMEOUT: Duration = Duration::from_secs(31 * 60);
 
 /// Runs `throng forget`.
 pub fn run(args: &ForgetArgs) -> Result<(), Failure> {
-    let subjects = subjects(args)?;
+    let subjects = collect_subjects(args)?;
     let config = config::load(&args.config, std::env::vars())?;
     begin_logging(&config)?;
     let named = NamedSubjects { subjects, dry_run: args.dry_run };
     let receipt = match &args.url {
-        Some(url) => ask_daemon(&config.telemetry, Some(url), &named)?,
-        None => at_rest(config, &args.config, &named)?,
+        Some(url) => request_daemon_erasure(&config.telemetry, Some(url), &named)?,
+        None => erase_or_request(config, &args.config, &named)?,
     };
     if args.json {
-        println!("{}", json::pretty(&receipt)?);
+        println!("{}", json::pretty_json(&receipt)?);
     } else {
-        print!("{}", words(&receipt));
+        print!("{}", format_receipt(&receipt));
     }
     Ok(())
 }
 
-/// Everybody who is named, on the command line and in the file.
-fn subjects(args: &ForgetArgs) -> Result<Vec<String>, Failure> {
+/// Collects the subjects from the command line and the file.
+fn collect_subjects(args: &ForgetArgs) -> Result<Vec<String>, Failure> {
     let mut subjects = args.subjects.clone();
     if let Some(path) = &args.from {
         let failed = |error: std::io::Error| {
@@ -78,11 +81,11 @@ fn subjects(args: &ForgetArgs) -> Result<Vec<String>, Failure> {
         };
         let mut text = String::new();
         let read = if path == Path::new("-") {
-            std::io::stdin().lock().take(MAX_BYTES + 1).read_to_string(&mut text)
+            std::io::stdin().lock().take(MAX_SUBJECT_LIST_BYTES + 1).read_to_string(&mut text)
         } else {
-            std::fs::File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text))
+            std::fs::File::open(path).and_then(|file| file.take(MAX_SUBJECT_LIST_BYTES + 1).read_to_string(&mut text))
         };
-        if read.map_err(failed)? as u64 > MAX_BYTES {
+        if read.map_err(failed)? as u64 > MAX_SUBJECT_LIST_BYTES {
             return Err(Failure::Usage(anyhow!("--from {}: above 16 MiB: divide it", path.display())));
         }
         subjects.extend(text.lines().filter(|line| !line.is_empty()).map(str::to_owned));
@@ -94,21 +97,26 @@ fn subjects(args: &ForgetArgs) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// Erases from the directory itself, or asks the daemon that has it.
-fn at_rest(config: Config, file: &Path, named: &NamedSubjects) -> Result<Receipt, Failure> {
-    let checked = Checked::new(config, &file.display().to_string())?;
-    erase_at_rest(&checked, named).or_else(|error| match error {
-        ErasureError::State(StateError::Locked(_)) => ask_daemon(&checked.config.telemetry, None, named),
+/// Erases from the state directory, or sends the request to the daemon that has locked it.
+fn erase_or_request(config: Config, file: &Path, named: &NamedSubjects) -> Result<ErasureReceipt, Failure> {
+    let checked = CheckedConfig::new(config, &file.display().to_string())?;
+    erase_stopped_state(&checked, named).or_else(|error| match error {
+        ErasureError::State(StateError::Locked(_)) => request_daemon_erasure(&checked.config.telemetry, None, named),
         error if error.is_usage() => Err(Failure::Usage(error.into())),
         ErasureError::State(error) if error.is_refusal() => Err(Failure::Usage(error.into())),
         error => Err(Failure::Running(error.into())),
     })
 }
 
-/// Asks a running daemon.
-fn ask_daemon(telemetry: &Telemetry, url: Option<&str>, named: &NamedSubjects) -> Result<Receipt, Failure> {
+/// Sends the request to a running daemon.
+fn request_daemon_erasure(
+    telemetry: &TelemetryConfig,
+    url: Option<&str>,
+    named: &NamedSubjects,
+) -> Result<ErasureReceipt, Failure> {
     let body = Zeroizing::new(serde_json::to_string(named).context("the request has no JSON")?);
-    let Some((url, status, text)) = daemon_client::post(telemetry, url, "/forget", &body, TIMEOUT)? else {
+    let Some((url, status, text)) = daemon_client::post_to_daemon(telemetry, url, "/forget", &body, FORGET_TIMEOUT)?
+    else {
         return Err(Failure::Usage(anyhow!(
             "a daemon has the state, and a running daemon erases only for whoever has its token: set telemetry.token_file and start it again, or stop it and ask again"
         )));
@@ -126,9 +134,9 @@ fn ask_daemon(telemetry: &Telemetry, url: Option<&str>, named: &NamedSubjects) -
     }
 }
 
-/// A receipt as people read it.
-fn words(receipt: &Receipt) -> String {
-    let Removed {
+/// Formats a receipt as text.
+fn format_receipt(receipt: &ErasureReceipt) -> String {
+    let RemovedEntries {
         window_rows,
         sample_rows,
         held_rows,
@@ -160,7 +168,7 @@ fn words(receipt: &Receipt) -> String {
     ] {
         out.push_str(&format!("{title}:\n"));
         for line in lines {
-            out.push_str(&wrapped("  - ", line));
+            out.push_str(&wrap_text("  - ", line));
             out.push('\n');
         }
     }

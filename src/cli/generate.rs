@@ -1,4 +1,4 @@
-//! `throng generate`: synthetic records to a file, to stdout or to a Kafka topic.
+//! `throng generate`: writes synthetic records to a file, to standard output or to a Kafka topic.
 
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};
@@ -10,23 +10,25 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use indicatif::ProgressBar;
 
-use super::progress::bar_of;
+use super::progress::progress_bar;
 use super::run::stop_on_signals;
-use crate::generate::publish::Publisher;
-use crate::generate::{Health, HealthSettings, Layout, RecordStream, Wearable, WearableSettings};
+use crate::generate::record_publisher::RecordPublisher;
+use crate::generate::{
+    HealthRecordStream, HealthSettings, RecordLayout, RecordStream, WearableSettings, WearableStream,
+};
 
 /// Generate synthetic records; the same seed gives the same bytes on every machine
 #[derive(Debug, clap::Args)]
 pub struct GenerateArgs {
     #[command(subcommand)]
-    kind: Kind,
+    kind: GeneratorKind,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Kind {
-    /// A stream of wearable readings: 25 attributes, many records a subject (schemas/wearable.toml)
+enum GeneratorKind {
+    /// Stream of wearable readings: 25 attributes, many records per subject (schemas/wearable.toml)
     Wearable(WearableArgs),
-    /// A wide table of health records: 107 attributes, one record a person (schemas/health.toml)
+    /// Wide table of health records: 107 attributes, one record per subject (schemas/health.toml)
     Health(HealthArgs),
 }
 
@@ -34,7 +36,8 @@ enum Kind {
 struct HealthArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// Draw diseases, drugs, SNPs and genes once a record each, so that the twenty columns of a family are identical
+    /// Draw disease, drug, SNP and gene only one time per record, so that the twenty columns of a family are
+    /// identical
     #[arg(long)]
     legacy: bool,
 }
@@ -43,19 +46,19 @@ struct HealthArgs {
 struct WearableArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// Number of people
+    /// Number of subjects
     #[arg(long, value_name = "M", default_value_t = 10_000)]
     subjects: u32,
-    /// How unevenly the records are spread over the people: Zipf exponent, 0 (even) to 4
+    /// Skew of the records over the subjects: Zipf exponent, 0 (even) to 4
     #[arg(long, value_name = "Z", default_value_t = 0.6)]
     skew: f64,
-    /// Share of readings that are lost, 0 to 0.9; at 0 every device has every sensor
+    /// Share of lost readings, 0 to 0.9; at 0 every device has every sensor
     #[arg(long, value_name = "P", default_value_t = 0.03)]
     missing: f64,
-    /// From this record on (counted from 0) other people send: older, elsewhere, with newer devices
+    /// First record (counted from 0) from a different population: older, in other places, with newer devices
     #[arg(long, value_name = "N")]
     shift_at: Option<u64>,
-    /// Mean time between two records of the stream, in the records' own time
+    /// Mean time between two records of the stream, in event time
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     interval: humantime::Duration,
     /// Time of the first record
@@ -65,34 +68,34 @@ struct WearableArgs {
 
 #[derive(Debug, clap::Args)]
 struct OutputArgs {
-    /// How many records
+    /// Number of records
     #[arg(long, value_name = "N")]
     records: u64,
-    /// Fixes every byte of the output
+    /// Seed that determines every byte of the output
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
-    /// File to write, overwritten if it is there; CSV if its name ends in .csv, else one JSON object a line; "-" is
-    /// stdout
+    /// Output file, overwritten if it exists; CSV if its name ends in .csv, otherwise one JSON object per line; "-"
+    /// is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Kafka topic to send to instead of a file, one JSON object a message
+    /// Kafka topic to send to instead of a file, one JSON object per message
     #[arg(long, value_name = "T", conflicts_with = "output", requires = "brokers")]
     topic: Option<String>,
-    /// Brokers of that topic
+    /// Brokers of the topic
     #[arg(long, value_name = "HOST:PORT,…", requires = "topic")]
     brokers: Option<String>,
-    /// Give each message its subject as key, so that a person's records stay in one partition (default: no key)
+    /// Use the subject as message key, so that the records of a subject stay in one partition (default: no key)
     #[arg(long, requires = "topic")]
     key_by_subject: bool,
-    /// A librdkafka property of the producer, such as security.protocol=ssl (repeatable)
-    #[arg(long = "property", value_name = "KEY=VALUE", value_parser = property, requires = "topic")]
+    /// Property of the librdkafka producer, such as security.protocol=ssl (repeatable)
+    #[arg(long = "property", value_name = "KEY=VALUE", value_parser = property_argument, requires = "topic")]
     properties: Vec<(String, String)>,
-    /// At most this many records a second (default: as fast as possible)
+    /// Maximum number of records per second (default: unlimited)
     #[arg(long, value_name = "R", value_parser = clap::value_parser!(u64).range(1..))]
     rate: Option<u64>,
 }
 
-fn property(text: &str) -> Result<(String, String), String> {
+fn property_argument(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
         _ => Err("write it as KEY=VALUE".to_owned()),
@@ -102,11 +105,12 @@ fn property(text: &str) -> Result<(String, String), String> {
 /// Runs `throng generate`.
 ///
 /// # Errors
-/// A setting outside its range (the cause is a `GenerateError::OutOfRange`), an output that cannot be written, a topic
-/// that cannot be reached, or an interruption; what was written by then stays and ends with a whole record.
+/// A setting outside its range (the cause is a `GenerateError::OutOfRange`), an output that cannot be written, a
+/// topic that cannot be reached, or an interruption. Records already written are kept; the output ends with a
+/// complete record.
 pub fn run(args: GenerateArgs) -> anyhow::Result<()> {
     match args.kind {
-        Kind::Wearable(args) => {
+        GeneratorKind::Wearable(args) => {
             let start = args.start.duration_since(std::time::UNIX_EPOCH).context("--start must not be before 1970")?;
             let settings = WearableSettings {
                 seed: args.output.seed,
@@ -118,42 +122,45 @@ pub fn run(args: GenerateArgs) -> anyhow::Result<()> {
                 interval_micros: u64::try_from(args.interval.as_micros())?,
                 layout: args.output.layout(),
             };
-            deliver(Wearable::new(settings)?, &args.output)
+            write_generated_records(WearableStream::new(settings)?, &args.output)
         }
-        Kind::Health(args) => {
+        GeneratorKind::Health(args) => {
             if args.output.key_by_subject {
                 bail!("--key-by-subject: health records have no subject, every record is a person; leave it out");
             }
             let layout = args.output.layout();
-            deliver(Health::new(HealthSettings { seed: args.output.seed, legacy: args.legacy, layout }), &args.output)
+            write_generated_records(
+                HealthRecordStream::new(HealthSettings { seed: args.output.seed, legacy: args.legacy, layout }),
+                &args.output,
+            )
         }
     }
 }
 
 impl OutputArgs {
-    fn layout(&self) -> Layout {
+    fn layout(&self) -> RecordLayout {
         let is_csv = self.topic.is_none() && self.output.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
-        if is_csv { Layout::Csv } else { Layout::Flat }
+        if is_csv { RecordLayout::Csv } else { RecordLayout::Flat }
     }
 }
 
-/// Records between two looks at the clock and at the stop flag.
-const STRIDE: u64 = 1_000;
+/// Records between two checks of the clock and of the stop flag.
+const MAX_STRIDE: u64 = 1_000;
 
-fn deliver(mut stream: impl RecordStream, args: &OutputArgs) -> anyhow::Result<()> {
-    let pace = Pace::new(args, stop_on_signals()?);
+fn write_generated_records(mut stream: impl RecordStream, args: &OutputArgs) -> anyhow::Result<()> {
+    let pace = OutputPacer::new(args, stop_on_signals()?);
     let written = match &args.topic {
         Some(topic) => to_topic(&mut stream, args, topic, &pace),
         None => to_file(&mut stream, args, &pace),
     }?;
     pace.bar.finish_and_clear();
-    if written < args.records && pace.stopped() {
+    if written < args.records && pace.stop_requested() {
         bail!("interrupted after {written} of {} records", args.records);
     }
     Ok(())
 }
 
-fn to_file(stream: &mut impl RecordStream, args: &OutputArgs, pace: &Pace) -> anyhow::Result<u64> {
+fn to_file(stream: &mut impl RecordStream, args: &OutputArgs, pace: &OutputPacer) -> anyhow::Result<u64> {
     let name = || format!("cannot write \"{}\"", args.output.display());
     let stdout = args.output.as_os_str() == "-";
     let mut out: Box<dyn Write> =
@@ -162,16 +169,16 @@ fn to_file(stream: &mut impl RecordStream, args: &OutputArgs, pace: &Pace) -> an
     let mut lines = Vec::with_capacity(1 << 19);
     let mut written = 0;
     stream.header(&mut lines);
-    while written < args.records && !pace.stopped() {
+    while written < args.records && !pace.stop_requested() {
         let until = args.records.min(written + pace.stride);
         for _ in written..until {
             stream.append(&mut lines);
             lines.push(b'\n');
         }
-        match out.write_all(&lines).and_then(|()| if pace.live { out.flush() } else { Ok(()) }) {
-            // Whoever read stdout has seen enough (`| head`).
+        match out.write_all(&lines).and_then(|()| if pace.flushes_each_stride { out.flush() } else { Ok(()) }) {
+            // The reader closed standard output early (`| head`).
             Err(error) if stdout && error.kind() == std::io::ErrorKind::BrokenPipe => {
-                // Nothing is left that could be delivered: drop the buffer without a second attempt.
+                // The buffered rest cannot be delivered: discard it without a second write.
                 drop(out.into_parts());
                 return Ok(written);
             }
@@ -179,7 +186,7 @@ fn to_file(stream: &mut impl RecordStream, args: &OutputArgs, pace: &Pace) -> an
         }
         lines.clear();
         written = until;
-        pace.after(written);
+        pace.wait_for_rate(written);
     }
     match out.write_all(&lines).and_then(|()| out.flush()) {
         Err(error) if stdout && error.kind() == std::io::ErrorKind::BrokenPipe => {
@@ -190,12 +197,12 @@ fn to_file(stream: &mut impl RecordStream, args: &OutputArgs, pace: &Pace) -> an
     Ok(written)
 }
 
-fn to_topic(stream: &mut impl RecordStream, args: &OutputArgs, topic: &str, pace: &Pace) -> anyhow::Result<u64> {
+fn to_topic(stream: &mut impl RecordStream, args: &OutputArgs, topic: &str, pace: &OutputPacer) -> anyhow::Result<u64> {
     let brokers = args.brokers.as_deref().context("--topic needs --brokers")?;
-    let mut publisher = Publisher::connect(brokers, topic, &args.properties)?;
+    let mut publisher = RecordPublisher::connect(brokers, topic, &args.properties)?;
     let (mut key, mut record) = (Vec::new(), Vec::new());
     let mut written = 0;
-    'sending: while written < args.records && !pace.stopped() {
+    'sending: while written < args.records && !pace.stop_requested() {
         let until = args.records.min(written + pace.stride);
         while written < until {
             record.clear();
@@ -204,53 +211,53 @@ fn to_topic(stream: &mut impl RecordStream, args: &OutputArgs, topic: &str, pace
             if args.key_by_subject {
                 stream.append_subject(&mut key);
             }
-            while !publisher.offer(args.key_by_subject.then_some(key.as_slice()), &record)? {
-                if pace.stopped() {
+            while !publisher.enqueue(args.key_by_subject.then_some(key.as_slice()), &record)? {
+                if pace.stop_requested() {
                     break 'sending;
                 }
             }
             written += 1;
         }
-        pace.after(written);
+        pace.wait_for_rate(written);
     }
-    Ok(publisher.finish(Duration::from_secs(if pace.stopped() { 10 } else { 120 }))?)
+    Ok(publisher.flush_and_count(Duration::from_secs(if pace.stop_requested() { 10 } else { 120 }))?)
 }
 
-/// Keeps the rate, draws the progress and knows whether to stop.
-struct Pace {
+/// Controls the rate, the progress bar and the stop flag of a run.
+struct OutputPacer {
     started: Instant,
     rate: Option<u64>,
     stride: u64,
-    /// Somebody may be reading along: every stride is flushed.
-    live: bool,
+    /// Flushes every stride, because the output may be followed live.
+    flushes_each_stride: bool,
     bar: ProgressBar,
     stop: Arc<AtomicBool>,
 }
 
-impl Pace {
+impl OutputPacer {
     fn new(args: &OutputArgs, stop: Arc<AtomicBool>) -> Self {
         let to_screen = args.topic.is_none() && args.output.as_os_str() == "-" && std::io::stdout().is_terminal();
         let bar = if to_screen {
             ProgressBar::hidden()
         } else {
-            bar_of("{bar:30} {human_pos}/{human_len} records  {per_sec}  {eta} left", args.records)
+            progress_bar("{bar:30} {human_pos}/{human_len} records  {per_sec}  {eta} left", args.records)
         };
-        // Twenty steps a second keep a slow stream smooth.
-        let stride = args.rate.map_or(STRIDE, |rate| (rate / 20).clamp(1, STRIDE));
-        Self { started: Instant::now(), rate: args.rate, stride, live: args.rate.is_some(), bar, stop }
+        // Twenty steps per second keep a slow stream smooth.
+        let stride = args.rate.map_or(MAX_STRIDE, |rate| (rate / 20).clamp(1, MAX_STRIDE));
+        Self { started: Instant::now(), rate: args.rate, stride, flushes_each_stride: args.rate.is_some(), bar, stop }
     }
 
-    fn stopped(&self) -> bool {
+    fn stop_requested(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn after(&self, written: u64) {
+    fn wait_for_rate(&self, written: u64) {
         self.bar.set_position(written);
         let Some(rate) = self.rate else { return };
         let due = Duration::from_secs_f64(written as f64 / rate as f64);
-        // In short sleeps, so that Ctrl-C is felt at a rate of one a minute too.
+        // Short sleeps keep the reaction to Ctrl-C fast at low rates.
         while let Some(left) = due.checked_sub(self.started.elapsed()).filter(|left| !left.is_zero()) {
-            if self.stopped() {
+            if self.stop_requested() {
                 return;
             }
             std::thread::sleep(left.min(Duration::from_millis(100)));
@@ -264,13 +271,13 @@ mod tests {
     use clap::Parser;
 
     #[derive(clap::Parser)]
-    struct Cli {
+    struct GenerateTestArgs {
         #[command(flatten)]
         args: GenerateArgs,
     }
 
     fn parse(words: &[&str]) -> Result<GenerateArgs, clap::Error> {
-        Cli::try_parse_from(std::iter::once("generate").chain(words.iter().copied())).map(|cli| cli.args)
+        GenerateTestArgs::try_parse_from(std::iter::once("generate").chain(words.iter().copied())).map(|cli| cli.args)
     }
 
     fn bytes(words: &[&str], file: &str) -> Vec<u8> {
@@ -283,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_fixes_the_file() {
+    fn same_seed_gives_same_file() {
         let one = bytes(&["wearable", "--records", "2500", "--seed", "7"], "a.ndjson");
         assert_eq!(one.iter().filter(|b| **b == b'\n').count(), 2_500);
         assert!(one == bytes(&["wearable", "--records", "2500", "--seed", "7"], "b.ndjson"));
@@ -296,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_refused() {
+    fn contradictory_arguments_are_refused() {
         assert!(parse(&["wearable", "--records", "1", "--topic", "t"]).is_err(), "a topic needs brokers");
         assert!(parse(&["wearable", "--records", "1", "--topic", "t", "--brokers", "b", "-o", "f"]).is_err());
         assert!(parse(&["wearable"]).is_err(), "how many?");

@@ -1,28 +1,30 @@
-//! `throng init`: schema, configuration and secret for records of one's own.
+//! `throng init`: writes a schema, a configuration and a secret for the user's records.
 
 mod model_numbers;
 mod purpose;
 
+use super::file_transaction::FileTransaction;
 use super::outcome::Failure;
-use super::sample::{self, Sample, SampleArgs};
-use super::schema::infer::{CountedBy, name_of, propose, refuse_existing, summary, warn};
-use super::text;
-use super::together::Together;
+use super::record_sample::{self, RecordSample, SampleArgs};
+use super::schema::infer::{
+    SubjectChoice, derive_schema_name, proposal_summary, propose_schema, refuse_existing, warn_without_subject,
+};
+use super::text_format;
 use crate::config::{self, Config, Secret, is_same_file};
-use crate::dataset::infer::Inferred;
-use crate::io::file::{Format, is_at_rest};
-use crate::start::checked::Checked;
-use crate::start::forms::{event_time, missing_for_series};
+use crate::dataset::infer::InferredSchema;
+use crate::io::file::{FileFormat, is_rereadable};
+use crate::start::checked_config::CheckedConfig;
+use crate::start::release_forms::{event_time, missing_for_series};
 use anyhow::{Context, anyhow};
 use model_numbers::ModelNumbers;
-use purpose::{Bucket, Purpose, suggest, too_short};
+use purpose::{BucketLength, Purpose, short_history_note, suggest_purpose};
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-/// Write a schema, a configuration and a secret for records of one's own
+/// Write a schema, a configuration and a secret for your own records
 ///
-/// The records named are looked at, as `throng schema infer` does, and three files are written: NAME.schema.toml to be
-/// read and corrected, NAME.toml to run, NAME.secret (mode 0600) to keep. On a terminal it asks for what is not given.
+/// Inspects the given records, as `throng schema infer` does, and writes three files: NAME.schema.toml to review and
+/// correct, NAME.toml to run, NAME.secret (mode 0600) to keep. Asks for missing values on a terminal.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   throng init steps.csv
@@ -35,44 +37,45 @@ use std::path::{Path, PathBuf};
 pub struct InitArgs {
     #[command(flatten)]
     sample: SampleArgs,
-    /// The column that counts people (default: the likeliest, or a person each record)
+    /// Column that identifies the subject (default: the most likely column, or one subject per record)
     #[arg(long, value_name = "COLUMN")]
     subject: Option<String>,
-    /// Every record is of another person: no column counts people
+    /// Treat every record as a different subject: no column identifies subjects
     #[arg(long, conflicts_with = "subject")]
     no_subject: bool,
-    /// Purpose of the release [default: dashboards where people have many records each, with times and numbers; else rows]
+    /// Purpose of the release [default: dashboards if subjects have many records each, with times and numbers;
+    /// otherwise rows]
     #[arg(long = "for", value_name = "PURPOSE", value_enum)]
     purpose: Option<Purpose>,
-    /// The crowd: people who share all that is said of each of them [default: 5]
+    /// Class size: number of subjects that share all released values [default: 5]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(2..))]
     k: Option<u32>,
-    /// The file that the release is written to [default: NAME.released.ndjson in --directory]
+    /// File for the release [default: NAME.released.ndjson in --directory]
     #[arg(long, value_name = "FILE", conflicts_with = "to_topic")]
     output: Option<PathBuf>,
-    /// The Kafka topic whose records are released, and of which INPUT is a sample
+    /// Kafka topic of the records to release; INPUT is a sample of it
     #[arg(long, value_name = "TOPIC")]
     topic: Option<String>,
-    /// The Kafka topic that the release is written to [default with --topic: TOPIC.sanitized]
+    /// Kafka topic for the release [default with --topic: TOPIC.sanitized]
     #[arg(long, value_name = "TOPIC", requires = "topic")]
     to_topic: Option<String>,
     /// Kafka bootstrap servers, comma-separated
     #[arg(long, value_name = "HOSTS", default_value = "localhost:9092", requires = "topic")]
     brokers: String,
-    /// Where the three files are written [default: here]
+    /// Directory for the three files [default: the current directory]
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// What the files are called [default: by the name of the input or topic]
+    /// Base name of the files [default: the name of the input or topic]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Write over files that are there; a secret that is there is kept, since a state may depend on it
+    /// Overwrite existing files; an existing secret is kept, because a state may depend on it
     #[arg(long)]
     force: bool,
 }
 
-/// What the questions have come to.
-struct Answers {
-    /// None: the one that fits the records.
+/// Values from the arguments and the interactive questions.
+struct InitAnswers {
+    /// `None` selects the purpose that fits the records.
     purpose: Option<Purpose>,
     sample: SampleArgs,
     input: PathBuf,
@@ -86,68 +89,70 @@ struct Answers {
 /// Runs `throng init`.
 ///
 /// # Errors
-/// Bad usage; records of which nothing may be said; files that are there; what `throng check` would not accept.
+/// Bad usage; records that do not allow a proposal; existing files; a configuration that `throng check` refuses.
 pub fn run(args: &InitArgs) -> Result<(), Failure> {
     let asks = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    let answers = answers(args, &mut |question, default| if asks { ask(question, default) } else { Ok(None) })?;
+    let answers = collect_answers(args, &mut |question, default| {
+        if asks { ask_on_terminal(question, default) } else { Ok(None) }
+    })?;
     let at = |ending: &str| answers.directory.join(format!("{}.{ending}", answers.name));
     let (schema, config, secret) = (at("schema.toml"), at("toml"), at("secret"));
     for file in [&schema, &config, &secret] {
         if is_same_file(file, &answers.input) {
             return Err(Failure::Usage(anyhow!("{} is the input: choose another --name", file.display())));
         }
-        // A state may depend on a secret that is there: it is kept.
+        // With `--force`, an existing secret is still kept, because a state may depend on it.
         refuse_existing(file, args.force)?;
     }
     for path in [&answers.input, &answers.directory, &answers.output] {
-        // They stand in the configuration, also in its comments.
+        // The paths are written to the configuration, also into its comments.
         if path.to_str().is_none_or(|path| path.contains(char::is_control)) {
             return Err(Failure::Usage(anyhow!("{} cannot stand in a configuration: rename it", path.display())));
         }
     }
-    if !is_at_rest(&answers.input) {
+    if !is_rereadable(&answers.input) {
         let named = answers.input.display();
         return Err(Failure::Usage(anyhow!("the records are read more than once: name a file ({named} is none)")));
     }
-    let sample = sample::read(&answers.sample)?;
-    let counted = CountedBy { subject: answers.subject.as_deref(), no_subject: args.no_subject };
-    let inferred = propose(&sample, counted, answers.k, &answers.name, args.topic.is_some())?;
+    let sample = record_sample::read(&answers.sample)?;
+    let counted = SubjectChoice { subject: answers.subject.as_deref(), no_subject: args.no_subject };
+    let inferred = propose_schema(&sample, counted, answers.k, &answers.name, args.topic.is_some())?;
     let (purpose, chosen) = match answers.purpose {
         Some(purpose) => (purpose, None),
         None => {
-            let (purpose, why) = suggest(&inferred, args.topic.is_some());
+            let (purpose, why) = suggest_purpose(&inferred, args.topic.is_some());
             (purpose, Some(why))
         }
     };
     purpose.refuse_unsuited(&inferred)?;
-    let text = configuration(args, &answers, purpose, &sample, (&schema, &secret), &inferred);
-    warn(&inferred, args.no_subject);
+    let text = configuration_text(args, &answers, purpose, &sample, (&schema, &secret), &inferred);
+    warn_without_subject(&inferred, args.no_subject);
     let named = config.display().to_string();
-    let mut together = Together::default();
+    let mut together = FileTransaction::default();
     let mut written = || -> Result<(), Failure> {
-        together.directory(&answers.directory)?;
-        // One that is there stays: digests of a state depend on it.
-        together.make(&secret, &format!("{}\n", fresh_secret()?), 0o600)?;
-        together.put(&schema, "the schema", &inferred.text, args.force)?;
-        together.put(&config, "the configuration", &text, args.force)?;
+        together.create_directory(&answers.directory)?;
+        // An existing secret is kept: the digests of a state depend on it.
+        together.create_new_file(&secret, &format!("{}\n", draw_secret_text()?), 0o600)?;
+        together.write_or_replace(&schema, "the schema", &inferred.text, args.force)?;
+        together.write_or_replace(&config, "the configuration", &text, args.force)?;
         let read: Config = config::load(&config, std::env::vars())?;
-        Checked::new(read, &named)?;
+        CheckedConfig::new(read, &named)?;
         Ok(())
     };
     if let Err(failure) = written() {
-        // What does not run is not left behind, and what ran is there again.
-        together.undo();
+        // Removes files that do not work and restores the previous ones.
+        together.roll_back();
         return Err(failure);
     }
-    println!("{}: {}", schema.display(), summary(&inferred));
-    println!("{named}: k = {}, the release goes to {}", answers.k, destination(args, &answers, purpose));
+    println!("{}: {}", schema.display(), proposal_summary(&inferred));
+    println!("{named}: k = {}, the release goes to {}", answers.k, describe_destination(args, &answers, purpose));
     if let Some(chosen) = chosen {
         println!("{chosen}");
     }
-    if let Some(note) = too_short(&inferred).filter(|_| purpose.is_series() && args.topic.is_none()) {
+    if let Some(note) = short_history_note(&inferred).filter(|_| purpose.is_series() && args.topic.is_none()) {
         println!("{note}");
     }
-    if let Some(hint) = hint(&inferred, args.topic.is_some()).filter(|_| purpose == Purpose::Rows) {
+    if let Some(hint) = thinning_hint(&inferred, args.topic.is_some()).filter(|_| purpose == Purpose::Rows) {
         println!("{hint}");
         println!(
             "throng run refuses a release that represents less than half of its records (release.min_represented)"
@@ -164,11 +169,12 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Most records of a data set with few people are thinned, since a person has one line in a batch and group: a hint for those who expect them all.
-fn hint(inferred: &Inferred, is_stream: bool) -> Option<String> {
+/// Hints that most records of a data set with few subjects are thinned, because a subject has one line per batch and
+/// group.
+fn thinning_hint(inferred: &InferredSchema, is_stream: bool) -> Option<String> {
     // A file is one batch.
     let (batches, divided) = if is_stream {
-        let batch = config::Batch::default().max_records as u64;
+        let batch = config::BatchConfig::default().max_records as u64;
         (inferred.records.div_ceil(batch), "in a batch leaves")
     } else {
         (1, "leaves, since a file is one batch")
@@ -178,14 +184,14 @@ fn hint(inferred: &Inferred, is_stream: bool) -> Option<String> {
         format!(
             "of each person one line a group {divided}: at most {} lines a group of these {} records. Smaller batches \
              (batch.max_records) give more; privacy.max_lines_per_subject does too, and docs/guarantees.md says what that tells",
-            text::number(lines),
-            text::number(inferred.records)
+            text_format::number(lines),
+            text_format::number(inferred.records)
         )
     })
 }
 
-/// Asks on the terminal; nothing where the answer is the default.
-fn ask(question: &str, default: &str) -> Result<Option<String>, Failure> {
+/// Asks on the terminal; `None` for an empty answer, which means the default.
+fn ask_on_terminal(question: &str, default: &str) -> Result<Option<String>, Failure> {
     let shown = if default.is_empty() { String::new() } else { format!(" [{default}]") };
     eprint!("{question}{shown}: ");
     let mut line = String::new();
@@ -195,11 +201,11 @@ fn ask(question: &str, default: &str) -> Result<Option<String>, Failure> {
     Ok(Some(answer).filter(|answer| !answer.is_empty()))
 }
 
-/// What was given, what is answered, or the defaults.
-fn answers(
+/// Collects the arguments, the answers, or the defaults.
+fn collect_answers(
     args: &InitArgs,
     ask: &mut dyn FnMut(&str, &str) -> Result<Option<String>, Failure>,
-) -> Result<Answers, Failure> {
+) -> Result<InitAnswers, Failure> {
     let input = match &args.sample.input {
         Some(input) => input.clone(),
         None => ask("Records to look at (a CSV, NDJSON or Parquet file)", "")?
@@ -222,7 +228,7 @@ fn answers(
     let purpose = match args.purpose {
         Some(purpose) => Some(purpose),
         None => ask("Purpose: dashboards, models, rows or monitoring (empty: the one that fits the records)", "")?
-            .map(|answer| Purpose::read(&answer))
+            .map(|answer| Purpose::parse_purpose(&answer))
             .transpose()?,
     };
     let directory = match &args.directory {
@@ -230,7 +236,7 @@ fn answers(
         None => ask("Directory for schema, configuration and secret", ".")?.map_or(PathBuf::new(), PathBuf::from),
     };
     let of_input = input.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
-    let name = args.name.clone().unwrap_or_else(|| name_of(args.topic.as_deref().unwrap_or(&of_input)));
+    let name = args.name.clone().unwrap_or_else(|| derive_schema_name(args.topic.as_deref().unwrap_or(&of_input)));
     if name.is_empty() || name.contains(['/', '\0']) || name.starts_with('.') {
         return Err(Failure::Usage(anyhow!("--name: give a name of a file, without a directory")));
     }
@@ -241,10 +247,10 @@ fn answers(
         (None, None) => ask("File for the release", &released.display().to_string())?.map_or(released, PathBuf::from),
     };
     let sample = SampleArgs { input: Some(input.clone()), ..args.sample.clone() };
-    Ok(Answers { purpose, sample, input, subject, k, output, directory, name })
+    Ok(InitAnswers { purpose, sample, input, subject, k, output, directory, name })
 }
 
-fn destination(args: &InitArgs, answers: &Answers, purpose: Purpose) -> String {
+fn describe_destination(args: &InitArgs, answers: &InitAnswers, purpose: Purpose) -> String {
     if purpose == Purpose::Monitoring {
         return "nowhere: the risk is measured".to_owned();
     }
@@ -258,14 +264,13 @@ fn to_topic(args: &InitArgs, topic: &str) -> String {
     args.to_topic.clone().unwrap_or_else(|| format!("{topic}.sanitized"))
 }
 
-/// The configuration as text.
-fn configuration(
+fn configuration_text(
     args: &InitArgs,
-    answers: &Answers,
+    answers: &InitAnswers,
     purpose: Purpose,
-    sample: &Sample,
+    sample: &RecordSample,
     (schema, secret): (&Path, &Path),
-    inferred: &Inferred,
+    inferred: &InferredSchema,
 ) -> String {
     let described = &inferred.schema;
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
@@ -276,9 +281,9 @@ fn configuration(
         answers.input.display()
     );
     let format = match sample.format {
-        Format::Csv { .. } => "csv",
-        Format::Ndjson => "json",
-        Format::Parquet => "parquet",
+        FileFormat::Csv { .. } => "csv",
+        FileFormat::Ndjson => "json",
+        FileFormat::Parquet => "parquet",
     };
     if let Some(topic) = &args.topic {
         out += &format!(
@@ -292,7 +297,7 @@ fn configuration(
         };
     } else {
         out += &format!("\n[source]\nkind = \"file\"\npath = {}\nformat = \"{format}\"\n", path(&answers.input));
-        if let Format::Csv { separator } = sample.format {
+        if let FileFormat::Csv { separator } = sample.format {
             out += &format!("separator = {}\n", quoted(&char::from(separator).to_string()));
         }
         out += &match purpose {
@@ -309,7 +314,7 @@ fn configuration(
         Purpose::Dashboards | Purpose::Models => {
             "\n# Statistics of cohorts of people over time. No record of a single person leaves. Every key: docs/series.md.\n\
              [release]\nfragments = false\n\n[[series]]\n".to_owned()
-                + &series(inferred, sample, args.topic.is_some(), purpose)
+                + &series_keys(inferred, sample, args.topic.is_some(), purpose)
                 + &event_time(described).map_or(String::new(), |name| format!("\n[cohort]\ntime = {}\n", quoted(name)))
         }
         Purpose::Rows | Purpose::Monitoring => String::new(),
@@ -328,23 +333,25 @@ fn configuration(
     out
 }
 
-/// The keys of the series.
-fn series(inferred: &Inferred, sample: &Sample, is_stream: bool, purpose: Purpose) -> String {
-    let bucket = Bucket::choose(inferred, is_stream);
+fn series_keys(inferred: &InferredSchema, sample: &RecordSample, is_stream: bool, purpose: Purpose) -> String {
+    let bucket = BucketLength::choose(inferred, is_stream);
     let numbers = (purpose == Purpose::Models).then(|| ModelNumbers::choose(inferred, &sample.table)).flatten();
     match (bucket, numbers) {
-        (Bucket::Day, Some(numbers)) => format!("name = \"model\"\nevery = \"1d\"\n{}", numbers.keys("days")),
-        (Bucket::Hour, Some(numbers)) => format!("name = \"model\"\nevery = \"1h\"\n{}", numbers.keys("hours")),
-        (Bucket::Day, None) => "name = \"daily\"\nevery = \"1d\"\n".to_owned(),
-        (Bucket::Hour, None) => {
+        (BucketLength::Day, Some(numbers)) => {
+            format!("name = \"model\"\nevery = \"1d\"\n{}", numbers.series_keys_text("days"))
+        }
+        (BucketLength::Hour, Some(numbers)) => {
+            format!("name = \"model\"\nevery = \"1h\"\n{}", numbers.series_keys_text("hours"))
+        }
+        (BucketLength::Day, None) => "name = \"daily\"\nevery = \"1d\"\n".to_owned(),
+        (BucketLength::Hour, None) => {
             "name = \"hourly\"\nevery = \"1h\"\npooled = true # one person dominates a short bucket of few people\n"
                 .to_owned()
         }
     }
 }
 
-/// The text of a new secret.
-fn fresh_secret() -> Result<String, Failure> {
-    let secret = Secret::draw().map_err(|error| Failure::Running(anyhow!("no randomness: {error}")))?;
+fn draw_secret_text() -> Result<String, Failure> {
+    let secret = Secret::generate().map_err(|error| Failure::Running(anyhow!("no randomness: {error}")))?;
     Ok(String::from_utf8_lossy(secret.expose()).into_owned())
 }

@@ -1,159 +1,159 @@
-//! The command line.
+//! Command line interface of throng.
 
 pub mod anonymize;
 pub mod attack;
 pub mod audit;
+pub mod broken_pipe;
 pub mod catalog;
 pub mod check;
 mod daemon_client;
 pub mod demo;
 mod diff;
 pub mod evaluate;
+mod file_transaction;
 pub mod forget;
 pub mod generate;
 pub mod gpu;
 pub mod init;
+mod input_formats;
 mod json;
-pub mod measured;
+pub mod loaded_release;
 pub mod outcome;
-mod page;
+mod output_checks;
+mod page_components;
+mod policy_test_runs;
 mod progress;
-mod rehearsal;
+pub mod record_sample;
 mod reload;
-mod reloading;
+mod reload_handler;
 pub mod run;
-pub mod sample;
+mod run_summary;
 pub mod schema;
 pub mod shell;
 pub mod state;
-mod stopping;
+mod stop_signals;
 mod streamable;
-mod summary;
-mod text;
-mod together;
-mod trials;
-pub mod unread;
+mod text_format;
+mod trial_run;
 mod verify_release;
-mod written;
-mod written_down;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use outcome::{Failure, report};
+use outcome::{Failure, print_failure};
 use std::process::ExitCode;
 
-/// A streaming anonymization daemon: sensor and health records in, a k-anonymous stream out.
+/// Streaming anonymization daemon: sensor and health records in, a k-anonymous stream out.
 ///
-/// throng reads micro-batches from a Kafka topic (or a file), and releases each record only in a crowd of at least k
-/// people. Try `throng demo`: the whole product on this machine, with nothing installed.
+/// throng reads micro-batches from a Kafka topic or a file. It releases a record only in an equivalence class of at
+/// least k subjects. Try `throng demo`: the complete product on this machine, with nothing to install.
 #[derive(Parser)]
 #[command(version, propagate_version = true, max_term_width = 110)]
 #[command(
     after_help = "Exit codes: 0 done · 1 failed while running · 2 bad usage or configuration · 3 the named hardware is not there · 4 a finding above the limit that was given"
 )]
-struct Cli {
+struct CommandLineArgs {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
-    /// Run the daemon: read, anonymize, release, until the source ends or a signal comes
+enum CliCommand {
+    /// Run the daemon: read, anonymize and release until the source ends or a signal arrives
     Run(run::RunArgs),
-    /// Run the whole product here: a broker, a generator, the daemon and its status page
+    /// Run a complete demonstration: a broker, a generator, the daemon and its status page
     Demo(demo::DemoArgs),
-    /// Erase people from the state: window, model, sample, ledger, what waits, profiles
+    /// Erase subjects from the state: window, model, sample, ledger, withheld lines, profiles
     Forget(forget::ForgetArgs),
-    /// Check a configuration with its schema and hierarchies; every problem at once
+    /// Check a configuration with its schema and hierarchies, and report all problems
     Check(check::CheckArgs),
-    /// What a changed policy does to risk, loss and suppression: a table for a pull request
+    /// Show the effect of a changed policy on risk, loss and suppression, as a table for a pull request
     Diff(diff::DiffArgs),
-    /// Have the running daemon read its configuration anew, and say what became of it
+    /// Reload the configuration of the running daemon and print the outcome
     Reload(reload::ReloadArgs),
-    /// Anonymize one data set at once, with the best generalization of all
+    /// Anonymize one data set in one run, with its best generalization
     Anonymize(anonymize::AnonymizeArgs),
-    /// Read a release with counterfeits by its catalog
+    /// Read a release with counterfeits with the help of its catalog
     #[command(subcommand)]
     Catalog(catalog::CatalogArgs),
-    /// Find what identifies people in a file, alone and in combination, and the risk of its records
+    /// Find the columns of a file that identify subjects, alone and in combination, and the risk of its records
     ///
-    /// Reads a CSV, NDJSON or Parquet file as a whole and reports its standalone identifiers, its minimal
-    /// quasi-identifiers (the smallest sets of columns in which some combination of values is shared by fewer than k
-    /// people), the largest sets of columns that are none, and how many records that puts at risk. Nothing of the data
-    /// is printed but the names of its columns, unless --show-values is given.
+    /// Reads a complete CSV, NDJSON or Parquet file. Reports its standalone identifiers and its minimal
+    /// quasi-identifiers: the smallest sets of columns in which some combination of values is shared by fewer than k
+    /// subjects. Also reports the largest sets of columns that are no quasi-identifier, and the number of records at
+    /// risk. Prints column names but no values, unless --show-values is given.
     Audit(audit::AuditArgs),
-    /// Write a schema, a configuration and a secret for records of one's own
+    /// Write a schema, a configuration and a secret for your own records
     Init(init::InitArgs),
     /// Propose a record schema
     #[command(subcommand)]
     Schema(schema::SchemaArgs),
-    /// Measure a release from outside: what it is worth, and how far its lines stand out
+    /// Measure a finished release: its utility and the distinguishability of its lines
     Evaluate(evaluate::EvaluateArgs),
-    /// Try on a release what outsiders try, and say how often they would be right
+    /// Try the attacks of an outsider on a release and report their success rates
     Attack(attack::AttackArgs),
-    /// Recount a release without the daemon: its form, and its crowds
+    /// Recount a release without the daemon: its form and its class sizes
     VerifyRelease(verify_release::VerifyReleaseArgs),
     /// Generate synthetic records
     Generate(generate::GenerateArgs),
-    /// Look into a state directory, check it, or take it elsewhere; no daemon may have it open
+    /// Inspect or verify a state directory that no daemon has open
     #[command(subcommand)]
     State(state::StateArgs),
-    /// Print what a shell needs to complete the command line
+    /// Print a completion script for a shell
     Completions(shell::CompletionsArgs),
-    /// Write the pages of the manual, one a command
+    /// Write the manual pages, one per command
     Man(shell::ManArgs),
-    /// Check what this machine has, on fresh random inputs
+    /// Check the hardware of this machine with random inputs
     #[command(subcommand)]
-    Selftest(Selftest),
-    /// Measure how fast this machine counts
+    Selftest(SelftestTarget),
+    /// Measure the counting speed of this machine
     #[command(subcommand)]
-    Bench(Bench),
+    Bench(BenchTarget),
 }
 
 #[derive(Subcommand)]
-enum Selftest {
-    /// The GPU against the CPU: the same answers, on random tables of every kind
+enum SelftestTarget {
+    /// Compare the GPU with the CPU on random tables of every kind
     Gpu(gpu::SelftestArgs),
 }
 
 #[derive(Subcommand)]
-enum Bench {
-    /// Time counting on the GPU and on the CPU, on a generated table
+enum BenchTarget {
+    /// Time counting on the GPU and on the CPU with a generated table
     Gpu(gpu::BenchArgs),
 }
 
-/// The process, from its arguments to its exit code.
+/// Parses the arguments, runs the command and returns the exit code of the process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = CommandLineArgs::parse();
     let _armed = crate::faults::arm();
-    unread::heeding(|| command(cli))
+    broken_pipe::exit_quietly_on_broken_pipe(|| dispatch_command(cli))
 }
 
-fn command(cli: Cli) -> ExitCode {
+fn dispatch_command(cli: CommandLineArgs) -> ExitCode {
     let done = match cli.command {
-        Command::Run(args) => run::run(&args),
-        Command::Demo(args) => demo::run(&args),
-        Command::Forget(args) => forget::run(&args),
-        Command::Check(args) => check::run(&args),
-        Command::Diff(args) => diff::run(&args),
-        Command::Reload(args) => reload::run(&args),
-        Command::Anonymize(args) => anonymize::run(&args),
-        Command::Catalog(args) => catalog::run(&args),
-        Command::Audit(args) => audit::run(&args),
-        Command::Init(args) => init::run(&args),
-        Command::Schema(args) => schema::run(&args),
-        Command::Evaluate(args) => evaluate::run(&args),
-        Command::Attack(args) => attack::run(&args),
-        Command::VerifyRelease(args) => verify_release::run(&args),
-        Command::Generate(args) => generate::run(args).map_err(Failure::from),
-        Command::State(args) => state::run(&args),
-        Command::Completions(args) => shell::completions(&args, Cli::command()),
-        Command::Man(args) => shell::man(&args, Cli::command()),
-        Command::Selftest(Selftest::Gpu(args)) => gpu::selftest(&args),
-        Command::Bench(Bench::Gpu(args)) => gpu::bench(&args),
+        CliCommand::Run(args) => run::run(&args),
+        CliCommand::Demo(args) => demo::run(&args),
+        CliCommand::Forget(args) => forget::run(&args),
+        CliCommand::Check(args) => check::run(&args),
+        CliCommand::Diff(args) => diff::run(&args),
+        CliCommand::Reload(args) => reload::run(&args),
+        CliCommand::Anonymize(args) => anonymize::run(&args),
+        CliCommand::Catalog(args) => catalog::run(&args),
+        CliCommand::Audit(args) => audit::run(&args),
+        CliCommand::Init(args) => init::run(&args),
+        CliCommand::Schema(args) => schema::run(&args),
+        CliCommand::Evaluate(args) => evaluate::run(&args),
+        CliCommand::Attack(args) => attack::run(&args),
+        CliCommand::VerifyRelease(args) => verify_release::run(&args),
+        CliCommand::Generate(args) => generate::run(args).map_err(Failure::from),
+        CliCommand::State(args) => state::run(&args),
+        CliCommand::Completions(args) => shell::print_completions(&args, CommandLineArgs::command()),
+        CliCommand::Man(args) => shell::write_manual_pages(&args, CommandLineArgs::command()),
+        CliCommand::Selftest(SelftestTarget::Gpu(args)) => gpu::selftest(&args),
+        CliCommand::Bench(BenchTarget::Gpu(args)) => gpu::bench(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => report(&failure),
+        Err(failure) => print_failure(&failure),
     }
 }

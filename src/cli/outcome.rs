@@ -1,22 +1,22 @@
-//! How a command failed: what is printed, and which exit code it gets.
+//! Failures of commands: their messages and exit codes.
 
-use crate::config::Problem;
+use crate::config::ConfigProblem;
 use crate::daemon::run::RunError;
 use crate::generate::GenerateError;
 use std::process::ExitCode;
 
-/// A failed command.
+/// Failure of a command.
 #[derive(Debug)]
 pub enum Failure {
-    /// Bad usage or configuration: exit code 2.
+    /// Wrong usage or configuration: exit code 2.
     Usage(anyhow::Error),
-    /// Every problem of a configuration: exit code 2.
-    Problems(Vec<Problem>),
-    /// The named hardware is not there: exit code 3.
+    /// All problems of a configuration: exit code 2.
+    Problems(Vec<ConfigProblem>),
+    /// The named hardware is missing: exit code 3.
     Hardware(anyhow::Error),
-    /// A finding lies above the limit that was given: exit code 4.
-    Found(anyhow::Error),
-    /// It failed while running: exit code 1.
+    /// A finding is above the given limit: exit code 4.
+    FindingAboveLimit(anyhow::Error),
+    /// Failure while running: exit code 1.
     Running(anyhow::Error),
 }
 
@@ -30,8 +30,8 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-impl From<Vec<Problem>> for Failure {
-    fn from(problems: Vec<Problem>) -> Self {
+impl From<Vec<ConfigProblem>> for Failure {
+    fn from(problems: Vec<ConfigProblem>) -> Self {
         Self::Problems(problems)
     }
 }
@@ -46,8 +46,8 @@ impl From<RunError> for Failure {
     }
 }
 
-/// An error with its causes; a cause that the text before it names already is not repeated.
-fn message(error: &anyhow::Error) -> String {
+/// Formats an error with its causes. Skips a cause that the preceding text already contains.
+fn error_chain_message(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |message, cause| match (message.as_str(), &cause) {
         ("", _) => cause,
         (before, cause) if before.contains(cause.as_str()) => message,
@@ -55,9 +55,9 @@ fn message(error: &anyhow::Error) -> String {
     })
 }
 
-/// Prints a failure on standard error.
+/// Prints a failure on standard error and returns its exit code.
 #[must_use]
-pub fn report(failure: &Failure) -> ExitCode {
+pub fn print_failure(failure: &Failure) -> ExitCode {
     let (code, kind, error) = match failure {
         Failure::Problems(problems) => {
             for problem in problems {
@@ -68,9 +68,9 @@ pub fn report(failure: &Failure) -> ExitCode {
         }
         Failure::Usage(error) => (2, "error", error),
         Failure::Hardware(error) => (3, "error", error),
-        Failure::Found(error) => (4, "found", error),
+        Failure::FindingAboveLimit(error) => (4, "found", error),
         Failure::Running(error) => (1, "error", error),
     };
-    eprintln!("{kind}: {}", message(error));
+    eprintln!("{kind}: {}", error_chain_message(error));
     ExitCode::from(code)
 }

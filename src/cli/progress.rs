@@ -1,18 +1,18 @@
-//! How far a command is.
+//! Progress display of commands.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// A line on standard error where that is a terminal; hidden elsewhere.
+/// Creates a spinner on standard error, hidden if that is no terminal.
 #[must_use]
 pub fn spinner(template: &str) -> ProgressBar {
     styled(ProgressBar::new_spinner(), template)
 }
 
-/// The same with a known length.
+/// Creates a progress bar of a known length, hidden if standard error is no terminal.
 #[must_use]
-pub fn bar_of(template: &str, length: u64) -> ProgressBar {
+pub fn progress_bar(template: &str, length: u64) -> ProgressBar {
     styled(ProgressBar::new(length), template)
 }
 

@@ -1,18 +1,18 @@
-//! `throng run`.
+//! `throng run`: runs the daemon, over topics or as a job over files.
 
 use super::outcome::Failure;
-use super::progress::{bar_of, spinner};
-use super::reloading::reloading;
+use super::progress::{progress_bar, spinner};
+use super::reload_handler::install_reload_handler;
+use super::run_summary::{UNREADABLE_ADVICE, missing_buckets_advice, print_run_summary};
 use super::streamable::{refuse_missing_device, refuse_unstreamable};
-use super::summary::{UNREADABLE, summarize, too_short};
 use crate::config::{self, Config, SinkKind, SourceKind};
-use crate::daemon::run::{Options, RunError, run as run_daemon};
-use crate::daemon::stream::run::Watcher;
-use crate::daemon::stream::{refused_loss, refused_share};
+use crate::daemon::run::{RunError, RunOptions, run as run_daemon};
+use crate::daemon::stream::stream_loop::ReadProgressWatcher;
+use crate::daemon::stream::{loss_refusal, share_refusal};
 use crate::io::file::plain_length;
-use crate::start::checked::Checked;
-use crate::start::forms::missing_for_series;
-use crate::telemetry::{Settled, Telemetry, init_logging, silence_panic_payloads};
+use crate::start::checked_config::CheckedConfig;
+use crate::start::release_forms::missing_for_series;
+use crate::telemetry::{ShareScope, Telemetry, init_logging, silence_panic_payloads};
 use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
@@ -21,50 +21,49 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use throng_core::values::schema::Schema;
 
-/// Read, anonymize, release: topics until a signal comes, files to their end
+/// Read, anonymize and release: topics until a signal arrives, files until their end
 ///
-/// A run over files is a job: it writes beside its outputs and replaces them at the end, all or none of it visible; started again it does
-/// the same again. Standard input (source.path = "-") is a stream whose lines leave as they are released. SIGTERM and SIGINT end a daemon
-/// in order, within 45 seconds: what is held is settled first. They end a job without replacing anything. A second one ends
-/// either at once. With topics as the source, SIGHUP reloads the configuration (see throng
-/// reload).
+/// A run over files is a job. It writes to temporary files next to its outputs and replaces all outputs together at
+/// the end, or none of them. A repeated run gives the same result. Standard input (source.path = "-") is a stream:
+/// its lines are released during the run. SIGTERM and SIGINT end a daemon within 45 seconds, after it has finished
+/// the batch in flight. They end a job without replacing any output. A second signal ends either of them immediately.
+/// With topics as the source, SIGHUP reloads the configuration (see throng reload).
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Every key of the configuration can be overridden by the environment: THRONG__PRIVACY__K=10\n\nExit codes: 0 done · 1 it failed · 2 problems of the configuration · 3 named hardware is missing ·\n4 a release of files or standard input represents less than release.min_represented"
 )]
 pub struct RunArgs {
-    /// The configuration (see config/ for ready ones, docs/configuration.md for every key)
+    /// Configuration (see config/ for examples, docs/configuration.md for all keys)
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
-    /// Write which record became which output line, for evaluation by the custodian (mode 0600; file sink only)
+    /// Write the lineage, from record to output line, for evaluation by the custodian (mode 0600; file sink only)
     #[arg(long, value_name = "FILE")]
     lineage: Option<PathBuf>,
-    /// Start although committed offsets lie behind what this state has released, or the policy is another than that under which
-    /// a batch was tried that has not left: records may be seen a second time
+    /// Start although the committed offsets are behind the releases of this state, or the policy changed while a
+    /// batch was in flight; records may be processed twice
     #[arg(long)]
     accept_rewind: bool,
-    /// End with exit code 1 when a larger share of the records is lost (suppressed, unreadable, or lines that a quote left
-    /// open has swallowed), 0 to 1, or all of them are [default for a file source: 1]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    /// End with exit code 1 if a larger share of the records is lost, 0 to 1, or if all are lost. Lost records are
+    /// suppressed, unreadable, or swallowed by an unclosed quote [default for a file source: 1]
+    #[arg(long, value_name = "SHARE", value_parser = share_argument)]
     fail_above: Option<f64>,
 }
 
-/// Between two looks at whether the process is to end.
-const LOOK_AT_STOP: Duration = Duration::from_millis(100);
+const SHUTDOWN_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A share as the command line gives it.
-pub fn share(text: &str) -> Result<f64, String> {
+/// Parses a share between 0 and 1 from the command line.
+pub fn share_argument(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "give a share between 0 and 1, for example 0.05".to_owned())
 }
 
-/// Lets glibc use two arenas for all threads instead of eight a core, each of which keeps what its threads have freed. Other allocators
-/// have no such setting.
+/// Limits glibc to two arenas for all threads. The default is eight per core, and each arena keeps memory that its
+/// threads have freed. Other allocators have no such setting.
 #[allow(unsafe_code, reason = "a setting of the allocator that has no safe interface")]
 fn limit_arenas() {
     #[cfg(target_env = "gnu")]
     {
-        // SAFETY: the call sets a number inside the allocator, under the lock of its own.
+        // SAFETY: `mallopt` sets a number inside the allocator, under the allocator's lock.
         let taken = unsafe { libc::mallopt(libc::M_ARENA_MAX, 2) };
         if taken == 0 {
             tracing::warn!("the allocator does not take a limit of its arenas: it may keep more freed memory");
@@ -85,21 +84,22 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if config.process.memory_limit.is_some() {
         limit_arenas();
     }
-    let mut checked = Checked::new(config, &file)?;
+    let mut checked = CheckedConfig::new(config, &file)?;
     create_secret(Arc::make_mut(&mut checked.config), &file)?;
     let (config, schema, telemetry) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.telemetry());
     let stop = stop_on_signals()?;
-    end_in_time(&stop, config.tuning.shutdown_time)?;
-    let bar = Bar::of(&config);
+    enforce_shutdown_time(&stop, config.tuning.shutdown_time)?;
+    let bar = RunProgressBar::progress_for_source(&config);
     let is_file = config.source.kind == SourceKind::File;
-    let options = Options {
-        most_lost: Some(args.fail_above.unwrap_or(1.0)),
+    let options = RunOptions {
+        max_lost_share: Some(args.fail_above.unwrap_or(1.0)),
         lineage: args.lineage.clone(),
         accept_rewind: args.accept_rewind,
-        ..Options::default()
+        ..RunOptions::default()
     };
-    // Files are batch jobs, and standard input cannot be read again.
-    let reloading = (config.source.kind == SourceKind::Kafka).then(|| reloading(&args.config)).transpose()?;
+    // Only Kafka sources reload: files are batch jobs, and standard input cannot be read again.
+    let reloading =
+        (config.source.kind == SourceKind::Kafka).then(|| install_reload_handler(&args.config)).transpose()?;
     let outcome = run_daemon(checked, &options, &telemetry, &stop, &bar, reloading);
     bar.0.finish_and_clear();
     let (findings, refused) = match outcome {
@@ -108,29 +108,35 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         }
         Err(RunError::Unrepresented { what, findings }) => {
             let kept = format!("{what}; no output was replaced");
-            (findings, Some(Failure::Found(anyhow!("{kept} ({})", better_form(&file, &config, &schema, &telemetry)))))
+            (
+                findings,
+                Some(Failure::FindingAboveLimit(anyhow!(
+                    "{kept} ({})",
+                    advise_release_form(&file, &config, &schema, &telemetry)
+                ))),
+            )
         }
         outcome => (outcome?, None),
     };
     if is_file {
-        summarize(&telemetry);
+        print_run_summary(&telemetry);
     }
-    // A run that was told to stop has not seen all there is.
+    // After a stop signal, the run has not read all records.
     let to_the_end = is_file && !stop.load(Ordering::Acquire);
     if is_file && !to_the_end {
         eprintln!("stopped by a signal: standard input may hold further records, which this run has not read");
     }
-    // A file is judged whole, whatever process has read it; of a topic, what this process has read.
-    let settled = if is_file { Settled::ByTheState } else { Settled::ByThisProcess };
+    // The losses of a file include earlier processes; those of a topic count only this process.
+    let settled = if is_file { ShareScope::WholeState } else { ShareScope::CurrentProcess };
     let most = args.fail_above.or(to_the_end.then_some(1.0)).filter(|_| !config.is_job());
-    let lost = || refused_loss(&telemetry, settled, &findings, most?).map(|what| Failure::Running(anyhow!(what)));
+    let lost = || loss_refusal(&telemetry, settled, &findings, most?).map(|what| Failure::Running(anyhow!(what)));
     let refused = refused.or_else(lost).or_else(|| {
-        // Standard input: its lines have left as they were released.
-        let what = refused_share(&telemetry).filter(|_| to_the_end && !config.is_job())?;
-        let better = better_form(&file, &config, &schema, &telemetry);
+        // The lines read from standard input are already released; the output cannot be replaced any more.
+        let what = share_refusal(&telemetry).filter(|_| to_the_end && !config.is_job())?;
+        let better = advise_release_form(&file, &config, &schema, &telemetry);
         let printed = config.sink.path == Path::new("-");
         let written = if printed { "what was printed".to_owned() } else { config.sink.path.display().to_string() };
-        Some(Failure::Found(anyhow!("{what}: delete {written} ({better})")))
+        Some(Failure::FindingAboveLimit(anyhow!("{what}: delete {written} ({better})")))
     });
     for finding in findings {
         eprintln!("note: {finding}");
@@ -138,14 +144,14 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     refused.map_or(Ok(()), Err)
 }
 
-/// Advice where a release represents too little of its records, as `telemetry` counted them.
-fn better_form(file: &str, config: &Config, schema: &Schema, telemetry: &Telemetry) -> String {
-    if let Some(why) = telemetry.status().series.as_ref().and_then(too_short) {
+/// Gives advice for a release that represents too few of its records, as counted by `telemetry`.
+fn advise_release_form(file: &str, config: &Config, schema: &Schema, telemetry: &Telemetry) -> String {
+    if let Some(why) = telemetry.status().series.as_ref().and_then(missing_buckets_advice) {
         return why;
     }
     let represented = telemetry.represented();
     if represented.best().is_some_and(|found| found.share_of_readable() >= represented.minimum) {
-        return format!("{UNREADABLE}; release.min_represented = 0 accepts this release");
+        return format!("{UNREADABLE_ADVICE}; release.min_represented = 0 accepts this release");
     }
     let series = if config.series.is_empty() && missing_for_series(schema).is_none() {
         "a [[series]] represents most records of people who have many: "
@@ -161,7 +167,7 @@ fn better_form(file: &str, config: &Config, schema: &Schema, telemetry: &Telemet
     )
 }
 
-/// Creates the secret file of a job that names one which does not exist, and says so.
+/// Creates the secret file of a job if the configured file does not exist, and prints a note.
 pub fn create_secret(config: &mut Config, file: &str) -> Result<(), Failure> {
     if let Some(path) = config.create_secret(file).map_err(|problem| vec![problem])? {
         eprintln!(
@@ -172,14 +178,14 @@ pub fn create_secret(config: &mut Config, file: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Begins logging as configured; panics say where and never what.
+/// Starts logging as configured. Panics log their location but not their payload.
 pub fn begin_logging(config: &Config) -> Result<(), Failure> {
     silence_panic_payloads();
     init_logging(config.telemetry.log_format.name(), config.telemetry.log_level.name())
         .map_err(|e| Failure::Usage(e.into()))
 }
 
-/// A flag that SIGTERM and SIGINT set; a second one ends the process at once.
+/// Returns a flag that SIGTERM and SIGINT set. A second signal ends the process immediately.
 pub fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
@@ -190,13 +196,13 @@ pub fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Ends the process once `stop` has been set for longer than `time`, as a kill would: what is on disk and in the brokers' hands is then
-/// what a crash leaves, which the next start settles.
-fn end_in_time(stop: &Arc<AtomicBool>, time: Duration) -> Result<(), Failure> {
+/// Ends the process when `stop` has been set for longer than `time`. This equals a crash: the next start recovers the
+/// state on disk and on the brokers.
+fn enforce_shutdown_time(stop: &Arc<AtomicBool>, time: Duration) -> Result<(), Failure> {
     let stop = Arc::clone(stop);
     let watch = move || {
         while !stop.load(Ordering::Acquire) {
-            std::thread::sleep(LOOK_AT_STOP);
+            std::thread::sleep(SHUTDOWN_CHECK_INTERVAL);
         }
         std::thread::sleep(time);
         tracing::error!(
@@ -209,22 +215,22 @@ fn end_in_time(stop: &Arc<AtomicBool>, time: Duration) -> Result<(), Failure> {
     thread.map(drop).map_err(|error| Failure::Running(error.into()))
 }
 
-/// A progress bar over the bytes that have been read, where there is a terminal to see it.
-struct Bar(ProgressBar);
+/// Progress bar over the bytes read, shown only on a terminal.
+struct RunProgressBar(ProgressBar);
 
-impl Bar {
-    fn of(config: &Config) -> Self {
+impl RunProgressBar {
+    fn progress_for_source(config: &Config) -> Self {
         if config.source.kind != SourceKind::File {
             return Self(ProgressBar::hidden());
         }
         let length = (config.source.path != Path::new("-")).then(|| plain_length(&config.source.path)).flatten();
         let template = "{bar:32} {bytes}/{total_bytes} {msg} {elapsed} eta {eta}";
-        Self(length.map_or_else(|| spinner(template), |length| bar_of(template, length)))
+        Self(length.map_or_else(|| spinner(template), |length| progress_bar(template, length)))
     }
 }
 
-impl Watcher for Bar {
-    fn read(&self, bytes: u64) {
+impl ReadProgressWatcher for RunProgressBar {
+    fn bytes_read(&self, bytes: u64) {
         self.0.set_position(bytes);
         if self.0.length().is_some_and(|length| bytes >= length) {
             self.0.set_message("releasing");

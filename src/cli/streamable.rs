@@ -1,23 +1,23 @@
-//! What a stream cannot do although its configuration is sound.
+//! Checks of features that a stream does not support in this configuration or on this machine.
 
 use super::outcome::Failure;
-use crate::config::{Backend, Config};
+use crate::config::{ComputeBackend, Config};
 use anyhow::anyhow;
 use throng_risk::counting::shared_device;
 
-/// Refuses what is for one data set at once.
+/// Refuses features that apply only to a complete data set.
 pub fn refuse_unstreamable(config: &Config, file: &str) -> Result<(), Failure> {
-    if config.anonymize.ceiling.is_on() {
+    if config.anonymize.ceiling.is_enabled() {
         return Err(Failure::Usage(anyhow!(
-            "{file}: anonymize.ceiling.lines: no counterfeits are put into streams, for who reads several batches tells them from records (docs/decisions/0043-no-counterfeits-in-streams.md); remove the key, or use throng anonymize"
+            "{file}: anonymize.ceiling.lines: no counterfeits are put into streams, for who reads several batches tells them from records (docs/internals/decisions.md); remove the key, or use throng anonymize"
         )));
     }
     Ok(())
 }
 
-/// Refuses a configuration that needs a GPU where there is none.
+/// Refuses a configuration that needs a GPU on a machine without one.
 pub fn refuse_missing_device(config: &Config, file: &str) -> Result<(), Failure> {
-    if config.compute.backend == Backend::Cuda
+    if config.compute.backend == ComputeBackend::Cuda
         && let Err(error) = shared_device()
     {
         return Err(Failure::Hardware(anyhow!(

@@ -1,6 +1,6 @@
-//! Enumerations of a configuration, each variant spelled once.
+//! Macro for configuration enumerations that spell each variant once.
 
-/// Declares an enumeration whose variants have these spellings, with `name`.
+/// Declares an enumeration with the given spellings and a `name` method.
 macro_rules! choices {
     ($(#[$about:meta])* enum $name:ident { $($(#[$of:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$about])*
@@ -8,7 +8,7 @@ macro_rules! choices {
         pub enum $name { $($(#[$of])* #[serde(rename = $text)] $variant,)+ }
 
         impl $name {
-            /// Its spelling in the configuration.
+            /// Returns the spelling in the configuration.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text,)+ }

@@ -1,4 +1,5 @@
-//! The JSON Schema of the configuration refuses what reading refuses, as far as one key or one table tells it.
+//! The JSON Schema of the configuration accepts and refuses the same input as the parser, for rules of a single key
+//! or table.
 
 use super::*;
 use jsonschema::JSONSchema;
@@ -12,8 +13,8 @@ fn as_json(text: &str) -> serde_json::Value {
     serde_json::to_value(text.parse::<toml::Table>().expect("TOML")).expect("JSON")
 }
 
-/// One or more lines that are wrong, below the table that they belong to.
-const WRONG: [(&str, &str); 47] = [
+/// Invalid lines with the table that they belong to.
+const INVALID_LINES: [(&str, &str); 47] = [
     ("source", "kind = \"files\""),
     ("source", "kind = 3"),
     ("source", "topics = \"one\""),
@@ -63,7 +64,7 @@ const WRONG: [(&str, &str); 47] = [
     ("join", "name = \"twice\"\npath = \"p.csv\"\ntopic = \"p\""),
 ];
 
-/// `LEAST` with the lines in their table.
+/// Returns `LEAST` with the lines added to their table.
 fn with(table: &str, lines: &str) -> String {
     let listed = matches!(table, "treatment.rule" | "group" | "keep" | "privacy.model" | "join");
     if listed {
@@ -71,7 +72,7 @@ fn with(table: &str, lines: &str) -> String {
     }
     let head = format!("[{table}]\n");
     if LEAST.contains(&head) {
-        // The key may stand there already.
+        // `LEAST` may already contain the key.
         let key = lines.split(' ').next().unwrap_or_default();
         let rest: String =
             LEAST.lines().filter(|line| !line.starts_with(key)).map(|line| format!("{line}\n")).collect();
@@ -81,9 +82,9 @@ fn with(table: &str, lines: &str) -> String {
 }
 
 #[test]
-fn what_reading_refuses_the_schema_refuses() {
+fn json_schema_refuses_invalid_configurations() {
     let schema = schema();
-    for (table, lines) in WRONG {
+    for (table, lines) in INVALID_LINES {
         let text = with(table, lines);
         assert!(read(&text).is_err(), "reading takes [{table}] {lines}");
         assert!(!schema.is_valid(&as_json(&text)), "the schema takes [{table}] {lines}");
@@ -91,7 +92,7 @@ fn what_reading_refuses_the_schema_refuses() {
 }
 
 #[test]
-fn every_model_needs_its_keys() {
+fn model_without_required_key_is_refused() {
     let schema = schema();
     for (model, complete) in [
         ("kind = \"k_anonymity\"", "k = 3"),
@@ -113,7 +114,7 @@ fn every_model_needs_its_keys() {
 }
 
 #[test]
-fn what_reading_takes_the_schema_takes() {
+fn json_schema_accepts_valid_configurations() {
     let schema = schema();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
     let shipped = std::fs::read_dir(folder).expect("the configurations").map(|entry| entry.expect("an entry").path());

@@ -1,25 +1,27 @@
-//! File, then environment, then judgement: every problem of a configuration at once.
+//! Loads the file, applies the environment and validates the result. Reports every problem of a configuration in one
+//! pass.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::environment::{self, Overrides};
-use super::properties::is_secret;
-use super::shape::{self, Shape};
-use super::{Batch, Config, Group, Problem, Secret, Tuning, reference, security, validate};
+use super::environment::{self, OverriddenKeys};
+use super::kafka_properties::is_secret;
+use super::shape::{self, ConfigShape};
+use super::{BatchConfig, Config, ConfigProblem, FixedSettings, GroupConfig, Secret, reference, security, validate};
 
 const SECRET_VARIABLE: &str = "THRONG_SECRET";
 
-/// Loads the configuration in `path`, overridden by `env` (all variables; those that are not ours are ignored).
+/// Loads the configuration in `path`, overridden by `env` (all variables; those without the prefix `THRONG_` are
+/// ignored).
 ///
 /// # Errors
-/// Every problem at once, sorted by file and key: unknown keys, wrong types, values out of range, contradictions,
+/// Returns every problem, sorted by file and key: unknown keys, wrong types, values out of range, contradictions,
 /// secrets in the file, a secret that cannot be read.
 ///
 /// ```no_run
 /// let config = throng::config::load("config/wearable.toml".as_ref(), std::env::vars());
 /// ```
-pub fn load(path: &Path, env: impl Iterator<Item = (String, String)>) -> Result<Config, Vec<Problem>> {
+pub fn load(path: &Path, env: impl Iterator<Item = (String, String)>) -> Result<Config, Vec<ConfigProblem>> {
     load_with(path, env, MissingSecret::Refuse)
 }
 
@@ -28,11 +30,10 @@ pub fn load(path: &Path, env: impl Iterator<Item = (String, String)>) -> Result<
 ///
 /// # Errors
 /// As [`load`].
-pub fn load_for_job(path: &Path, env: impl Iterator<Item = (String, String)>) -> Result<Config, Vec<Problem>> {
+pub fn load_for_job(path: &Path, env: impl Iterator<Item = (String, String)>) -> Result<Config, Vec<ConfigProblem>> {
     load_with(path, env, MissingSecret::AllowForJob)
 }
 
-/// Handling of a `state.secret_file` that does not exist.
 #[derive(Clone, Copy, PartialEq)]
 enum MissingSecret {
     Refuse,
@@ -43,11 +44,11 @@ fn load_with(
     path: &Path,
     env: impl Iterator<Item = (String, String)>,
     missing: MissingSecret,
-) -> Result<Config, Vec<Problem>> {
+) -> Result<Config, Vec<ConfigProblem>> {
     let file = path.display().to_string();
     match std::fs::read_to_string(path) {
         Ok(text) => parse_with(&text, &file, env, missing),
-        Err(error) => Err(vec![Problem::new(
+        Err(error) => Err(vec![ConfigProblem::new(
             file,
             "(whole file)",
             format!("the configuration cannot be read: {}", error.kind()),
@@ -56,8 +57,12 @@ fn load_with(
     }
 }
 
-/// Like [`load`], from the text of a file that is called `file` in problems.
-pub fn parse(text: &str, file: &str, env: impl Iterator<Item = (String, String)>) -> Result<Config, Vec<Problem>> {
+/// Like [`load`], but from text. Problems name the file `file`.
+pub fn parse(
+    text: &str,
+    file: &str,
+    env: impl Iterator<Item = (String, String)>,
+) -> Result<Config, Vec<ConfigProblem>> {
     parse_with(text, file, env, MissingSecret::Refuse)
 }
 
@@ -66,52 +71,57 @@ fn parse_with(
     file: &str,
     env: impl Iterator<Item = (String, String)>,
     missing: MissingSecret,
-) -> Result<Config, Vec<Problem>> {
+) -> Result<Config, Vec<ConfigProblem>> {
     let env: BTreeMap<String, String> = env.collect();
-    let Shape::Section(keys) = Shape::of(&reference::inlined()) else {
+    let ConfigShape::Section(keys) = ConfigShape::of(&reference::inlined()) else {
         unreachable!("the configuration is a table");
     };
     let mut problems = Vec::new();
     let mut table = text.parse::<toml::Table>().unwrap_or_else(|error| {
-        // The parser's own rendering quotes the line, and a line may hold a secret.
-        problems.push(Problem::new(file, place(text, error.span()), error.message(), "correct the TOML"));
+        // The parser's rendered message quotes the line, and a line may hold a secret.
+        problems.push(ConfigProblem::new(
+            file,
+            line_and_column(text, error.span()),
+            error.message(),
+            "correct the TOML",
+        ));
         toml::Table::new()
     });
     let readable = problems.is_empty();
 
     let mut misfits = Vec::new();
-    shape::fit(&mut table, &keys, "", &mut misfits);
+    shape::remove_misfits(&mut table, &keys, "", &mut misfits);
     let mut settled: Vec<String> = misfits.iter().map(|misfit| misfit.key.clone()).collect();
-    problems.extend(misfits.into_iter().map(|m| Problem::new(file, m.key, m.message, m.remedy)));
+    problems.extend(misfits.into_iter().map(|m| ConfigProblem::new(file, m.key, m.message, m.remedy)));
     refuse_secrets(&table, file, &mut problems);
 
     let before = problems.len();
     let overrides = environment::apply(&mut table, &keys, env.clone().into_iter(), &mut problems);
-    settled.extend(unfit_overrides(&problems[before..]));
+    settled.extend(refused_variable_paths(&problems[before..]));
 
-    let is_whole = keep_to_itself(&mut table);
+    let is_whole = apply_file_defaults(&mut table);
     let config = match table.try_into::<Config>() {
-        Ok(config) => Config { batch: Batch { is_whole, ..config.batch }, ..config },
+        Ok(config) => Config { batch: BatchConfig { is_whole, ..config.batch }, ..config },
         Err(error) => {
-            problems.push(Problem::new(file, "(whole file)", error.message(), "correct the value"));
+            problems.push(ConfigProblem::new(file, "(whole file)", error.message(), "correct the value"));
             return Err(sorted(problems));
         }
     };
     if readable {
-        problems.extend(judge(&config, file, &overrides, &settled));
-        problems.extend(security::problems(&config.telemetry, &config.source.security, file));
+        problems.extend(validation_problems(&config, file, &overrides, &settled));
+        problems.extend(security::secret_file_problems(&config.telemetry, &config.source.security, file));
     }
-    match secret(&config, env.get(SECRET_VARIABLE), file, missing) {
-        Ok(secret) if problems.is_empty() => return Ok(Config { secret, tuning: Tuning::of(&env), ..config }),
+    match load_secret(&config, env.get(SECRET_VARIABLE), file, missing) {
+        Ok(secret) if problems.is_empty() => return Ok(Config { secret, tuning: FixedSettings::of(&env), ..config }),
         Ok(_) => {}
         Err(problem) => problems.push(problem),
     }
     Err(sorted(problems))
 }
 
-/// Has a run over files or standard input serve no page and keep no state unless they are asked for. True where the files are one
-/// batch as far as memory goes.
-fn keep_to_itself(table: &mut toml::Table) -> bool {
+/// Disables pages and state for a run over files or standard input unless the table sets them. Returns true if the
+/// files are one batch as far as memory allows.
+fn apply_file_defaults(table: &mut toml::Table) -> bool {
     let text = |table: &toml::Table, section: &str, key: &str| {
         table.get(section).and_then(|section| section.get(key)).and_then(toml::Value::as_str).map(str::to_owned)
     };
@@ -129,57 +139,61 @@ fn keep_to_itself(table: &mut toml::Table) -> bool {
     if is_whole {
         let batch = table.entry("batch").or_insert_with(|| toml::Table::new().into());
         if let Some(batch) = batch.as_table_mut() {
-            batch.insert("max_records".to_owned(), RECORDS_OF_A_JOB.into());
+            batch.insert("max_records".to_owned(), JOB_MAX_RECORDS.into());
             batch.entry("max_bytes").or_insert_with(|| "2GiB".into());
         }
     }
     is_whole
 }
 
-/// `batch.max_records` of a job that does not give it.
-const RECORDS_OF_A_JOB: i64 = 10_000_000;
+const JOB_MAX_RECORDS: i64 = 10_000_000;
 
 impl Config {
-    /// The configuration with these groups in place of its own, checked once more.
+    /// Replaces the groups and validates the configuration again.
     ///
     /// # Errors
-    /// Every problem that they make, in the configuration `file`.
-    pub fn with_groups(self, group: Vec<Group>, file: &str) -> Result<Self, Vec<Problem>> {
+    /// Returns every problem of the new configuration, reported for `file`.
+    pub fn with_groups(self, group: Vec<GroupConfig>, file: &str) -> Result<Self, Vec<ConfigProblem>> {
         let grouped = Self { group, ..self };
-        let problems = judge(&grouped, file, &Overrides::default(), &[]);
+        let problems = validation_problems(&grouped, file, &OverriddenKeys::default(), &[]);
         if problems.is_empty() { Ok(grouped) } else { Err(sorted(problems)) }
     }
 }
 
-fn sorted(mut problems: Vec<Problem>) -> Vec<Problem> {
+fn sorted(mut problems: Vec<ConfigProblem>) -> Vec<ConfigProblem> {
     problems.sort();
     problems
 }
 
-/// Problems of the values, without those that only follow from a key that has been complained about already.
-fn judge(config: &Config, file: &str, overrides: &Overrides, settled: &[String]) -> Vec<Problem> {
-    let complaints = validate::complaints(config).into_iter();
+/// Validates the values. Omits problems that only follow from a key already reported.
+fn validation_problems(
+    config: &Config,
+    file: &str,
+    overrides: &OverriddenKeys,
+    settled: &[String],
+) -> Vec<ConfigProblem> {
+    let complaints = validate::collect_problems(config).into_iter();
     let fresh =
         complaints.filter(|c| !settled.iter().any(|key| c.key == *key || key.starts_with(&format!("{}.", c.key))));
     fresh
         .map(|c| match overrides.get(&c.key) {
-            Some(variable) => Problem::new("environment", variable, c.message, c.remedy),
-            None => Problem::new(file, c.key, c.message, c.remedy),
+            Some(variable) => ConfigProblem::new("environment", variable, c.message, c.remedy),
+            None => ConfigProblem::new(file, c.key, c.message, c.remedy),
         })
         .collect()
 }
 
-/// Key paths of the variables that did not fit: `THRONG__PRIVACY__K` → `privacy.k`.
-fn unfit_overrides(problems: &[Problem]) -> impl Iterator<Item = String> {
+/// Returns the key paths of the variables that did not fit: `THRONG__PRIVACY__K` → `privacy.k`.
+fn refused_variable_paths(problems: &[ConfigProblem]) -> impl Iterator<Item = String> {
     problems.iter().map(|p| p.key.trim_start_matches("THRONG__").to_ascii_lowercase().replace("__", "."))
 }
 
-fn refuse_secrets(table: &toml::Table, file: &str, problems: &mut Vec<Problem>) {
+fn refuse_secrets(table: &toml::Table, file: &str, problems: &mut Vec<ConfigProblem>) {
     for section in ["source", "sink"] {
         let properties = table.get(section).and_then(|s| s.get("librdkafka")).and_then(|p| p.as_table());
         for name in properties.into_iter().flat_map(toml::Table::keys).filter(|name| is_secret(name)) {
             let variable = environment::variable(&[section, "librdkafka", &name.replace('.', "_")]);
-            problems.push(Problem::new(
+            problems.push(ConfigProblem::new(
                 file,
                 format!("{section}.librdkafka.{name}"),
                 "a secret does not belong into the configuration file",
@@ -189,16 +203,16 @@ fn refuse_secrets(table: &toml::Table, file: &str, problems: &mut Vec<Problem>) 
     }
 }
 
-fn secret(
+fn load_secret(
     config: &Config,
     variable: Option<&String>,
     file: &str,
     missing: MissingSecret,
-) -> Result<Option<Secret>, Problem> {
+) -> Result<Option<Secret>, ConfigProblem> {
     let is_missing = |path: &Path| missing == MissingSecret::AllowForJob && config.is_job() && !path.exists();
     match (&config.state.secret_file, variable) {
         (None, None) => Ok(None),
-        (Some(_), Some(_)) => Err(Problem::new(
+        (Some(_), Some(_)) => Err(ConfigProblem::new(
             "environment",
             SECRET_VARIABLE,
             "state.secret_file names a secret too",
@@ -206,17 +220,17 @@ fn secret(
         )),
         (None, Some(text)) => Secret::new(text.clone().into_bytes())
             .map(Some)
-            .map_err(|e| Problem::new("environment", SECRET_VARIABLE, e.to_string(), "set a longer one")),
+            .map_err(|e| ConfigProblem::new("environment", SECRET_VARIABLE, e.to_string(), "set a longer one")),
         (Some(path), None) if is_missing(path) => Ok(None),
         (Some(path), None) => Secret::read(path).map(Some).map_err(|e| {
             let remedy = "write a random secret there (head -c 32 /dev/urandom | base64), readable by its owner only (chmod 600)";
-            Problem::new(file, "state.secret_file", e.to_string(), remedy)
+            ConfigProblem::new(file, "state.secret_file", e.to_string(), remedy)
         }),
     }
 }
 
-/// `line 3, column 7` of where a span begins.
-fn place(text: &str, span: Option<std::ops::Range<usize>>) -> String {
+/// Formats the start of a span as `line 3, column 7`.
+fn line_and_column(text: &str, span: Option<std::ops::Range<usize>>) -> String {
     let Some(before) = span.and_then(|span| text.get(..span.start)) else {
         return "(whole file)".into();
     };
@@ -226,18 +240,23 @@ fn place(text: &str, span: Option<std::ops::Range<usize>>) -> String {
 }
 
 impl Config {
-    /// Creates the file of `state.secret_file` for a job over files that was loaded by
-    /// [`load_for_job`] and has no secret yet; returns its path where it did.
+    /// Creates the file of `state.secret_file` for a job over files that was loaded by [`load_for_job`] and has no
+    /// secret yet. Returns the path of a created file.
     ///
     /// # Errors
-    /// When the file cannot be written.
-    pub fn create_secret(&mut self, file: &str) -> Result<Option<PathBuf>, Problem> {
+    /// Fails if the file cannot be written.
+    pub fn create_secret(&mut self, file: &str) -> Result<Option<PathBuf>, ConfigProblem> {
         let Some(path) = self.state.secret_file.clone().filter(|_| self.secret.is_none() && self.is_job()) else {
             return Ok(None);
         };
         let secret = Secret::create(&path).map_err(|error| {
             let message = format!("{} cannot be created ({})", path.display(), error.kind());
-            Problem::new(file, "state.secret_file", message, "name a file in a directory that this process may write")
+            ConfigProblem::new(
+                file,
+                "state.secret_file",
+                message,
+                "name a file in a directory that this process may write",
+            )
         })?;
         self.secret = Some(secret);
         Ok(Some(path))

@@ -1,190 +1,202 @@
-//! Typed configuration: one TOML file, overridden by the environment, judged as a whole before anything starts.
+//! Typed configuration: one TOML file, overridden by the environment and validated as a whole before any work starts.
 //!
-//! The doc comments of the fields below *are* the manual: `schemas/config.schema.json` and `docs/configuration.md`
-//! are generated from them, and a test fails when the checked-in files drift.
+//! The doc comments of the fields below are the manual. `schemas/config.schema.json` and `docs/configuration.md` are
+//! generated from them, and a test fails when the checked-in files differ.
 //!
-//! Paths are relative to the working directory of the process, in the file and in the environment alike.
+//! Paths, in the file and in the environment, are relative to the working directory of the process.
 
 mod anonymize;
 mod choice;
 mod environment;
 mod join;
+mod kafka_properties;
 mod load;
 mod paths;
 mod plan;
+mod policy_test;
 mod privacy;
 mod problem;
-mod properties;
 mod quantity;
 mod reference;
 mod secret;
 mod security;
 mod series;
-mod series_rules;
+mod series_validation;
 mod service;
 mod shape;
 mod sink;
 mod source;
-mod test;
 mod treatment;
 mod tuning;
 mod validate;
 
-pub use anonymize::{Anonymize, Ceiling, Measure, Strategy, Transformation};
-pub use join::Join;
+pub use anonymize::{AnonymizeConfig, CeilingConfig, LatticeStrategy, QualityMeasure, RecodingScope};
+pub use join::JoinConfig;
+pub use kafka_properties::KafkaProperties;
 pub use load::{load, load_for_job, parse};
-pub use paths::{Used, is_same_file, overwritten, place};
-pub use plan::{Group, Grouping, Keep, Plan, Recoding};
-pub use privacy::{Diversity, GroundDistance, ModelKind, Privacy, PrivacyModel};
-pub use problem::Problem;
-pub use properties::Properties;
+pub use paths::{UsedFile, find_overwritten, is_same_file, resolve_links};
+pub use plan::{GroupConfig, GroupSelection, KeepConfig, PlanConfig, RecodingMode};
+pub use policy_test::PolicyTest;
+pub use privacy::{DiversityKind, GroundDistance, ModelKind, PrivacyConfig, PrivacyModel};
+pub use problem::ConfigProblem;
 pub use quantity::{format_size, parse_size};
 pub use reference::{json_schema, reference_markdown};
 pub use secret::{AccessError, Secret, SecretError};
-pub use security::{Mechanism, Oauth, Protocol, Security};
-pub use series::{Cohort, Release, Series, SeriesCycle};
-pub use service::{Backend, Batch, Compute, Erasure, LogFormat, LogLevel, PagesTls, Process, State, Telemetry};
-pub use sink::{JOINED, Output, OutputShape, Rows, Sink, SinkKind, placed};
-pub use source::{
-    Format, KeyFormat, Registry, Schema, Source, SourceKind, Unknown, is_named_compressed, is_of_several, is_pattern,
+pub use security::{BrokerProtocol, OauthConfig, SaslMechanism, SecurityConfig};
+pub use series::{CohortConfig, ReleaseConfig, SeriesConfig, SeriesCycle};
+pub use service::{
+    BatchConfig, ComputeBackend, ComputeConfig, ErasureConfig, LogFormat, LogLevel, PagesTls, ProcessConfig,
+    StateConfig, TelemetryConfig,
 };
-pub use test::PolicyTest;
-pub use treatment::{Preset, Treat, Treatment, TreatmentRule, ValueKind};
-pub use tuning::Tuning;
+pub use sink::{JOINED_OUTPUT, OutputConfig, OutputShape, RowContent, SinkConfig, SinkKind, with_group_name};
+pub use source::{
+    KeyFormat, RecordFormat, RegistryConfig, SchemaConfig, SourceConfig, SourceKind, UnknownAttributes,
+    has_compressed_extension, is_pattern, names_several_files,
+};
+pub use treatment::{TreatmentConfig, TreatmentMethod, TreatmentPreset, TreatmentRule, ValueKind};
+pub use tuning::FixedSettings;
 
-/// Distinct values that any dictionary holds at most.
+/// Upper limit of distinct values in any dictionary.
 pub const MOST_VALUES: usize = 1 << 26;
 
-/// The whole configuration of one daemon.
+/// Configuration of one daemon.
 ///
 /// Every key has a default; unknown keys are refused. `THRONG__SECTION__KEY` in the environment overrides a key of
 /// the file. Durations are written like `1s`, `5m`, `24h`; sizes in bytes like `1MiB`.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Where the raw records come from.
-    pub source: Source,
-    /// Where the schemas of records are kept.
-    pub registry: Registry,
-    /// Profiles of people, joined to their records.
-    #[schemars(example = [Join { name: "profiles".into(), topic: Some("profiles".into()), ..Join::default() }])]
-    pub join: Vec<Join>,
-    /// When a micro-batch is closed.
-    pub batch: Batch,
-    /// What the records are.
-    pub schema: Schema,
-    /// What a release promises.
-    pub privacy: Privacy,
-    /// How the planner looks for generalizations.
-    pub plan: Plan,
-    /// Groups of attributes, disjoint but for those of `plan.shared`; each leaves as a fragment of its own, in the order given here. Without any, all
-    /// attributes that may leave are one group. Attributes are those of the record schema.
-    #[schemars(example = [Group { name: "person".into(), attributes: vec!["age".into(), "zip".into()], ..Group::default() }])]
-    pub group: Vec<Group>,
-    /// Statistics of cohorts over time, in the place of records of single people or together with them (docs/series.md).
-    #[schemars(example = [Series { name: "daily".into(), ..Series::default() }])]
-    pub series: Vec<Series>,
-    /// How people become the cohorts of the series.
-    pub cohort: Cohort,
-    /// What leaves.
-    pub release: Release,
-    /// Wishes: attributes that the planner keeps together as far as `plan.price` allows, the weightiest first. `throng check`
-    /// says what each has come to and what it costs.
-    #[schemars(example = [Keep { attributes: vec!["timestamp".into(), "heart_rate".into()], weight: 3.0 }])]
-    pub keep: Vec<Keep>,
-    /// How records are treated that stand out.
-    pub treatment: Treatment,
-    /// How `throng anonymize` looks for the policy of a data set.
-    pub anonymize: Anonymize,
-    /// Where released records go.
-    pub sink: Sink,
-    /// What a released line looks like.
-    pub output: Output,
-    /// People who are to be erased, named in a topic.
-    pub erasure: Erasure,
-    /// What the daemon keeps on disk.
-    pub state: State,
-    /// On what hardware groups are counted.
-    pub compute: Compute,
-    /// What the daemon may take of its machine.
-    pub process: Process,
-    /// Metrics, status page and logs.
-    pub telemetry: Telemetry,
-    /// Tests of the policy, which `throng check` and every reload run.
+    /// Sets the source of the raw records.
+    pub source: SourceConfig,
+    /// Sets the schema registry.
+    pub registry: RegistryConfig,
+    /// Joins profiles of subjects to their records.
+    #[schemars(example = [JoinConfig { name: "profiles".into(), topic: Some("profiles".into()), ..JoinConfig::default() }])]
+    pub join: Vec<JoinConfig>,
+    /// Sets the conditions that close a micro-batch.
+    pub batch: BatchConfig,
+    /// Describes the records.
+    pub schema: SchemaConfig,
+    /// Sets the privacy guarantees of a release.
+    pub privacy: PrivacyConfig,
+    /// Controls the planner's search for generalizations.
+    pub plan: PlanConfig,
+    /// Defines groups of attributes. Each group is released as a separate fragment, in the order given here. Groups
+    /// are disjoint except for the attributes of `plan.shared`. Without any, all attributes that may be released are
+    /// one group. Attributes are those of the record schema.
+    #[schemars(example = [GroupConfig { name: "person".into(), attributes: vec!["age".into(), "zip".into()], ..GroupConfig::default() }])]
+    pub group: Vec<GroupConfig>,
+    /// Publishes statistics of cohorts over time, instead of records of single subjects or together with them
+    /// (docs/series.md).
+    #[schemars(example = [SeriesConfig { name: "daily".into(), ..SeriesConfig::default() }])]
+    pub series: Vec<SeriesConfig>,
+    /// Controls the assignment of subjects to the cohorts of the series.
+    pub cohort: CohortConfig,
+    /// Selects the released forms of output.
+    pub release: ReleaseConfig,
+    /// Lists attributes that the planner keeps together as far as `plan.price` allows, the highest weight first.
+    /// `throng check` reports the outcome and the cost of each.
+    #[schemars(example = [KeepConfig { attributes: vec!["timestamp".into(), "heart_rate".into()], weight: 3.0 }])]
+    pub keep: Vec<KeepConfig>,
+    /// Sets the treatment of attributes with values that too few subjects share.
+    pub treatment: TreatmentConfig,
+    /// Controls the policy search of `throng anonymize`.
+    pub anonymize: AnonymizeConfig,
+    /// Sets the destination of released records.
+    pub sink: SinkConfig,
+    /// Sets the layout of a released line.
+    pub output: OutputConfig,
+    /// Erases subjects that are named in a topic.
+    pub erasure: ErasureConfig,
+    /// Sets the state that the daemon keeps on disk.
+    pub state: StateConfig,
+    /// Selects the hardware that counts groups.
+    pub compute: ComputeConfig,
+    /// Limits the machine resources that the daemon uses.
+    pub process: ProcessConfig,
+    /// Sets metrics, status page and logs.
+    pub telemetry: TelemetryConfig,
+    /// Defines tests of the policy, which `throng check` and every reload run.
     #[schemars(example = [PolicyTest {
-        name: "an age alone is shown in tens".into(), input: vec!["{\"user\": \"anna\", \"age\": 34}".into()], people: 20,
-        expect: vec!["{\"age\": \"[30, 40)\"}".into()], never: vec!["anna".into()], ..PolicyTest::default()
+        name: "an age that 20 people share is released".into(), input: vec!["{\"user\": \"anna\", \"age\": 34}".into()], people: 20,
+        expect: vec!["{\"age\": 34}".into()], never: vec!["anna".into()], ..PolicyTest::default()
     }])]
     pub test: Vec<PolicyTest>,
-    /// The secret that keys every digest of a subject, from `state.secret_file` or `THRONG_SECRET`; never a key of
-    /// the file. None: the daemon draws one and keeps it in its state directory.
+    /// Secret that keys every digest of a subject, from `state.secret_file` or `THRONG_SECRET`; never a key of the
+    /// file. None: the daemon generates one and keeps it in its state directory.
     #[serde(skip)]
     #[schemars(skip)]
     pub secret: Option<Secret>,
-    /// What is not configured.
+    /// Settings that are not configurable.
     #[serde(skip)]
     #[schemars(skip)]
-    pub tuning: Tuning,
+    pub tuning: FixedSettings,
 }
 
 impl Config {
-    /// Whether a run is a job over files: it reads them to the end, and its outputs replace what was there before.
+    /// Returns true if the run is a job over files. A job reads its files to the end, and its outputs replace
+    /// existing files.
     pub fn is_job(&self) -> bool {
         self.source.kind == SourceKind::File && self.source.path != std::path::Path::new("-")
     }
 
-    /// Whether a run keeps a state. Without, what it remembers ends with it.
+    /// Returns true if the run keeps a state. Otherwise the release history is lost when the run ends.
     pub fn has_state(&self) -> bool {
         !self.state.path.as_os_str().is_empty()
     }
 
-    /// Records of which a dictionary must hold every value: those of the window, the planner's sample, and the batches.
-    pub fn rows_remembered(&self) -> usize {
-        self.plan.window_records + self.plan.sample_records() + self.batch.max_records * self.batches_remembered()
+    /// Returns the number of records in the window, the planner's sample and the batches. Every dictionary must hold
+    /// all their values.
+    pub fn max_remembered_records(&self) -> usize {
+        self.plan.window_records + self.plan.sample_records() + self.batch.max_records * self.max_remembered_batches()
     }
 
-    /// Batches among them: those that are held, the one at work and the next, and another one of values that are made.
-    pub fn batches_remembered(&self) -> usize {
-        self.privacy.max_hold_batches as usize + 2 + usize::from(self.treatment.makes_values())
+    /// Returns the number of batches in [`Config::max_remembered_records`]: withheld batches, the current and the next one,
+    /// and one more if treatments create values.
+    pub fn max_remembered_batches(&self) -> usize {
+        self.privacy.max_hold_batches as usize + 2 + usize::from(self.treatment.creates_values())
     }
 
-    /// Lines that wait for their delay at most.
+    /// Returns the upper limit of lines that wait for their delay.
     pub fn max_waiting_lines(&self) -> usize {
         if self.privacy.longest_delay().is_zero() { 0 } else { self.tuning.max_waiting_lines }
     }
 
-    /// The names of the groups: those of `[[group]]`, or `all`, the one of everything.
+    /// Returns the names of the groups: those of `[[group]]`, or `all` if no group is configured.
     pub fn group_names(&self) -> impl Iterator<Item = &str> {
         let of_everything = self.group.is_empty().then_some("all");
         self.group.iter().map(|group| group.name.as_str()).chain(of_everything)
     }
 
-    /// The names of the outputs, a file or a topic each: those of the fragments, then those of the series.
+    /// Returns the names of the outputs (one file or topic per output): those of the fragments, then those of the
+    /// series.
     pub fn output_names(&self) -> Vec<&str> {
         self.fragment_outputs().into_iter().chain(self.series.iter().map(|series| series.name.as_str())).collect()
     }
 
-    /// The topic through which contributions to series reach the instance that has the cohorts; none where no series come of topics.
+    /// Returns the topic that carries contributions to series to the instance that owns the cohorts. None if no
+    /// series is computed from topics.
     pub fn contributions_topic(&self) -> Option<String> {
         let has_series = self.source.kind == SourceKind::Kafka && !self.series.is_empty();
         has_series.then(|| format!("{}.contributions", self.sink.changelog_topic))
     }
 
-    /// The topics that instances of the group consume, by number: those of the source, then that of contributions to series.
+    /// Returns the topics that instances of the group consume, by number: those of the source, then the topic of
+    /// contributions to series.
     pub fn consumed_topics(&self) -> Vec<String> {
         self.source.topics.iter().cloned().chain(self.contributions_topic()).collect()
     }
 
-    /// The names of the outputs of fragments: those of the groups, or [`JOINED`] where their rows are joined.
+    /// Returns the names of the fragment outputs: those of the groups, or [`JOINED_OUTPUT`] if rows are joined.
     pub fn fragment_outputs(&self) -> Vec<&str> {
         match self.sink.rows {
             _ if !self.release.fragments => Vec::new(),
-            Rows::Fragments => self.group_names().collect(),
-            Rows::Joined => vec![JOINED],
+            RowContent::Fragments => self.group_names().collect(),
+            RowContent::Joined => vec![JOINED_OUTPUT],
         }
     }
 
-    /// Whether any topic is read or written, so that `source.brokers` and `source.security` are used.
+    /// Returns true if any topic is read or written, so that `source.brokers` and `source.security` are used.
     pub fn uses_kafka(&self) -> bool {
         self.source.kind == SourceKind::Kafka || self.sink.kind == SinkKind::Kafka
     }

@@ -1,4 +1,4 @@
-//! The files that a run reads and writes: no two of them may be one, whatever they are spelled like.
+//! Checks that no two files of a run are the same file under different spellings.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -7,58 +7,59 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::problem::Complaint;
-use super::source::{is_of_several, is_pattern};
-use super::{Config, Problem, Sink, SinkKind, SourceKind};
+use super::problem::KeyProblem;
+use super::source::{is_pattern, names_several_files};
+use super::{Config, ConfigProblem, SinkConfig, SinkKind, SourceKind};
 
-/// Symbolic links that are followed one after the other, as many as the kernel follows.
-const MOST_LINKS: usize = 40;
+/// Maximum number of consecutive symbolic links, the kernel's limit.
+const MAX_SYMLINKS: usize = 40;
 
-/// Whether no file is named.
-pub(super) fn empty(path: &Path) -> bool {
+/// Returns true if no file is named.
+pub(super) fn is_unset(path: &Path) -> bool {
     path.as_os_str().is_empty()
 }
 
-/// Whether standard input or output is named.
+/// Returns true if the path is `-`, standard input or output.
 pub(super) fn is_dash(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Whether two paths lead to one file: `..`, symbolic links and hard links are seen through. A file that is not there
-/// yet is known by the place at which it would be made.
+/// Returns true if two paths lead to the same file, resolving `..`, symbolic links and hard links. A missing file is
+/// identified by the path at which it would be created.
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
-    Identity::of(a).is_same(&Identity::of(b))
+    FileIdentity::of(a).is_same(&FileIdentity::of(b))
 }
 
-/// Identity of a file, read from the file system once: a wide table has a thousand outputs, and every pair of them is compared.
+/// Identity of a file, read once from the file system: a wide table has a thousand outputs, and every pair is
+/// compared.
 #[derive(Clone, Debug)]
-struct Identity {
-    /// Device and inode of a file that exists.
+struct FileIdentity {
+    /// Device and inode of an existing file.
     inode: Option<(u64, u64)>,
-    place: PathBuf,
-    is_of_several: bool,
+    resolved: PathBuf,
+    names_several: bool,
 }
 
-impl Identity {
+impl FileIdentity {
     fn of(path: &Path) -> Self {
         let inode = path.metadata().ok().map(|file| (file.dev(), file.ino()));
-        Self { inode, place: place(path), is_of_several: is_of_several(path) }
+        Self { inode, resolved: resolve_links(path), names_several: names_several_files(path) }
     }
 
     fn is_same(&self, other: &Self) -> bool {
         match (self.inode, other.inode) {
             (Some(own), Some(other)) => own == other,
-            _ => self.place == other.place,
+            _ => self.resolved == other.resolved,
         }
     }
 }
 
-/// The place of a path without links and `..`, as far as it is there; the rest as it is spelled. A link whose target is
-/// missing leads to the place of that target.
-pub fn place(path: &Path) -> PathBuf {
+/// Resolves links and `..` in the existing part of a path; the rest stays as spelled. A link with a missing target
+/// resolves to the path of that target.
+pub fn resolve_links(path: &Path) -> PathBuf {
     let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    for _ in 0..MOST_LINKS {
-        // Opening a link for writing makes the target that it misses.
+    for _ in 0..MAX_SYMLINKS {
+        // Opening a dangling link for writing creates its target.
         let Ok(target) = std::fs::read_link(&path) else { break };
         path = path.parent().unwrap_or(Path::new("/")).join(target);
     }
@@ -75,30 +76,30 @@ pub fn place(path: &Path) -> PathBuf {
     found
 }
 
-/// A file, or a directory of files, that a command reads or writes.
+/// File, or directory of files, that a command reads or writes.
 #[derive(Clone, Debug)]
-pub struct Used {
-    /// The key, option or words that name it.
+pub struct UsedFile {
+    /// Key, option or description that names the file.
     key: Cow<'static, str>,
     path: PathBuf,
-    /// A directory in which everything is the command's.
-    whole: bool,
-    /// What the path reaches where it is of several files, once it has been looked for.
-    reached: OnceLock<Reached>,
-    /// Identity of the path, once it has been looked for.
-    identity: OnceLock<Identity>,
+    /// True for a directory that belongs to the command with all its contents.
+    is_directory: bool,
+    /// Files that a directory or pattern matches, computed on first use.
+    matched: OnceLock<MatchedFiles>,
+    /// Identity of the path, computed on first use.
+    identity: OnceLock<FileIdentity>,
 }
 
-/// What a directory or a pattern reaches through links.
+/// Files and directories that a directory or a pattern matches through links.
 #[derive(Clone, Debug, Default)]
-struct Reached {
-    /// The directories in which files are looked for, without links.
+struct MatchedFiles {
+    /// Directories that are searched for files, without links.
     directories: BTreeSet<PathBuf>,
-    /// Device and inode of the files that are there.
+    /// Device and inode of the existing files.
     files: BTreeSet<(u64, u64)>,
 }
 
-impl Reached {
+impl MatchedFiles {
     fn of(path: &Path) -> Self {
         let mut reached = Self::default();
         let paths = |pattern: &Path| {
@@ -107,7 +108,9 @@ impl Reached {
         };
         let pattern = if path.is_dir() { path.join("*") } else { path.to_owned() };
         if let Some(directory) = path.parent().filter(|directory| is_pattern(directory) && pattern == path) {
-            reached.directories.extend(paths(directory).into_iter().filter(|at| at.is_dir()).map(|at| place(&at)));
+            reached
+                .directories
+                .extend(paths(directory).into_iter().filter(|at| at.is_dir()).map(|at| resolve_links(&at)));
         }
         let found = paths(&pattern).into_iter().filter_map(|file| file.metadata().ok()).filter(Metadata::is_file);
         reached.files.extend(found.map(|file| (file.dev(), file.ino())));
@@ -115,51 +118,49 @@ impl Reached {
     }
 }
 
-impl Used {
-    /// A file, or what is read as one: all files of a directory or of a pattern.
+impl UsedFile {
+    /// Creates an entry for a file, or for all files of a directory or pattern that are read as one.
     pub fn file(key: impl Into<Cow<'static, str>>, path: &Path) -> Self {
         Self::new(key.into(), path, path.is_dir())
     }
 
-    /// A directory, and everything in it.
+    /// Creates an entry for a directory with all its contents.
     pub fn directory(key: impl Into<Cow<'static, str>>, path: &Path) -> Self {
         Self::new(key.into(), path, true)
     }
 
     fn new(key: Cow<'static, str>, path: &Path, whole: bool) -> Self {
-        Self { key, path: path.to_owned(), whole, reached: OnceLock::new(), identity: OnceLock::new() }
+        Self { key, path: path.to_owned(), is_directory: whole, matched: OnceLock::new(), identity: OnceLock::new() }
     }
 
-    fn identity(&self) -> &Identity {
-        self.identity.get_or_init(|| Identity::of(&self.path))
+    fn identity(&self) -> &FileIdentity {
+        self.identity.get_or_init(|| FileIdentity::of(&self.path))
     }
 
-    /// Whether it is a file of profiles.
     fn is_profiles(&self) -> bool {
         self.key.starts_with("join[")
     }
 
-    /// Whether a run writes it.
     fn is_written(&self) -> bool {
         self.key != "source.path" && !self.is_profiles()
     }
 
-    /// Whether the path is of several files, one of which is that of `other`, or would be, were it there. Links on the way are seen
-    /// through.
-    fn takes(&self, other: &Self) -> bool {
-        if !self.identity().is_of_several {
+    /// Returns true if the path names several files that include `other`, or would include it if it existed. Links
+    /// are resolved.
+    fn includes_file(&self, other: &Self) -> bool {
+        if !self.identity().names_several {
             return false;
         }
-        let reached = self.reached.get_or_init(|| Reached::of(&self.path));
+        let reached = self.matched.get_or_init(|| MatchedFiles::of(&self.path));
         if other.identity().inode.is_some_and(|inode| reached.files.contains(&inode)) {
             return true;
         }
-        let (pattern, other) = (&self.identity().place, &other.identity().place);
+        let (pattern, other) = (&self.identity().resolved, &other.identity().resolved);
         let matches = |pattern: Option<&str>, path: Option<&Path>| {
             let pattern = pattern.and_then(|text| glob::Pattern::new(text).ok());
             pattern.zip(path).is_some_and(|(pattern, path)| pattern.matches_path(path))
         };
-        // The name alone, in a directory that the pattern reaches.
+        // Compares only the name, in a directory that the pattern reaches.
         let name = |path: &Path| path.file_name().map(PathBuf::from);
         let is_reached = other.parent().is_some_and(|directory| reached.directories.contains(directory));
         matches(pattern.to_str(), Some(other))
@@ -167,15 +168,17 @@ impl Used {
     }
 
     fn clashes(&self, other: &Self) -> bool {
-        let within = |a: &Self, b: &Self| b.whole && a.identity().place.starts_with(&b.identity().place) || b.takes(a);
+        let within = |a: &Self, b: &Self| {
+            b.is_directory && a.identity().resolved.starts_with(&b.identity().resolved) || b.includes_file(a)
+        };
         self.identity().is_same(other.identity()) || within(self, other) || within(other, self)
     }
 }
 
-/// What says of the first file that would be written over one that is read, or is written under another name; none where
-/// all of them are different. `-` is no file.
-pub fn overwritten(written: &[Used], read: &[Used]) -> Option<String> {
-    let is_file = |used: &&Used| !empty(&used.path) && !is_dash(&used.path);
+/// Returns a message about the first written file that would overwrite a read file or another written file. None if
+/// all files differ; `-` is not a file.
+pub fn find_overwritten(written: &[UsedFile], read: &[UsedFile]) -> Option<String> {
+    let is_file = |used: &&UsedFile| !is_unset(&used.path) && !is_dash(&used.path);
     written.iter().enumerate().filter(|(_, file)| is_file(file)).find_map(|(at, file)| {
         let others = read.iter().chain(&written[..at]).filter(is_file);
         let other = others.into_iter().find(|other| file.clashes(other))?;
@@ -184,29 +187,29 @@ pub fn overwritten(written: &[Used], read: &[Used]) -> Option<String> {
     })
 }
 
-/// The files of profiles, and the keys that name them.
-fn profiles(config: &Config) -> impl Iterator<Item = (String, &Path)> {
+/// Returns the files of profiles with their keys.
+fn profile_files(config: &Config) -> impl Iterator<Item = (String, &Path)> {
     let joins = config.join.iter().enumerate();
     joins.filter_map(|(at, join)| Some((format!("join[{at}].path"), join.path.as_deref()?)))
 }
 
-/// Everything that a run with a file sink reads and writes of records; nothing for other sinks.
-fn used(config: &Config) -> Vec<Used> {
+/// Returns all record files that a run with a file sink reads and writes; empty for other sinks.
+fn record_files(config: &Config) -> Vec<UsedFile> {
     let (source, sink) = (&config.source, &config.sink);
     let mut used = Vec::new();
     if sink.kind != SinkKind::File {
         return used;
     }
     let mut put = |key: Cow<'static, str>, path: &Path, whole| {
-        let named = !empty(path) && !is_dash(path);
-        if named && used.iter().all(|known: &Used| known.key != key || known.path != path) {
-            used.push(Used::new(key, path, whole));
+        let named = !is_unset(path) && !is_dash(path);
+        if named && used.iter().all(|known: &UsedFile| known.key != key || known.path != path) {
+            used.push(UsedFile::new(key, path, whole));
         }
     };
     if source.kind == SourceKind::File {
         put("source.path".into(), &source.path, source.path.is_dir());
     }
-    for (key, path) in profiles(config) {
+    for (key, path) in profile_files(config) {
         put(key.into(), path, false);
     }
     let mut file = |key: &'static str, path: &Path| put(key.into(), path, false);
@@ -215,10 +218,10 @@ fn used(config: &Config) -> Vec<Used> {
     } else {
         let outputs = config.output_names();
         for output in &outputs {
-            let path = Sink::file_of(&sink.path, output, outputs.len() < 2);
+            let path = SinkConfig::file_of(&sink.path, output, outputs.len() < 2);
             file("sink.path", &path);
             if config.treatment.may_be_untruthful() {
-                file(config.treatment.untruthful_key(), &Sink::mark_path(&path));
+                file(config.treatment.untruthful_key(), &SinkConfig::mark_path(&path));
             }
         }
     }
@@ -231,8 +234,8 @@ fn used(config: &Config) -> Vec<Used> {
     used
 }
 
-/// What says of the file `key` that `other` has it already.
-fn taken(used: &Used, other: &Used) -> String {
+/// Formats the message that `record_files` is already a file of `other`.
+fn conflict_message(used: &UsedFile, other: &UsedFile) -> String {
     let place = used.path.display();
     if used.key == "sink.path" && other.key == "source.path" {
         format!("the sink would overwrite the source: {place} is the file of source.path")
@@ -241,20 +244,21 @@ fn taken(used: &Used, other: &Used) -> String {
     }
 }
 
-/// A complaint of every file that another key names as well.
-pub(super) fn clashes(config: &Config) -> Vec<Complaint> {
-    let used = used(config);
-    let clash = |(at, file): (usize, &Used)| {
+/// Returns one complaint per file that another key also names.
+pub(super) fn clashes(config: &Config) -> Vec<KeyProblem> {
+    let used = record_files(config);
+    let clash = |(at, file): (usize, &UsedFile)| {
         let other = used[..at].iter().find(|other| file.clashes(other))?;
         let remedy = "name another file: each needs one of its own".to_owned();
-        Some(Complaint { key: file.key.to_string(), message: taken(file, other), remedy })
+        Some(KeyProblem { key: file.key.to_string(), message: conflict_message(file, other), remedy })
     };
     used.iter().enumerate().filter_map(clash).collect()
 }
 
 impl Config {
-    /// The files that the configuration names for reading, the source and the files of the schema left out.
-    pub fn files_read(&self) -> Vec<Used> {
+    /// Returns the files that the configuration names for reading, without the source and the files that the schema
+    /// names.
+    pub fn files_read(&self) -> Vec<UsedFile> {
         let pages = &self.telemetry.tls;
         let named = [
             ("state.secret_file", self.state.secret_file.as_ref()),
@@ -264,47 +268,48 @@ impl Config {
             ("telemetry.tls.key_file", pages.key_file.as_ref()),
         ];
         let named = named.into_iter().filter_map(|(key, path)| Some((key, path?)));
-        let files = named.map(|(key, path)| Used::file(key, path));
+        let files = named.map(|(key, path)| UsedFile::file(key, path));
         let security = self.source.security.files();
-        let files = files.chain(security.map(|(key, path)| Used::file(format!("source.security.{key}"), path)));
-        let profiles = profiles(self).map(|(key, path)| Used::file(key, path));
-        let files = files.chain(profiles).chain([Used::file("schema.file", &self.schema.file)]);
-        files.filter(|used| !empty(&used.path)).collect()
+        let files = files.chain(security.map(|(key, path)| UsedFile::file(format!("source.security.{key}"), path)));
+        let profiles = profile_files(self).map(|(key, path)| UsedFile::file(key, path));
+        let files = files.chain(profiles).chain([UsedFile::file("schema.file", &self.schema.file)]);
+        files.filter(|used| !is_unset(&used.path)).collect()
     }
 
-    /// The files that a daemon with this configuration would write, its outputs left out.
-    pub fn files_beside_the_output(&self) -> Vec<Used> {
+    /// Returns the files that a daemon with this configuration would write, without its outputs.
+    pub fn files_besides_outputs(&self) -> Vec<UsedFile> {
         let mut files = Vec::new();
         if self.has_state() {
-            files.push(Used::directory("state.path", &self.state.path));
+            files.push(UsedFile::directory("state.path", &self.state.path));
         }
         files.extend(self.files_written().into_iter().filter(|used| used.key != "sink.path"));
         files
     }
 
-    /// The files that a run with this configuration writes into a file sink.
-    pub fn files_written(&self) -> Vec<Used> {
-        used(self).into_iter().filter(Used::is_written).collect()
+    /// Returns the files that a run with this configuration writes into a file sink.
+    pub fn files_written(&self) -> Vec<UsedFile> {
+        record_files(self).into_iter().filter(UsedFile::is_written).collect()
     }
 
-    /// The first output, a file of `file`, that is one of `others` or the same as another output.
-    pub fn output_problem(&self, file: &str, others: &[Used]) -> Option<Problem> {
+    /// Returns the problem of the first output that is one of `others` or the same as another output, reported for
+    /// `file`.
+    pub fn output_problem(&self, file: &str, others: &[UsedFile]) -> Option<ConfigProblem> {
         let written = self.files_written();
-        let problem = |(at, output): (usize, &Used)| {
+        let problem = |(at, output): (usize, &UsedFile)| {
             let other = others.iter().chain(&written[..at]).find(|other| output.clashes(other))?;
             let remedy = "name another file: each needs one of its own";
-            Some(Problem::new(file, &*output.key, taken(output, other), remedy))
+            Some(ConfigProblem::new(file, &*output.key, conflict_message(output, other), remedy))
         };
         written.iter().enumerate().find_map(problem)
     }
 
-    /// What is wrong with writing the lineage there: it is one of `others`, or a file that the configuration names already.
-    pub fn lineage_problem(&self, lineage: &Path, others: &[Used]) -> Option<Problem> {
-        let lineage = Used::file("--lineage", lineage);
-        let used = used(self);
+    /// Returns the problem of a lineage path that is one of `others` or already named by the configuration.
+    pub fn lineage_problem(&self, lineage: &Path, others: &[UsedFile]) -> Option<ConfigProblem> {
+        let lineage = UsedFile::file("--lineage", lineage);
+        let used = record_files(self);
         let other = used.iter().chain(others).find(|other| lineage.clashes(other))?;
         let remedy = "name another file: a lineage holds digests of subjects and is for the custodian only";
-        Some(Problem::new("command line", &*lineage.key, taken(&lineage, other), remedy))
+        Some(ConfigProblem::new("command line", &*lineage.key, conflict_message(&lineage, other), remedy))
     }
 }
 

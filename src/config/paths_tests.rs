@@ -4,10 +4,10 @@ use std::os::unix::fs::symlink;
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::{Group, Preset};
+use crate::config::{GroupConfig, TreatmentPreset};
 
 #[test]
-fn links_and_spellings_lead_to_one_file() {
+fn links_and_spellings_identify_same_file() {
     let root = tempfile::tempdir().unwrap();
     let at = |name: &str| root.path().join(name);
     fs::create_dir(at("folder")).unwrap();
@@ -16,7 +16,7 @@ fn links_and_spellings_lead_to_one_file() {
     fs::hard_link(at("file"), at("hard")).unwrap();
     symlink("file", at("soft")).unwrap();
     symlink("folder", at("way")).unwrap();
-    // Its target is not there, and would be made by whoever opens it.
+    // The target is missing; opening the link for writing would create it.
     symlink("way/new", at("dangling")).unwrap();
     symlink("dangling", at("twice")).unwrap();
     for name in ["file", "./file", "folder/../file", "hard", "soft", "way/../file"] {
@@ -39,7 +39,7 @@ fn config(root: &Path, dead: Option<&str>, groups: &[&str]) -> Config {
     config.sink.kind = SinkKind::File;
     config.sink.path = root.join("out");
     config.sink.dead_letter_path = dead.map(|name| root.join(name));
-    config.group = groups.iter().map(|name| Group { name: (*name).into(), ..Group::default() }).collect();
+    config.group = groups.iter().map(|name| GroupConfig { name: (*name).into(), ..GroupConfig::default() }).collect();
     config
 }
 
@@ -48,7 +48,7 @@ fn keys(config: &Config) -> Vec<String> {
 }
 
 #[test]
-fn every_pair_of_files_is_compared() {
+fn conflict_of_any_two_files_is_reported() {
     let root = tempfile::tempdir().unwrap();
     let of = |dead, groups: &[&str]| config(root.path(), dead, groups);
     assert!(keys(&of(Some("dead"), &["a", "b"])).is_empty());
@@ -58,7 +58,7 @@ fn every_pair_of_files_is_compared() {
     assert_eq!(keys(&of(Some("in.ndjson"), &[])), ["sink.dead_letter_path"]);
     let mut marked = of(Some("out.b.untruthful"), &["a", "b"]);
     assert!(keys(&marked).is_empty());
-    marked.treatment.preset = Preset::Coverage;
+    marked.treatment.preset = TreatmentPreset::Coverage;
     assert_eq!(keys(&marked), ["sink.dead_letter_path"], "the mark would overwrite dead letters");
     let mut beside = of(None, &[]);
     for (path, clash) in [("*.ndjson", false), ("o*", true), ("out.[a-z]", false), ("", true), ("x", false)] {
@@ -73,7 +73,7 @@ fn every_pair_of_files_is_compared() {
 }
 
 #[test]
-fn outputs_replace_no_file_that_the_configuration_reads() {
+fn output_over_configured_input_is_refused() {
     let root = tempfile::tempdir().unwrap();
     let at = |name: &str| root.path().join(name);
     let mut read = config(root.path(), None, &[]);
@@ -81,7 +81,7 @@ fn outputs_replace_no_file_that_the_configuration_reads() {
     read.state.secret_file = Some(at("secret"));
     read.plan.prime = Some(at("in.ndjson"));
     read.telemetry.token_file = Some(at("token"));
-    let others = [vec![Used::file("the configuration", &at("throng.toml"))], read.files_read()].concat();
+    let others = [vec![UsedFile::file("the configuration", &at("throng.toml"))], read.files_read()].concat();
     let key = |config: &Config| config.output_problem("throng.toml", &others).map(|problem| problem.key);
     assert_eq!(key(&read), None, "the source may be the sample too");
     for name in ["schema.toml", "secret", "token", "./secret", "throng.toml"] {
@@ -95,13 +95,13 @@ fn outputs_replace_no_file_that_the_configuration_reads() {
 }
 
 #[test]
-fn a_lineage_is_no_file_of_the_configuration() {
+fn lineage_over_configured_file_is_refused() {
     let root = tempfile::tempdir().unwrap();
     let mut config = config(root.path(), Some("dead"), &["a", "b"]);
     config.schema.file = root.path().join("schema.toml");
     config.state.secret_file = Some(root.path().join("secret"));
     let others =
-        [vec![Used::file("the configuration", &root.path().join("throng.toml"))], config.files_read()].concat();
+        [vec![UsedFile::file("the configuration", &root.path().join("throng.toml"))], config.files_read()].concat();
     let problem = |name: &str| config.lineage_problem(&root.path().join(name), &others);
     assert_eq!(problem("lineage"), None);
     for (name, key) in [
@@ -120,9 +120,9 @@ fn a_lineage_is_no_file_of_the_configuration() {
 }
 
 proptest! {
-    /// However a path wanders through folders that are there: it ends where walking it step by step ends.
+    /// Compares `resolve_links` with a step-by-step walk through existing folders.
     #[test]
-    fn a_place_is_where_a_walk_ends(steps in prop::collection::vec(0..4_usize, 0..8), name in "[a-c]") {
+    fn resolved_path_matches_step_by_step_walk(steps in prop::collection::vec(0..4_usize, 0..8), name in "[a-c]") {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("p/p/p/p/p/p/p/p")).unwrap();
         let (mut path, mut depth) = (root.path().to_owned(), 0_usize);
@@ -141,7 +141,7 @@ proptest! {
         }
         let mut walked = root.path().canonicalize().unwrap();
         walked.extend(std::iter::repeat_n("p", depth));
-        prop_assert_eq!(place(&path.join(&name)), walked.join(&name));
+        prop_assert_eq!(resolve_links(&path.join(&name)), walked.join(&name));
         prop_assert!(is_same_file(&path.join(&name), &walked.join(&name)));
         fs::write(walked.join(&name), "x").unwrap();
         prop_assert!(is_same_file(&path.join(&name), &walked.join(&name)));

@@ -1,4 +1,5 @@
-//! `[plan]`, `[[group]]` and `[[keep]]`: how generalizations are looked for, and what leaves together.
+//! `[plan]`, `[[group]]` and `[[keep]]`: the search for generalizations, and the attributes that are released
+//! together.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -9,80 +10,85 @@ use super::choice::choices;
 use super::quantity;
 
 choices! {
-    /// Who says which attributes leave together.
+    /// Selects the source of the attribute groups.
     #[derive(Default)]
-    enum Grouping {
-        /// The configuration, by `[[group]]`; without any, all attributes leave together.
+    enum GroupSelection {
+        /// The configuration, by `[[group]]`; without any, all attributes are released together.
         #[default]
         Given = "given",
-        /// The planner, at the start of a run, from `plan.prime` or from the first records of the source file: groups grow while
-        /// a merger costs less than `plan.price`.
+        /// The planner, at the start of a run, from `plan.prime` or from the first records of the source file. It
+        /// merges groups while a merge costs less than `plan.price`.
         Price = "price",
-        /// The same, from the quasi-identifiers of these records: attributes that meet in none of them, pair by pair.
+        /// The planner, as for `price`, from the quasi-identifiers of these records. No two attributes of a group
+        /// occur together in a quasi-identifier.
         Cliques = "cliques",
-        /// The same, from the largest sets of attributes that are no quasi-identifiers.
+        /// The planner, as for `price`, from the largest sets of attributes that are not quasi-identifiers.
         Border = "border",
     }
 }
 
 choices! {
-    /// What the fragments of a group show where an exact tuple has no crowd.
+    /// Form of the values in the fragments of a group, if too few subjects share the exact tuple.
     #[derive(Default)]
-    enum Recoding {
-        /// The labels of one level of each hierarchy: a record takes the finest combination of levels at which enough people share its
-        /// tuple.
+    enum RecodingMode {
+        /// Shows the labels of one level of each hierarchy. A record takes the finest combination of levels at which
+        /// enough subjects share its tuple.
         #[default]
         Levels = "levels",
-        /// The extent of a class: the batch is divided into classes of enough people, and each shows the range of its own numbers, in
-        /// bounds of the finest intervals of the hierarchy ("30-44"), and the finest common label of its other values. A tuple of
-        /// several numbers keeps more; the bounds of a range tell that two records reach them. For one group alone, without `plan.shared`,
-        /// `privacy.max_hold_batches` and treatments by rules, of attributes that all change within a person or none of which does.
+        /// Shows the extent of a class. The batch is divided into classes of enough subjects. Each class shows the
+        /// range of its numbers, with bounds at the finest intervals of the hierarchy ("30-44"), and the finest
+        /// common label of its other values. Tuples of several numbers keep more detail, but the bounds of a range
+        /// reveal that two records reach them. Only for a single group, without `plan.shared`,
+        /// `privacy.max_hold_batches` and treatments by rules. Either all or none of its attributes change within a
+        /// subject.
         Ranges = "ranges",
     }
 }
 
-/// How the planner looks for generalizations.
+/// Controls the planner's search for generalizations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Plan {
-    /// Who says which attributes leave together: `given` by `[[group]]`, or the planner at the start, from the records of
-    /// `plan.prime` or of the source file: `price` grows groups while a merger is worth its loss, `cliques` never joins two
-    /// attributes that meet in a quasi-identifier, `border` joins what is no quasi-identifier together. The same records give the
-    /// same groups; a state goes on only with the groups it has, and a start with others prints them.
+pub struct PlanConfig {
+    /// Selects the source of the attribute groups. `given`: the configuration, by `[[group]]`. Otherwise the planner
+    /// chooses them at the start, from the records of `plan.prime` or of the source file. `price` merges groups while
+    /// the merge is worth its loss. `cliques` never joins two attributes that occur together in a quasi-identifier.
+    /// `border` joins attributes that together are not a quasi-identifier. The same records give the same groups. A
+    /// state can be continued only with its existing groups; a start with other groups prints the existing ones.
     #[schemars(example = &"price")]
-    pub groups: Grouping,
-    /// The most loss that a bit of what attributes say of each other may cost where the planner chooses the groups: lost cells of a
-    /// record a bit, above 0. A higher price makes wider groups, which keep more relations and lose more of each cell. Of
-    /// `cliques` and `border` it says only what a `[[keep]]` may cost.
+    pub groups: GroupSelection,
+    /// Limits the loss that one bit of mutual information between attributes may cost when the planner chooses the
+    /// groups. Unit: lost cells of a record per bit, above 0. A higher price gives wider groups, which keep more
+    /// relations and lose more of each cell. With `cliques` and `border` it limits only the cost of a `[[keep]]`.
     #[schemars(example = 0.1, extend("exclusiveMinimum" = 0))]
     pub price: f64,
-    /// Attributes that stand in every group of changing attributes, each at one level of its hierarchy that the planner chooses: a
-    /// generalized hour beside each signal. At most 2, each of the role `time` or `quasi` with `changes = "always"` in the record schema;
-    /// with `plan.groups` of `given` or `price`. Where groups are given, name them in each `[[group]]` in which they shall stand. Within
-    /// each value that is shown the guarantees of a batch hold: k people, and no fragments that counting joins. Not
-    /// with treatments that alter numbers or make compartments.
+    /// Adds these attributes to every group of changing attributes, each at one level of its hierarchy that the
+    /// planner chooses; for example a generalized hour for each signal. At most 2, each of the role `time` or `quasi`
+    /// with `changes = "always"` in the record schema. Requires `plan.groups` of `given` or `price`. With `given`,
+    /// name them in each `[[group]]` that shall contain them. The guarantees of a batch hold within each shown value:
+    /// k distinct subjects, and no fragments that can be joined by counting. Not with treatments that alter numbers
+    /// or make compartments.
     #[schemars(example = ["timestamp"])]
     pub shared: Vec<String>,
-    /// Recent records that the planner learns from. Candidates are measured on 20,000 of them.
+    /// Sets the number of recent records that the planner learns from. Candidates are measured on 20,000 of them.
     #[schemars(example = 200_000, extend("minimum" = 1, "maximum" = 67_108_864))]
     pub window_records: usize,
-    /// How often a new plan is sought. One is sought as well once the values of some attribute are distributed differently from those
-    /// that the plan in force was made for.
+    /// Sets the interval between searches for a new plan. A search also starts when the values of an attribute are
+    /// distributed differently from those of the active plan.
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"5m")]
     pub interval: Duration,
-    /// A file of records, in the source's format, from which the first plan is made before the stream begins. Its records
-    /// are never released and support nobody; the plan is in force until the stream has shown as many records as were
-    /// sampled of the file, or drifts from it. A state that has a plan already does not read it, but where the planner chooses
-    /// the groups it is read at every start.
+    /// Makes the first plan from this file of records, in the source's format, before the stream begins. Its records
+    /// are never released and do not count for any class. The plan is active until the stream has delivered as many
+    /// records as were sampled from the file, or drifts from it. With a plan in the state the file is not read; if
+    /// the planner chooses the groups, it is read at every start.
     #[schemars(example = &"data/prime.ndjson")]
     pub prime: Option<PathBuf>,
 }
 
-impl Default for Plan {
+impl Default for PlanConfig {
     fn default() -> Self {
         Self {
-            groups: Grouping::Given,
+            groups: GroupSelection::Given,
             price: 0.1,
             shared: Vec::new(),
             window_records: 200_000,
@@ -92,47 +98,48 @@ impl Default for Plan {
     }
 }
 
-/// Records of the window on which candidates are measured, at most.
+/// Upper limit of window records on which candidates are measured.
 const SAMPLE_RECORDS: usize = 20_000;
 
-impl Plan {
-    /// Records of the window on which candidates are measured.
+impl PlanConfig {
+    /// Returns the number of window records on which candidates are measured.
     pub fn sample_records(&self) -> usize {
         SAMPLE_RECORDS.min(self.window_records)
     }
 }
 
-/// A group of attributes that leave together, as one fragment.
+/// Defines a group of attributes that are released together, as one fragment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(extend("required" = ["name", "attributes"]))]
-pub struct Group {
-    /// Its name, in metrics and file names: lower-case letters, digits, `_` and `-`. Required.
+pub struct GroupConfig {
+    /// Names the group in metrics and file names: lower-case letters, digits, `_` and `-`. Required.
     #[schemars(example = &"person", extend("pattern" = "^[a-z0-9_-]{1,64}$"))]
     pub name: String,
-    /// Attributes of the record schema; no attribute is in two groups, but for those of `plan.shared`. Required.
+    /// Lists attributes of the record schema. No attribute is in two groups, except those of `plan.shared`. Required.
     #[schemars(example = ["age", "zip"], extend("minItems" = 1))]
     pub attributes: Vec<String>,
-    /// What the fragments of the group show of numbers.
-    #[schemars(example = Recoding::Ranges)]
-    pub treatment: Recoding,
+    /// Selects the form of values in the fragments of the group.
+    #[schemars(example = RecodingMode::Ranges)]
+    pub treatment: RecodingMode,
 }
 
-/// Attributes that a consumer of the release needs together, where the planner chooses the groups.
+/// Asks the planner to keep attributes together that a consumer of the release needs together. Applies if the planner
+/// chooses the groups.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(extend("required" = ["attributes"]))]
-pub struct Keep {
-    /// Attributes of the record schema, two or more. Required.
+pub struct KeepConfig {
+    /// Lists attributes of the record schema, two or more. Required.
     #[schemars(example = ["timestamp", "heart_rate", "activity"], extend("minItems" = 2, "uniqueItems" = true))]
     pub attributes: Vec<String>,
-    /// Bits that each pair of them is worth more, above 0: with `plan.price = 0.1` a wish of weight 3 may cost 0.3 cells of a record
-    /// for each pair.
+    /// Adds this many bits to the value of each pair of these attributes, above 0. With `plan.price = 0.1` a weight
+    /// of 3 may cost 0.3 cells of a record per pair.
     #[schemars(example = 3.0, extend("exclusiveMinimum" = 0))]
     pub weight: f64,
 }
 
-impl Default for Keep {
+impl Default for KeepConfig {
     fn default() -> Self {
         Self { attributes: Vec::new(), weight: 1.0 }
     }

@@ -1,20 +1,20 @@
-//! Problems of a configuration: one thing that is wrong, where, and what to do about it.
+//! Problems of a configuration: location, description and remedy.
 
-/// One thing that is wrong with a configuration: where, what, and what to do about it.
+/// Problem of a configuration with its location and remedy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[error("{file}: {key}: {message}; {remedy}")]
-pub struct Problem {
-    /// The file as it was named by the caller, or `environment`.
+pub struct ConfigProblem {
+    /// Configuration file as named by the caller, or `environment`.
     pub file: String,
-    /// The key path (`privacy.k`), the variable (`THRONG__PRIVACY__K`), or a line and column.
+    /// Key path (`privacy.k`), variable (`THRONG__PRIVACY__K`), or line and column.
     pub key: String,
-    /// What is wrong, without the value.
+    /// Description of the problem, without the value.
     pub message: String,
-    /// What to do about it.
+    /// Suggested correction.
     pub remedy: String,
 }
 
-impl Problem {
+impl ConfigProblem {
     pub(crate) fn new(
         file: impl Into<String>,
         key: impl Into<String>,
@@ -25,35 +25,36 @@ impl Problem {
     }
 }
 
-/// What is wrong with one key.
+/// Problem of one key, without the file.
 #[derive(Debug)]
-pub(super) struct Complaint {
+pub(super) struct KeyProblem {
     pub key: String,
     pub message: String,
     pub remedy: String,
 }
 
-/// All that is wrong.
+/// Collected problems of all keys.
 #[derive(Default)]
-pub(super) struct Complaints(pub Vec<Complaint>);
+pub(super) struct ProblemCollector(pub Vec<KeyProblem>);
 
-impl Complaints {
-    /// Notes a complaint, unless what it asks for is `fulfilled`.
-    pub fn unless(&mut self, fulfilled: bool, key: &str, message: &str, remedy: &str) {
+impl ProblemCollector {
+    /// Adds a complaint unless the requirement is `fulfilled`.
+    pub fn require(&mut self, fulfilled: bool, key: &str, message: &str, remedy: &str) {
         if !fulfilled {
-            self.0.push(Complaint { key: key.into(), message: message.into(), remedy: remedy.into() });
+            self.0.push(KeyProblem { key: key.into(), message: message.into(), remedy: remedy.into() });
         }
     }
 }
 
-/// Whether groups and joins may be called so.
+/// Returns true if `name` is valid for a group or join.
 pub(super) fn is_name(name: &str) -> bool {
     (1..65).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b))
 }
 
-/// Edits (insert, delete, replace one character) that turn `a` into `b`: the Levenshtein distance.
-fn distance(a: &str, b: &str) -> usize {
+/// Returns the Levenshtein distance: the minimum number of edits (insert, delete, replace one character) that turn
+/// `a` into `b`.
+fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().enumerate() {
@@ -68,30 +69,30 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// The candidate with the fewest edits from `name`, the first of equals; None without candidates.
+/// Returns the candidate with the fewest edits from `name`, the first of equals; None without candidates.
 pub(super) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    candidates.into_iter().min_by_key(|candidate| distance(name, candidate))
+    candidates.into_iter().min_by_key(|candidate| edit_distance(name, candidate))
 }
 
-/// A value of a key that is not built, on purpose.
-pub(super) struct Refused {
+/// Value of a key that is deliberately not supported.
+pub(super) struct RefusedValue {
     key: &'static str,
     value: &'static str,
-    /// Why.
+    /// Reason for the refusal.
     pub message: &'static str,
-    /// What to do instead.
+    /// Suggested alternative.
     pub remedy: &'static str,
 }
 
-const REFUSED: [Refused; 1] = [Refused {
+const REFUSED: [RefusedValue; 1] = [RefusedValue {
     key: "plan.groups",
     value: "rowwise",
-    message: "groups of each record by itself are not released: which attributes stay together is a value without a crowd, and says which values of the record are rare (docs/decisions/0042-no-groups-of-single-records.md)",
+    message: "groups of each record by itself are not released: which attributes stay together is a value without a crowd, and says which values of the record are rare (docs/internals/decisions.md)",
     remedy: "set \"price\", with a [[keep]] for what is needed together",
 }];
 
-/// What is said of `value` at `key`; none where it is only unknown.
-pub(super) fn refused(key: &str, value: &str) -> Option<&'static Refused> {
+/// Returns the refusal of `value` at `key`; None if the value is only unknown.
+pub(super) fn find_refused(key: &str, value: &str) -> Option<&'static RefusedValue> {
     REFUSED.iter().find(|refused| refused.key == key && refused.value == value)
 }
 
@@ -99,29 +100,29 @@ pub(super) fn refused(key: &str, value: &str) -> Option<&'static Refused> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{distance, nearest};
+    use super::{edit_distance, nearest};
 
-    /// The definition, exponential.
-    fn twin(a: &[u8], b: &[u8]) -> usize {
+    /// Computes the distance by its recursive definition, in exponential time.
+    fn recursive_distance(a: &[u8], b: &[u8]) -> usize {
         match (a.split_first(), b.split_first()) {
             (None, _) => b.len(),
             (_, None) => a.len(),
-            (Some((x, a1)), Some((y, b1))) => {
-                (twin(a1, b1) + usize::from(x != y)).min(twin(a1, b) + 1).min(twin(a, b1) + 1)
-            }
+            (Some((x, a1)), Some((y, b1))) => (recursive_distance(a1, b1) + usize::from(x != y))
+                .min(recursive_distance(a1, b) + 1)
+                .min(recursive_distance(a, b1) + 1),
         }
     }
 
     #[test]
-    fn a_slip_is_recognised() {
+    fn nearest_name_is_suggested_for_typo() {
         assert_eq!(nearest("max_record", ["max_wait", "max_records", "max_bytes"]), Some("max_records"));
         assert_eq!(nearest("x", []), None);
     }
 
     proptest! {
         #[test]
-        fn the_distance_is_its_definition(a in "[abc]{0,5}", b in "[abc]{0,5}") {
-            prop_assert_eq!(distance(&a, &b), twin(a.as_bytes(), b.as_bytes()));
+        fn edit_distance_matches_recursive_definition(a in "[abc]{0,5}", b in "[abc]{0,5}") {
+            prop_assert_eq!(edit_distance(&a, &b), recursive_distance(a.as_bytes(), b.as_bytes()));
         }
     }
 }

@@ -1,13 +1,11 @@
-//! Durations and sizes as people write them: `1s`, `24h`, `64MiB`.
+//! Durations and sizes in human-readable text: `1s`, `24h`, `64MiB`.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-/// What a duration looks like in the file, for the JSON schema.
 pub(super) struct DurationText;
 
-/// What a size in bytes looks like in the file, for the JSON schema.
 pub(super) struct Size;
 
 impl JsonSchema for DurationText {
@@ -34,23 +32,22 @@ impl JsonSchema for Size {
     }
 }
 
-/// What [`parse_size`] reads, and what [`humantime`] does.
+/// Patterns of the texts that [`parse_size`] and [`humantime`] accept.
 const SIZE: &str = r"^\s*[0-9]+\s*(B|KiB|MiB|GiB)?\s*$";
 const DURATION: &str = r"^\s*(0|([0-9]+(\.[0-9]+)?\s*(nanos|nsec|ns|usec|us|µs|millis|msec|ms|seconds|second|secs|sec|s|minutes|minute|mins|min|m|hours|hour|hrs|hr|h|days|day|d|weeks|week|wks|wk|w|months|month|M|years|year|yrs|yr|y)\s*)+)\s*$";
 
-/// Durations by [`humantime`].
 pub(super) mod duration {
     pub use humantime_serde::{deserialize, serialize};
 }
 
-/// The same, where there may be none.
 pub(super) mod optional_duration {
     pub use humantime_serde::option::{deserialize, serialize};
 }
 
 const UNITS: [(&str, u32); 4] = [("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)];
 
-/// Bytes of `text`: a whole number, then nothing, `B`, `KiB`, `MiB` or `GiB`. None when it is no size below 2⁶⁴.
+/// Parses a size: a whole number, optionally followed by `B`, `KiB`, `MiB` or `GiB`. None if `text` is not a size
+/// below 2⁶⁴ bytes.
 pub fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let (digits, shift) = UNITS
@@ -63,14 +60,14 @@ pub fn parse_size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// `bytes` in the largest unit that divides it: `1MiB`, `1500B`.
+/// Formats `bytes` in the largest unit that divides it: `1MiB`, `1500B`.
 pub fn format_size(bytes: u64) -> String {
     let (unit, shift) =
         UNITS.iter().find(|(_, shift)| bytes > 0 && bytes.trailing_zeros() >= *shift).unwrap_or(&UNITS[3]);
     format!("{}{unit}", bytes >> shift)
 }
 
-/// Sizes as `"64MiB"` or as a plain number of bytes.
+/// Serializes sizes as `"64MiB"`; reads also a plain number of bytes.
 pub(super) mod size {
     use serde::{Deserializer, Serializer, de};
 
@@ -102,7 +99,7 @@ pub(super) mod size {
     }
 }
 
-/// The same, where there may be none: an empty text is none, so that the environment can say so.
+/// Serializes optional sizes. An empty text is none, so that the environment can unset the key.
 pub(super) mod optional_size {
     use serde::{Deserialize as _, Deserializer, Serializer, de};
 
@@ -119,15 +116,15 @@ pub(super) mod optional_size {
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
         #[derive(serde::Deserialize)]
         #[serde(untagged)]
-        enum Written {
+        enum SizeInput {
             Number(u64),
             Text(String),
         }
-        match Option::<Written>::deserialize(from)? {
+        match Option::<SizeInput>::deserialize(from)? {
             None => Ok(None),
-            Some(Written::Text(text)) if text.trim().is_empty() => Ok(None),
-            Some(Written::Number(bytes)) => Ok(Some(bytes)),
-            Some(Written::Text(text)) => {
+            Some(SizeInput::Text(text)) if text.trim().is_empty() => Ok(None),
+            Some(SizeInput::Number(bytes)) => Ok(Some(bytes)),
+            Some(SizeInput::Text(text)) => {
                 parse_size(&text).map(Some).ok_or_else(|| de::Error::custom("not a size in bytes like \"64MiB\""))
             }
         }
@@ -141,7 +138,7 @@ mod tests {
     use super::{format_size, parse_size};
 
     #[test]
-    fn sizes_are_read_as_written() {
+    fn size_text_parses_or_is_refused() {
         assert_eq!(parse_size("64MiB"), Some(64 << 20));
         assert_eq!(parse_size("1 KiB"), Some(1024));
         assert_eq!(parse_size("17"), Some(17));
@@ -152,7 +149,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_size_survives_its_spelling(bytes: u64) {
+        fn formatted_size_parses_to_same_bytes(bytes: u64) {
             prop_assert_eq!(parse_size(&format_size(bytes)), Some(bytes));
         }
     }

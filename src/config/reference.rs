@@ -1,4 +1,4 @@
-//! The generated reference: JSON Schema and Markdown, both from the doc comments of the configuration.
+//! Generated reference: JSON Schema and Markdown, both from the doc comments of the configuration.
 
 use std::fmt::Write as _;
 
@@ -8,45 +8,45 @@ use serde_json::Value as Json;
 use super::{
     Config,
     environment::variable,
-    shape::{Key, Shape},
+    shape::{ConfigKey, ConfigShape},
 };
 
-/// The JSON Schema (draft 2020-12) of the configuration file, as checked in at `schemas/config.schema.json`.
+/// Returns the JSON Schema (draft 2020-12) of the configuration file, as checked in at `schemas/config.schema.json`.
 ///
-/// Editors that know TOML schemas complete and check by it. Durations and sizes have the formats `humantime` and
-/// `size`.
+/// Editors with support for TOML schemas use it for completion and validation. Durations and sizes have the formats
+/// `humantime` and `size`.
 pub fn json_schema() -> String {
     let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Config>();
     format!("{:#}\n", schema.to_value())
 }
 
-/// The schema without references: every key holds its own description.
+/// Returns the schema without references: every key holds its description.
 pub(super) fn inlined() -> Json {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     settings.into_generator().into_root_schema_for::<Config>().to_value()
 }
 
-/// The reference of every key, as checked in at `docs/configuration.md`.
+/// Returns the reference of every key, as checked in at `docs/configuration.md`.
 pub fn reference_markdown() -> String {
     let schema = inlined();
-    let Shape::Section(sections) = Shape::of(&schema) else {
+    let ConfigShape::Section(sections) = ConfigShape::of(&schema) else {
         unreachable!("the configuration is a table");
     };
     let mut page = String::from(
         "# Configuration\n\n<!-- Generated from the doc comments in src/config; do not edit. \
-         `THRONG_BLESS=1 cargo test --lib config` writes it anew. -->\n\n",
+         `THRONG_BLESS=1 cargo test --lib config` writes it again. -->\n\n",
     );
-    push_paragraph(&mut page, schema["description"].as_str().unwrap_or_default());
+    push_paragraph(&mut page, schema["words"].as_str().unwrap_or_default());
     page.push_str(OVERRIDES);
     for section in &sections {
         let (heading, keys) = match &section.shape {
-            Shape::Section(keys) => (format!("[{}]", section.name), keys),
-            Shape::Sections(keys) => (format!("[[{}]]", section.name), keys),
+            ConfigShape::Section(keys) => (format!("[{}]", section.name), keys),
+            ConfigShape::Sections(keys) => (format!("[[{}]]", section.name), keys),
             _ => continue,
         };
         _ = writeln!(page, "## `{heading}`\n"); // a String takes everything
         push_paragraph(&mut page, &section.text);
-        let overridable = matches!(section.shape, Shape::Section(_));
+        let overridable = matches!(section.shape, ConfigShape::Section(_));
         for key in keys {
             push_key(&mut page, &section.name, key, overridable);
         }
@@ -70,8 +70,8 @@ fn push_paragraph(page: &mut String, text: &str) {
     page.push_str("\n\n");
 }
 
-fn push_key(page: &mut String, section: &str, key: &Key, overridable: bool) {
-    if let Shape::Section(inner) = &key.shape {
+fn push_key(page: &mut String, section: &str, key: &ConfigKey, overridable: bool) {
+    if let ConfigShape::Section(inner) = &key.shape {
         let section = format!("{section}.{}", key.name);
         return inner.iter().for_each(|key| push_key(page, &section, key, overridable));
     }
@@ -90,22 +90,22 @@ fn push_key(page: &mut String, section: &str, key: &Key, overridable: bool) {
     };
     _ = writeln!(page, "| type | default | example | environment |\n|---|---|---|---|");
     let examples: Vec<String> = key.examples.iter().map(|e| format!("`{}`", toml_text(e))).collect();
-    let of = |section: &str, key: &Key| variable(&section.split('.').chain([key.name.as_str()]).collect::<Vec<_>>());
+    let of =
+        |section: &str, key: &ConfigKey| variable(&section.split('.').chain([key.name.as_str()]).collect::<Vec<_>>());
     let by_environment = match (&key.shape, overridable) {
         (_, false) => "—".to_owned(),
-        (Shape::Properties, true) => format!("`{}__…`", of(section, key)),
+        (ConfigShape::Properties, true) => format!("`{}__…`", of(section, key)),
         (_, true) => format!("`{}`", of(section, key)),
     };
-    let words = key.shape.words();
+    let words = key.shape.description();
     _ = writeln!(page, "| {words} | {default} | {} | {by_environment} |\n", examples.join(", "));
-    if let Shape::Sections(inner) = &key.shape {
+    if let ConfigShape::Sections(inner) = &key.shape {
         let section = format!("{section}.{}", key.name);
         _ = writeln!(page, "Keys of each `[[{section}]]`:\n");
         inner.iter().for_each(|key| push_key(page, &section, key, false));
     }
 }
 
-/// A JSON value as TOML spells it.
 fn toml_text(value: &Json) -> String {
     match value {
         Json::Object(table) => {

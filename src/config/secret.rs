@@ -1,6 +1,7 @@
-//! Secrets: bytes that nobody prints, and the files that hold them. What a configuration leaves open to others.
+//! Secrets, which are never printed, and the files that contain them. Warns of a configuration that exposes the
+//! pages.
 
-use super::Telemetry;
+use super::TelemetryConfig;
 use rand::{TryRngCore, rngs::OsRng};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,13 +11,13 @@ use std::path::Path;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// Fewer bytes than this can be guessed.
+/// Minimum length; shorter secrets can be guessed.
 const LEAST_BYTES: usize = 16;
 
-/// Fewer different bytes than this are no draw: zeros, or one character again and again.
-const LEAST_DIFFERENT: usize = 4;
+/// Minimum number of different bytes; fewer are not random (zeros, or one repeated character).
+const MIN_DISTINCT_BYTES: usize = 4;
 
-/// Why a secret is not accepted. No variant holds any part of it.
+/// Reason to refuse a secret. No variant holds any part of it.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each says it")]
 pub enum SecretError {
@@ -26,12 +27,13 @@ pub enum SecretError {
     Repetitive(usize),
 }
 
-/// A secret. Debug prints a placeholder, there is no Display, and its memory is wiped when the last copy goes.
+/// Secret bytes. Debug prints a placeholder, there is no Display, and the memory is wiped when the last copy is
+/// dropped.
 #[derive(Clone)]
 pub struct Secret(Arc<Zeroizing<Vec<u8>>>);
 
 impl Secret {
-    /// A secret of at least 16 bytes, not the same few again and again; a last line break is not part of it.
+    /// Creates a secret of at least 16 bytes with at least 4 different ones. A last line break is not part of it.
     pub fn new(bytes: Vec<u8>) -> Result<Self, SecretError> {
         let mut bytes = Zeroizing::new(bytes);
         if bytes.last() == Some(&b'\n') {
@@ -44,45 +46,46 @@ impl Secret {
             return Err(SecretError::Short(bytes.len()));
         }
         let different = bytes.iter().collect::<BTreeSet<_>>().len();
-        if different < LEAST_DIFFERENT {
+        if different < MIN_DISTINCT_BYTES {
             return Err(SecretError::Repetitive(different));
         }
         Ok(Self(Arc::new(bytes)))
     }
 
-    /// The secret that a file holds. A file that its group may read is taken with a warning elsewhere: Kubernetes mounts
-    /// secrets so.
+    /// Reads a secret from a file. A file readable by its group is accepted (`start` warns), because Kubernetes mounts secrets with
+    /// that mode.
     ///
     /// # Errors
-    /// [`AccessError`]: the file cannot be read, others than owner and group may use it, or its content is too short.
+    /// [`AccessError`]: the file cannot be read, users other than owner and group may use it, or its content is too
+    /// short.
     pub fn read(path: &Path) -> Result<Self, AccessError> {
         Ok(Self::new(secret_bytes(path)?.to_vec())?)
     }
 
-    /// A secret of 32 random bytes, as 64 hexadecimal digits.
+    /// Generates a secret of 32 random bytes, as 64 hexadecimal digits.
     ///
     /// # Errors
-    /// When the system has no randomness.
-    pub fn draw() -> std::io::Result<Self> {
+    /// Fails if the system has no randomness.
+    pub fn generate() -> std::io::Result<Self> {
         let mut bytes = Zeroizing::new([0_u8; 32]);
         OsRng.try_fill_bytes(&mut *bytes).map_err(std::io::Error::other)?;
         let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self(Arc::new(Zeroizing::new(text.into_bytes()))))
     }
 
-    /// Draws a secret and writes it to a new file that only its owner may read (mode 0600).
+    /// Generates a secret and writes it to a new file that only its owner may read (mode 0600).
     ///
     /// # Errors
-    /// When the file exists or cannot be written, and when the system has no randomness.
+    /// Fails if the file exists or cannot be written, or if the system has no randomness.
     pub fn create(path: &Path) -> std::io::Result<Self> {
-        let secret = Self::draw()?;
+        let secret = Self::generate()?;
         let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         file.write_all(&[secret.expose(), b"\n"].concat())?;
         file.sync_all()?;
         Ok(secret)
     }
 
-    /// Its bytes, for keying digests and nothing else.
+    /// Returns the bytes, only for keying digests and comparing tokens.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
@@ -90,7 +93,7 @@ impl Secret {
 
 impl PartialEq for Secret {
     fn eq(&self, other: &Self) -> bool {
-        // Every byte is looked at, so that the time taken tells nothing about where two secrets part.
+        // Compares every byte, so that the time does not reveal the position of the first difference.
         self.0.len() == other.0.len() && self.0.iter().zip(other.0.iter()).fold(0, |d, (a, b)| d | (a ^ b)) == 0
     }
 }
@@ -101,7 +104,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Why a file that only we may read is not accepted.
+/// Reason to refuse a protected file.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each says it")]
 pub enum AccessError {
@@ -117,28 +120,26 @@ pub enum AccessError {
     Invisible,
 }
 
-/// Refuses a file that others than its owner and group may read, change or execute. Every file that holds a secret
-/// passes here, those that a library reads by itself (private keys) as well.
-pub(super) fn guarded(path: &Path) -> Result<(), AccessError> {
+/// Refuses a file that users other than its owner and group may read, change or execute. Every secret file is checked
+/// here, including private keys that a library reads.
+pub(super) fn check_permissions(path: &Path) -> Result<(), AccessError> {
     let mode = std::fs::metadata(path).map_err(|e| AccessError::Unreadable(e.kind()))?.permissions().mode() & 0o7777;
     let others = mode & 0o007;
     if others == 0 { Ok(()) } else { Err(AccessError::Exposed { mode }) }
 }
 
-/// Bytes of a secret's file.
-const MOST_BYTES: u64 = 64 << 10;
+const MAX_SECRET_FILE_BYTES: u64 = 64 << 10;
 
-/// Returns the content of a secret's file.
 fn secret_bytes(path: &Path) -> Result<Zeroizing<Vec<u8>>, AccessError> {
-    guarded(path)?;
-    // A pipe would block, and a client cannot take a larger secret.
-    if !std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() <= MOST_BYTES) {
+    check_permissions(path)?;
+    // A pipe would block, and a client cannot use a larger secret.
+    if !std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() <= MAX_SECRET_FILE_BYTES) {
         return Err(AccessError::Unreadable(std::io::ErrorKind::InvalidInput));
     }
     std::fs::read(path).map(Zeroizing::new).map_err(|error| AccessError::Unreadable(error.kind()))
 }
 
-/// Returns the content of a secret's file as text, without its last line break.
+/// Returns the content of a secret file as text, without its last line breaks.
 pub(super) fn secret_text(path: &Path) -> Result<Zeroizing<String>, AccessError> {
     let bytes = secret_bytes(path)?;
     let text = std::str::from_utf8(&bytes).map_err(|_| AccessError::Unreadable(std::io::ErrorKind::InvalidData))?;
@@ -151,11 +152,11 @@ pub(super) fn secret_text(path: &Path) -> Result<Zeroizing<String>, AccessError>
     if text.is_empty() { Err(AccessError::Empty) } else { Ok(text) }
 }
 
-impl Telemetry {
-    /// The token that opens the pages, where one is configured.
+impl TelemetryConfig {
+    /// Reads the token of the pages, if configured.
     ///
     /// # Errors
-    /// When its file cannot be read, is open to everybody, or holds no token.
+    /// Fails if the file cannot be read, is open to other users, or contains no valid token.
     pub fn token(&self) -> Result<Option<Secret>, AccessError> {
         let Some(path) = &self.token_file else { return Ok(None) };
         let token = Secret::read(path)?;
@@ -163,13 +164,13 @@ impl Telemetry {
         if visible { Ok(Some(token)) } else { Err(AccessError::Invisible) }
     }
 
-    /// Whether the pages can be reached from other machines.
+    /// Returns true if the pages can be reached from other machines.
     pub fn is_reachable(&self) -> bool {
         self.address().is_some_and(|address| !address.ip().is_loopback())
     }
 
-    /// What the configuration leaves open, for whoever runs it to know.
-    pub fn warnings(&self) -> Vec<String> {
+    /// Returns warnings about pages that are open to other machines.
+    pub fn exposure_warnings(&self) -> Vec<String> {
         if !self.is_reachable() {
             return Vec::new();
         }
@@ -191,14 +192,14 @@ impl Telemetry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Security;
+    use crate::config::SecurityConfig;
     use crate::config::parse;
-    use crate::config::security::{of_pages, of_table};
+    use crate::config::security::{page_file_flaws, security_file_flaws};
     use std::fs::{Permissions, set_permissions};
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_secret_is_never_printed() {
+    fn secret_debug_shows_placeholder() {
         let secret = Secret::new(b"canary-canary-canary\r\n".to_vec()).expect("long enough");
         assert_eq!(format!("{secret:?}"), "Secret(…)");
         assert_eq!(secret.expose(), b"canary-canary-canary");
@@ -234,12 +235,12 @@ mod tests {
         let made = Secret::create(&path).expect("a new file");
         assert_eq!(std::fs::metadata(&path).expect("a file").permissions().mode() & 0o777, 0o600);
         assert!(Secret::read(&path).expect("a secret") == made && made.expose().len() == 64);
-        assert!(Secret::draw().expect("randomness") != made);
+        assert!(Secret::generate().expect("randomness") != made);
         assert!(Secret::create(&path).is_err(), "a state may depend on it");
     }
 
     #[test]
-    fn a_short_secret_is_refused_without_quoting_it() {
+    fn weak_secret_is_refused_without_quoting() {
         for guessed in [vec![0; 64], b"AAAAAAAAAAAAAAAA=\n".to_vec()] {
             assert!(matches!(Secret::new(guessed), Err(SecretError::Repetitive(..=2))));
         }
@@ -248,16 +249,16 @@ mod tests {
         assert!(!format!("{error} {error:?}").contains("canary"));
     }
 
-    fn with_token(text: &str, mode: u32) -> (tempfile::TempDir, Telemetry) {
+    fn with_token(text: &str, mode: u32) -> (tempfile::TempDir, TelemetryConfig) {
         let home = tempfile::tempdir().expect("a folder");
         let path = home.path().join("token");
         std::fs::write(&path, text).expect("a file");
         set_permissions(&path, Permissions::from_mode(mode)).expect("our own file");
-        (home, Telemetry { token_file: Some(path), ..Telemetry::default() })
+        (home, TelemetryConfig { token_file: Some(path), ..TelemetryConfig::default() })
     }
 
     #[test]
-    fn a_token_is_read_and_a_bad_one_named_without_quoting_it() {
+    fn invalid_token_is_reported_without_quoting() {
         for mode in [0o600, 0o400, 0o640] {
             let (_home, telemetry) = with_token("canary-canary-canary\n", mode);
             let token = telemetry.token().expect("a token").expect("one is configured");
@@ -270,29 +271,29 @@ mod tests {
             ("canary canary canary", 0o600, "visible"),
         ] {
             let (_home, telemetry) = with_token(text, mode);
-            let found = of_pages(&telemetry);
+            let found = page_file_flaws(&telemetry);
             let [("token_file", error, _)] = &found[..] else { panic!("one problem: {found:?}") };
             assert!(error.to_string().contains(said) && !format!("{error:?}").contains("canary"), "{error}");
         }
-        let missing = Telemetry { token_file: Some("no/such/token".into()), ..Telemetry::default() };
-        assert_eq!(of_pages(&missing).len(), 1);
+        let missing = TelemetryConfig { token_file: Some("no/such/token".into()), ..TelemetryConfig::default() };
+        assert_eq!(page_file_flaws(&missing).len(), 1);
     }
 
     #[test]
-    fn what_is_open_is_said() {
-        let at = |listen: &str| Telemetry { listen: listen.into(), ..Telemetry::default() };
-        assert!(at("127.0.0.1:9464").warnings().is_empty() && at("[::1]:9464").warnings().is_empty());
+    fn reachable_pages_without_protection_give_warning() {
+        let at = |listen: &str| TelemetryConfig { listen: listen.into(), ..TelemetryConfig::default() };
+        assert!(at("127.0.0.1:9464").exposure_warnings().is_empty() && at("[::1]:9464").exposure_warnings().is_empty());
         for listen in ["0.0.0.0:9464", "[::]:9464", "10.1.2.3:9464"] {
-            assert!(at(listen).warnings()[0].contains("no token"), "{listen}");
+            assert!(at(listen).exposure_warnings()[0].contains("no token"), "{listen}");
         }
-        let token = Telemetry { token_file: Some("token".into()), ..at("0.0.0.0:9464") };
-        assert!(token.warnings()[0].contains("without TLS"));
+        let token = TelemetryConfig { token_file: Some("token".into()), ..at("0.0.0.0:9464") };
+        assert!(token.exposure_warnings()[0].contains("without TLS"));
         let tls = super::super::PagesTls { cert_file: Some("c".into()), key_file: Some("k".into()) };
-        assert!(Telemetry { tls, ..token }.warnings().is_empty());
+        assert!(TelemetryConfig { tls, ..token }.exposure_warnings().is_empty());
     }
 
     #[test]
-    fn half_of_tls_and_odd_names_are_refused() {
+    fn incomplete_tls_and_invalid_hosts_are_refused() {
         let problems = |text: &str| {
             let text = format!(
                 "[source]\nkind = \"file\"\npath = \"a.ndjson\"\n[schema]\nfile = \"s.toml\"\n[telemetry]\n{text}"
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_that_others_may_read_is_refused_without_quoting_it() {
+    fn readable_password_file_is_refused_without_quoting() {
         let home = tempfile::tempdir().expect("a folder");
         let path = home.path().join("password");
         for (text, mode, said) in [
@@ -318,8 +319,8 @@ mod tests {
         ] {
             std::fs::write(&path, text).expect("a file");
             set_permissions(&path, Permissions::from_mode(mode)).expect("our own file");
-            let security = Security { password_file: Some(path.clone()), ..Security::default() };
-            let found = of_table(&security);
+            let security = SecurityConfig { password_file: Some(path.clone()), ..SecurityConfig::default() };
+            let found = security_file_flaws(&security);
             assert_eq!(found.is_empty(), said.is_empty(), "{found:?}");
             for (key, error, _) in found {
                 assert!(key == "password_file" && error.to_string().contains(said), "{error}");

@@ -1,138 +1,143 @@
-//! `[source.security]`: credentials for the brokers, and the authorities that vouch for them.
+//! `[source.check_security]`: credentials for the brokers, and the authorities that authenticate them.
 
-use super::problem::Complaints;
-use super::secret::{AccessError, guarded, secret_text};
-use super::{Problem, Properties, Telemetry};
+use super::problem::ProblemCollector;
+use super::secret::{AccessError, check_permissions, secret_text};
+use super::{ConfigProblem, KafkaProperties, TelemetryConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// How the connection to a broker is protected.
+/// Protection of the connection to a broker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Protocol {
-    /// Not at all: everybody on the way reads and changes what passes.
+pub enum BrokerProtocol {
+    /// No protection: any host on the network path can read and change the traffic.
     #[default]
     Plaintext,
-    /// TLS; with `certificate_file` and `key_file` we prove who we are by it (mutual TLS).
+    /// TLS; with `certificate_file` and `key_file` also client authentication (mutual TLS).
     Tls,
-    /// SASL without encryption: for a network that nobody listens to.
+    /// SASL without encryption: only for a trusted network.
     SaslPlaintext,
     /// SASL inside TLS.
     SaslTls,
 }
 
-impl Protocol {
-    /// Whether the connection is encrypted.
+impl BrokerProtocol {
+    /// Returns true if the connection is encrypted.
     pub fn is_encrypted(self) -> bool {
         matches!(self, Self::Tls | Self::SaslTls)
     }
 
-    /// Whether we say by SASL who we are.
+    /// Returns true if the client authenticates by SASL.
     pub fn is_sasl(self) -> bool {
         matches!(self, Self::SaslPlaintext | Self::SaslTls)
     }
 }
 
-/// How we say who we are.
+/// SASL mechanism of client authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mechanism {
-    /// User and password as they are: only inside TLS.
+pub enum SaslMechanism {
+    /// User and password in clear text: only inside TLS.
     Plain,
     /// A proof of the password, by SHA-256.
     #[serde(rename = "scram-sha-256")]
     ScramSha256,
-    /// The same by SHA-512.
+    /// A proof of the password, by SHA-512.
     #[serde(rename = "scram-sha-512")]
     ScramSha512,
-    /// A token of an identity provider (`security.oauth`).
+    /// A token of an identity provider (`check_security.oauth`).
     Oauthbearer,
 }
 
-impl Mechanism {
-    /// Whether it takes a user and a password.
+impl SaslMechanism {
+    /// Returns true if the mechanism needs a user and a password.
     pub fn has_password(self) -> bool {
         matches!(self, Self::Plain | Self::ScramSha256 | Self::ScramSha512)
     }
 }
 
-/// Who we are to the brokers, and how we know them. Files are read again when they change.
+/// Sets the credentials for the brokers, and the authorities that authenticate them. Files are read again when they
+/// change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Security {
-    /// `plaintext`, `tls`, `sasl_plaintext` or `sasl_tls`.
-    #[schemars(example = Protocol::SaslTls)]
-    pub protocol: Protocol,
-    /// A PEM file of the authorities that may vouch for the brokers, instead of those of the system.
+pub struct SecurityConfig {
+    /// Selects `plaintext`, `tls`, `sasl_plaintext` or `sasl_tls`.
+    #[schemars(example = BrokerProtocol::SaslTls)]
+    pub protocol: BrokerProtocol,
+    /// Sets a PEM file of the authorities for the brokers, instead of those of the system.
     #[schemars(example = &"secret/ca.pem")]
     pub ca_file: Option<PathBuf>,
-    /// Our certificate, PEM, with those between it and the authority: for brokers that ask for one.
+    /// Sets the client certificate, as PEM, with the intermediate certificates: for brokers that require one.
     #[schemars(example = &"secret/throng.crt")]
     pub certificate_file: Option<PathBuf>,
-    /// The private key of `certificate_file`, PEM, without a password. It may be readable by owner and group only.
+    /// Sets the private key of `certificate_file`, as PEM, without a password. It may be readable by owner and group
+    /// only.
     #[schemars(example = &"secret/throng.key")]
     pub key_file: Option<PathBuf>,
-    /// The mechanism of SASL. Required with `sasl_plaintext` and `sasl_tls`.
-    #[schemars(example = Mechanism::ScramSha512)]
-    pub mechanism: Option<Mechanism>,
-    /// The user of `plain` and `scram-…`.
+    /// Selects the SASL mechanism. Required with `sasl_plaintext` and `sasl_tls`.
+    #[schemars(example = SaslMechanism::ScramSha512)]
+    pub mechanism: Option<SaslMechanism>,
+    /// Sets the user of `plain` and `scram-…`.
     #[schemars(example = &"throng")]
     pub username: Option<String>,
-    /// A file whose content is the user's password (a last newline is not part of it). It may be readable by owner and group only.
-    /// A change is taken while the daemon runs.
+    /// Sets the file that contains the user's password (a last newline is not part of it). It may be readable by
+    /// owner and group only. The daemon detects a change while it runs.
     #[schemars(example = &"secret/kafka.password")]
     pub password_file: Option<PathBuf>,
-    /// Where the token of `oauthbearer` comes from.
-    pub oauth: Oauth,
+    /// Sets the source of the token for `oauthbearer`.
+    pub oauth: OauthConfig,
 }
 
-/// Where the token of `oauthbearer` comes from: an endpoint that is asked, or a file that somebody else renews.
+/// Sets the source of the token for `oauthbearer`: an endpoint, or a file that another process renews.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Oauth {
-    /// The address of the identity provider that gives tokens for `client_credentials`: `https`, or `http` on this machine.
+pub struct OauthConfig {
+    /// Sets the address of the identity provider that issues tokens for `client_credentials`: `https`, or `http` on
+    /// this machine.
     #[schemars(example = &"https://id.example/realms/kafka/protocol/openid-connect/token")]
     pub token_endpoint: Option<String>,
-    /// Who we are to the identity provider.
+    /// Sets the client name at the identity provider.
     #[schemars(example = &"throng")]
     pub client_id: Option<String>,
-    /// A file whose content is the client's secret (a last newline is not part of it). It may be readable by owner and group only.
+    /// Sets the file that contains the client's secret (a last newline is not part of it). It may be readable by
+    /// owner and group only.
     #[schemars(example = &"secret/client.secret")]
     pub client_secret_file: Option<PathBuf>,
-    /// The scope that is asked for.
+    /// Sets the requested scope.
     #[schemars(example = &"kafka")]
     pub scope: Option<String>,
-    /// A PEM file of the authorities that may vouch for the identity provider, instead of the public ones.
+    /// Sets a PEM file of the authorities for the identity provider, instead of the public ones.
     #[schemars(example = &"secret/ca.pem")]
     pub ca_file: Option<PathBuf>,
-    /// A file that holds the token and that somebody else renews (a projected token of Kubernetes), instead of an endpoint.
+    /// Sets a file that contains the token and that another process renews (a projected token of Kubernetes), instead
+    /// of an endpoint.
     #[schemars(example = &"var/run/secrets/kafka/token")]
     pub token_file: Option<PathBuf>,
-    /// Extensions that go along with the token; names are letters (`logicalCluster`, `identityPoolId`).
+    /// Sends these extensions with the token; names are letters (`logicalCluster`, `identityPoolId`).
     #[schemars(example = BTreeMap::from([("logicalCluster", "lkc-1")]))]
     pub extensions: BTreeMap<String, String>,
 }
 
-impl Security {
-    /// The user's password as it is now; none where none is configured.
+impl SecurityConfig {
+    /// Reads the user's current password; None if it is not configured.
     ///
     /// # Errors
-    /// When its file cannot be read, is empty, or is open to everybody.
+    /// Fails if the file cannot be read, is empty, or is open to other users.
     pub fn password(&self) -> Result<Option<Zeroizing<String>>, AccessError> {
         self.password_file.as_deref().map(secret_text).transpose()
     }
 
-    /// Whether anything is configured.
-    pub fn is_given(&self) -> bool {
+    /// Returns true if any key differs from its default.
+    pub fn is_configured(&self) -> bool {
         *self != Self::default()
     }
 
-    /// The files that it names, by their keys below the table.
+    /// Returns the configured files with their keys below the table.
     pub fn files(&self) -> impl Iterator<Item = (&'static str, &Path)> {
-        let Oauth { client_secret_file, ca_file: of_provider, token_file, .. } = &self.oauth;
+        let OauthConfig { client_secret_file, ca_file: of_provider, token_file, .. } = &self.oauth;
         let files = [
             ("ca_file", &self.ca_file),
             ("certificate_file", &self.certificate_file),
@@ -146,25 +151,25 @@ impl Security {
     }
 }
 
-impl Oauth {
-    /// The client's secret as it is now; none where none is configured.
+impl OauthConfig {
+    /// Reads the client's current secret; None if it is not configured.
     ///
     /// # Errors
-    /// When its file cannot be read, is empty, or is open to everybody.
+    /// Fails if the file cannot be read, is empty, or is open to other users.
     pub fn client_secret(&self) -> Result<Option<Zeroizing<String>>, AccessError> {
         self.client_secret_file.as_deref().map(secret_text).transpose()
     }
 }
 
-/// Properties of TLS and SASL that a table of security leaves to the operator: choices among what is safe.
-const LEFT: [&str; 5] =
+/// TLS and SASL properties that remain available with `[source.check_security]`: each value is safe.
+const ALLOWED_PROPERTIES: [&str; 5] =
     ["ssl.cipher.suites", "ssl.curves.list", "ssl.sigalgs.list", "ssl.crl.location", "ssl.providers"];
 
-/// The beginnings of those that it takes the place of.
-const TAKEN: [&str; 5] = ["security.protocol", "ssl.", "sasl.", "enable.ssl.", "enable.sasl."];
+/// Prefixes of the properties that `[source.check_security]` replaces.
+const REPLACED_PREFIXES: [&str; 5] = ["security.protocol", "ssl.", "sasl.", "enable.ssl.", "enable.sasl."];
 
-/// The key that takes the place of a property.
-fn instead(property: &str) -> &'static str {
+/// Returns the key that replaces a property.
+fn replacement_key(property: &str) -> &'static str {
     match property {
         "security.protocol" => "protocol",
         "ssl.ca.location" | "ssl.ca.pem" | "enable.ssl.certificate.verification" => "ca_file",
@@ -178,22 +183,27 @@ fn instead(property: &str) -> &'static str {
     }
 }
 
-/// Complaints about `[source.security]`, with the properties of the client's library by section.
-pub(super) fn security(
-    security: &Security,
+/// Checks `[source.check_security]` and the librdkafka properties of each section.
+pub(super) fn check_security(
+    security: &SecurityConfig,
     uses_kafka: bool,
-    properties: [(&str, &Properties); 2],
-    found: &mut Complaints,
+    properties: [(&str, &KafkaProperties); 2],
+    found: &mut ProblemCollector,
 ) {
-    found.unless(uses_kafka || !security.is_given(), "source.security", "no topic is read or written", "remove it");
-    table("source.security", security, found);
+    found.require(
+        uses_kafka || !security.is_configured(),
+        "source.security",
+        "no topic is read or written",
+        "remove it",
+    );
+    check_security_table("source.security", security, found);
     for (section, properties) in properties {
-        beside(section, security, properties, found);
+        refuse_replaced_properties(section, security, properties, found);
     }
 }
 
-/// Whether the address is of this machine, or the way to it is encrypted.
-fn is_safe(address: &str) -> bool {
+/// Returns true if the address is on this machine or uses `https`.
+fn is_encrypted_or_local(address: &str) -> bool {
     let host = |rest: &str| {
         let host = rest.split(['/', '?']).next().unwrap_or_default();
         let name = host.rsplit_once(':').map_or(host, |(name, port)| if port.ends_with(']') { host } else { name });
@@ -203,11 +213,11 @@ fn is_safe(address: &str) -> bool {
         || address.strip_prefix("http://").is_some_and(host)
 }
 
-fn table(name: &str, security: &Security, found: &mut Complaints) {
+fn check_security_table(name: &str, security: &SecurityConfig, found: &mut ProblemCollector) {
     let mut unless = |fulfilled: bool, key: &str, message: &str, remedy: &str| {
-        found.unless(fulfilled, &format!("{name}.{key}"), message, remedy);
+        found.require(fulfilled, &format!("{name}.{key}"), message, remedy);
     };
-    let Security { protocol, oauth, .. } = security;
+    let SecurityConfig { protocol, oauth, .. } = security;
     for (key, path) in security.files() {
         unless(!path.as_os_str().is_empty(), key, "no file is named", "name one, or remove the key");
     }
@@ -233,7 +243,7 @@ fn table(name: &str, security: &Security, found: &mut Complaints) {
     } else {
         unless(!said, "mechanism", "a mechanism is named without SASL", "set protocol = \"sasl_tls\"");
     }
-    let has_password = security.mechanism.is_some_and(Mechanism::has_password);
+    let has_password = security.mechanism.is_some_and(SaslMechanism::has_password);
     let user = security.username.as_deref().is_some_and(|name| !name.is_empty());
     let given = security.password_file.is_some();
     if has_password {
@@ -244,19 +254,19 @@ fn table(name: &str, security: &Security, found: &mut Complaints) {
         let remedy = "set mechanism = \"plain\", \"scram-sha-256\" or \"scram-sha-512\"";
         unless(none, "username", "this mechanism takes no user and password", remedy);
     }
-    let open = *protocol == Protocol::SaslPlaintext
-        && matches!(security.mechanism, Some(Mechanism::Plain | Mechanism::Oauthbearer));
+    let open = *protocol == BrokerProtocol::SaslPlaintext
+        && matches!(security.mechanism, Some(SaslMechanism::Plain | SaslMechanism::Oauthbearer));
     let message = "everybody on the way would learn the password or the token";
     unless(!open, "protocol", message, "set \"sasl_tls\", or a mechanism that proves it only (\"scram-sha-512\")");
 
-    let by_token = security.mechanism == Some(Mechanism::Oauthbearer);
-    let some = *oauth != Oauth::default();
+    let by_token = security.mechanism == Some(SaslMechanism::Oauthbearer);
+    let some = *oauth != OauthConfig::default();
     unless(by_token || !some, "oauth", "these are for tokens", "set mechanism = \"oauthbearer\", or remove them");
     if by_token {
         let one = oauth.token_endpoint.is_some() != oauth.token_file.is_some();
         let remedy = "name the address that gives tokens, or the file that holds one";
         unless(one, "oauth.token_endpoint", "a token comes from an endpoint or from a file", remedy);
-        let safe = oauth.token_endpoint.as_deref().is_none_or(is_safe);
+        let safe = oauth.token_endpoint.as_deref().is_none_or(is_encrypted_or_local);
         let remedy = "give https://…; http only on this machine";
         unless(safe, "oauth.token_endpoint", "whoever listens on the way would learn the client's secret", remedy);
         let secret = oauth.token_endpoint.as_deref().is_none_or(|address| !address.contains('@'));
@@ -281,17 +291,24 @@ fn table(name: &str, security: &Security, found: &mut Complaints) {
     }
 }
 
-/// Refuses the properties that the table takes the place of.
-fn beside(section: &str, security: &Security, properties: &Properties, found: &mut Complaints) {
-    let taken = |property: &str| TAKEN.iter().any(|start| property.starts_with(start)) && !LEFT.contains(&property);
-    for (property, _) in properties.iter().filter(|(property, _)| security.is_given() && taken(property)) {
+/// Refuses the properties that `[source.check_security]` replaces.
+fn refuse_replaced_properties(
+    section: &str,
+    security: &SecurityConfig,
+    properties: &KafkaProperties,
+    found: &mut ProblemCollector,
+) {
+    let taken = |property: &str| {
+        REPLACED_PREFIXES.iter().any(|start| property.starts_with(start)) && !ALLOWED_PROPERTIES.contains(&property)
+    };
+    for (property, _) in properties.iter().filter(|(property, _)| security.is_configured() && taken(property)) {
         let key = format!("{section}.librdkafka.{property}");
-        let remedy = format!("remove it, and set source.security.{}", instead(property));
-        found.unless(false, &key, "[source.security] says it, and this property says it again", &remedy);
+        let remedy = format!("remove it, and set source.security.{}", replacement_key(property));
+        found.require(false, &key, "[source.security] says it, and this property says it again", &remedy);
     }
 }
 
-pub(super) fn of_table(security: &Security) -> Vec<Flaw> {
+pub(super) fn security_file_flaws(security: &SecurityConfig) -> Vec<SecretFileFlaw> {
     let secret = "write it there, and `chmod 0640` or 0600 the file";
     let readable = |key: &str| {
         let path = security.files().find(|(named, _)| *named == key).map(|(_, path)| path);
@@ -301,7 +318,7 @@ pub(super) fn of_table(security: &Security) -> Vec<Flaw> {
     let checked = [
         ("ca_file", readable("ca_file"), pem),
         ("certificate_file", readable("certificate_file"), pem),
-        ("key_file", security.key_file.as_deref().map_or(Ok(()), guarded), secret),
+        ("key_file", security.key_file.as_deref().map_or(Ok(()), check_permissions), secret),
         ("password_file", security.password().map(drop), secret),
         ("oauth.client_secret_file", security.oauth.client_secret().map(drop), secret),
         ("oauth.ca_file", readable("oauth.ca_file"), pem),
@@ -309,25 +326,32 @@ pub(super) fn of_table(security: &Security) -> Vec<Flaw> {
     checked.into_iter().filter_map(|(key, checked, remedy)| Some((key, checked.err()?, remedy))).collect()
 }
 
-/// What is wrong with the files that guard the pages, and with those of `[source.security]`. A token of somebody else's may come later, and is
-/// not looked for.
-pub(super) fn problems(telemetry: &Telemetry, security: &Security, file: &str) -> Vec<Problem> {
+/// Returns problems of the key and token files of the pages and of the files of `[source.check_security]`.
+/// `oauth.token_file` is not checked, because another process may create it later.
+pub(super) fn secret_file_problems(
+    telemetry: &TelemetryConfig,
+    security: &SecurityConfig,
+    file: &str,
+) -> Vec<ConfigProblem> {
     let guarding =
-        of_pages(telemetry).into_iter().map(|(key, error, remedy)| (format!("telemetry.{key}"), error, remedy));
-    let security = of_table(security).into_iter();
+        page_file_flaws(telemetry).into_iter().map(|(key, error, remedy)| (format!("telemetry.{key}"), error, remedy));
+    let security = security_file_flaws(security).into_iter();
     let security = security.map(|(key, error, remedy)| (format!("source.security.{key}"), error, remedy));
-    guarding.chain(security).map(|(key, error, remedy)| Problem::new(file, key, error.to_string(), remedy)).collect()
+    guarding
+        .chain(security)
+        .map(|(key, error, remedy)| ConfigProblem::new(file, key, error.to_string(), remedy))
+        .collect()
 }
 
-/// A key, what is wrong with its file, and what to do.
-type Flaw = (&'static str, AccessError, &'static str);
+/// Key, error of its file, and remedy.
+type SecretFileFlaw = (&'static str, AccessError, &'static str);
 
-pub(super) fn of_pages(telemetry: &Telemetry) -> Vec<Flaw> {
+pub(super) fn page_file_flaws(telemetry: &TelemetryConfig) -> Vec<SecretFileFlaw> {
     let token = telemetry
         .token()
         .err()
         .map(|error| ("token_file", error, "write a random token there, and `chmod 0640` or 0600 it"));
-    let key = telemetry.tls.key_file.as_deref().and_then(|path| guarded(path).err());
+    let key = telemetry.tls.key_file.as_deref().and_then(|path| check_permissions(path).err());
     let key = key.map(|error| ("tls.key_file", error, "name the PEM file of the key, and `chmod 0640` or 0600 it"));
     token.into_iter().chain(key).collect()
 }
@@ -343,13 +367,13 @@ mod tests {
         let found = parse(&text, "throng.toml", std::iter::empty()).err().unwrap_or_default();
         let mut keys: Vec<String> =
             found.into_iter().map(|problem| problem.key.replace("source.security.", "")).collect();
-        // A file that is named for nothing may not be there either.
+        // A file of an unused key may also be missing.
         keys.dedup();
         keys
     }
 
     #[test]
-    fn half_a_table_is_refused_by_the_key_that_is_missing() {
+    fn incomplete_security_names_missing_key() {
         let home = tempfile::tempdir().expect("a folder");
         let secret = home.path().join("secret");
         std::fs::write(&secret, "canary-8812").expect("a file");
@@ -394,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_property_that_says_it_again_is_refused_by_name() {
+    fn property_replaced_by_security_is_refused() {
         let text = "[source.security]\nprotocol = \"tls\"\n[source.librdkafka]\n\"ssl.ca.location\" = \"a\"\n\"ssl.curves.list\" = \"X25519\"";
         assert_eq!(keys(text), ["source.librdkafka.ssl.ca.location"]);
     }

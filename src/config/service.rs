@@ -1,4 +1,4 @@
-//! `[batch]`, `[erasure]`, `[state]`, `[compute]`, `[process]` and `[telemetry]`: the surroundings of the pipeline.
+//! `[batch]`, `[erasure]`, `[state]`, `[compute]`, `[process]` and `[telemetry]`: the environment of the pipeline.
 
 use super::choice::choices;
 use super::quantity;
@@ -7,68 +7,69 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the daemon keeps on disk.
+/// Sets the state that the daemon keeps on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct State {
-    /// The state directory; one daemon at a time owns it, with mode 0700. Without it a run over files or standard input keeps none; with
-    /// it what a job over files has released counts for the next one.
+pub struct StateConfig {
+    /// Sets the state directory; one daemon at a time owns it, with mode 0700. Without it a run over files or
+    /// standard input keeps no state. With it, the releases of a job over files count for the next job.
     #[schemars(example = &"state/")]
     pub path: PathBuf,
-    /// A file whose content is the secret that keys every digest of a subject, at least 16 bytes (a last newline is
-    /// not part of it). It may be readable by owner and group only. A job over files creates it where it does not exist.
-    /// `THRONG_SECRET` in the environment is the alternative; both at once are refused. Without
-    /// either, the daemon draws a secret and keeps it in the state directory, and a job without a state draws one for each run.
+    /// Sets the file that contains the secret for every digest of a subject, at least 16 bytes (a last newline is not
+    /// part of it). It may be readable by owner and group only. A job over files creates it if it does not exist.
+    /// `THRONG_SECRET` in the environment is the alternative; both together are refused. Without either, the daemon
+    /// generates a secret and keeps it in the state directory, and a job without a state generates one per run.
     #[schemars(example = &"secret/throng.key")]
     pub secret_file: Option<PathBuf>,
-    /// People remembered at most for `privacy.min_tenure`, and classes that they support for `privacy.max_classes_per_subject`;
-    /// at the limit nobody new is seen, and nobody supports a class that he does not support already.
+    /// Limits the subjects remembered for `privacy.min_tenure`, and the classes that they support for
+    /// `privacy.max_classes_per_subject`. At the limit no new subject is registered, and no subject supports a
+    /// further class.
     #[schemars(example = 2_000_000, extend("minimum" = 1))]
     pub max_budget_entries: usize,
 }
 
-impl Default for State {
+impl Default for StateConfig {
     fn default() -> Self {
         Self { path: PathBuf::from("state"), secret_file: None, max_budget_entries: 2_000_000 }
     }
 }
 
-/// On what hardware groups are counted.
+/// Hardware that counts groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Backend {
-    /// Whichever is faster where groups are counted. Plans are made on the CPU.
+pub enum ComputeBackend {
+    /// The faster of both, for each count. Plans are made on the CPU.
     #[default]
     Auto,
     /// The CPU.
     Cpu,
-    /// A GPU. `throng run` refuses it (exit code 3), since plans are made on the CPU; `throng audit` takes it.
+    /// A GPU. Without a usable device a command ends with exit code 3.
     Cuda,
 }
 
-/// On what hardware groups are counted.
+/// Selects the hardware that counts groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Compute {
-    /// `auto`, `cpu` or `cuda`; the answers are identical.
-    #[schemars(example = Backend::Auto)]
-    pub backend: Backend,
+pub struct ComputeConfig {
+    /// Selects `auto`, `cpu` or `cuda`; the results are identical.
+    #[schemars(example = ComputeBackend::Auto)]
+    pub backend: ComputeBackend,
 }
 
 choices! {
-    /// How log lines are written.
+    /// Format of log lines.
     #[derive(Default)]
     enum LogFormat {
-        /// For people.
+        /// Human-readable text.
         #[default]
         Text = "text",
-        /// One JSON object a line.
+        /// One JSON object per line.
         Json = "json",
     }
 }
 
 choices! {
-    /// The least severe log line that is written.
+    /// Lowest severity of the log lines that are written.
     #[derive(Default)]
     #[allow(missing_docs, reason = "the levels of every logger")]
     enum LogLevel {
@@ -81,48 +82,49 @@ choices! {
     }
 }
 
-/// Metrics, status page and logs.
+/// Sets metrics, status page and logs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Telemetry {
-    /// Address and port of the HTTP pages (`/`, `/metrics`, `/healthz`, `/readyz`, `/plan`, `/series.json`). Port 0 takes a free one. Without it a run
-    /// over files or standard input serves none.
+pub struct TelemetryConfig {
+    /// Sets address and port of the HTTP pages (`/`, `/metrics`, `/healthz`, `/readyz`, `/plan`, `/series.json`).
+    /// Port 0 selects a free port. Without it a run over files or standard input serves no pages.
     #[schemars(example = &"127.0.0.1:9464")]
     pub listen: String,
-    /// How log lines are written, on standard error.
+    /// Sets the format of log lines, on standard error.
     #[schemars(example = LogFormat::Text)]
     pub log_format: LogFormat,
-    /// The least severe log line that is written.
+    /// Sets the lowest severity of the log lines that are written.
     #[schemars(example = LogLevel::Info)]
     pub log_level: LogLevel,
-    /// Names by which the pages may be asked for, besides `localhost` and addresses: the name of a container or of a
-    /// service, say. A request by any other name is refused, so that no foreign page can read these through its reader's
-    /// browser. `/healthz` and `/readyz` answer whatever the name.
+    /// Accepts requests for the pages under these host names, in addition to `localhost` and addresses; for example
+    /// the name of a container or service. A request with any other name is refused, so that a foreign page cannot
+    /// read these pages through a browser. `/healthz` and `/readyz` answer under any name.
     #[schemars(example = ["throng", "throng.internal.example"])]
     pub allowed_hosts: Vec<String>,
-    /// A file whose content opens the pages, at least 16 visible characters (a last newline is not part of it), which
-    /// only its owner and its group may read. Sent as `Authorization: Bearer …`, or typed as the password of any user
-    /// where a browser asks. Without one, whoever reaches the address sees the pages. `/healthz` and `/readyz` stay open. With
-    /// one, `throng forget` can ask a running daemon (`POST /forget`); without one there is no such page.
+    /// Sets the file that contains the access token of the pages, at least 16 visible characters (a last newline is
+    /// not part of it). It may be readable by owner and group only. Sent as `Authorization: Bearer …`, or typed as
+    /// the password of any user if a browser asks. Without a token, every client that reaches the address sees the
+    /// pages. `/healthz` and `/readyz` stay open. With a token, `throng forget` can ask a running daemon (`POST
+    /// /forget`); without one that page does not exist.
     #[schemars(example = &"secret/pages.token")]
     pub token_file: Option<PathBuf>,
-    /// The pages over TLS 1.3, where both files are named.
+    /// Serves the pages over TLS 1.3, if both files are named.
     pub tls: PagesTls,
 }
 
-/// Certificate and key of the pages.
+/// Sets certificate and key of the pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PagesTls {
-    /// The certificate of the pages and those that it was signed with, as PEM, the pages' own first.
+    /// Sets the certificate of the pages and its chain of signers, as PEM, the page certificate first.
     #[schemars(example = &"secret/pages.crt")]
     pub cert_file: Option<PathBuf>,
-    /// The private key of the certificate, as PEM, which only its owner and its group may read.
+    /// Sets the private key of the certificate, as PEM. It may be readable by owner and group only.
     #[schemars(example = &"secret/pages.key")]
     pub key_file: Option<PathBuf>,
 }
 
-impl Default for Telemetry {
+impl Default for TelemetryConfig {
     fn default() -> Self {
         Self {
             listen: "127.0.0.1:9464".into(),
@@ -135,41 +137,48 @@ impl Default for Telemetry {
     }
 }
 
-impl Telemetry {
-    /// `listen` as a socket address; None only for a configuration that [`load`](super::load) has not judged.
+impl TelemetryConfig {
+    /// Returns `listen` as a socket address; None only for a configuration that [`load`](super::load) has not
+    /// validated.
     pub fn address(&self) -> Option<std::net::SocketAddr> {
         self.listen.parse().ok()
     }
 }
 
-/// When a micro-batch is closed: by records, by bytes or by time, whichever comes first.
+/// Sets the limits that close a micro-batch: records, bytes or time, whichever is reached first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Batch {
-    /// A batch of this many records is closed once it has as many subjects as `privacy.k` and `privacy.colluders` together, n; one subject
-    /// fills at most 1/n of it (and of `max_bytes`), its further records of the batch are suppressed with reason `thinned`. Larger batches lose less information and wait longer. Without it a file is one batch as
-    /// far as memory goes (`batch.max_bytes`, `process.memory_limit`): whoever reads the output sees it whole.
+pub struct BatchConfig {
+    /// Closes a batch at this many records, once it has at least n subjects (n is `privacy.k` plus
+    /// `privacy.colluders`). One subject fills at most 1/n of the batch (and of `max_bytes`); its further records are
+    /// suppressed with reason `thinned`. Larger batches lose less information and wait longer. Without it a file is
+    /// one batch as far as memory allows (`batch.max_bytes`, `process.memory_limit`), because consumers see the
+    /// output as a whole.
     #[schemars(example = 10_000, extend("minimum" = 1))]
     pub max_records: usize,
-    /// A batch of this many payload bytes is closed (without it, where a file is one batch, one of 2GiB, or a sixteenth of the memory where that is less); what encloses the elements of an array counts for each of them. At least `source.max_record_bytes`, at most 2GiB.
+    /// Closes a batch at this many payload bytes. Default for a file as one batch: 2GiB, or a sixteenth of the memory
+    /// if that is less. The data around the elements of an array counts once per element. At least
+    /// `source.max_record_bytes`, at most 2GiB.
     #[serde(with = "quantity::size")]
     #[schemars(with = "quantity::Size", example = &"64MiB", extend("maximum" = 2_147_483_648_u32))]
     pub max_bytes: u64,
-    /// A batch this old is closed, if it has as many subjects as `privacy.k` and `privacy.colluders` together.
+    /// Closes a batch at this age, if it has at least as many subjects as `privacy.k` and `privacy.colluders`
+    /// together.
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"1s")]
     pub max_wait: Duration,
-    /// A batch that is still below that at this age is settled: its records are suppressed with reason `quiet`.
+    /// Closes a batch at this age even if it still has fewer subjects; its records are then suppressed with reason
+    /// `quiet`.
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"5m")]
     pub max_age: Duration,
-    /// The files of a job are one batch, as far as memory goes: `max_records` is not given.
+    /// True if the files of a job are one batch as far as memory allows: `max_records` is not given.
     #[serde(skip)]
     #[schemars(skip)]
     pub is_whole: bool,
 }
 
-impl Default for Batch {
+impl Default for BatchConfig {
     fn default() -> Self {
         Self {
             max_records: 10_000,
@@ -181,35 +190,37 @@ impl Default for Batch {
     }
 }
 
-/// What the daemon may take of its machine.
+/// Limits the machine resources that the daemon uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Process {
-    /// Memory that the daemon may take, as a size; without it there is no limit but those of each part. It is divided among the parts
-    /// that grow, and `throng check` prints how: limits that are numbers of entries are lowered to what fits (never raised), batches are
-    /// closed earlier, the clients of the brokers fetch and queue less, and the window forgets its oldest records and the dictionaries
-    /// their unused values once they outgrow their parts. At a limit less is counted and more is suppressed; nothing is released for want of
-    /// memory. Profiles of joins are limited by their number alone. Keep it a fifth below what the system would kill the daemon for. Part
-    /// of the policy digest where it is set.
+pub struct ProcessConfig {
+    /// Limits the memory of the daemon, as a size; without it only the limits of each part apply. It is divided among
+    /// the parts that grow, and `throng check` prints the division. Limits in numbers of entries are lowered to the
+    /// available memory (never raised). Batches are closed earlier, and the clients of the brokers fetch and queue
+    /// less. The window forgets its oldest records, and the dictionaries their unused values, when they exceed their
+    /// shares. At a limit less is counted and more is suppressed; lack of memory never causes a release. Profiles of
+    /// joins are limited only by their number. Keep it a fifth below the system's memory limit for the process. Part
+    /// of the policy digest if set.
     #[serde(with = "quantity::optional_size")]
     #[schemars(with = "Option<quantity::Size>", example = &"2GiB")]
     pub memory_limit: Option<u64>,
 }
 
-/// Who is to be erased, named in a topic that every instance reads for itself. `throng forget` and the pages erase people
-/// without it as well.
+/// Erases subjects named in a topic that every instance reads completely. `throng forget` and the pages can erase
+/// subjects without it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Erasure {
-    /// The Kafka topic, on the brokers of the source, of which every message names a person by its key: UTF-8, spelled as `throng forget` takes
-    /// it. Its value is not read, and one without a value names the person all the same. For sources of kind `kafka`; without it (`""`) there is none.
+pub struct ErasureConfig {
+    /// Sets the Kafka topic, on the brokers of the source, that names the subjects to erase by its message keys:
+    /// UTF-8, spelled as for `throng forget`. The value is ignored; a message without a value also names the subject.
+    /// For sources of kind `kafka`. Disabled if empty (`""`).
     #[schemars(example = &"throng.erasures")]
     pub topic: String,
 }
 
-impl Erasure {
-    /// Whether people are named in a topic.
-    pub fn is_on(&self) -> bool {
+impl ErasureConfig {
+    /// Returns true if a topic of erasures is configured.
+    pub fn is_enabled(&self) -> bool {
         !self.topic.is_empty()
     }
 }

@@ -1,17 +1,17 @@
-//! The shape of the configuration, read from its JSON schema: what the walk over a file, the environment and the
-//! reference all go by, so that none of them can know a key that the others do not.
+//! Structure of the configuration, read from its JSON schema. The file check, the environment and the reference all
+//! use it, so that they know the same keys.
 
 use serde_json::Value as Json;
 use toml::Value;
 
 use super::parse_size;
-use super::problem::{Complaint, nearest, refused};
+use super::problem::{KeyProblem, find_refused, nearest};
 
-/// What may stand at a key.
+/// Type of the value of a key.
 #[derive(Debug)]
-pub(super) enum Shape {
-    Section(Vec<Key>),
-    Sections(Vec<Key>),
+pub(super) enum ConfigShape {
+    Section(Vec<ConfigKey>),
+    Sections(Vec<ConfigKey>),
     Properties,
     Texts,
     Text,
@@ -24,17 +24,17 @@ pub(super) enum Shape {
     Choice(Vec<String>),
 }
 
-/// One key and what is said of it.
+/// Key with its documentation.
 #[derive(Debug)]
-pub(super) struct Key {
+pub(super) struct ConfigKey {
     pub name: String,
-    pub shape: Shape,
-    /// May be left out and then means something else than any value.
+    pub shape: ConfigShape,
+    /// The key may be omitted, and no value has the same meaning as omitting it.
     pub optional: bool,
     pub text: String,
     pub default: Json,
     pub examples: Vec<Json>,
-    /// Choices with what is said of each.
+    /// Choices with the description of each.
     pub choices: Vec<(String, String)>,
 }
 
@@ -42,7 +42,8 @@ fn text_of(schema: &Json) -> String {
     schema["description"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The choices of an enumeration: schemars writes documented variants as `oneOf` constants, others as `enum`.
+/// Returns the choices of an enumeration. schemars writes documented variants as `oneOf` constants and others as
+/// `enum`.
 fn choices_of(schema: &Json) -> Vec<(String, String)> {
     let plain = schema["enum"].as_array().into_iter().flatten();
     let plain = plain.filter_map(|v| v.as_str().map(|name| (name.to_owned(), String::new())));
@@ -53,19 +54,19 @@ fn choices_of(schema: &Json) -> Vec<(String, String)> {
     plain.chain(documented).collect()
 }
 
-fn keys_of(schema: &Json) -> Vec<Key> {
+fn keys_of(schema: &Json) -> Vec<ConfigKey> {
     let properties = schema["properties"].as_object().into_iter().flatten();
-    properties.map(|(name, schema)| Key::of(name, schema)).collect()
+    properties.map(|(name, schema)| ConfigKey::of(name, schema)).collect()
 }
 
-impl Key {
+impl ConfigKey {
     fn of(name: &str, schema: &Json) -> Self {
         // An optional enumeration is `anyOf: [it, null]`.
         let inner = schema["anyOf"].as_array().and_then(|any| any.iter().find(|s| s["type"] != "null"));
         let (typed, optional) = (inner.unwrap_or(schema), inner.is_some() || types_of(schema).contains(&"null"));
         Self {
             name: name.to_owned(),
-            shape: Shape::of(typed),
+            shape: ConfigShape::of(typed),
             optional,
             text: text_of(schema),
             default: schema["default"].clone(),
@@ -83,8 +84,8 @@ fn types_of(schema: &Json) -> Vec<&str> {
     }
 }
 
-impl Shape {
-    /// The shape that a JSON schema (without references) describes.
+impl ConfigShape {
+    /// Returns the shape that a JSON schema (without references) describes.
     pub fn of(schema: &Json) -> Self {
         let types = types_of(schema);
         let choices = choices_of(schema);
@@ -112,8 +113,8 @@ impl Shape {
         }
     }
 
-    /// What is expected, in words.
-    pub fn words(&self) -> String {
+    /// Describes the expected value for messages and the reference.
+    pub fn description(&self) -> String {
         match self {
             Self::Section(_) => "a table".into(),
             Self::Sections(_) => "a list of tables".into(),
@@ -130,8 +131,8 @@ impl Shape {
         }
     }
 
-    /// Whether a value that is no table fits.
-    fn admits(&self, value: &Value) -> bool {
+    /// Returns true if a value that is not a table fits.
+    fn accepts(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::Texts, Value::Array(items)) => items.iter().all(Value::is_str),
             (Self::Text, Value::String(_))
@@ -147,63 +148,63 @@ impl Shape {
     }
 }
 
-/// Takes out of `table` everything that does not fit `keys` and says what it was, at which key path (`.` between names, `[i]` for tables of a
-/// list); what is left deserialises.
-pub(super) fn fit(table: &mut toml::Table, keys: &[Key], path: &str, misfits: &mut Vec<Complaint>) {
+/// Removes every entry of `table` that does not fit `keys`, and reports each with its key path (`.` between names,
+/// `[i]` for tables of a list). The remaining table deserializes.
+pub(super) fn remove_misfits(table: &mut toml::Table, keys: &[ConfigKey], path: &str, misfits: &mut Vec<KeyProblem>) {
     table.retain(|name, value| {
         let here = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         let Some(key) = keys.iter().find(|key| key.name == *name) else {
-            misfits.push(unknown(&here, name, keys));
+            misfits.push(unknown_key(&here, name, keys));
             return false;
         };
         fit_value(value, &key.shape, &here, misfits)
     });
 }
 
-fn unknown(here: &str, name: &str, keys: &[Key]) -> Complaint {
+fn unknown_key(here: &str, name: &str, keys: &[ConfigKey]) -> KeyProblem {
     let remedy = match nearest(name, keys.iter().map(|key| key.name.as_str())) {
         Some(close) => format!("remove it, or did you mean `{close}`?"),
         None => "remove it".into(),
     };
-    Complaint { key: here.into(), message: "unknown key".into(), remedy }
+    KeyProblem { key: here.into(), message: "unknown key".into(), remedy }
 }
 
-fn fit_value(value: &mut Value, shape: &Shape, here: &str, misfits: &mut Vec<Complaint>) -> bool {
+fn fit_value(value: &mut Value, shape: &ConfigShape, here: &str, misfits: &mut Vec<KeyProblem>) -> bool {
     let fits = match (shape, &mut *value) {
-        (Shape::Section(keys), Value::Table(table)) => {
-            fit(table, keys, here, misfits);
+        (ConfigShape::Section(keys), Value::Table(table)) => {
+            remove_misfits(table, keys, here, misfits);
             true
         }
-        (Shape::Sections(keys), Value::Array(items)) if items.iter().all(Value::is_table) => {
+        (ConfigShape::Sections(keys), Value::Array(items)) if items.iter().all(Value::is_table) => {
             for (index, item) in items.iter_mut().enumerate() {
                 if let Value::Table(table) = item {
-                    fit(table, keys, &format!("{here}[{index}]"), misfits);
+                    remove_misfits(table, keys, &format!("{here}[{index}]"), misfits);
                 }
             }
             true
         }
-        (Shape::Properties, Value::Table(table)) => {
+        (ConfigShape::Properties, Value::Table(table)) => {
             let mut flat = toml::Table::new();
             flatten(table, "", here, &mut flat, misfits);
             *table = flat;
             true
         }
-        (shape, value) => shape.admits(value),
+        (shape, value) => shape.accepts(value),
     };
-    if let Some(refused) = value.as_str().filter(|_| !fits).and_then(|text| refused(here, text)) {
-        misfits.push(Complaint { key: here.into(), message: refused.message.into(), remedy: refused.remedy.into() });
+    if let Some(refused) = value.as_str().filter(|_| !fits).and_then(|text| find_refused(here, text)) {
+        misfits.push(KeyProblem { key: here.into(), message: refused.message.into(), remedy: refused.remedy.into() });
     } else if !fits {
-        // The value itself is not repeated: a password may have slipped into the wrong place.
-        misfits.push(Complaint {
+        // The value is not repeated in the message, because a password may be in the wrong place.
+        misfits.push(KeyProblem {
             key: here.into(),
-            message: format!("{} does not fit here", kind(value)),
-            remedy: format!("give {}", shape.words()),
+            message: format!("{} does not fit here", value_kind(value)),
+            remedy: format!("give {}", shape.description()),
         });
     }
     fits
 }
 
-fn kind(value: &Value) -> &'static str {
+fn value_kind(value: &Value) -> &'static str {
     match value {
         Value::String(_) => "this text",
         Value::Integer(_) => "this whole number",
@@ -215,8 +216,9 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// `security.protocol = "ssl"` without quotes is a table in a table; it is meant as one name with a dot.
-fn flatten(table: &toml::Table, prefix: &str, here: &str, flat: &mut toml::Table, misfits: &mut Vec<Complaint>) {
+/// Flattens nested tables to dotted names: TOML reads `security.protocol = "ssl"` without quotes as a table in a
+/// table.
+fn flatten(table: &toml::Table, prefix: &str, here: &str, flat: &mut toml::Table, misfits: &mut Vec<KeyProblem>) {
     for (name, value) in table {
         let name = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
         match value {
@@ -225,9 +227,9 @@ fn flatten(table: &toml::Table, prefix: &str, here: &str, flat: &mut toml::Table
             Value::Integer(number) => drop(flat.insert(name, Value::String(number.to_string()))),
             Value::Boolean(truth) => drop(flat.insert(name, Value::String(truth.to_string()))),
             Value::Float(number) => drop(flat.insert(name, Value::String(number.to_string()))),
-            Value::Array(_) | Value::Datetime(_) => misfits.push(Complaint {
+            Value::Array(_) | Value::Datetime(_) => misfits.push(KeyProblem {
                 key: format!("{here}.{name}"),
-                message: format!("{} does not fit here", kind(value)),
+                message: format!("{} does not fit here", value_kind(value)),
                 remedy: "give text, as librdkafka expects it".into(),
             }),
         }

@@ -1,4 +1,4 @@
-//! Scenarios of loading: what is read, what is refused, and that nothing that the files document has drifted.
+//! Tests of loading: accepted and refused configurations, and agreement of the generated files with the code.
 
 use std::os::unix::fs::PermissionsExt;
 use std::{iter, path::Path, time::Duration};
@@ -6,11 +6,11 @@ use std::{iter, path::Path, time::Duration};
 use proptest::prelude::*;
 
 use super::{
-    Config, Format, Problem,
-    environment::leaves,
+    Config, ConfigProblem, RecordFormat,
+    environment::overridable_keys,
     json_schema, parse,
     reference::{inlined, reference_markdown},
-    shape::{Key, Shape},
+    shape::{ConfigKey, ConfigShape},
 };
 
 #[path = "json_schema_tests.rs"]
@@ -25,27 +25,27 @@ file = "schemas/wearable.toml"
 topic = "wearable.sanitized"
 "#;
 
-fn read(text: &str) -> Result<Config, Vec<Problem>> {
+fn read(text: &str) -> Result<Config, Vec<ConfigProblem>> {
     parse(text, "throng.toml", iter::empty())
 }
 
-fn read_with(text: &str, env: &[(&str, &str)]) -> Result<Config, Vec<Problem>> {
+fn read_with(text: &str, env: &[(&str, &str)]) -> Result<Config, Vec<ConfigProblem>> {
     parse(text, "throng.toml", env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
 }
 
-fn keys(result: Result<Config, Vec<Problem>>) -> Vec<String> {
+fn keys(result: Result<Config, Vec<ConfigProblem>>) -> Vec<String> {
     result.expect_err("a problem").into_iter().map(|problem| problem.key).collect()
 }
 
 #[test]
-fn the_least_configuration_has_the_documented_defaults() {
+fn minimal_configuration_has_documented_defaults() {
     let config = read(LEAST).expect("nothing is missing");
     assert_eq!((config.privacy.k, config.batch.max_bytes), (5, 64 << 20));
     assert_eq!(
         (config.batch.max_wait, config.privacy.release_window),
         (Duration::from_secs(1), Duration::from_hours(24))
     );
-    assert_eq!(config.source.format(), Format::Json);
+    assert_eq!(config.source.format(), RecordFormat::Json);
     assert_eq!(config.sink.changelog_topic, "throng.changelog");
     let month = Duration::from_hours(30 * 24);
     assert_eq!(config.privacy.max_lines_per_subject, 1);
@@ -54,25 +54,25 @@ fn the_least_configuration_has_the_documented_defaults() {
 }
 
 #[test]
-fn a_window_has_room_in_the_dictionaries() {
+fn window_larger_than_dictionaries_is_refused() {
     assert_eq!(keys(read(&format!("{LEAST}[plan]\nwindow_records = 67108864"))), ["plan.window_records"]);
     assert!(read(&format!("{LEAST}[plan]\nwindow_records = 10000000")).is_ok());
-    // Means are values that no record has: as many as a batch has records may come with it.
-    let remembered = |more: &str| read(&format!("{LEAST}{more}")).expect("complete").rows_remembered();
+    // Means are values that no record has; a batch may add as many as it has records.
+    let remembered = |more: &str| read(&format!("{LEAST}{more}")).expect("complete").max_remembered_records();
     let made = "[[treatment.rule]]\nattributes = [\"steps\"]\ntreat = \"aggregate\"";
     assert_eq!(remembered(made), remembered(&made.replace("aggregate", "perturb")) + 10_000);
 }
 
 #[test]
-fn formats_follow_the_extension_of_files() {
+fn format_defaults_to_file_extension() {
     let text =
         "[source]\nkind=\"file\"\npath=\"a.CSV\"\n[schema]\nfile=\"s.toml\"\n[sink]\nkind=\"file\"\npath=\"b.parquet\"";
     let config = read(text).expect("complete");
-    assert_eq!((config.source.format(), config.sink.format()), (Format::Csv, Format::Parquet));
+    assert_eq!((config.source.format(), config.sink.format()), (RecordFormat::Csv, RecordFormat::Parquet));
 }
 
 #[test]
-fn a_key_that_would_do_nothing_is_refused() {
+fn unknown_key_is_refused() {
     let problems = read(&format!("{LEAST}[treatment]\nswapping = \"always\"")).expect_err("an unknown key");
     let [problem] = &problems[..] else { panic!("one problem: {problems:?}") };
     assert_eq!((problem.key.as_str(), problem.message.as_str()), ("treatment.swapping", "unknown key"));
@@ -80,7 +80,7 @@ fn a_key_that_would_do_nothing_is_refused() {
 }
 
 #[test]
-fn every_problem_is_reported_at_once() {
+fn all_problems_are_reported_together() {
     let text = r#"
 [source]
 topics = ["in", "out"]
@@ -138,14 +138,14 @@ listen = "localhost"
 }
 
 #[test]
-fn a_syntax_error_names_the_place_and_quotes_nothing() {
+fn syntax_error_names_position_without_quoting() {
     let problems = read("[source]\n\"sasl\" = canary-88\n").expect_err("no TOML");
     assert!(problems[0].key.starts_with("line 2, column "), "{problems:?}");
     assert!(!format!("{problems:?}").contains("canary-88"), "{problems:?}");
 }
 
 #[test]
-fn the_environment_overrides_by_type() {
+fn environment_overrides_every_key_type() {
     let config = read_with(
         LEAST,
         &[
@@ -177,7 +177,7 @@ fn the_environment_overrides_by_type() {
 }
 
 #[test]
-fn an_unknown_variable_is_an_error_that_names_the_nearest() {
+fn unknown_variable_error_suggests_nearest_name() {
     let problems = read_with(LEAST, &[("THRONG__PRIVCY__K", "7")]).expect_err("no such key");
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert_eq!((problems[0].file.as_str(), problems[0].key.as_str()), ("environment", "THRONG__PRIVCY__K"));
@@ -185,7 +185,7 @@ fn an_unknown_variable_is_an_error_that_names_the_nearest() {
 }
 
 #[test]
-fn overrides_that_do_not_fit_are_refused_by_name() {
+fn invalid_overrides_are_refused_by_name() {
     let env = [
         ("THRONG__PRIVACY__K", "five"),
         ("THRONG__SOURCE__KIND", "pulsar"),
@@ -201,7 +201,7 @@ fn overrides_that_do_not_fit_are_refused_by_name() {
 }
 
 #[test]
-fn what_is_not_built_on_purpose_is_refused_by_name() {
+fn unsupported_value_is_refused_with_alternative() {
     let file = read(&format!("{LEAST}[plan]\ngroups = \"rowwise\"\n")).expect_err("not released");
     let variable = read_with(LEAST, &[("THRONG__PLAN__GROUPS", "rowwise")]).expect_err("not released");
     for (problems, key) in [(file, "plan.groups"), (variable, "THRONG__PLAN__GROUPS")] {
@@ -215,14 +215,14 @@ fn what_is_not_built_on_purpose_is_refused_by_name() {
 }
 
 #[test]
-fn an_override_mends_the_file() {
+fn override_corrects_problem_of_file() {
     let text = LEAST.replace("wearable.sanitized", "wearable.raw");
     assert_eq!(keys(read(&text)), ["sink.topic"]);
     assert!(read_with(&text, &[("THRONG__SINK__TOPIC", "elsewhere")]).is_ok());
 }
 
 #[test]
-fn secrets_come_from_one_place() {
+fn secret_in_file_and_environment_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("key");
     std::fs::write(&path, "from-a-file-0123456789\n").expect("written");
@@ -238,28 +238,28 @@ fn secrets_come_from_one_place() {
 }
 
 #[test]
-fn a_missing_file_is_named() {
+fn missing_configuration_file_is_named() {
     let problems = super::load(Path::new("nowhere.toml"), iter::empty()).expect_err("not there");
     assert_eq!(problems[0].file, "nowhere.toml");
 }
 
-fn all_keys() -> Vec<Key> {
-    match Shape::of(&inlined()) {
-        Shape::Section(keys) => keys,
+fn all_keys() -> Vec<ConfigKey> {
+    match ConfigShape::of(&inlined()) {
+        ConfigShape::Section(keys) => keys,
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn every_key_is_described_and_has_an_example_that_is_accepted() {
+fn every_key_has_description_and_valid_example() {
     let sections = all_keys();
-    for (path, key) in leaves(&sections, &[]) {
+    for (path, key) in overridable_keys(&sections, &[]) {
         let name = path.join(".");
         assert!(key.text.len() > 15, "{name} has no description");
         assert!(!key.examples.is_empty(), "{name} has no example");
         assert!(key.optional || !key.default.is_null(), "{name} has no default");
         let own = format!("{name} = {}", key.examples[0]);
-        let example = if matches!(key.shape, Shape::Properties) { own.replace(':', "=") } else { own };
+        let example = if matches!(key.shape, ConfigShape::Properties) { own.replace(':', "=") } else { own };
         let problems = read(&example).err().unwrap_or_default();
         assert!(
             !problems
@@ -279,31 +279,31 @@ fn generated_files_have_not_drifted() {
             std::fs::write(root.join(file), &text).expect("a writable checkout");
         }
         let checked_in = std::fs::read_to_string(root.join(file)).unwrap_or_default();
-        assert!(checked_in == text, "{file} has drifted from the code; THRONG_BLESS=1 writes it anew");
+        assert!(checked_in == text, "{file} has drifted from the code; THRONG_BLESS=1 writes it again");
     }
 }
 
 proptest! {
     #[test]
-    fn whatever_the_environment_holds_there_is_an_answer(name in "THRONG__[A-Z_]{0,20}", value in ".{0,20}") {
-        // Either it is one of the known names, or it is refused and says which was meant.
+    fn any_environment_is_accepted_or_refused(name in "THRONG__[A-Z_]{0,20}", value in ".{0,20}") {
+        // A variable either is a known name or is refused with a suggestion.
         if let Err(problems) = read_with(LEAST, &[(&name, &value)]) {
             prop_assert!(problems.iter().all(|p| !p.remedy.is_empty()));
         } else {
-            let known = leaves(&all_keys(), &[]).iter().any(|(path, _)| name.starts_with(&super::environment::variable(path)));
+            let known = overridable_keys(&all_keys(), &[]).iter().any(|(path, _)| name.starts_with(&super::environment::variable(path)));
             prop_assert!(known, "{} was accepted", name);
         }
     }
 
     #[test]
-    fn whatever_the_file_holds_there_is_an_answer(text in "\\[?(source|batch|privacy)?\\]?\n([a-z_]{1,8} ?= ?(\"x\"|[0-9]{1,3}|true|\\[\\])\n){0,4}") {
+    fn any_file_without_schema_is_refused(text in "\\[?(source|batch|privacy)?\\]?\n([a-z_]{1,8} ?= ?(\"x\"|[0-9]{1,3}|true|\\[\\])\n){0,4}") {
         let refused = read(&text);
         prop_assert!(refused.is_err(), "nothing here names a schema");
     }
 }
 
 #[test]
-fn shared_attributes_go_with_few_things() {
+fn shared_attributes_refuse_incompatible_settings() {
     let shared =
         |names: &str, more: &str| read(&format!("{LEAST}{more}[plan]\ngroups = \"price\"\nshared = {names}\n"));
     assert!(shared("[\"a\"]", "").is_ok());

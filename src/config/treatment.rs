@@ -1,96 +1,102 @@
-//! `[treatment]`: what is done to values that stand out.
+//! `[treatment]`: the treatment of attributes with values that too few subjects share.
 
 use super::choice::choices;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 choices! {
-    /// What is done to an attribute where its value has no crowd.
+    /// Treatment of a value that too few subjects share.
     #[derive(Default)]
-    enum Treat {
-        /// It becomes coarser along its hierarchy, at last `*`.
+    enum TreatmentMethod {
+        /// Generalizes the value along its hierarchy, at last to `*`.
         #[default]
         Generalize = "generalize",
-        /// The cell leaves as it is, or as `*`.
+        /// Releases the cell unchanged, or as `*`.
         SuppressCell = "suppress_cell",
-        /// The cell leaves as it is, or the line of its group does not leave. What identifies by itself, and what the hierarchy does not cover, is
-        /// `*` whatever the treatment.
+        /// Releases the cell unchanged, or suppresses the line of its group. Under every treatment, standalone
+        /// identifiers and values outside the hierarchy are shown as `*`.
         SuppressRecord = "suppress_record",
-        /// A number gives way to the closest one that has a crowd in the batch, in records that are alike in the rest of the group; where there
-        /// is none it is generalized. For integers, and floats with a rounding step. **Untruthful.**
+        /// Replaces a number by the closest one that enough subjects of the batch share, among records that agree in
+        /// the rest of the group. Without such a number it is generalized. For integers, and floats with a rounding
+        /// step. **Untruthful.**
         Perturb = "perturb",
-        /// Micro-aggregation: the numbers of a batch, in records that are alike in the rest of the group, are divided by size into crowds,
-        /// and each gives way to the mean of its crowd, rounded as the attribute is; where there are too few people they are generalized. Who knows all
-        /// but one of a crowd's numbers learns the last. For integers, and floats with a rounding step. **Untruthful.**
+        /// Micro-aggregation: replaces numbers by means. The numbers of a batch, in records that agree in the rest of
+        /// the group, are sorted by size and divided into sets of enough subjects. Each number becomes the mean of
+        /// its set, with the attribute's rounding. With too few subjects they are generalized. An attacker that knows
+        /// all but one number of a set learns the last. For integers, and floats with a rounding step.
+        /// **Untruthful.**
         Aggregate = "aggregate",
-        /// It leaves apart from all attributes so treated with which it tells people apart, and from all others. Not with `[[group]]`s, nor with
-        /// `plan.groups` of `cliques` or `border`, which divide every attribute already.
+        /// Releases the attribute separately from all attributes without this treatment, and from those with it that
+        /// together distinguish subjects. Not with `[[group]]`s, nor with `plan.groups` of `cliques` or `border`,
+        /// which already divide every attribute.
         Compartment = "compartment",
     }
 }
 
-impl Treat {
-    /// Whether what leaves may be another value than the record's.
+impl TreatmentMethod {
+    /// Returns true if a released value may differ from the value of the record.
     pub fn is_untruthful(self) -> bool {
         matches!(self, Self::Perturb | Self::Aggregate)
     }
 
-    /// Whether it is for numbers only.
-    pub fn is_of_numbers(self) -> bool {
+    /// Returns true if the treatment applies to numbers only.
+    pub fn is_numeric_only(self) -> bool {
         self.is_untruthful()
     }
 }
 
-/// Which kind of values an attribute has.
+/// Kind of an attribute's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
-    /// The types integer and float.
+    /// Types integer and float.
     Numeric,
     /// All other types.
     Categorical,
 }
 
 choices! {
-    /// A ready composition of treatments ([POD] §6.3).
+    /// Predefined set of treatment rules ([POD] §6.3).
     #[derive(Default)]
-    enum Preset {
-        /// Every attribute is generalized: what leaves is true.
+    enum TreatmentPreset {
+        /// Generalizes every attribute: released values are true.
         #[default]
         KAnonymous = "k-anonymous",
-        /// By coverage ([POD] Table 6.3): compartments from 50 %; below, texts are suppressed, and numbers generalized above 15 % and
-        /// perturbed up to there. Coverage of an attribute is the share of the records whose value of it, or of it and one other attribute that are
-        /// common each by themselves, fewer than `privacy.k` people and the colluders share; the largest over all others. **Untruthful.**
+        /// Chooses by coverage ([POD] Table 6.3): compartments from 50 %. Below, texts are suppressed; numbers are
+        /// generalized from 15 % and perturbed below. Coverage of an attribute is the share of the records with a
+        /// rare value, or a rare pair of values with one other attribute. Rare: shared by fewer subjects than
+        /// `privacy.k` and the colluders together. Both values of a pair must be common on their own. The largest
+        /// share over all other attributes counts. **Untruthful.**
         Coverage = "coverage",
-        /// By cardinality ([POD] Table 6.2, composition A): numbers are perturbed below 50 % and generalized from there; texts leave in
-        /// compartments below 90 % and are suppressed from there. **Untruthful.**
+        /// Chooses by cardinality ([POD] Table 6.2, composition A): numbers are perturbed below 50 % and generalized
+        /// from there. Texts are released in compartments below 90 % and suppressed from there. **Untruthful.**
         A = "a",
-        /// The same with 75 % and 80 % (composition B).
+        /// Like `a` with 75 % and 80 % (composition B).
         B = "b",
-        /// The same with 90 % and 95 % (composition C).
+        /// Like `a` with 90 % and 95 % (composition C).
         C = "c",
     }
 }
 
-impl Preset {
-    /// The rules that it stands for, in their order.
+impl TreatmentPreset {
+    /// Returns the rules of the preset, in order.
     pub fn rules(self) -> Vec<TreatmentRule> {
         let rule = |kind, treat| TreatmentRule { kind, treat, ..TreatmentRule::default() };
         let (numeric, categorical) = (Some(ValueKind::Numeric), Some(ValueKind::Categorical));
         let by_cardinality = |numbers: f64, texts: f64| {
             vec![
-                TreatmentRule { cardinality_below: Some(numbers), ..rule(numeric, Treat::Perturb) },
-                rule(numeric, Treat::Generalize),
-                TreatmentRule { cardinality_below: Some(texts), ..rule(categorical, Treat::Compartment) },
-                rule(categorical, Treat::SuppressCell),
+                TreatmentRule { cardinality_below: Some(numbers), ..rule(numeric, TreatmentMethod::Perturb) },
+                rule(numeric, TreatmentMethod::Generalize),
+                TreatmentRule { cardinality_below: Some(texts), ..rule(categorical, TreatmentMethod::Compartment) },
+                rule(categorical, TreatmentMethod::SuppressCell),
             ]
         };
         match self {
             Self::KAnonymous => Vec::new(),
             Self::Coverage => vec![
-                TreatmentRule { coverage_from: Some(0.5), ..rule(None, Treat::Compartment) },
-                rule(categorical, Treat::SuppressCell),
-                TreatmentRule { coverage_from: Some(0.15), ..rule(numeric, Treat::Generalize) },
-                rule(numeric, Treat::Perturb),
+                TreatmentRule { coverage_from: Some(0.5), ..rule(None, TreatmentMethod::Compartment) },
+                rule(categorical, TreatmentMethod::SuppressCell),
+                TreatmentRule { coverage_from: Some(0.15), ..rule(numeric, TreatmentMethod::Generalize) },
+                rule(numeric, TreatmentMethod::Perturb),
             ],
             Self::A => by_cardinality(0.5, 0.9),
             Self::B => by_cardinality(0.75, 0.8),
@@ -99,66 +105,67 @@ impl Preset {
     }
 }
 
-/// A rule: attributes that fit everything it names are treated as it says. Shares are those of presets alone.
+/// Assigns a treatment to the attributes that fit all conditions of the rule. Only presets have conditions on shares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TreatmentRule {
-    /// Quasi attributes of the record schema; without it all of them.
+    /// Lists quasi attributes of the record schema; without any, all of them.
     #[schemars(example = ["steps", "heart_rate"])]
     pub attributes: Vec<String>,
-    /// Kind of values that an attribute must have.
+    /// Required kind of the attribute's values.
     #[serde(skip)]
     pub kind: Option<ValueKind>,
-    /// Least coverage ([`Preset`]), 0 to 1.
+    /// Minimum coverage ([`TreatmentPreset`]), 0 to 1.
     #[serde(skip)]
     pub coverage_from: Option<f64>,
-    /// Least cardinality that is too much, 0 to 1: distinct values over records.
+    /// Exclusive upper bound of the cardinality, 0 to 1: distinct values divided by records.
     #[serde(skip)]
     pub cardinality_below: Option<f64>,
-    /// What is done.
-    #[schemars(example = Treat::Perturb)]
-    pub treat: Treat,
+    /// Selects the treatment.
+    #[schemars(example = TreatmentMethod::Perturb)]
+    pub treat: TreatmentMethod,
 }
 
 impl TreatmentRule {
-    /// Whether it asks for what must be measured.
-    pub fn is_measured(&self) -> bool {
+    /// Returns true if the rule needs measured shares.
+    pub fn needs_measurement(&self) -> bool {
         self.coverage_from.is_some() || self.cardinality_below.is_some()
     }
 }
 
-/// How records are treated that stand out.
+/// Sets the treatment of attributes with values that too few subjects share.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Treatment {
-    /// A ready composition: which treatment an attribute gets that no `[[treatment.rule]]` fits. All but `k-anonymous` measure the
-    /// attributes on records of `plan.prime` or of the source file; `throng check --explain` says what each has come to and why.
-    #[schemars(example = Preset::Coverage)]
-    pub preset: Preset,
-    /// Own rules, before those of the preset; of several that fit an attribute the first counts. Attributes that fit none are
-    /// generalized. What is sensitive or insensitive is not treated by rules.
-    #[schemars(example = [TreatmentRule { attributes: vec!["steps".into()], treat: Treat::Perturb, ..TreatmentRule::default() }])]
+pub struct TreatmentConfig {
+    /// Selects a predefined set of rules for attributes that no `[[treatment.rule]]` fits. All except `k-anonymous`
+    /// measure the attributes on records of `plan.prime` or of the source file. `throng check --explain` reports the
+    /// treatment of each attribute and the reason.
+    #[schemars(example = TreatmentPreset::Coverage)]
+    pub preset: TreatmentPreset,
+    /// Adds rules that precede those of the preset; the first rule that fits an attribute applies. Attributes that
+    /// fit no rule are generalized. Rules do not apply to sensitive or insensitive attributes.
+    #[schemars(example = [TreatmentRule { attributes: vec!["steps".into()], treat: TreatmentMethod::Perturb, ..TreatmentRule::default() }])]
     pub rule: Vec<TreatmentRule>,
 }
 
-impl Treatment {
-    /// All rules in the order in which they are tried: own ones, then the preset's.
+impl TreatmentConfig {
+    /// Returns all rules in the order in which they are tried: configured rules, then those of the preset.
     pub fn rules(&self) -> Vec<TreatmentRule> {
         self.rule.iter().cloned().chain(self.preset.rules()).collect()
     }
 
-    /// Whether what leaves may have values that no record has: means.
-    pub fn makes_values(&self) -> bool {
-        self.rules().iter().any(|rule| rule.treat == Treat::Aggregate)
+    /// Returns true if released values may be means, which no record contains.
+    pub fn creates_values(&self) -> bool {
+        self.rules().iter().any(|rule| rule.treat == TreatmentMethod::Aggregate)
     }
 
-    /// The first key by which what leaves may be untrue.
+    /// Returns the key of the first rule or preset that may release untruthful values.
     pub fn untruthful_key(&self) -> &'static str {
         if self.rule.iter().any(|rule| rule.treat.is_untruthful()) { "treatment.rule" } else { "treatment.preset" }
     }
 
-    /// Whether what leaves may be untrue of those it is said of; of a preset whose rules are still to be measured, whether it can come
-    /// to that.
+    /// Returns true if released values may be untruthful. For a preset with shares that are not yet measured: if any
+    /// of its rules allows it.
     pub fn may_be_untruthful(&self) -> bool {
         self.rules().iter().any(|rule| rule.treat.is_untruthful())
     }

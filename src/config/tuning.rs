@@ -1,45 +1,46 @@
-//! Settings that no configuration has: fixed in a release; a test gives others.
+//! Settings that are fixed in a release and can be overridden in test builds only.
 
 use std::time::Duration;
 
 use super::quantity;
 use serde::Deserialize;
 
-/// The variable with other values, as TOML. Read in test builds alone.
+/// Environment variable with other values, as TOML. Read in test builds only.
 #[cfg(feature = "failpoints")]
-const VARIABLE: &str = "THRONG_TUNING";
+const TUNING_VARIABLE: &str = "THRONG_TUNING";
 
 /// Fixed settings with their values in a release.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Tuning {
-    /// Jensen–Shannon divergence in bits of an attribute's values from those that the plan in force was made for at which a new
-    /// plan is sought; 1: never.
+pub struct FixedSettings {
+    /// Jensen–Shannon divergence in bits between an attribute's current values and the values of the active plan. At
+    /// this divergence a new plan is searched. 1: never.
     pub drift: f64,
-    /// Batches from the one that asks for a plan to the one from which it is in force; 0: the release waits for the plan.
+    /// Batches between the one that requests a plan and the one that activates it; 0: the release waits for the plan.
     pub handover_batches: u64,
-    /// Longest search beside the release. A plan that is not there by then is given up.
+    /// Time limit of a search that runs concurrently with the release. A plan that is not ready by then is discarded.
     #[serde(with = "quantity::duration")]
     pub search_budget: Duration,
-    /// Share of the window's records at which the distinct values of an attribute make it a standalone identifier, which is removed.
+    /// Distinct values as a share of the window's records at which an attribute counts as a standalone identifier and
+    /// is removed.
     pub identifier_cardinality: f64,
-    /// Distinct values remembered at most, per attribute, where the window and what waits need no more; at the limit a new one is
-    /// treated as not covered.
+    /// Upper limit of remembered distinct values per attribute, unless the window and the withheld records need more.
+    /// At the limit a new value is treated as not covered.
     pub max_dictionary_values: usize,
-    /// Lines that wait for their delay at most (`privacy.max_delay`); at the limit a further one is thinned.
+    /// Upper limit of lines that wait for their delay (`privacy.max_delay`); at the limit a further line is thinned.
     pub max_waiting_lines: usize,
-    /// Pairs of a subject and a group remembered at most that have been said inside their window; at the limit a further line
-    /// is thinned. About 48 bytes each.
+    /// Upper limit of remembered pairs of subject and group that have been released inside their window. At the limit
+    /// a further line is thinned. About 48 bytes each.
     pub max_said_lines: usize,
-    /// Time from the first name in the topic of erasures to the erasure of all that are known by then.
+    /// Time from the first key in the topic of erasures to the erasure of all subjects known by then.
     #[serde(with = "quantity::duration")]
     pub erasure_interval: Duration,
-    /// Longest end after SIGTERM or SIGINT.
+    /// Time limit of a shutdown after SIGTERM or SIGINT.
     #[serde(with = "quantity::duration")]
     pub shutdown_time: Duration,
 }
 
-impl Default for Tuning {
+impl Default for FixedSettings {
     fn default() -> Self {
         Self {
             drift: 0.1,
@@ -55,19 +56,19 @@ impl Default for Tuning {
     }
 }
 
-impl Tuning {
-    /// The values of a release.
+impl FixedSettings {
+    /// Returns the values of a release.
     #[cfg(not(feature = "failpoints"))]
     pub(super) fn of(_: &std::collections::BTreeMap<String, String>) -> Self {
         Self::default()
     }
 
-    /// The values of a release, but for those that a test gives in the environment.
+    /// Returns the values of a release, with the overrides that a test gives in the environment.
     ///
     /// # Panics
-    /// When these are no such values.
+    /// Panics if the overrides are not valid settings.
     #[cfg(feature = "failpoints")]
     pub(super) fn of(env: &std::collections::BTreeMap<String, String>) -> Self {
-        env.get(VARIABLE).map_or_else(Self::default, |text| toml::from_str(text).expect("values of settings"))
+        env.get(TUNING_VARIABLE).map_or_else(Self::default, |text| toml::from_str(text).expect("values of settings"))
     }
 }

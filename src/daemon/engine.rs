@@ -1,39 +1,39 @@
-//! The engine: one batch from raw tokens to a committed release, and everything that it remembers.
+//! The engine processes one batch from raw tokens to a committed release, and keeps all state between batches.
 //!
-//! Nothing that is remembered changes before the batch has left: an aborted batch leaves the engine as it was (but for
-//! dictionary entries, on which no output depends).
+//! State changes only after the batch is released. An aborted batch leaves the engine unchanged, except for
+//! dictionary entries, which do not affect the output.
 //!
 //! | module | content |
 //! |---|---|
-//! | `core` | the engine's parts, and what the daemon asks of it |
-//! | `settings`, `assemble`, `prime`, `resume` | from a configuration and a state directory to an engine |
-//! | `steps` | the steps of a batch, each a type |
-//! | `encode_ahead`, `gather`, `joins`, `contribution_limit`, `held` | what comes before the treatment |
+//! | `core` | the parts of the engine and its interface for the daemon |
+//! | `settings`, `assemble`, `prime`, `resume` | construction of an engine from a configuration and a state directory |
+//! | `steps` | one type per step of a batch |
+//! | `encode_ahead`, `gather`, `profile_joins`, `contribution_limit`, `held_records` | steps before the treatment |
 //! | `treatment`, `verifier_terms` | treatment and verification of a batch |
-//! | `series_stream` | statistics of cohorts beside the fragments |
-//! | `model`, `memory` | what is learned and forgotten |
-//! | `planning`, `search` | the next plan, and evidence for the one in force, sought on threads of their own |
-//! | `account`, `audit` | reports, metrics and the audit record of a batch |
+//! | `series_stream` | cohort statistics, published in addition to the fragments |
+//! | `model`, `memory` | learned statistics and their eviction |
+//! | `planning`, `search` | searches for the next plan and for evidence on the plan in force, on separate threads |
+//! | `batch_report`, `audit` | reports, metrics and the audit record of a batch |
 //! | `changelog` | state that moves with its partition |
-//! | `erasing` | erasure of people while the daemon runs |
+//! | `live_erasure` | erasure of subjects while the daemon runs |
 //! | `clock` | the time of a state |
 
-mod account;
 pub mod assemble;
 pub mod audit;
+mod batch_report;
 mod changelog;
 pub mod clock;
 mod contribution_limit;
 mod core;
 mod encode_ahead;
-mod erasing;
 mod gather;
-mod held;
-mod joins;
+mod held_records;
+mod live_erasure;
 mod memory;
 mod model;
 mod planning;
 mod prime;
+mod profile_joins;
 mod resume;
 mod search;
 mod series_exchange;
@@ -44,6 +44,6 @@ mod treatment;
 pub mod verifier_terms;
 
 pub use core::{BatchError, Engine};
-pub use encode_ahead::{POLL_INTERVAL, Turn, Upcoming};
-pub use gather::Settling;
+pub use encode_ahead::{NextBatchSource, POLL_INTERVAL, QueuedBatch};
+pub use gather::SettlementReason;
 pub use series_exchange::IdleSources;

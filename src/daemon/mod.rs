@@ -1,13 +1,13 @@
 //! The daemon: the pipeline, its durable state, its pages.
 //!
-//! | room | what it holds |
+//! | module | content |
 //! |---|---|
-//! | [`stream`] | sources and sinks put together, the loop over them |
-//! | [`engine`] | a batch from its records to its release; model, held records, plans, clock |
-//! | [`state`] | what survives the process: sled, intents, sealing |
-//! | [`erasure`] | erasure of people from the state |
+//! | [`stream`] | combinations of sources and sinks, and the loop over batches |
+//! | [`engine`] | processing of a batch from its records to its release; model, held records, plans, clock |
+//! | [`state`] | durable state: sled, intents, sealing |
+//! | [`erasure`] | erasure of subjects from the state |
 //! | [`requests`] | requests of pages to the thread that answers them |
-//! | [`reload`] | another policy while the daemon runs |
+//! | [`reload`] | replacement of the policy while the daemon runs |
 //! | [`http`] | metrics, status page, plan page |
 
 pub mod engine;

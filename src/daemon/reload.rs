@@ -1,15 +1,15 @@
 //! Reload: a validated restart of the pipeline inside the process.
 //!
-//! A thread takes requests (SIGHUP, `POST /reload`), has the configuration read and tested, and hands a valid one to
-//! [`run`](super::run), which ends the pipeline between two batches and starts it again with the new configuration. Where validation
-//! or the new start fails, the old configuration goes on.
+//! A thread receives requests (SIGHUP, `POST /reload`) and validates the configuration. It passes a valid one to
+//! [`run`](super::run), which ends the pipeline between two batches and restarts it. If the validation or the restart
+//! fails, the old configuration stays in force.
 
-use super::http::Site;
-use super::requests::{ReloadAnswer, ReloadRequests, Request, Requests};
+use super::http::PageSite;
+use super::requests::{PendingRequest, ReloadAnswer, ReloadSender, RequestSender};
 use crate::config;
-use crate::start::changes::{changed, refusals};
-use crate::start::checked::Checked;
-use crate::telemetry::{ReloadOutcome, Reloaded, Telemetry};
+use crate::start::checked_config::CheckedConfig;
+use crate::start::config_changes::{changed_keys, reload_refusals};
+use crate::telemetry::{ConfigReloaded, ReloadOutcome, Telemetry};
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use sha2::{Digest, Sha256};
 use std::net::TcpListener;
@@ -18,69 +18,69 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Time between two looks at SIGHUP and at the end of the daemon.
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
+const HANGUP_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Requests that wait at most; all that wait are answered by one attempt.
-const MAX_WAITING: usize = 64;
+/// Maximum number of queued requests. One attempt answers all queued requests.
+const MAX_QUEUED_RELOADS: usize = 64;
 
-/// Reads and tests the configuration; returns every problem, or a valid configuration. Gives up when the flag is set.
-pub type ReadConfig = dyn Fn(&AtomicBool) -> Result<Checked, Vec<String>> + Send + Sync;
+/// Reads and validates the configuration. Returns all problems, or a valid configuration. Stops when the flag is set.
+pub type ReadConfig = dyn Fn(&AtomicBool) -> Result<CheckedConfig, Vec<String>> + Send + Sync;
 
-/// How a daemon reloads its configuration.
+/// Inputs for configuration reloads.
 #[derive(Clone)]
-pub struct Reloading {
-    /// Reads and tests it.
+pub struct ReloadInputs {
+    /// Reads and validates the configuration.
     pub read: Arc<ReadConfig>,
     /// Set by SIGHUP.
     pub hangup: Arc<AtomicBool>,
 }
 
-/// Time from the end of the old pipeline to the begin of the new one, or why the old configuration goes on.
-type Restarted = Result<Duration, Vec<String>>;
+/// Pause between the old pipeline and the new one, or the reasons for keeping the old configuration.
+type RestartOutcome = Result<Duration, Vec<String>>;
 
-/// A valid configuration that waits for the pipeline to end.
+/// A valid configuration that is queued until the pipeline ends.
 pub struct NextConfig {
     /// The configuration.
-    pub checked: Checked,
-    /// The pages have other settings, or their token or certificate is another.
+    pub checked: CheckedConfig,
+    /// True if the settings, the token or the certificate of the pages have changed.
     pub renews_pages: bool,
-    answer: Sender<Restarted>,
+    answer: Sender<RestartOutcome>,
 }
 
 impl NextConfig {
     /// Reports the outcome of the restart.
-    pub fn report(&self, outcome: Restarted) {
-        // The thread may have ended: so does the daemon.
+    pub fn report(&self, outcome: RestartOutcome) {
+        // If the receiver has ended, so does the daemon.
         drop(self.answer.send(outcome));
     }
 }
 
 /// The thread that validates configurations.
-pub struct Reloader {
+pub struct ReloadThread {
     over: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-struct Work {
-    reloading: Reloading,
-    requests: Receiver<Request<(), ReloadAnswer>>,
-    /// Keeps the channel open where there is no page: a closed one is not waited for.
-    _open: ReloadRequests,
+struct ReloadWorker {
+    reloading: ReloadInputs,
+    requests: Receiver<PendingRequest<(), ReloadAnswer>>,
+    /// Keeps the channel open if there is no page; `recv_timeout` does not wait on a closed channel.
+    _open: ReloadSender,
     next: Sender<NextConfig>,
     telemetry: Telemetry,
     over: Arc<AtomicBool>,
-    current: Checked,
-    credentials: Credentials,
+    current: CheckedConfig,
+    credentials: CredentialDigests,
 }
 
-/// Keys of the pages that name files, with digests of what these hold: a token or certificate may be renewed in place.
+/// Digests of the credential files of the pages, by configuration key. They detect a token or certificate that was
+/// renewed in place.
 #[derive(Clone, PartialEq, Eq)]
-struct Credentials([(&'static str, Option<[u8; 32]>); 3]);
+struct CredentialDigests([(&'static str, Option<[u8; 32]>); 3]);
 
-impl Credentials {
-    /// Reads the files. One that cannot be read has no digest: the validation says why.
-    fn read(pages: &config::Telemetry) -> Self {
+impl CredentialDigests {
+    /// Reads the files. An unreadable file has no digest; the validation reports the cause.
+    fn read(pages: &config::TelemetryConfig) -> Self {
         let digest = |file: &Option<PathBuf>| {
             let bytes = std::fs::read(file.as_ref()?).ok()?;
             Some(Sha256::digest(bytes).into())
@@ -92,33 +92,33 @@ impl Credentials {
         ])
     }
 
-    /// The keys whose files hold something else than in `other`.
-    fn differing(&self, other: &Self) -> impl Iterator<Item = String> {
+    fn changed_files(&self, other: &Self) -> impl Iterator<Item = String> {
         let pairs = self.0.iter().zip(&other.0);
         pairs.filter(|(new, old)| new.1 != old.1).map(|((key, _), _)| (*key).to_owned())
     }
 }
 
-impl Reloader {
-    /// Starts the thread beside a pipeline with the configuration `current`. Returns where reloads are requested and where
-    /// [`run`](super::run) finds the next configuration.
+impl ReloadThread {
+    /// Starts the thread for a pipeline with the configuration `current`. Returns the sender of reload requests and
+    /// the receiver from which [`run`](super::run) reads the next configuration.
     pub fn start(
-        reloading: Reloading,
-        current: Checked,
+        reloading: ReloadInputs,
+        current: CheckedConfig,
         telemetry: &Telemetry,
-    ) -> std::io::Result<(Self, ReloadRequests, Receiver<NextConfig>)> {
-        let (open, requests) = Requests::channel(MAX_WAITING);
-        // Unbounded: a configuration that waits is dropped with the receiver, which ends the wait for its answer. One waits at most.
+    ) -> std::io::Result<(Self, ReloadSender, Receiver<NextConfig>)> {
+        let (open, requests) = RequestSender::channel(MAX_QUEUED_RELOADS);
+        // Unbounded: a queued configuration is dropped with the receiver, which ends the wait for its answer. At most
+        // one is queued.
         let (next, nexts) = unbounded();
         let over = Arc::new(AtomicBool::new(false));
-        let mut work = Work {
+        let mut work = ReloadWorker {
             reloading,
             requests,
             _open: open.clone(),
             next,
             telemetry: telemetry.clone(),
             over: Arc::clone(&over),
-            credentials: Credentials::read(&current.config.telemetry),
+            credentials: CredentialDigests::read(&current.config.telemetry),
             current,
         };
         let thread = std::thread::Builder::new().name("reload".to_owned()).spawn(move || work.run())?;
@@ -126,8 +126,8 @@ impl Reloader {
     }
 }
 
-impl Drop for Reloader {
-    /// Requests that still wait end with their channels.
+impl Drop for ReloadThread {
+    /// Stops the thread. Pending requests end with their channels.
     fn drop(&mut self) {
         self.over.store(true, Ordering::Release);
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
@@ -136,25 +136,25 @@ impl Drop for Reloader {
     }
 }
 
-impl Work {
+impl ReloadWorker {
     fn run(&mut self) {
         while !self.over.load(Ordering::Acquire) {
-            let first = self.requests.recv_timeout(POLL_INTERVAL).ok();
+            let first = self.requests.recv_timeout(HANGUP_POLL_INTERVAL).ok();
             let hung_up = self.reloading.hangup.swap(false, Ordering::AcqRel);
             if first.is_none() && !hung_up {
                 continue;
             }
-            // The file is read after all of these were sent: one attempt answers them.
+            // The file is read after all these requests were sent, so one attempt answers them.
             let waiting: Vec<_> = first.into_iter().chain(self.requests.try_iter()).collect();
             let Some(answer) = self.reload() else { return };
             for ((), client) in waiting {
-                // The client may have gone.
+                // The client may have disconnected.
                 drop(client.send(answer.clone()));
             }
         }
     }
 
-    /// Makes one attempt; none where the daemon ended meanwhile.
+    /// Makes one attempt; `None` if the daemon ended meanwhile.
     fn reload(&mut self) -> Option<ReloadAnswer> {
         let start = Instant::now();
         let read = (self.reloading.read)(&self.over);
@@ -164,9 +164,9 @@ impl Work {
         let (keys, restarted) = match read {
             Err(reasons) => (Vec::new(), Err(reasons)),
             Ok(new) => {
-                let credentials = Credentials::read(&new.config.telemetry);
-                let mut keys = changed(&self.current.config, &new.config);
-                keys.extend(credentials.differing(&self.credentials));
+                let credentials = CredentialDigests::read(&new.config.telemetry);
+                let mut keys = changed_keys(&self.current.config, &new.config);
+                keys.extend(credentials.changed_files(&self.credentials));
                 keys.sort_unstable();
                 keys.dedup();
                 let renews_pages =
@@ -176,7 +176,7 @@ impl Work {
                     (keys, Err(reasons))
                 } else if keys.is_empty() && new.policy == self.current.policy {
                     let seconds = (start.elapsed().as_secs_f64(), 0.0);
-                    return Some(self.answer(ReloadOutcome::Unchanged, keys, Vec::new(), seconds));
+                    return Some(self.report_outcome(ReloadOutcome::Unchanged, keys, Vec::new(), seconds));
                 } else {
                     (keys, self.restart(new, credentials, renews_pages)?)
                 }
@@ -186,19 +186,19 @@ impl Work {
         Some(match restarted {
             Ok(pause) => {
                 let pause = pause.as_secs_f64();
-                self.answer(ReloadOutcome::Replaced, keys, Vec::new(), (total - pause, pause))
+                self.report_outcome(ReloadOutcome::Replaced, keys, Vec::new(), (total - pause, pause))
             }
-            Err(reasons) => self.answer(ReloadOutcome::Refused, keys, reasons, (total, 0.0)),
+            Err(reasons) => self.report_outcome(ReloadOutcome::Refused, keys, reasons, (total, 0.0)),
         })
     }
 
-    /// Reasons that are known without a restart.
-    fn refusals(&self, new: &Checked, renews_pages: bool) -> Vec<String> {
+    /// Checks made without a restart.
+    fn refusals(&self, new: &CheckedConfig, renews_pages: bool) -> Vec<String> {
         let mut reasons: Vec<String> =
-            refusals(&self.current, new).into_iter().map(|(key, why)| format!("{key}: {why}")).collect();
+            reload_refusals(&self.current, new).into_iter().map(|(key, why)| format!("{key}: {why}")).collect();
         let (old, pages) = (&self.current.config.telemetry, &new.config.telemetry);
         if renews_pages {
-            reasons.extend(Site::new(self.telemetry.clone(), pages).err().map(|error| error.to_string()));
+            reasons.extend(PageSite::new(self.telemetry.clone(), pages).err().map(|error| error.to_string()));
         }
         if old.address() != pages.address()
             && let Some(Err(error)) = pages.address().map(TcpListener::bind)
@@ -208,8 +208,13 @@ impl Work {
         reasons
     }
 
-    /// Hands a configuration over and waits for the restart; none where the daemon ends first.
-    fn restart(&mut self, checked: Checked, credentials: Credentials, renews_pages: bool) -> Option<Restarted> {
+    /// Passes a configuration to the pipeline and waits for the restart; `None` if the daemon ends first.
+    fn restart(
+        &mut self,
+        checked: CheckedConfig,
+        credentials: CredentialDigests,
+        renews_pages: bool,
+    ) -> Option<RestartOutcome> {
         let (answer, answered) = bounded(1);
         self.next.send(NextConfig { checked: checked.clone(), renews_pages, answer }).ok()?;
         let restarted = answered.recv().ok()?;
@@ -220,14 +225,14 @@ impl Work {
         Some(restarted)
     }
 
-    fn answer(
+    fn report_outcome(
         &self,
         outcome: ReloadOutcome,
         changed: Vec<String>,
         reasons: Vec<String>,
         seconds: (f64, f64),
     ) -> ReloadAnswer {
-        Reloaded { outcome, changed: &changed, reasons: &reasons, seconds }.emit(&self.telemetry);
+        ConfigReloaded { outcome, changed: &changed, reasons: &reasons, seconds }.emit(&self.telemetry);
         ReloadAnswer { outcome, policy: self.current.policy.short(), changed, reasons }
     }
 }

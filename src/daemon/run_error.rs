@@ -1,25 +1,25 @@
-//! Why a daemon did not start, or ended early.
+//! Errors that stop a daemon at its start or while it runs.
 
-use super::stream::run::StreamError;
-use crate::config::Problem;
+use super::stream::stream_loop::StreamError;
+use crate::config::ConfigProblem;
 use crate::daemon::engine::assemble::AssemblyError;
-use crate::daemon::erasure::topic::ErasureTopicError;
+use crate::daemon::erasure::erasure_topic_reader::ErasureTopicError;
 use crate::daemon::http::HttpError;
 use crate::daemon::state::directory::StateError;
 use crate::io::file::SinkError;
 use crate::io::kafka::connection::KafkaFailure;
-use crate::io::profiles::ProfilesError;
-use crate::start::findings::Finding;
+use crate::io::profiles::ProfileReadError;
+use crate::start::run_findings::RunFinding;
 use std::path::PathBuf;
 
-/// Why a daemon did not start, or ended early. Batches that have left by then stay, and a new start goes on behind
-/// them; of a job over files nothing has.
+/// Error of a daemon that did not start, or ended early. Batches released before the error stay released, and the
+/// next start continues after them. A job over files has released no batch.
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The configuration, the schema or what they name is wrong.
+    /// The configuration, the schema or a file named by them is invalid.
     #[error("{} problem(s) in the configuration", .0.len())]
-    Configuration(Vec<Problem>),
+    Configuration(Vec<ConfigProblem>),
     #[error(transparent)]
     Assembly(AssemblyError),
     #[error(transparent)]
@@ -33,7 +33,7 @@ pub enum RunError {
     #[error(transparent)]
     Sink(#[from] SinkError),
     #[error(transparent)]
-    Profiles(#[from] ProfilesError),
+    Profiles(#[from] ProfileReadError),
     #[error(transparent)]
     ErasureTopic(#[from] ErasureTopicError),
     #[error(transparent)]
@@ -45,12 +45,12 @@ pub enum RunError {
     NoColumn { path: PathBuf, attributes: Vec<String> },
     #[error("told to end before the end of the input: no output was replaced")]
     Interrupted,
-    /// A job is refused for what it has lost; with what an operator must know of its records.
+    /// A job is refused because it has lost records. Contains the findings about its records.
     #[error("{what}; no output was replaced")]
-    Lost { what: String, findings: Vec<Finding> },
-    /// A job is refused since its release represents too little; with what an operator must know of its records.
+    Lost { what: String, findings: Vec<RunFinding> },
+    /// A job is refused because its release represents too few records. Contains the findings about its records.
     #[error("{what}; no output was replaced")]
-    Unrepresented { what: String, findings: Vec<Finding> },
+    Unrepresented { what: String, findings: Vec<RunFinding> },
     #[error("{}: there is no record in it; no output was replaced (name the file that has the records)", .path.display())]
     NoRecords { path: PathBuf },
     #[error(
@@ -72,7 +72,7 @@ impl From<AssemblyError> for RunError {
 }
 
 impl RunError {
-    /// Whether the operator must change something before another start makes sense.
+    /// Returns true if the operator must change something before another start can succeed.
     pub fn is_usage(&self) -> bool {
         if let Self::Sink(error) = self {
             return error.is_usage();

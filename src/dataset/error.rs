@@ -1,32 +1,33 @@
-//! Why a data set was not anonymized.
+//! Errors of the anonymization of a data set.
 
 use crate::anonymity::domain::DomainError;
-use crate::anonymity::lattice::check::TermsError;
-use crate::anonymity::lattice::passes::PassesError;
-use crate::anonymity::lattice::table::TableError;
-use crate::anonymity::treatment::ceiling::search::TooLarge;
-use crate::config::Problem;
+use crate::anonymity::lattice::policy_check::PolicyTermsError;
+use crate::anonymity::lattice::recoding_passes::LocalRecodingError;
+use crate::anonymity::lattice::table::LatticeTableError;
+use crate::anonymity::treatment::ceiling::search::LatticeTooLarge;
+use crate::config::ConfigProblem;
 use crate::io::file::{SinkError, SourceError};
-use crate::io::profiles::ProfilesError;
-use crate::io::table::TableError as ReadingError;
+use crate::io::profiles::ProfileReadError;
+use crate::io::table::TableReadError as ReadingError;
 use crate::release::parts::PartRefusal;
 use crate::release::verify::DataSetRefusal;
 use std::path::{Path, PathBuf};
 use throng_core::values::codebook::CodebookError;
 
-/// Why a data set was not anonymized. Nothing has been released then, but where writing itself failed ([`Self::Sink`]).
+/// Error of the anonymization of a data set. Nothing has been released then, except if writing itself failed
+/// ([`Self::Sink`]).
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum AnonymizeError {
-    /// The configuration, the schema or what they name is wrong.
+    /// Configuration, schema or a file named by them is invalid.
     #[error("{} problem(s) in the configuration", .0.len())]
-    Configuration(Vec<Problem>),
+    Configuration(Vec<ConfigProblem>),
     #[error(transparent)]
     Codebook(#[from] CodebookError),
     #[error(transparent)]
     Source(#[from] SourceError),
     #[error(transparent)]
-    Profiles(#[from] ProfilesError),
+    Profiles(#[from] ProfileReadError),
     #[error(transparent)]
     Sink(#[from] SinkError),
     #[error(
@@ -37,11 +38,11 @@ pub enum AnonymizeError {
     #[error(transparent)]
     Domain(#[from] DomainError),
     #[error(transparent)]
-    Table(#[from] TableError),
+    Table(#[from] LatticeTableError),
     #[error(transparent)]
-    Terms(#[from] TermsError),
+    Terms(#[from] PolicyTermsError),
     #[error(transparent)]
-    Recode(#[from] PassesError),
+    Recode(#[from] LocalRecodingError),
     #[error(
         "{path}: {records} record(s) cannot be read or do not have the types of the schema, the first is number {first} ({why}); correct them, or take them out"
     )]
@@ -83,7 +84,7 @@ pub enum AnonymizeError {
     #[error("no threads can be started: {0}")]
     Threads(String),
     #[error(transparent)]
-    Lattice(#[from] TooLarge),
+    Lattice(#[from] LatticeTooLarge),
     #[error(
         "no policy generalizes by at most {h:.4} and has counterfeits that nobody can tell ({checked} were looked at); raise anonymize.ceiling.h, anonymize.ceiling.share or anonymize.suppression_limit, or lower anonymize.ceiling.lines"
     )]
@@ -95,7 +96,7 @@ pub enum AnonymizeError {
 }
 
 impl AnonymizeError {
-    /// Whether the user can mend it in the configuration or the input.
+    /// Returns true if the operator can correct it in the configuration or the input.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
@@ -115,13 +116,18 @@ impl AnonymizeError {
     }
 }
 
-/// A problem of a file that a person can mend.
-pub fn problem(file: impl Into<String>, key: impl Into<String>, message: String, remedy: &str) -> AnonymizeError {
-    let problem = Problem { file: file.into(), key: key.into(), message, remedy: remedy.to_owned() };
+/// Returns an error about a file that the operator can correct.
+pub fn operator_error(
+    file: impl Into<String>,
+    key: impl Into<String>,
+    message: String,
+    remedy: &str,
+) -> AnonymizeError {
+    let problem = ConfigProblem { file: file.into(), key: key.into(), message, remedy: remedy.to_owned() };
     AnonymizeError::Configuration(vec![problem])
 }
 
-/// The name of a file in messages.
-pub(super) fn named(path: &Path) -> String {
+/// Returns the name of a file for messages.
+pub(super) fn file_label(path: &Path) -> String {
     path.display().to_string()
 }

@@ -1,55 +1,55 @@
-//! The frontier of quality against k.
+//! Frontier of quality against k.
 
-use super::aggregate;
-use super::data;
-use super::error::{AnonymizeError, problem};
-use super::search::{Searched, searched, table, terms};
-use super::source::{Attended, Source};
+use super::dataset_source::{DatasetSource, RunCallbacks};
+use super::encoded_dataset;
+use super::error::{AnonymizeError, operator_error};
+use super::microaggregated_cells;
+use super::policy_search::{PolicySearchResult, class_terms, search_policy, search_table};
 use crate::anonymity::domain::Domain;
-use crate::anonymity::lattice::until::Until;
+use crate::anonymity::lattice::search_deadline::SearchDeadline;
 use crate::config::Config;
 use std::time::Instant;
 
-/// A point of the frontier of quality against k.
+/// Point of the frontier of quality against k.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Point {
-    /// In place of `privacy.k`.
+pub struct FrontierPoint {
+    /// Value used in place of `privacy.k`.
     pub k: u64,
-    /// As shown; none where no policy is admissible.
+    /// Quality by the configured measure; `None` if no policy is admissible.
     pub quality: Option<f64>,
-    /// Records that are suppressed by the best policies found, admissible or not.
+    /// Records suppressed by the best policies found, admissible or not.
     pub suppressed: u64,
-    /// That of the first pass, by quasi attribute; the top of the lattice where there is no pass.
+    /// Policy of the first pass, by quasi attribute; the top of the lattice if there is no pass.
     pub policy: Vec<u8>,
-    /// Passes that released something; 0 where nothing can leave.
+    /// Number of passes that released records; 0 if nothing can be released.
     pub passes: usize,
-    /// Whether every search came to its end: with one pass the quality is then the best there is, and none means that k
-    /// is impossible.
+    /// True if every search was complete. With one pass the quality is then optimal, and `None` means that k is
+    /// impossible.
     pub complete: bool,
 }
 
-/// The best quality for each of `ks`, everything else as configured: what a higher k costs.
+/// Computes the best quality for each of `ks`, with all other settings as configured.
 ///
 /// # Errors
 /// As [`anonymize`](super::anonymize()); an impossible k is a point without quality.
 pub fn frontier(
     config: &Config,
     file: &str,
-    source: &Source<'_>,
+    source: &DatasetSource<'_>,
     ks: &[u64],
-    attended: Attended<'_>,
-) -> Result<Vec<Point>, AnonymizeError> {
-    if config.anonymize.ceiling.is_on() {
+    attended: RunCallbacks<'_>,
+) -> Result<Vec<FrontierPoint>, AnonymizeError> {
+    if config.anonymize.ceiling.is_enabled() {
         let message = "a frontier is of generalization alone, and counterfeits would count in it".to_owned();
-        return Err(problem(file, "anonymize.ceiling.lines", message, "remove the key for --frontier"));
+        return Err(operator_error(file, "anonymize.ceiling.lines", message, "remove the key for --frontier"));
     }
-    let mut data = data::read(config, file, source, attended)?;
-    let aggregates = aggregate::asked(config, file, &data.input.schema)?;
-    let (mut table, pool) = table(&data, &terms(config, file, &data)?, attended)?;
+    let mut data = encoded_dataset::read_dataset(config, file, source, attended)?;
+    let aggregates = microaggregated_cells::microaggregation_targets(config, file, &data.input.schema)?;
+    let (mut table, pool) = search_table(&data, &class_terms(config, file, &data)?, attended)?;
     let measure = config.anonymize.measure;
     let searching = Instant::now();
     let clock = || searching.elapsed();
-    let until = Until::new(&clock, config.anonymize.time_limit, attended.stop);
+    let until = SearchDeadline::new(&clock, config.anonymize.time_limit, attended.stop);
     let mut points = Vec::with_capacity(ks.len());
     for (index, &k) in ks.iter().enumerate() {
         if until.is_stopped() {
@@ -57,21 +57,22 @@ pub fn frontier(
         }
         let mut config = config.clone();
         config.privacy.k = usize::try_from(k).unwrap_or(usize::MAX);
-        let terms = terms(&config, file, &data)?;
+        let terms = class_terms(&config, file, &data)?;
         let time = until.share(1.0 / (ks.len() - index) as f64);
         let of = (&mut data, &mut table);
-        let Searched { recoded, .. } = searched(of, &pool, (&config, &terms), &aggregates, time, attended)?;
-        let possible = !recoded.passes.is_empty() && recoded.account.suppressed <= recoded.limit;
-        points.push(Point {
+        let PolicySearchResult { recoded, .. } =
+            search_policy(of, &pool, (&config, &terms), &aggregates, time, attended)?;
+        let possible = !recoded.passes.is_empty() && recoded.overall_figures.suppressed <= recoded.limit;
+        points.push(FrontierPoint {
             k,
-            quality: possible.then(|| recoded.account.worth.of(measure)),
-            suppressed: recoded.account.suppressed,
+            quality: possible.then(|| recoded.overall_figures.policy_quality.measure_value(measure)),
+            suppressed: recoded.overall_figures.suppressed,
             policy: recoded
                 .passes
                 .first()
                 .map_or_else(|| data.domains().iter().map(Domain::top).collect(), |pass| pass.policy.to_vec()),
             passes: recoded.passes.len(),
-            complete: recoded.is_proved(),
+            complete: recoded.is_proved_optimal(),
         });
     }
     Ok(points)

@@ -1,55 +1,57 @@
-//! One data set at once: read, search, treat, verify, write.
+//! Anonymizes one complete data set: reads, searches for a policy, applies it, verifies the result and writes it.
 //!
-//! What leaves is verified by the release room from its bytes, as a batch of the daemon is; nothing is written before.
+//! The release verifier checks the output bytes in the same way as for a batch of the daemon. Nothing is written
+//! before.
 //!
-//! Codes lie in memory, or in a file without a name where they do not fit: the same code reads them block by block either way, and the release
-//! is the same, byte for byte. What needs the records in memory is refused by name for a data set in a file.
+//! Codes are kept in memory or, when they do not fit, in an unnamed file. The same code reads them block by block in
+//! both cases, and the release is the same byte for byte. Features that need the records in memory are refused for a
+//! data set in a file, with the key named.
 //!
-//! | file | what it holds |
+//! | file | content |
 //! |---|---|
-//! | `anonymize`, `frontier` | the two ways through this wing |
-//! | `source`, `room`, `refusals` | what is read and who attends, the memory for it, and what a data set in a file cannot be asked |
-//! | `read`, `codes`, `data` | from the source to codes, and to the distinct records that a search sees |
-//! | `models`, `search` | what is asked of every class, and the search for a policy |
-//! | `kept`, `aggregate`, `support`, `hide` | the classes that leave, their aggregates, and what hides in sensitive columns |
-//! | `ceiling` | the search and the settling under an h-ceiling with counterfeits |
-//! | `parts`, `claims`, `release`, `lines` | what leaves, in parts that memory holds: verified, and written in order |
-//! | `truthful` | a release with counterfeits read by its catalog |
-//! | [`infer`] | a record schema proposed from records |
-//! | `summary`, `error` | figures and words |
+//! | `anonymize`, `frontier` | the two entry points |
+//! | `source`, `room`, `refusals` | input and callbacks, memory budget, limits of a data set in a file |
+//! | `read`, `codes`, `data` | from the source to codes, and to the distinct records of the search |
+//! | `models`, `search` | privacy models of every class, and the search for a policy |
+//! | `kept`, `aggregate`, `support`, `hide` | released classes, their aggregates, and suppression of sensitive cells |
+//! | `ceiling` | search under an h-ceiling with counterfeits |
+//! | `parts`, `claims`, `release`, `lines` | release in parts that fit in memory: verified, then written in order |
+//! | `truthful` | reconstruction of a release with counterfeits by its catalog |
+//! | [`infer`] | record schema proposed from records |
+//! | `summary`, `error` | report figures and errors |
 
-mod aggregate;
+mod anonymization_report;
 mod anonymize;
-mod ceiling;
-mod claims;
-mod codes;
-mod data;
+mod ceiling_release;
+mod class_lookup;
+mod code_store;
+mod dataset_source;
+mod encoded_dataset;
 mod error;
+mod file_mode_refusals;
 mod frontier;
-mod hide;
 pub mod infer;
-mod kept;
-mod lines;
-mod models;
-mod parts;
-mod read;
-mod refusals;
-mod release;
-mod room;
-mod search;
-mod source;
-mod summary;
-mod support;
+mod input_encoding;
+mod microaggregated_cells;
+mod model_claims;
+mod policy_search;
+mod privacy_models;
+mod release_parts;
+mod release_writer;
+mod run_memory;
+mod sensitive_masks;
+mod sensitive_support;
 #[cfg(test)]
 mod tests;
 mod truthful;
+mod verified_lines;
 
-pub use aggregate::Aggregated;
+pub use anonymization_report::{AnonymizationReport, RawRisk, SubjectCounts};
 pub use anonymize::anonymize;
-pub use ceiling::Ceiled;
+pub use ceiling_release::CeilingReport;
+pub use dataset_source::{AnonymizationStep, DatasetSource, RunCallbacks, SearchCallback, StepCallback};
 pub use error::AnonymizeError;
-pub use frontier::{Point, frontier};
-pub use release::{GROUP, files as files_written};
-pub use source::{Attended, OnStep, Source, Step, Watch};
-pub use summary::{Anonymized, People, RawRisk};
-pub use truthful::{Applied, ApplyError, apply_catalog};
+pub use frontier::{FrontierPoint, frontier};
+pub use microaggregated_cells::MicroaggregationReport;
+pub use release_writer::{DATASET_GROUP, output_files as files_written};
+pub use truthful::{CatalogApplyError, ReconstructionReport, apply_catalog};

@@ -1,8 +1,10 @@
-//! A data set in a file beside the same one in memory: the same bytes, and the same report.
+//! Compares a data set in a file with the same one in memory: equal bytes, and equal report.
 
-use crate::anonymity::lattice::passes::Pass;
+use crate::anonymity::lattice::recoding_passes::RecodingPass;
 use crate::config::{self, Config};
-use crate::dataset::{AnonymizeError, Anonymized, Attended, OnStep, Source, Step, anonymize};
+use crate::dataset::{
+    AnonymizationReport, AnonymizationStep, AnonymizeError, DatasetSource, RunCallbacks, StepCallback, anonymize,
+};
 use proptest::prelude::*;
 use std::fmt::Write;
 use std::path::Path;
@@ -54,12 +56,12 @@ type = "string"
 
 const ILLNESSES: [&str; 7] = ["flu", "cold", "gout", "mumps", "rabies", "plague", ""];
 
-/// A record: age, place, illness, mood, remark, whether it is to be released, person.
-type Row = (u32, usize, usize, u32, u32, bool, u32);
+/// Record: age, place, illness, mood, remark, release mark, person.
+type CaseRow = (u32, usize, usize, u32, u32, bool, u32);
 
 #[derive(Clone, Debug)]
-struct Case {
-    rows: Vec<Row>,
+struct DatasetCase {
+    rows: Vec<CaseRow>,
     named: bool,
     marked: bool,
     k: usize,
@@ -79,7 +81,7 @@ const MODELS: [&str; 6] = [
      [[privacy.model]]\nkind = \"t_closeness\"\nattribute = \"mood\"\nt = 0.5\nground = \"ordered\"\n",
 ];
 
-fn cases() -> impl Strategy<Value = Case> {
+fn cases() -> impl Strategy<Value = DatasetCase> {
     // Some values are common, some rare.
     let few = |of: u32| prop_oneof![3 => 0..of.div_ceil(3), 1 => 0..of];
     let row = (
@@ -96,7 +98,7 @@ fn cases() -> impl Strategy<Value = Case> {
     let terms = (prop::sample::select(&MODELS[..]), prop::sample::select(&["loss", "aecs", "discernibility"][..]));
     let formats = prop::sample::select(&["csv", "ndjson"][..]);
     (prop::collection::vec(row, 1..140), shape, terms, formats).prop_map(
-        |(rows, (named, marked, k, limit), (models, measure), format)| Case {
+        |(rows, (named, marked, k, limit), (models, measure), format)| DatasetCase {
             rows,
             named,
             marked,
@@ -109,7 +111,7 @@ fn cases() -> impl Strategy<Value = Case> {
     )
 }
 
-impl Case {
+impl DatasetCase {
     fn write(&self, folder: &Path) {
         let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("written");
         let role = if self.named { "role = \"subject\"\n" } else { "role = \"identifier\"\n" };
@@ -123,7 +125,7 @@ impl Case {
         let mut text = String::from("illness,age,mood,place,remark,leaves,person\n");
         for &(age, place, illness, mood, remark, leaves, person) in &self.rows {
             let (illness, place) = (ILLNESSES[illness], ["Aa", "Bb", "Cc", "Dd"][place]);
-            // Nobody is behind some records.
+            // Some records have no subject.
             let person = if person == 1 { String::new() } else { format!("p{person}") };
             writeln!(text, "{illness},{age},m{mood},{place},r{remark},{},{person}", if leaves { "yes" } else { "no" })
                 .expect("a text");
@@ -150,8 +152,8 @@ impl Case {
         &self,
         folder: &Path,
         output: &str,
-        source: &Source<'_>,
-    ) -> (Result<Anonymized, AnonymizeError>, Option<Vec<u8>>) {
+        source: &DatasetSource<'_>,
+    ) -> (Result<AnonymizationReport, AnonymizeError>, Option<Vec<u8>>) {
         self.run_attended(folder, output, source, &|_| Ok(()))
     }
 
@@ -159,22 +161,24 @@ impl Case {
         &self,
         folder: &Path,
         output: &str,
-        source: &Source<'_>,
-        step: OnStep<'_>,
-    ) -> (Result<Anonymized, AnonymizeError>, Option<Vec<u8>>) {
+        source: &DatasetSource<'_>,
+        step: StepCallback<'_>,
+    ) -> (Result<AnonymizationReport, AnonymizeError>, Option<Vec<u8>>) {
         let config = self.config(folder, output);
-        let attended = Attended { watch: &|_| {}, stop: &AtomicBool::new(false), note: &|_| {}, step };
+        let attended = RunCallbacks { watch: &|_| {}, stop: &AtomicBool::new(false), note: &|_| {}, step };
         let done = anonymize(&config, "config.toml", source, attended);
         (done, std::fs::read(&config.sink.path).ok())
     }
 }
 
-/// The report of a release without times and the number of threads, and without its mean risk: [`same`] compares that up to rounding.
-fn told(done: &Anonymized) -> String {
-    let pass =
-        |p: &Pass| format!("{:?} {} {} {} {} {:?}", p.policy, p.records, p.released, p.refused, p.classes, p.quality);
+/// Formats the report of a release without times, threads and mean risk; [`check_both_storages`] compares the mean risk up to
+/// rounding.
+fn comparable_report(done: &AnonymizationReport) -> String {
+    let pass = |p: &RecodingPass| {
+        format!("{:?} {} {} {} {} {:?}", p.policy, p.records, p.released, p.refused, p.classes, p.quality)
+    };
     let passes: Vec<String> = done.recoded.passes.iter().map(pass).collect();
-    let account = &done.recoded.account;
+    let account = &done.recoded.overall_figures;
     format!(
         "{} {} {} {passes:?} {} {} {} {:?} {} {:?} {:?} {:?} {} {} {:?} {} {:?}",
         done.rows,
@@ -183,9 +187,9 @@ fn told(done: &Anonymized) -> String {
         account.suppressed,
         account.classes,
         account.smallest,
-        account.worth,
+        account.policy_quality,
         done.recoded.limit,
-        done.recoded.before,
+        done.recoded.raw_quality,
         done.risk_before,
         done.risk.highest,
         done.risk.lines,
@@ -196,18 +200,18 @@ fn told(done: &Anonymized) -> String {
     )
 }
 
-/// Both ways, with parts of one class and of several.
-fn same(case: &Case) -> Result<bool, TestCaseError> {
+/// Compares both storages, with parts of one class and of several.
+fn check_both_storages(case: &DatasetCase) -> Result<bool, TestCaseError> {
     let folder = tempfile::tempdir().expect("a folder");
     case.write(folder.path());
-    let (held, bytes) = case.run(folder.path(), "held", &Source::held());
+    let (held, bytes) = case.run(folder.path(), "held", &DatasetSource::in_memory());
     for part in [None, Some(1), Some(30)] {
-        let source = Source { temp: Some(folder.path()), part, ..Source::held() };
+        let source = DatasetSource { temp: Some(folder.path()), part, ..DatasetSource::in_memory() };
         let (spilled, of_file) = case.run(folder.path(), "spilled", &source);
         match (&held, &spilled) {
             (Ok(held), Ok(spilled)) => {
-                prop_assert_eq!(told(held), told(spilled));
-                // The classes are summed in another order: the last digits may differ.
+                prop_assert_eq!(comparable_report(held), comparable_report(spilled));
+                // The classes are summed in another order, so the last digits can differ.
                 let (held, spilled) = (held.risk.average(), spilled.risk.average());
                 prop_assert!((held - spilled).abs() < 1e-9, "mean risk {held} in memory, {spilled} in a file");
             }
@@ -222,14 +226,14 @@ fn same(case: &Case) -> Result<bool, TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
     #[test]
-    fn a_file_leads_to_the_bytes_of_memory(case in cases()) {
-        same(&case)?;
+    fn dataset_in_file_and_memory_release_equal_bytes(case in cases()) {
+        check_both_storages(&case)?;
     }
 }
 
-/// Not by chance: values that hide, classes that cannot hide them, several parts.
+/// Deterministic cases with hidden values, classes that cannot hide them, and several parts.
 #[test]
-fn what_hides_in_memory_hides_in_a_file() {
+fn rare_values_in_file_and_memory_are_hidden_equally() {
     let mut hid = 0;
     for seed in 0..40u32 {
         let row = |at: u32| {
@@ -238,7 +242,7 @@ fn what_hides_in_memory_hides_in_a_file() {
             let mood = if mixed.is_multiple_of(17) { at } else { mixed / 7 % 3 };
             (mixed / 3 % 99, mixed as usize / 5 % 4, illness, mood, 0, true, mixed / 11 % 90)
         };
-        let case = Case {
+        let case = DatasetCase {
             rows: (0..160).map(row).collect(),
             named: seed % 2 == 0,
             marked: false,
@@ -248,34 +252,42 @@ fn what_hides_in_memory_hides_in_a_file() {
             measure: "loss",
             format: "csv",
         };
-        hid += usize::from(same(&case).expect("the same"));
+        hid += usize::from(check_both_storages(&case).expect("the same"));
     }
     assert!(hid > 10, "only {hid} of 40 hid anything");
 }
 
-/// A job that is ended at any of its steps leaves what was there before, and nothing beside it.
+/// A job that ends at any of its steps keeps the previous output and adds no other file.
 #[test]
-fn job_ended_at_any_step_replaces_no_output() {
+fn job_ended_at_any_step_keeps_previous_output() {
     let folder = tempfile::tempdir().expect("a folder");
     let rows = (0..5000).map(|at: u32| (at % 90, at as usize % 4, 0, at % 3, 0, true, at + 2)).collect();
-    let case = Case { rows, named: true, marked: false, k: 3, limit: 0.3, models: "", measure: "loss", format: "csv" };
+    let case =
+        DatasetCase { rows, named: true, marked: false, k: 3, limit: 0.3, models: "", measure: "loss", format: "csv" };
     case.write(folder.path());
     let steps = std::cell::RefCell::new(Vec::new());
     let note = |step| {
         steps.borrow_mut().push(step);
         Ok(())
     };
-    let (done, released) = case.run_attended(folder.path(), "out", &Source::held(), &note);
+    let (done, released) = case.run_attended(folder.path(), "out", &DatasetSource::in_memory(), &note);
     done.expect("a release");
     let released = released.expect("an output");
     let steps = steps.into_inner();
-    let is_late = |step: &Step| matches!(step, Step::Dividing { .. } | Step::Verifying { .. } | Step::Writing { .. });
+    let is_late = |step: &AnonymizationStep| {
+        matches!(
+            step,
+            AnonymizationStep::Dividing { .. }
+                | AnonymizationStep::Verifying { .. }
+                | AnonymizationStep::Writing { .. }
+        )
+    };
     assert!(steps.iter().filter(|step| is_late(step)).count() >= 4, "a step in the middle of writing: {steps:?}");
     let files = || std::fs::read_dir(folder.path()).expect("a folder").count();
     let before = files();
     for end in steps.into_iter().filter(is_late) {
         let ended = |step| if step == end { Err(AnonymizeError::StoppedAfter) } else { Ok(()) };
-        let (done, kept) = case.run_attended(folder.path(), "out", &Source::held(), &ended);
+        let (done, kept) = case.run_attended(folder.path(), "out", &DatasetSource::in_memory(), &ended);
         assert!(matches!(done, Err(AnonymizeError::StoppedAfter)), "{end:?}");
         assert!(kept.as_ref() == Some(&released) && files() == before, "{end:?}");
     }

@@ -1,31 +1,32 @@
-//! The truthful reconstruction of a release with counterfeits ([HCE] Table 9; docs/methods.md §15.7).
+//! Truthful reconstruction of a release with counterfeits ([HCE] Table 9; docs/internals/methods.md §15.7).
 //!
-//! Of the lines of a group that show a value, the catalog says how many are invented. In each class as many lines as could be are
-//! taken out; together they hold every counterfeit, and all of them show the same value. As many as were invented are dropped, and the rest
-//! come back without the cells by which the classes of the group differ: each is a true record of one of them. What is left
-//! alone is true as well, since no class had more counterfeits than were taken out of it.
+//! For the lines of a group with a given value, the catalog states the number of counterfeits. From each class the
+//! reconstruction takes out that number of lines, or all of them if there are fewer. Together they contain every
+//! counterfeit, and all show the same value. As many lines as were invented are dropped. The rest are written without
+//! the cells in which the classes of the group differ, so each is a true record of one of them. The lines not taken
+//! out are true, because no class had more counterfeits than lines taken out.
 
-use crate::io::file::{SinkError, whole};
+use crate::io::file::{SinkError, atomic_file};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use throng_formats::{CatalogGroup, LineFormat, LineLayout};
 
-/// What a reconstruction came to.
+/// Figures of a reconstruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Applied {
+pub struct ReconstructionReport {
     /// Lines of the release.
     pub lines: u64,
-    /// As many lines were dropped as are counterfeits.
+    /// Dropped lines, equal to the number of counterfeits.
     pub dropped: u64,
-    /// Lines that lost cells, since they could have been counterfeits.
+    /// Lines that lost cells because they could have been counterfeits.
     pub coarsened: u64,
 }
 
-/// A reconstruction that was not made. Nothing has been written then, but where writing itself failed.
+/// Error of a reconstruction. Nothing has been written then, except if writing itself failed.
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
-pub enum ApplyError {
+pub enum CatalogApplyError {
     #[error("{} cannot be read: {source}; name a release in CSV or NDJSON and its catalog, as files", .path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("line {line} of {} is no group of a catalog; name the file that --catalog of throng anonymize wrote", .path.display())]
@@ -38,54 +39,58 @@ pub enum ApplyError {
     Sink(#[from] SinkError),
 }
 
-impl ApplyError {
-    /// Whether naming other files mends it.
+impl CatalogApplyError {
+    /// Returns true if naming other files corrects it.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         !matches!(self, Self::Sink(_))
     }
 }
 
-/// Separators that a header is looked at with.
+/// Separators tried for a CSV header.
 const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// Writes to `output` the release at `released` as its catalog lets it be read, its lines sorted by their bytes.
+/// Writes to `output` the truthful reconstruction of the release at `released`, with lines sorted by their bytes.
 ///
 /// # Errors
-/// See [`ApplyError`].
-pub fn apply_catalog(released: &Path, catalog: &Path, output: &Path) -> Result<Applied, ApplyError> {
+/// See [`CatalogApplyError`].
+pub fn apply_catalog(
+    released: &Path,
+    catalog: &Path,
+    output: &Path,
+) -> Result<ReconstructionReport, CatalogApplyError> {
     let read = |path: &Path| {
-        std::fs::read_to_string(path).map_err(|source| ApplyError::Unreadable { path: path.to_owned(), source })
+        std::fs::read_to_string(path).map_err(|source| CatalogApplyError::Unreadable { path: path.to_owned(), source })
     };
     let (text, groups) = (read(released)?, read(catalog)?);
     let mut parsed = Vec::new();
     for (number, line) in groups.lines().enumerate() {
-        let wrong = || ApplyError::Catalog { path: catalog.to_owned(), line: number + 1 };
-        parsed.push(CatalogGroup::read(line).ok_or_else(wrong)?);
+        let wrong = || CatalogApplyError::Catalog { path: catalog.to_owned(), line: number + 1 };
+        parsed.push(CatalogGroup::parse_catalog_line(line).ok_or_else(wrong)?);
     }
     let Some(first) = parsed.first() else {
-        // Nothing was inserted: the release is true as it is.
-        whole::write(output, text.as_bytes())?;
-        return Ok(Applied { lines: text.lines().count() as u64, ..Applied::default() });
+        // No counterfeits were inserted: the release is true already.
+        atomic_file::write(output, text.as_bytes())?;
+        return Ok(ReconstructionReport { lines: text.lines().count() as u64, ..ReconstructionReport::default() });
     };
     let names: Vec<&str> = first.attributes.iter().map(String::as_str).collect();
     let one = |group: &CatalogGroup| group.attributes == first.attributes && group.sensitive == first.sensitive;
     if let Some(other) = parsed.iter().position(|group| !one(group)) {
-        return Err(ApplyError::Catalog { path: catalog.to_owned(), line: other + 1 });
+        return Err(CatalogApplyError::Catalog { path: catalog.to_owned(), line: other + 1 });
     }
     let is_json = text.starts_with('{');
-    let mut rows = rows(&text, is_json);
-    let line = |line| ApplyError::Line { path: released.to_owned(), line };
+    let mut rows = text_rows(&text, is_json);
+    let line = |line| CatalogApplyError::Line { path: released.to_owned(), line };
     let (layout, header) = if is_json {
         (LineLayout::new(&LineFormat::Json, &names), None)
     } else {
         let header = rows.next().ok_or_else(|| line(1))?;
-        (layout_of(header, &names).ok_or_else(|| line(1))?, Some(header))
+        (csv_layout(header, &names).ok_or_else(|| line(1))?, Some(header))
     };
     let lines: Vec<&str> = rows.filter(|row| !row.is_empty()).collect();
     let sensitive = names.iter().position(|name| *name == first.sensitive).unwrap_or_default();
     let mut cells = Vec::new();
-    let mut release = Release { classes: BTreeMap::new(), sensitive };
+    let mut release = ReleaseLineCounts { classes: BTreeMap::new(), sensitive };
     for (number, row) in lines.iter().enumerate() {
         layout.read(row.as_bytes(), &mut cells).ok_or_else(|| line(number + 1 + usize::from(header.is_some())))?;
         let value = std::mem::take(&mut cells[sensitive]);
@@ -94,8 +99,8 @@ pub fn apply_catalog(released: &Path, catalog: &Path, output: &Path) -> Result<A
         *release.classes.entry(class).or_default().entry(value).or_default() += 1;
     }
     let (tuples, applied) = release
-        .truthful(&parsed, lines.len() as u64)
-        .map_err(|missing| ApplyError::Other { path: released.to_owned(), missing })?;
+        .reconstruct_release(&parsed, lines.len() as u64)
+        .map_err(|missing| CatalogApplyError::Other { path: released.to_owned(), missing })?;
     let mut written: Vec<Vec<u8>> = Vec::with_capacity(lines.len());
     for (tuple, count) in tuples {
         let texts: Vec<&str> = tuple.iter().map(String::as_str).collect();
@@ -106,12 +111,13 @@ pub fn apply_catalog(released: &Path, catalog: &Path, output: &Path) -> Result<A
     }
     written.sort_unstable();
     let header = header.map(|header| format!("{header}\n").into_bytes()).into_iter();
-    whole::write(output, &header.chain(written).collect::<Vec<_>>().concat())?;
+    atomic_file::write(output, &header.chain(written).collect::<Vec<_>>().concat())?;
     Ok(applied)
 }
 
-/// The lines of a text; a line break between quotes of CSV is none. (NDJSON escapes both, and has an odd quote where it does.)
-fn rows(text: &str, is_json: bool) -> impl Iterator<Item = &str> {
+/// Splits a text into lines. A line break inside CSV quotes does not end a line. JSON escapes line breaks, and its
+/// quotes are ignored.
+fn text_rows(text: &str, is_json: bool) -> impl Iterator<Item = &str> {
     let mut open = false;
     text.split(move |c: char| {
         open ^= c == '"' && !is_json;
@@ -119,28 +125,28 @@ fn rows(text: &str, is_json: bool) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The layout under which a header has the names.
-fn layout_of(header: &str, names: &[&str]) -> Option<LineLayout> {
+/// Returns the CSV layout with the first separator under which the header has these names.
+fn csv_layout(header: &str, names: &[&str]) -> Option<LineLayout> {
     let spelled = |name: &str| name.trim_matches('"').replace("\"\"", "\"");
     let fits = |separator: &u8| header.split(char::from(*separator)).map(spelled).eq(names.iter().copied());
     let separator = SEPARATORS.into_iter().find(fits)?;
     Some(LineLayout::new(&LineFormat::Csv { separator }, names))
 }
 
-/// How many lines each class has of each value.
-struct Release {
+/// Line counts per class and sensitive value.
+struct ReleaseLineCounts {
     classes: BTreeMap<Vec<String>, BTreeMap<String, u64>>,
     sensitive: usize,
 }
 
-impl Release {
-    /// The tuples of a truthful release with how often each is there.
-    fn truthful(
+impl ReleaseLineCounts {
+    /// Returns the tuples of a truthful release with their counts.
+    fn reconstruct_release(
         mut self,
         groups: &[CatalogGroup],
         lines: u64,
-    ) -> Result<(BTreeMap<Vec<String>, u64>, Applied), &'static str> {
-        let mut applied = Applied { lines, ..Applied::default() };
+    ) -> Result<(BTreeMap<Vec<String>, u64>, ReconstructionReport), &'static str> {
+        let mut applied = ReconstructionReport { lines, ..ReconstructionReport::default() };
         let mut tuples: BTreeMap<Vec<String>, u64> = BTreeMap::new();
         for group in groups {
             for (value, count) in &group.counterfeits {
@@ -158,27 +164,27 @@ impl Release {
                 applied.dropped += count;
                 applied.coarsened += true_lines;
                 if true_lines > 0 {
-                    *tuples.entry(self.tuple(&in_common(&from), value)).or_default() += true_lines;
+                    *tuples.entry(self.released_tuple(&common_cells(&from), value)).or_default() += true_lines;
                 }
             }
         }
         for (class, values) in &self.classes {
             for (value, &count) in values.iter().filter(|(_, count)| **count > 0) {
-                *tuples.entry(self.tuple(class, value)).or_default() += count;
+                *tuples.entry(self.released_tuple(class, value)).or_default() += count;
             }
         }
         Ok((tuples, applied))
     }
 
-    fn tuple(&self, class: &[String], value: &str) -> Vec<String> {
+    fn released_tuple(&self, class: &[String], value: &str) -> Vec<String> {
         let mut tuple = class.to_vec();
         tuple.insert(self.sensitive, value.to_owned());
         tuple
     }
 }
 
-/// The cells that classes have in common, `*` where they differ.
-fn in_common(classes: &[&Vec<String>]) -> Vec<String> {
+/// Returns the cells that the classes have in common, and `*` where they differ.
+fn common_cells(classes: &[&Vec<String>]) -> Vec<String> {
     let width = classes.first().map_or(0, |class| class.len());
     let of = |at: usize| {
         let cells: BTreeSet<&str> = classes.iter().map(|class| class[at].as_str()).collect();

@@ -10,10 +10,10 @@ fn group(classes: &[&str], counterfeits: &[(&str, u64)]) -> CatalogGroup {
     }
 }
 
-/// [HCE] Table 5, 8 and 9: four lines with diabetes in two classes, one of them invented. One of each class is taken out, and one
-/// of the two is true.
+/// [HCE] Table 5, 8 and 9: four lines with diabetes in two classes, one of them a counterfeit. One line of each class
+/// is taken out, and one of the two is true.
 #[test]
-fn the_papers_table_9() {
+fn reconstruction_of_paper_example_matches_table_9() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let catalog = group(&["1", "2"], &[("Diabetes", 1)]).line() + "\n";
@@ -31,7 +31,7 @@ fn the_papers_table_9() {
     ];
     std::fs::write(at("release"), format!("c;s\n{}", lines(&release))).unwrap();
     let applied = apply_catalog(&at("release"), &at("catalog"), &at("out")).unwrap();
-    assert_eq!(applied, Applied { lines: 8, dropped: 1, coarsened: 1 });
+    assert_eq!(applied, ReconstructionReport { lines: 8, dropped: 1, coarsened: 1 });
     let truthful = [
         ("*", "Diabetes"),
         ("1", "Anemia"),
@@ -42,7 +42,7 @@ fn the_papers_table_9() {
         ("2", "Flu"),
     ];
     assert_eq!(std::fs::read_to_string(at("out")).unwrap(), format!("c;s\n{}", lines(&truthful)));
-    // Another release has no such class, or too few of its lines.
+    // Another release lacks such a class, or has too few of its lines.
     std::fs::write(at("release"), "c;s\n\"1\";\"Flu\"\n").unwrap();
     let error = apply_catalog(&at("release"), &at("catalog"), &at("out")).unwrap_err();
     assert!(error.to_string().contains("classes") && error.is_usage(), "{error}");
@@ -50,36 +50,39 @@ fn the_papers_table_9() {
     let error = apply_catalog(&at("release"), &at("catalog"), &at("out")).unwrap_err();
     assert!(error.to_string().contains("lines"), "{error}");
     std::fs::write(at("release"), "c;x\n\"1\";\"Flu\"\n").unwrap();
-    assert!(matches!(apply_catalog(&at("release"), &at("catalog"), &at("out")), Err(ApplyError::Line { line: 1, .. })));
+    assert!(matches!(
+        apply_catalog(&at("release"), &at("catalog"), &at("out")),
+        Err(CatalogApplyError::Line { line: 1, .. })
+    ));
     std::fs::write(at("catalog"), "").unwrap();
     assert_eq!(apply_catalog(&at("release"), &at("catalog"), &at("out")).unwrap().dropped, 0);
 }
 
-/// An escaped quote is one quote: of two such lines each is a line.
+/// An escaped quote is one quote: two such lines remain two lines.
 #[test]
-fn a_quote_inside_a_value_of_json_joins_no_lines() {
+fn json_value_with_escaped_quote_keeps_lines_apart() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at("catalog"), group(&["a\\\"b", "2"], &[("flu", 1)]).line() + "\n").unwrap();
     let line = |class: &str| format!("{{\"c\":\"{class}\",\"s\":\"flu\"}}\n");
     std::fs::write(at("release"), line("2") + &line("2") + &line("a\\\"b") + &line("a\\\"b")).unwrap();
     let applied = apply_catalog(&at("release"), &at("catalog"), &at("out")).unwrap();
-    assert_eq!(applied, Applied { lines: 4, dropped: 1, coarsened: 1 });
+    assert_eq!(applied, ReconstructionReport { lines: 4, dropped: 1, coarsened: 1 });
     let truthful = line("*") + &line("2") + &line("a\\\"b");
     assert_eq!(std::fs::read_to_string(at("out")).unwrap(), truthful);
 }
 
 #[test]
-fn a_line_break_inside_a_cell_ends_no_row() {
-    assert_eq!(rows("a,b\n\"x\ny\",1\n", false).collect::<Vec<_>>(), ["a,b", "\"x\ny\",1", ""]);
+fn csv_cell_with_line_break_stays_in_one_row() {
+    assert_eq!(text_rows("a,b\n\"x\ny\",1\n", false).collect::<Vec<_>>(), ["a,b", "\"x\ny\",1", ""]);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
-    /// Whatever was inserted where, the reconstruction has as many lines as there were records, and each line is true of a record of its
-    /// own (a matching is sought).
+    /// For any insertion, the reconstruction has as many lines as there were records. Each line is true of a
+    /// different record, shown by a matching.
     #[test]
-    fn a_reconstruction_is_true(
+    fn reconstruction_of_any_insertion_matches_true_records(
         records in prop::collection::vec((0..4usize, 0..3usize), 0..14),
         inserted in prop::collection::vec((0..3usize, 0..3usize), 0..6),
         grouped in 1..=3usize,
@@ -95,11 +98,11 @@ proptest! {
         let counts: Vec<(&str, u64)> = counts.into_iter().collect();
         let present: Vec<&str> = (0..grouped).filter(|at| classes.contains_key(&vec![format!("\"{}\"", names[*at])])).map(|at| names[at]).collect();
         let catalog = if counts.is_empty() { vec![] } else { vec![group(&present, &counts)] };
-        let release = Release { classes, sensitive: 1 };
-        let (tuples, applied) = release.truthful(&catalog, (records.len() + inserted.len()) as u64).unwrap();
+        let release = ReleaseLineCounts { classes, sensitive: 1 };
+        let (tuples, applied) = release.reconstruct_release(&catalog, (records.len() + inserted.len()) as u64).unwrap();
         prop_assert_eq!(tuples.values().sum::<u64>(), records.len() as u64);
         prop_assert_eq!(applied.dropped, inserted.len() as u64);
-        // Exact tuples first: what is left of the records of a value must fit the lines that say less.
+        // Exact tuples are matched first; the remaining records of a value must fit the coarser lines.
         let mut left: BTreeMap<(String, String), u64> = BTreeMap::new();
         for &(class, value) in &records {
             *left.entry((format!("\"{}\"", names[class]), format!("\"{}\"", values[value]))).or_default() += 1;

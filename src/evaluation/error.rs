@@ -1,16 +1,16 @@
-//! Why a release cannot be evaluated.
+//! Errors of an evaluation.
 
-use crate::config::Problem;
+use crate::config::ConfigProblem;
 use crate::io::file::SourceError;
 use crate::start::sampling::SamplingError;
 use std::path::PathBuf;
 
-/// Why a release cannot be evaluated. No message repeats a value of the data.
+/// Reason for which a release cannot be evaluated. No message repeats a value of the data.
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum EvaluationError {
     #[error("{} problem(s) in the configuration", .0.len())]
-    Configuration(Vec<Problem>),
+    Configuration(Vec<ConfigProblem>),
     #[error(transparent)]
     Sampling(#[from] SamplingError),
     #[error(transparent)]
@@ -33,9 +33,9 @@ pub enum EvaluationError {
     #[error(
         "{}: nobody in a cohort of it is in the original (give the original of this run, and the configuration with its secret)", .path.display()
     )]
-    OtherPeople { path: PathBuf },
+    ForeignSubjects { path: PathBuf },
     #[error(
         "{}: {entries} entries for group {group:?}, whose output has {lines} lines; a lineage and its release are one run's", .path.display()
     )]
-    OtherLineage { path: PathBuf, group: String, entries: u64, lines: u64 },
+    LineageMismatch { path: PathBuf, group: String, entries: u64, lines: u64 },
 }

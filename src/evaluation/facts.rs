@@ -1,41 +1,41 @@
-//! What a cell of an attribute stands for: values, loss, level, and the bits that it hides.
+//! Facts about the cells of an attribute: covered values, loss, level and hidden bits.
 
-use super::original::Original;
-use super::released::{ReleasedGroup, is_foreign};
+use super::original::OriginalData;
+use super::released_groups::{ReleasedGroup, is_foreign};
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::{ABSENT, CellId, Code, NULL, SUPPRESSED, is_range};
 
-/// One cell.
+/// Facts about one cell.
 #[derive(Clone, Debug)]
 pub struct CellFacts {
-    /// Codes of the occurring values that it stands for, ascending.
+    /// Codes of the occurring values that the cell covers, ascending.
     pub codes: Vec<Code>,
-    /// Records of the original with such a value.
+    /// Number of original records with such a value.
     pub records: u64,
-    /// Iyengar's Loss (docs/methods.md §9), in [0, 1].
+    /// Iyengar's loss (docs/internals/methods.md §9), in [0, 1].
     pub loss: f64,
-    /// It stands for one value alone.
+    /// True if the cell covers exactly one value.
     pub exact: bool,
-    /// The finest level that prints it over the highest level, in [0, 1].
+    /// Finest level that prints the cell, divided by the highest level, in [0, 1].
     pub height: f64,
-    /// Entropy of the value behind it, given the distribution of the original, in bits.
+    /// Entropy of the value behind the cell, given the distribution of the original, in bits.
     pub bits: f64,
 }
 
-/// The cells of one attribute.
+/// Facts about the cells of one attribute.
 pub struct AttributeFacts {
     cells: BTreeMap<CellId, CellFacts>,
-    /// By code: records of the original.
+    /// Number of original records by code.
     pub counts: Vec<u64>,
 }
 
-/// A falsified cell, or one of another file: nothing is known of it.
+/// Facts of a falsified cell or of a cell of another file: no value is known.
 static UNKNOWN: CellFacts =
     CellFacts { codes: Vec::new(), records: 0, loss: 1.0, exact: false, height: 1.0, bits: 0.0 };
 
 impl AttributeFacts {
-    /// The facts of an attribute of `original`, and of the ranges of it that `groups` show.
-    pub fn of(original: &Original, attribute: usize, groups: &[ReleasedGroup]) -> Self {
+    /// Collects the facts of an attribute of `original`, including the ranges of it that `groups` show.
+    pub fn from_original(original: &OriginalData, attribute: usize, groups: &[ReleasedGroup]) -> Self {
         let columns = groups.iter().filter_map(|group| group.column(attribute));
         let ranges: BTreeSet<CellId> = columns.flatten().copied().filter(|cell| is_range(*cell)).collect();
         let book = &original.books[attribute];
@@ -53,7 +53,7 @@ impl AttributeFacts {
             let share = |code: &Code| counts[*code as usize] as f64 / records.max(1) as f64;
             let bits = codes.iter().map(share).filter(|share| *share > 0.0).map(|share| -share * share.log2()).sum();
             let loss = f64::from(book.loss(cell));
-            // Of a range, the finest level that has no wider label.
+            // A range gets the finest level that has no wider label.
             let as_wide = || {
                 let wide = |level: &usize| {
                     codes.first().is_some_and(|&code| f64::from(book.losses(*level)[code as usize]) >= loss)
@@ -64,22 +64,22 @@ impl AttributeFacts {
             let height = level.map_or(1.0, |level| level as f64 / top);
             (cell, CellFacts { codes, records, loss, exact: book.is_exact(cell), height, bits })
         };
-        let cells = original.covers(attribute, &ranges).into_iter().map(facts).collect();
+        let cells = original.covered_codes(attribute, &ranges).into_iter().map(facts).collect();
         Self { cells, counts }
     }
 
-    /// The facts of a cell.
+    /// Returns the facts of a cell.
     pub fn get(&self, cell: CellId) -> &CellFacts {
         self.cells.get(&cell).unwrap_or(&UNKNOWN)
     }
 
-    /// Whether `cell` is true of a record whose value has `code`.
+    /// Returns true if `cell` is true for a record with a value of this `code`.
     pub fn holds(&self, cell: CellId, code: Code) -> bool {
         cell == SUPPRESSED || !is_foreign(cell) && self.get(cell).codes.binary_search(&code).is_ok()
     }
 }
 
-/// Whether a record says anything by a value with this code.
+/// Returns true if `code` is a value, neither absent nor null.
 pub fn is_present(code: Code) -> bool {
     !matches!(code, ABSENT | NULL)
 }

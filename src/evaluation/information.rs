@@ -1,41 +1,47 @@
-//! How much of what attributes say of each other is still said (docs/methods.md §14.1).
+//! Pairwise information: the share of the mutual information between attributes that a release keeps (docs/internals/methods.md
+//! §14.1).
 //!
-//! The loss of single cells can be zero where every relation between attributes is gone: fragments that hold one attribute each.
-//! Pairwise information looks at pairs.
+//! The loss of single cells can be zero although every relation between attributes is lost: fragments with one
+//! attribute each. Therefore this measure looks at pairs.
 
 use super::facts::AttributeFacts;
-use super::original::Original;
-use super::released::ReleasedGroup;
-use crate::anonymity::planner::dependence::{beyond_chance, bins, strangers};
+use super::original::OriginalData;
+use super::released_groups::ReleasedGroup;
+use crate::anonymity::planner::attribute_dependence::{bin_column, draw_random_pairings, information_beyond_chance};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// Two attributes, what they say of each other, and how much of it a release says.
+/// Mutual information of two attributes, and the share of it that a release keeps.
 #[derive(Clone, Copy, Debug)]
-pub struct Pair {
-    /// The attributes, the first one lower.
+pub struct PairInformation {
+    /// The two attributes, the lower index first.
     pub attributes: [usize; 2],
     /// Mutual information in the original, in bits.
     pub bits: f64,
-    /// Mean of (1 − loss)(1 − loss) over the lines in which both are, in [0, 1]; 0 where no line has both.
+    /// Mean of (1 − loss)(1 − loss) over the lines with both attributes, in [0, 1]; 0 if no line has both.
     pub kept: f64,
-    /// The same over all records: one without such a line keeps nothing.
+    /// The same mean over all records: a record without such a line counts 0.
     pub kept_of_all: f64,
 }
 
-/// Every pair of the attributes `of`, each of which is named once.
-pub fn pairs(original: &Original, facts: &[AttributeFacts], groups: &[ReleasedGroup], of: &[usize]) -> Vec<Pair> {
+/// Computes every pair of the attributes `of`, which must be distinct.
+pub fn measure_pairs(
+    original: &OriginalData,
+    facts: &[AttributeFacts],
+    groups: &[ReleasedGroup],
+    of: &[usize],
+) -> Vec<PairInformation> {
     let binned: BTreeMap<usize, Vec<u8>> =
-        of.par_iter().map(|&a| (a, bins(&original.books[a], &original.batch.columns[a]))).collect();
+        of.par_iter().map(|&a| (a, bin_column(&original.books[a], &original.batch.columns[a]))).collect();
     let every: Vec<[usize; 2]> =
         of.iter().enumerate().flat_map(|(at, &a)| of[at + 1..].iter().map(move |&b| [a.min(b), a.max(b)])).collect();
-    let strangers = strangers(&original.batch.subjects);
+    let strangers = draw_random_pairings(&original.batch.subjects);
     let rows = original.rows().max(1) as f64;
     every
         .into_par_iter()
         .map(|[a, b]| {
-            let bits = beyond_chance(&binned[&a], &binned[&b], &strangers);
-            // Where several groups have both, the pair counts in that which says most of it.
+            let bits = information_beyond_chance(&binned[&a], &binned[&b], &strangers);
+            // A pair that is in several groups counts in the group that keeps most of it.
             let (mut kept, mut lines) = (0.0_f64, 0_usize);
             for group in groups {
                 let (Some(left), Some(right)) = (group.column(a), group.column(b)) else { continue };
@@ -47,13 +53,13 @@ pub fn pairs(original: &Original, facts: &[AttributeFacts], groups: &[ReleasedGr
                 }
             }
             let mean = if lines == 0 { 0.0 } else { kept / lines as f64 };
-            Pair { attributes: [a, b], bits, kept: mean, kept_of_all: kept / rows }
+            PairInformation { attributes: [a, b], bits, kept: mean, kept_of_all: kept / rows }
         })
         .collect()
 }
 
-/// The mean of what pairs keep, weighted by what they say of each other. 1 where nothing says anything of anything.
-pub fn weighted(pairs: &[Pair], kept: impl Fn(&Pair) -> f64) -> f64 {
+/// Returns the mean share that pairs keep, weighted by their mutual information. 1 if no pair has any.
+pub fn weighted_share(pairs: &[PairInformation], kept: impl Fn(&PairInformation) -> f64) -> f64 {
     let bits: f64 = pairs.iter().map(|pair| pair.bits).sum();
     if bits <= 0.0 {
         return 1.0;

@@ -1,31 +1,31 @@
-//! What a release is worth and what it gives away, measured from outside: from the records before, the lines after, and the
-//! custodian's lineage. Nothing here takes part in a release.
+//! Measures the utility and the disclosure risk of a release from outside: from the original records, the released
+//! lines and the custodian's lineage. No code here takes part in a release.
 //!
-//! | room | what it holds |
+//! | module | content |
 //! |---|---|
-//! | [`original`], [`released`], [`lineage`] | what is read; `joined` takes rows of all groups apart |
-//! | [`facts`] | what a cell stands for |
-//! | [`quality`], [`information`], [`queries`] | what it is worth |
-//! | [`learning`] | what a model learns from it |
-//! | [`series`] | released series beside the original: contributions, cohorts, usefulness |
-//! | [`risk`], [`singled`] | how far lines stand out; which combinations of attributes single people out |
-//! | [`attack`] | what outsiders try |
-//! | [`verification`] | whether a release keeps its promises, by its bytes |
-//! | [`error`] | why nothing can be said |
+//! | [`original`], [`released`], [`lineage`] | readers of the inputs; `joined` splits rows that hold all groups |
+//! | [`facts`] | values that a cell covers |
+//! | [`quality`], [`information`], [`queries`] | utility measures |
+//! | [`learning`] | accuracy of models trained on the release |
+//! | [`series`] | released series compared with the original: contributions, cohorts, utility |
+//! | [`risk`], [`singled`] | re-identification risk of lines; attribute combinations that single subjects out |
+//! | [`attack`] | attacks of outsiders |
+//! | [`verification`] | recount of the guarantees from the released bytes |
+//! | [`error`] | reasons for which an evaluation fails |
 
 pub mod attack;
 pub mod error;
 pub mod facts;
 pub mod information;
-mod joined;
+mod joined_rows;
 pub mod learning;
 pub mod lineage;
-mod nested;
+mod nested_reader;
 pub mod original;
 pub mod quality;
 pub mod queries;
-pub mod released;
+pub mod released_groups;
 pub mod risk;
 pub mod series;
-pub mod singled;
+pub mod singling_out;
 pub mod verification;

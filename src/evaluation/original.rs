@@ -1,37 +1,39 @@
-//! The records before the release, as the schema of their configuration reads them.
+//! Original records before the release, read with the schema of their configuration.
 
 use super::error::EvaluationError;
 use crate::config::Config;
-use crate::start::profiles::NotRead;
-use crate::start::sampling::{self, Read, SamplingError};
+use crate::start::profile_sources::ProfilesUnavailable;
+use crate::start::sampling::{self, SampledRecords, SamplingError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{CellId, Code, Codebook};
 use throng_core::values::digest::DigestKey;
 use throng_core::values::schema::Schema;
-use throng_core::values::table::Batch;
 
-/// The records of a source. Memory: 4 bytes a cell, and every different value with its generalizations.
-pub struct Original {
-    /// The record schema.
+/// Records of a source. Memory: 4 bytes per cell, plus every distinct value with its generalizations.
+pub struct OriginalData {
+    /// Record schema.
     pub schema: Arc<Schema>,
-    /// From values to codes and labels, by attribute.
+    /// Codebook of each attribute: values to codes and labels.
     pub books: Vec<Codebook>,
-    /// The records that could be read, in the order of the source.
-    pub batch: Batch,
-    /// Records that could not be read or have a cell of the wrong type: the daemon makes dead letters of them.
+    /// Readable records, in the order of the source.
+    pub batch: CodeBatch,
+    /// Number of records that are unreadable or have a cell of the wrong type. The daemon makes dead letters of them.
     pub rejected: u64,
-    /// By attribute and row: numbers and times (in milliseconds) that have no code, because they are outside the range of the hierarchy.
+    /// By attribute and row: numbers and times (in milliseconds) without a code because they are outside the range of
+    /// the hierarchy.
     pub uncovered: BTreeMap<(usize, usize), f64>,
 }
 
-impl Original {
-    /// Reads `path` in the source's format, joined to the profiles of `config`, the file `file` in messages. Subjects are digested by
-    /// `key`, as a run digests them; without one by a random key.
+impl OriginalData {
+    /// Reads `path` in the source's format, joined to the profiles of `config`. `file` names the configuration file
+    /// in messages. Subjects are digested by `key`, as in a run; without one, by a random key.
     ///
     /// # Errors
-    /// When profiles are in a topic or cannot be read, and when the file cannot be read, lacks a column, or has no record.
+    /// When profiles are in a topic or cannot be read, and when the file cannot be read, lacks a column, or has no
+    /// record.
     pub fn read(
         config: &Config,
         schema: &Arc<Schema>,
@@ -40,37 +42,39 @@ impl Original {
         key: Option<&DigestKey>,
     ) -> Result<Self, EvaluationError> {
         let named = |a: usize| format!("attribute {:?}", schema.attributes[a].name);
-        let absent_as_null = config.sink.cannot_omit();
+        let absent_as_null = config.sink.writes_absent_cells();
         let read =
             sampling::read_joined(config, schema, file, path, absent_as_null, key).map_err(|error| match error {
-                SamplingError::Profiles(NotRead::Problems(problems)) => EvaluationError::Configuration(problems),
+                SamplingError::Profiles(ProfilesUnavailable::Problems(problems)) => {
+                    EvaluationError::Configuration(problems)
+                }
                 error => error.into(),
             })?;
         if !read.absent.is_empty() {
             let attributes = read.absent.into_iter().map(named).collect();
             return Err(EvaluationError::NoColumn { path: path.to_owned(), attributes });
         }
-        let Read { books, batch, rejected, uncovered, .. } = read;
+        let SampledRecords { books, batch, rejected, uncovered, .. } = read;
         if batch.rows() == 0 {
             return Err(EvaluationError::Empty(path.to_owned()));
         }
         Ok(Self { schema: Arc::clone(schema), books, batch, rejected, uncovered })
     }
 
-    /// Records.
+    /// Returns the number of records.
     pub fn rows(&self) -> usize {
         self.batch.rows()
     }
 
-    /// The row of the record at `offset` of the source, which is `element` of it (from 1; 0: all of it); none for one that could not
-    /// be read.
+    /// Returns the row of the record at `offset` of the source and at `element` of that message (from 1; 0: the whole
+    /// message). Returns none for an unreadable record.
     pub fn row_at(&self, offset: i64, element: u32) -> Option<usize> {
         self.batch.coordinates.binary_search_by_key(&(offset, element), |place| (place.offset, place.element)).ok()
     }
 
-    /// By cell of an attribute, the codes of the occurring values that it stands for, ascending.
-    /// `ranges` are cells of ranges.
-    pub fn covers(&self, attribute: usize, ranges: &BTreeSet<CellId>) -> BTreeMap<CellId, Vec<Code>> {
+    /// Returns for each cell of an attribute the codes of the occurring values that it covers, ascending. `ranges`
+    /// are cells of ranges.
+    pub fn covered_codes(&self, attribute: usize, ranges: &BTreeSet<CellId>) -> BTreeMap<CellId, Vec<Code>> {
         let book = &self.books[attribute];
         let mut occurring = vec![false; book.codes()];
         self.batch.columns[attribute].iter().for_each(|&code| occurring[code as usize] = true);

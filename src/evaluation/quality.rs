@@ -1,53 +1,55 @@
-//! What a release is worth: the measures of docs/methods.md §9 and §14, over all groups.
+//! Utility of a release: the measures of docs/internals/methods.md §9 and §14, over all groups.
 //!
-//! Every measure says in its name or here what becomes of a record without a line: the ones that end in `_of_all` count it
-//! as lost, the others look at lines only.
+//! Measures with names that end in `_of_all` count a record without a line as lost. The others look at lines only,
+//! unless their comment states otherwise.
 
 use super::facts::{AttributeFacts, is_present};
-use super::information::{Pair, pairs, weighted};
-use super::original::Original;
-use super::released::{ReleasedGroup, is_foreign};
+use super::information::{PairInformation, measure_pairs, weighted_share};
+use super::original::OriginalData;
+use super::released_groups::{ReleasedGroup, is_foreign};
 use crate::anonymity::planner::GroupShape;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::{CellId, Code, MISSING, OMITTED, SUPPRESSED};
 
-/// One attribute.
+/// Quality of one attribute.
 #[derive(Clone, Debug, Serialize)]
 pub struct AttributeQuality {
-    /// The attribute.
+    /// Name of the attribute.
     pub attribute: String,
-    /// The group that it leaves in; all of them, where several.
+    /// Group that releases the attribute; all of them if several do.
     pub group: String,
-    /// Mean Loss of the cells that left, missing ones aside. [0, 1], lower is better.
+    /// Mean loss of the released cells without missing ones. [0, 1], lower is better.
     pub loss: f64,
-    /// The same over all present cells of the original: one that did not leave counts 1.
+    /// Mean loss over all present cells of the original; a cell that is not released counts 1.
     pub loss_of_all: f64,
-    /// Share of the cells that left that are exact. [0, 1].
+    /// Share of the released cells that are exact. [0, 1].
     pub exact: f64,
     /// Mean precision: 1 − level / highest level [SWE]. [0, 1], higher is better.
     pub precision: f64,
-    /// Mean bits that a cell hides, given the distribution of the original: non-uniform entropy a cell. [0, ∞).
+    /// Mean bits that a cell hides, given the distribution of the original: non-uniform entropy per cell. [0, ∞).
     pub bits_hidden: f64,
-    /// Mean reconstruction error of a cell that left: 1 − 1 / values that it stands for ([HCE], without counterfeits). [0, 1), lower
-    /// is better.
+    /// Mean reconstruction error of a released cell: 1 − 1 / number of covered values ([HCE], without counterfeits).
+    /// [0, 1), lower is better.
     pub reconstruction_error: f64,
-    /// Kullback–Leibler divergence, in bits, of the original's values from those that the cells are spread over evenly. [0, ∞).
+    /// Kullback–Leibler divergence, in bits, of the original distribution from the distribution of the cells spread
+    /// evenly over their values. [0, ∞).
     pub kl_divergence: f64,
-    /// Cells that no generalization of the original prints, or (with a lineage) not of their own record: falsified values.
+    /// Number of falsified cells: no generalization of the original prints them or, with a lineage, none of their
+    /// source record.
     pub falsified: u64,
 }
 
-/// One group.
+/// Quality of one group.
 #[derive(Clone, Debug, Serialize)]
 pub struct GroupQuality {
-    /// The group.
+    /// Name of the group.
     pub group: String,
-    /// Its attributes.
+    /// Names of its attributes.
     pub attributes: Vec<String>,
-    /// Lines that left.
+    /// Number of released lines.
     pub lines: u64,
-    /// Equivalence classes among them, by their quasi attributes.
+    /// Number of equivalence classes by the quasi-identifiers.
     pub classes: u64,
     /// Average equivalence class size: lines / classes.
     pub aecs: f64,
@@ -55,58 +57,57 @@ pub struct GroupQuality {
     pub discernibility: f64,
 }
 
-/// Two attributes that say much of each other.
+/// Pair of attributes with high mutual information.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairQuality {
-    /// The attributes.
+    /// Names of the attributes.
     pub attributes: [String; 2],
-    /// What they say of each other in the original, in bits.
+    /// Mutual information in the original, in bits.
     pub bits: f64,
-    /// How much of it lines say, in [0, 1].
+    /// Share of it that lines keep, in [0, 1].
     pub kept: f64,
 }
 
-/// A release.
+/// Quality of a release.
 #[derive(Clone, Debug, Serialize)]
-pub struct Quality {
-    /// Records of the original.
+pub struct ReleaseQuality {
+    /// Number of original records.
     pub records: u64,
-    /// Lines that left, over all groups.
+    /// Number of released lines, over all groups.
     pub lines: u64,
-    /// Share of the records of which nothing left; none without a lineage where a record may leave in several groups.
+    /// Share of the records without a released line; none without a lineage if there are several groups.
     pub nothing_released: Option<f64>,
-    /// Mean Loss of the quasi cells that left. [0, 1].
+    /// Mean loss of the released quasi-identifier cells. [0, 1].
     pub loss: f64,
-    /// The same over all present quasi cells of the original.
+    /// Mean loss over all present quasi-identifier cells of the original.
     pub loss_of_all: f64,
-    /// Share of the quasi cells that left that are exact.
+    /// Share of the released quasi-identifier cells that are exact.
     pub exact: f64,
     /// Pairwise information that lines keep. [0, 1], higher is better.
     pub pairwise_information: f64,
-    /// The same over all records.
+    /// Pairwise information over all records.
     pub pairwise_information_of_all: f64,
-    /// Data score of the release ([POD] Table 6.1), over that of the original.
+    /// Data score of the release ([POD] Table 6.1), divided by that of the original.
     pub data_score: f64,
-    /// Share of the cells that left that are altered: generalized, suppressed or falsified ([POD] §6.1). [0, 1].
+    /// Share of the released cells that are altered: generalized, suppressed or falsified ([POD] §6.1). [0, 1].
     pub distortion: f64,
-    /// The attributes, in the order of the schema.
+    /// Attributes, in the order of the schema.
     pub attributes: Vec<AttributeQuality>,
-    /// The groups, in the order of the configuration.
+    /// Groups, in the order of the configuration.
     pub groups: Vec<GroupQuality>,
-    /// The pairs that say most of each other.
+    /// Pairs with the highest mutual information.
     pub pairs: Vec<PairQuality>,
 }
 
-/// Pairs that are listed.
-const LISTED_PAIRS: usize = 12;
+const MAX_LISTED_PAIRS: usize = 12;
 
-/// Measures a release. `facts` are those of every attribute.
+/// Measures a release. `facts` has an entry for every attribute.
 pub fn quality(
-    original: &Original,
+    original: &OriginalData,
     facts: &[AttributeFacts],
     shapes: &[GroupShape],
     groups: &[ReleasedGroup],
-) -> Quality {
+) -> ReleaseQuality {
     let quasi: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.quasi.iter().copied()).collect();
     let quasi: Vec<usize> = quasi.into_iter().collect();
     let name = |a: usize| original.schema.attributes[a].name.clone();
@@ -114,15 +115,15 @@ pub fn quality(
     let mut sums: Vec<CellSums> = Vec::new();
     let mut attributes = Vec::new();
     let mut told_in: BTreeMap<usize, usize> = BTreeMap::new();
-    for (attribute, said) in by_attribute(original, facts, groups) {
+    for (attribute, said) in sums_by_attribute(original, facts, groups) {
         let falsified = said.iter().map(|(_, cells)| cells.falsified).sum();
         let names: Vec<&str> = said.iter().map(|(number, _)| groups[*number].name.as_str()).collect();
-        // What stands in several groups is counted once: where most is told of it.
+        // An attribute in several groups is counted once: in the group that releases most of it.
         let told = |cells: &CellSums| cells.left as f64 - cells.loss;
         let most = said.into_iter().reduce(|best, next| if told(&next.1) > told(&best.1) { next } else { best });
         let Some((number, cells)) = most else { continue };
         told_in.insert(attribute, number);
-        attributes.push(AttributeQuality { falsified, ..cells.quality(name(attribute), &names.join(", ")) });
+        attributes.push(AttributeQuality { falsified, ..cells.attribute_quality(name(attribute), &names.join(", ")) });
         if quasi.contains(&attribute) {
             sums.push(cells);
         }
@@ -130,52 +131,52 @@ pub fn quality(
     let of = |value: &dyn Fn(&CellSums) -> f64| sums.iter().map(value).sum::<f64>();
     let left = of(&|sum| sum.left as f64).max(1.0);
     let present = of(&|sum| sum.present as f64).max(1.0);
-    let pairs = pairs(original, facts, groups, &quasi);
-    let (score, raw_score) = scores(original, facts, groups, &told_in);
+    let pairs = measure_pairs(original, facts, groups, &quasi);
+    let (score, raw_score) = data_scores(original, facts, groups, &told_in);
     let altered: u64 = attributes.iter().map(|quality| quality.falsified).sum::<u64>()
-        + groups.iter().map(|group| altered(facts, group)).sum::<u64>();
+        + groups.iter().map(|group| count_altered(facts, group)).sum::<u64>();
     let cells: usize = groups.iter().map(|group| group.lines * group.attributes.len()).sum();
-    Quality {
+    ReleaseQuality {
         records: records as u64,
         lines: groups.iter().map(|group| group.lines as u64).sum(),
-        nothing_released: nothing_released(records, groups),
+        nothing_released: unreleased_share(records, groups),
         loss: of(&|sum| sum.loss) / left,
         loss_of_all: (of(&|sum| sum.loss) + (present - left).max(0.0)) / present,
         exact: of(&|sum| sum.exact as f64) / left,
-        pairwise_information: weighted(&pairs, |pair| pair.kept),
-        pairwise_information_of_all: weighted(&pairs, |pair| pair.kept_of_all.min(1.0)),
+        pairwise_information: weighted_share(&pairs, |pair| pair.kept),
+        pairwise_information_of_all: weighted_share(&pairs, |pair| pair.kept_of_all.min(1.0)),
         data_score: if raw_score > 0.0 { score / raw_score } else { 1.0 },
         distortion: altered as f64 / cells.max(1) as f64,
         attributes,
         groups: groups.iter().zip(shapes).map(|(group, shape)| group_quality(original, group, shape)).collect(),
-        pairs: listed(pairs, &name),
+        pairs: top_pairs(pairs, &name),
     }
 }
 
-/// Sums by attribute, ascending, and group that has it.
-fn by_attribute(
-    original: &Original,
+/// Computes the sums by attribute, ascending, and by group that has it.
+fn sums_by_attribute(
+    original: &OriginalData,
     facts: &[AttributeFacts],
     groups: &[ReleasedGroup],
 ) -> BTreeMap<usize, Vec<(usize, CellSums)>> {
     let mut sums: BTreeMap<usize, Vec<(usize, CellSums)>> = BTreeMap::new();
     for (number, group) in groups.iter().enumerate() {
         for (at, &attribute) in group.attributes.iter().enumerate() {
-            let cells = CellSums::of(original, &facts[attribute], attribute, group, &group.cells[at]);
+            let cells = CellSums::from_cells(original, &facts[attribute], attribute, group, &group.cells[at]);
             sums.entry(attribute).or_default().push((number, cells));
         }
     }
     sums
 }
 
-fn listed(mut pairs: Vec<Pair>, name: &dyn Fn(usize) -> String) -> Vec<PairQuality> {
+fn top_pairs(mut pairs: Vec<PairInformation>, name: &dyn Fn(usize) -> String) -> Vec<PairQuality> {
     pairs.sort_by(|a, b| b.bits.total_cmp(&a.bits).then(a.attributes.cmp(&b.attributes)));
-    let shown = pairs.into_iter().take(LISTED_PAIRS);
+    let shown = pairs.into_iter().take(MAX_LISTED_PAIRS);
     shown.map(|p| PairQuality { attributes: p.attributes.map(name), bits: p.bits, kept: p.kept }).collect()
 }
 
-/// Share of the records without a line. One group says it by its number of lines.
-fn nothing_released(records: usize, groups: &[ReleasedGroup]) -> Option<f64> {
+/// Returns the share of the records without a line. For a single group the number of lines is sufficient.
+fn unreleased_share(records: usize, groups: &[ReleasedGroup]) -> Option<f64> {
     let share = |released: usize| 1.0 - released.min(records) as f64 / records.max(1) as f64;
     if let [group] = groups {
         return Some(share(group.lines));
@@ -187,25 +188,22 @@ fn nothing_released(records: usize, groups: &[ReleasedGroup]) -> Option<f64> {
     Some(share(left.iter().filter(|left| **left).count()))
 }
 
-/// Sums over the cells of one attribute.
 struct CellSums {
-    /// Present cells of the original.
     present: u64,
-    /// Cells that left and say or hide a value.
+    /// Released cells that show or hide a value.
     left: u64,
     loss: f64,
     exact: u64,
     precision: f64,
     bits: f64,
     reconstruction: f64,
-    /// In bits.
     divergence: f64,
     falsified: u64,
 }
 
 impl CellSums {
-    fn of(
-        original: &Original,
+    fn from_cells(
+        original: &OriginalData,
         facts: &AttributeFacts,
         attribute: usize,
         group: &ReleasedGroup,
@@ -230,7 +228,7 @@ impl CellSums {
             if is_foreign(cell) || own.is_some_and(|code| !facts.holds(cell, code)) {
                 sums.falsified += 1;
             }
-            // A missing value that is suppressed has lost nothing that was there; nobody can tell without a lineage.
+            // A suppressed missing value has lost no information; only a lineage can show this.
             if matches!(cell, MISSING | OMITTED) || own.is_some_and(|code| !is_present(code)) {
                 continue;
             }
@@ -247,7 +245,7 @@ impl CellSums {
         sums
     }
 
-    fn quality(&self, attribute: String, group: &str) -> AttributeQuality {
+    fn attribute_quality(&self, attribute: String, group: &str) -> AttributeQuality {
         let left = self.left.max(1) as f64;
         let present = self.present.max(1) as f64;
         AttributeQuality {
@@ -265,15 +263,15 @@ impl CellSums {
     }
 }
 
-/// Added to the count of every value that left, so that one that nothing stands for is unlikely and not impossible.
-const REST: f64 = 0.5;
+/// Added to the count of every released value, so that a value that no cell covers is unlikely but not impossible.
+const PSEUDO_COUNT: f64 = 0.5;
 
-/// Σ p log₂(p/q): p the shares of the present values in the original, q those that the cells, each as often as `times` says, have where
-/// each is spread evenly over its present values. 0 where the attribute has no value.
+/// Returns Σ p log₂(p/q). p is the distribution of the present values in the original. q is the distribution of the
+/// cells, counted in `times`, with each cell spread evenly over its present values. 0 if the attribute has no value.
 fn divergence(facts: &AttributeFacts, times: &BTreeMap<CellId, u64>) -> f64 {
     let counts = &facts.counts;
     let codes: Vec<usize> = (0..counts.len()).filter(|code| is_present(*code as Code) && counts[*code] > 0).collect();
-    let mut shown = vec![REST; counts.len()];
+    let mut shown = vec![PSEUDO_COUNT; counts.len()];
     for (cell, times) in times {
         let of: Vec<usize> =
             facts.get(*cell).codes.iter().map(|code| *code as usize).filter(|code| is_present(*code as Code)).collect();
@@ -288,8 +286,8 @@ fn divergence(facts: &AttributeFacts, times: &BTreeMap<CellId, u64>) -> f64 {
     codes.iter().map(of).sum::<f64>().max(0.0)
 }
 
-/// Cells of a group that are generalized or suppressed.
-fn altered(facts: &[AttributeFacts], group: &ReleasedGroup) -> u64 {
+/// Counts the generalized or suppressed cells of a group.
+fn count_altered(facts: &[AttributeFacts], group: &ReleasedGroup) -> u64 {
     let of = |(&attribute, cells): (&usize, &Vec<CellId>)| {
         let facts = &facts[attribute];
         let coarse = |cell: &&CellId| **cell == SUPPRESSED || !is_foreign(**cell) && !facts.get(**cell).exact;
@@ -298,7 +296,7 @@ fn altered(facts: &[AttributeFacts], group: &ReleasedGroup) -> u64 {
     group.attributes.iter().zip(&group.cells).map(of).sum()
 }
 
-fn group_quality(original: &Original, group: &ReleasedGroup, shape: &GroupShape) -> GroupQuality {
+fn group_quality(original: &OriginalData, group: &ReleasedGroup, shape: &GroupShape) -> GroupQuality {
     let sizes = class_sizes(group, &shape.quasi);
     let missing = original.rows().saturating_sub(group.lines) as f64;
     let squares: f64 = sizes.iter().map(|size| (*size as f64).powi(2)).sum();
@@ -312,7 +310,7 @@ fn group_quality(original: &Original, group: &ReleasedGroup, shape: &GroupShape)
     }
 }
 
-/// Lines of each equivalence class of a group, by the cells of `quasi`.
+/// Returns the number of lines in each equivalence class of a group, by the cells of `quasi`.
 pub fn class_sizes(group: &ReleasedGroup, quasi: &[usize]) -> Vec<u64> {
     let columns: Vec<&[CellId]> = quasi.iter().filter_map(|&attribute| group.column(attribute)).collect();
     let mut sizes: BTreeMap<Vec<CellId>, u64> = BTreeMap::new();
@@ -322,11 +320,12 @@ pub fn class_sizes(group: &ReleasedGroup, quasi: &[usize]) -> Vec<u64> {
     sizes.into_values().collect()
 }
 
-/// The data score of the release and of the original ([POD] Table 6.1): 1 for a value that occurs once, tanh(1/x) for each
-/// cell of a value that occurs x times; what is suppressed, missing or falsified scores nothing, and what stands in several groups scores in
-/// that of `told_in`.
-fn scores(
-    original: &Original,
+/// Returns the data score of the release and of the original ([POD] Table 6.1).
+///
+/// A value that occurs once scores 1; each cell of a value that occurs x times scores tanh(1/x). A suppressed,
+/// missing or falsified cell scores 0. An attribute in several groups is scored in the group that `told_in` names.
+fn data_scores(
+    original: &OriginalData,
     facts: &[AttributeFacts],
     groups: &[ReleasedGroup],
     told_in: &BTreeMap<usize, usize>,

@@ -1,12 +1,13 @@
-//! How far counts by a release are off: random range queries, answered from the lines and from the records ([HCE] §Evaluation).
+//! Error of counts from a release: random range queries, answered from the lines and from the records ([HCE]
+//! §Evaluation).
 //!
-//! A query asks which share of the records has its values in a range of each of one to three attributes of a group. Who has only
-//! the lines takes a cell as spread evenly over the values that it stands for.
+//! A query asks for the share of the records with values in a range of each of one to three attributes of a group. An
+//! analyst with only the lines assumes that a cell is spread evenly over the values that it covers.
 
 use super::facts::AttributeFacts;
-use super::original::Original;
-use super::released::ReleasedGroup;
-use crate::anonymity::planner::dependence::in_order;
+use super::original::OriginalData;
+use super::released_groups::ReleasedGroup;
+use crate::anonymity::planner::attribute_dependence::sorted_distinct_codes;
 use rand::Rng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -14,27 +15,26 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use throng_core::values::codebook::CellId;
 
-/// Attributes of a query at most.
 const MOST_ATTRIBUTES: usize = 3;
-/// Shares below this count as this much where an error is divided by them.
-const SANITY: f64 = 0.01;
+/// Lower bound of the share by which an error is divided.
+const MIN_DIVISOR_SHARE: f64 = 0.01;
 
-/// Errors of queries by the number of their attributes.
+/// Errors of queries with the same number of attributes.
 #[derive(Clone, Debug, Serialize)]
 pub struct QueryErrors {
-    /// Attributes of a query.
+    /// Number of attributes of a query.
     pub attributes: usize,
-    /// Queries asked.
+    /// Number of queries asked.
     pub queries: usize,
     /// Mean of |answer − truth| / max(truth, 0.01). [0, ∞).
     pub mean: f64,
-    /// Their median.
+    /// Median of the same errors.
     pub median: f64,
 }
 
-/// Asks `queries` random queries of each width, over all groups. A width that no group has is left out.
-pub fn errors(
-    original: &Original,
+/// Asks `queries` random queries of each width, over all groups. Skips a width that no group has.
+pub fn measure_queries(
+    original: &OriginalData,
     facts: &[AttributeFacts],
     groups: &[ReleasedGroup],
     queries: usize,
@@ -53,7 +53,7 @@ pub fn errors(
                 let mut places: Vec<usize> = (0..group.attributes.len()).collect();
                 places.shuffle(dice);
                 places.truncate(width);
-                error(original, facts, group, &places, dice)
+                query_error(original, facts, group, &places, dice)
             })
             .collect();
         errors.sort_by(f64::total_cmp);
@@ -64,9 +64,9 @@ pub fn errors(
     found
 }
 
-/// The error of a random query over the attributes at `places` of a group.
-fn error(
-    original: &Original,
+/// Returns the error of a random query over the attributes at `places` of a group.
+fn query_error(
+    original: &OriginalData,
     facts: &[AttributeFacts],
     group: &ReleasedGroup,
     places: &[usize],
@@ -76,7 +76,7 @@ fn error(
     let mut weights = vec![1.0; group.lines];
     for &place in places {
         let attribute = group.attributes[place];
-        let range = range(original, attribute, &facts[attribute], dice);
+        let range = draw_range(original, attribute, &facts[attribute], dice);
         for (inside, &code) in inside.iter_mut().zip(&original.batch.columns[attribute]) {
             *inside &= range[code as usize];
         }
@@ -91,12 +91,12 @@ fn error(
     }
     let truth = inside.iter().filter(|inside| **inside).count() as f64 / original.rows().max(1) as f64;
     let answer = weights.iter().sum::<f64>() / group.lines.max(1) as f64;
-    (answer - truth).abs() / truth.max(SANITY)
+    (answer - truth).abs() / truth.max(MIN_DIVISOR_SHARE)
 }
 
-/// A random range of the values of an attribute, by code: from one to all of them, in their order.
-fn range(original: &Original, attribute: usize, facts: &AttributeFacts, dice: &mut ChaCha8Rng) -> Vec<bool> {
-    let codes = in_order(&original.books[attribute], &original.batch.columns[attribute]);
+/// Draws a random range of the values of an attribute, by code: from one value to all of them, in their order.
+fn draw_range(original: &OriginalData, attribute: usize, facts: &AttributeFacts, dice: &mut ChaCha8Rng) -> Vec<bool> {
+    let codes = sorted_distinct_codes(&original.books[attribute], &original.batch.columns[attribute]);
     let (from, to) = (dice.random_range(0..codes.len()), dice.random_range(0..codes.len()));
     let mut range = vec![false; facts.counts.len()];
     codes[from.min(to)..=from.max(to)].iter().for_each(|&code| range[code as usize] = true);

@@ -1,46 +1,52 @@
-//! The re-identification risk of what has left, against two kinds of observers [ELE] (docs/methods.md §14.2).
+//! Re-identification risk of a release against two kinds of attackers [ELE] (docs/internals/methods.md §14.2).
 //!
-//! The prosecutor knows that a person is in the release and looks for that person: 1 / people of the class. The marketer takes
-//! everybody: the mean.
+//! The prosecutor knows that a subject is in the release and looks for that subject: risk 1 / class size. The
+//! marketer targets all subjects: the mean risk.
 
-use super::original::Original;
-use super::released::{Origin, ReleasedGroup};
+use super::original::OriginalData;
+use super::released_groups::{LineOrigin, ReleasedGroup};
 use crate::anonymity::planner::GroupShape;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::CellId;
 
-/// The risk of the lines of one group.
+/// Risk of the lines of one group.
 #[derive(Clone, Debug, Serialize)]
 pub struct GroupRisk {
-    /// The group.
+    /// Name of the group.
     pub group: String,
-    /// What a class is counted in: `people` with a lineage and a subject, else `lines`.
+    /// Unit of class sizes: `subjects` with a lineage and a subject, else `lines`.
     pub counted: &'static str,
-    /// The smallest class.
+    /// Size of the smallest class.
     pub smallest_class: u64,
-    /// The smallest class inside one batch; none without a lineage.
+    /// Size of the smallest class inside one batch; none without a lineage.
     pub smallest_class_in_batch: Option<u64>,
-    /// Highest prosecutor's risk of a line: 1 / the smallest class.
+    /// Highest prosecutor risk of a line: 1 / smallest class size.
     pub prosecutor_highest: f64,
-    /// Mean risk of the lines, which is what a marketer finds of them.
+    /// Mean risk of the lines, which equals the marketer risk.
     pub prosecutor_average: f64,
     /// Share of the lines in classes below k.
     pub below_k: f64,
-    /// Share of the lines that are alone in their class.
+    /// Share of the lines in classes of size 1.
     pub unique: f64,
-    /// Share of the records of the original that are alone by the raw values of the group's quasi attributes.
+    /// Share of the original records that are unique by the raw values of the group's quasi-identifiers.
     pub unique_before: f64,
-    /// Estimated share of the original's records that are alone in a population ten times as large, by Zayatz's estimate.
+    /// Estimated share of the original records that are unique in a population ten times as large, by Zayatz's
+    /// estimator.
     pub population_unique_before: f64,
 }
 
-/// The risk of every group at `k`.
-pub fn risks(original: &Original, shapes: &[GroupShape], groups: &[ReleasedGroup], k: usize) -> Vec<GroupRisk> {
-    groups.iter().zip(shapes).map(|(group, shape)| risk(original, shape, group, k as u64)).collect()
+/// Computes the risk of every group at `k`.
+pub fn measure_risks(
+    original: &OriginalData,
+    shapes: &[GroupShape],
+    groups: &[ReleasedGroup],
+    k: usize,
+) -> Vec<GroupRisk> {
+    groups.iter().zip(shapes).map(|(group, shape)| group_risk(original, shape, group, k as u64)).collect()
 }
 
-fn risk(original: &Original, shape: &GroupShape, group: &ReleasedGroup, k: u64) -> GroupRisk {
+fn group_risk(original: &OriginalData, shape: &GroupShape, group: &ReleasedGroup, k: u64) -> GroupRisk {
     let columns: Vec<&[CellId]> = shape.quasi.iter().filter_map(|&attribute| group.column(attribute)).collect();
     let people = original.schema.subject.is_some().then_some(group.origin.as_deref()).flatten();
     let whose = |line: usize| people.map_or(line as u64, |origins| original.batch.subjects[origins[line].row as usize]);
@@ -73,7 +79,7 @@ fn risk(original: &Original, shape: &GroupShape, group: &ReleasedGroup, k: u64) 
     }
 }
 
-fn smallest_in_batch(origins: &[Origin], key: &dyn Fn(usize) -> Vec<CellId>, whose: &dyn Fn(usize) -> u64) -> u64 {
+fn smallest_in_batch(origins: &[LineOrigin], key: &dyn Fn(usize) -> Vec<CellId>, whose: &dyn Fn(usize) -> u64) -> u64 {
     let mut classes: BTreeMap<(u64, Vec<CellId>), BTreeSet<u64>> = BTreeMap::new();
     for (line, origin) in origins.iter().enumerate() {
         classes.entry((origin.batch, key(line))).or_default().insert(whose(line));
@@ -81,12 +87,14 @@ fn smallest_in_batch(origins: &[Origin], key: &dyn Fn(usize) -> Vec<CellId>, who
     classes.values().map(|people| people.len() as u64).min().unwrap_or(0)
 }
 
-/// Share of the records that are alone by their raw values, and the share of all records that would be alone in a population
-/// of ten times the size, by the estimate of [ZAY]: a sample unique of a sampling fraction π is a population unique with the
-/// probability that Bayes' rule gives it from the sizes of the sample's classes.
-fn uniqueness(original: &Original, quasi: &[usize]) -> (f64, f64) {
+/// Returns the share of the records with unique raw values, and the estimated share that is unique in a population of
+/// ten times the size.
+///
+/// The estimator is that of [ZAY]: the probability that a sample unique is a population unique follows by Bayes' rule
+/// from the sampling fraction π and the class sizes of the sample.
+fn uniqueness(original: &OriginalData, quasi: &[usize]) -> (f64, f64) {
     const FRACTION: f64 = 0.1;
-    /// Larger classes add nothing to the estimate.
+    /// Larger classes do not contribute to the estimate.
     const LARGEST: u64 = 50;
     let rows = original.rows();
     let mut classes: BTreeMap<Vec<u32>, u64> = BTreeMap::new();
@@ -96,7 +104,7 @@ fn uniqueness(original: &Original, quasi: &[usize]) -> (f64, f64) {
     let mut sizes = vec![0_u64; LARGEST as usize + 1];
     classes.values().filter(|size| **size <= LARGEST).for_each(|size| sizes[*size as usize] += 1);
     let all = classes.len().max(1) as f64;
-    // P(one of j is in the sample) · P(a class has j).
+    // P(one of j is in the sample) · P(a class has size j).
     let seen_once = |j: usize| j as f64 * FRACTION * (1.0 - FRACTION).powi(j as i32 - 1) * sizes[j] as f64 / all;
     let total: f64 = (1..=LARGEST as usize).map(seen_once).sum();
     let unique = sizes[1] as f64 / rows.max(1) as f64;

@@ -1,43 +1,42 @@
-//! Synthetic records (wing: generate): a stream of wearable readings and a wide table of health records.
+//! Synthetic records: a stream of wearable readings and a wide table of health records.
 //!
-//! Every generator is a [`RecordStream`]: a seed fixes every byte, on every machine, because all arithmetic is done
-//! in integers and in the five floating-point operations that IEEE 754 rounds exactly ([`dice`]). Records are
-//! written straight into a byte buffer; nothing about a record outlives it.
+//! Every generator is a [`RecordStream`]. A seed determines every byte on every machine, because all arithmetic uses
+//! integers and floating-point operations that IEEE 754 rounds exactly ([`dice`]). Records are written directly into
+//! a byte buffer and not stored.
 //!
-//! | room | what it holds |
+//! | module | content |
 //! |---|---|
-//! | [`wearable`] | readings of people who wear devices |
-//! | [`health`] | one record a person, of 107 attributes |
+//! | [`wearable`] | readings of wearable devices |
+//! | [`health`] | one record per subject, with 107 attributes |
 //! | [`layout`] | JSON and CSV |
-//! | [`dice`], [`weighted`] | randomness that is the same everywhere; draws by weight |
-//! | [`publish`] | records into a topic |
+//! | [`dice`], [`weighted`] | reproducible random numbers; weighted draws |
+//! | [`publish`] | publication to a Kafka topic |
 
-pub mod dice;
+pub mod alias_table;
 pub mod health;
-pub mod layout;
-pub mod publish;
+pub mod record_publisher;
+pub mod record_writer;
+pub mod seeded_random;
 pub mod wearable;
-pub mod weighted;
 
-pub use health::{Health, HealthSettings};
-pub use layout::Layout;
-pub use wearable::{Wearable, WearableSettings};
+pub use health::{HealthRecordStream, HealthSettings};
+pub use record_writer::RecordLayout;
+pub use wearable::{WearableSettings, WearableStream};
 
-/// A source of synthetic records that never ends and remembers no record.
+/// Endless source of synthetic records that does not store them.
 pub trait RecordStream {
-    /// Appends the line that goes before the first record (the names of a CSV file's columns), line feed included;
-    /// nothing for JSON.
+    /// Appends the line before the first record (the column names of a CSV file), including the line feed; nothing
+    /// for JSON.
     fn header(&self, out: &mut Vec<u8>);
 
-    /// Appends the next record as one line without its line feed.
+    /// Appends the next record as one line without a line feed.
     fn append(&mut self, out: &mut Vec<u8>);
 
-    /// Appends the subject of the record written last, for those who want it as a message key. Nothing is appended
-    /// where records have no subject.
+    /// Appends the subject of the last record, for use as a message key. Appends nothing if records have no subject.
     fn append_subject(&self, out: &mut Vec<u8>);
 }
 
-/// Why records cannot be generated or delivered.
+/// Error of generation or delivery.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum GenerateError {

@@ -1,4 +1,5 @@
-//! HTML of all pages: one document layout and one style sheet. `maud` escapes every text; nothing is fetched from elsewhere.
+//! HTML of all pages: one document layout and one style sheet. `maud` escapes every text, and no external resources
+//! are loaded.
 
 pub mod series_chart;
 
@@ -6,10 +7,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-/// The style sheet of all pages.
+/// Style sheet of all pages.
 pub const STYLE: &str = include_str!("style.css");
 
-/// A self-contained document. `more` are further elements of the head.
+/// Returns a self-contained document. `more` contains additional elements of the head.
 #[must_use]
 pub fn document(title: &str, more: &Markup, body: &Markup) -> String {
     let page = html! {
@@ -27,24 +28,24 @@ pub fn document(title: &str, more: &Markup, body: &Markup) -> String {
             (body)
         }
     };
-    page.into_string().chars().map(|c| if c != '\n' && steers(c) { '\u{fffd}' } else { c }).collect()
+    page.into_string().chars().map(|c| if c != '\n' && is_control_character(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Content-Security-Policy of [`document`]: its style sheet, and nothing else.
+/// Returns the Content-Security-Policy of [`document`], which allows only its style sheet and `data:` images.
 #[must_use]
 pub fn style_policy() -> String {
-    format!("default-src 'none'; style-src {}; img-src data:", source(STYLE))
+    format!("default-src 'none'; style-src {}; img-src data:", csp_source_hash(STYLE))
 }
 
-/// A style sheet or script as a policy admits it.
+/// Returns the policy source expression (hash) of a style sheet or script.
 #[must_use]
-pub fn source(text: &str) -> String {
+pub fn csp_source_hash(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())))
 }
 
-/// Whether a character controls a terminal or the direction of a text.
+/// Returns `true` for a character that controls a terminal or the text direction.
 #[must_use]
-pub fn steers(c: char) -> bool {
+pub fn is_control_character(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
@@ -54,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_become_markup() {
+    fn names_are_escaped_in_documents() {
         let name = "<b a=\"2\">&\u{0}b\u{202e}";
         let page = document(name, &html! {}, &html! { body title=(name) { (name) } });
         let escaped = "&lt;b a=&quot;2&quot;&gt;&amp;\u{fffd}b\u{fffd}";

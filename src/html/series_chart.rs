@@ -1,27 +1,27 @@
-//! Charts of published series: the mean with a band, cohorts as thin lines, days or hours on the axis.
+//! Charts of published series: the mean with a band, cohorts as thin lines, and a time axis of days or hours.
 
 use chrono::DateTime;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Charts that are kept, and lines and points of each: what comes later is not drawn. Together at most 3 MB.
-const MOST_CHARTS: usize = 24;
-const MOST_LINES: usize = 32;
-const MOST_POINTS: usize = 120;
+/// Maximum number of charts, and of lines and points per chart. Further charts and lines are ignored, and the oldest
+/// points are dropped. The total is at most 3 MB.
+const MAX_CHARTS: usize = 24;
+const MAX_COHORT_LINES: usize = 32;
+const MAX_LINE_POINTS: usize = 120;
 
-/// Size of a chart and of its margins, in units of the drawing.
-const SIZE: (f64, f64) = (360.0, 150.0);
-const LEFT: f64 = 46.0;
-const RIGHT: f64 = 8.0;
-const TOP: f64 = 8.0;
-const BOTTOM: f64 = 22.0;
-/// Milliseconds of a day.
+/// Size of a chart and its margins, in drawing units.
+const CHART_SIZE: (f64, f64) = (360.0, 150.0);
+const LEFT_MARGIN: f64 = 46.0;
+const RIGHT_MARGIN: f64 = 8.0;
+const TOP_MARGIN: f64 = 8.0;
+const BOTTOM_MARGIN: f64 = 22.0;
 const DAY_MS: i64 = 86_400_000;
-/// A line is broken where more than this many steps are missing.
-const GAP: f64 = 1.5;
+/// A line is interrupted if two points are more than this many steps apart.
+const MAX_STEPS_BETWEEN_POINTS: f64 = 1.5;
 
-/// A published mean as it is drawn.
+/// Published mean, as drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedMean<'a> {
     /// Name of the series.
@@ -30,96 +30,94 @@ pub struct PublishedMean<'a> {
     pub signal: &'a str,
     /// Unit of the signal.
     pub unit: Option<&'a str>,
-    /// Name of the cohort or stratum; none for everybody together.
+    /// Name of the cohort or stratum; `None` for all subjects together.
     pub part: Option<String>,
     /// Start of the window, milliseconds since 1970.
     pub window_ms: i64,
     /// Length of the window in milliseconds.
     pub every_ms: i64,
-    /// Position in the cycle, and the number of positions; none without a cycle.
+    /// Position in the cycle, and the number of positions; `None` without a cycle.
     pub slot: Option<(usize, usize)>,
-    /// Mean over people.
+    /// Mean over subjects.
     pub mean: f64,
-    /// Standard deviation between people.
+    /// Standard deviation between subjects.
     pub sd: f64,
-    /// Lowest and highest possible value: the band ends there.
+    /// Lowest and highest possible value; limits of the band.
     pub range: (f64, f64),
 }
 
-/// Mean and standard deviation at a place of the axis.
-type Point = (f64, f64);
-/// Points by their place: milliseconds, or the position in the cycle.
-type Line = BTreeMap<i64, Point>;
+/// Mean and standard deviation at one position on the axis.
+type ChartPoint = (f64, f64);
+/// Points by axis position: milliseconds, or the position in the cycle.
+type ChartLine = BTreeMap<i64, ChartPoint>;
 
-/// One signal of one series.
+/// Chart of one signal of one series.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Chart {
+struct SignalChart {
     unit: Option<String>,
     step: i64,
-    /// Positions of the cycle; 0 without one.
+    /// Number of positions in the cycle; 0 without a cycle.
     slots: usize,
     /// Window of the drawn cycle.
     window_ms: i64,
-    /// Where the band ends.
     bounds: (f64, f64),
-    everybody: Line,
-    parts: BTreeMap<String, Line>,
-    /// One person, as no release shows it.
-    person: Line,
+    overall_line: ChartLine,
+    parts: BTreeMap<String, ChartLine>,
+    /// Values of a single subject, which are never released.
+    single_subject: ChartLine,
 }
 
-/// Charts of published series, of the latest buckets.
+/// Charts of published series for the latest windows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeriesCharts {
-    /// By series and signal.
-    charts: BTreeMap<(String, String), Chart>,
-    /// By series of which nothing is drawn: what leaves of it, as a sentence.
+    charts: BTreeMap<(String, String), SignalChart>,
+    /// Sentences about the output of series that have no chart, by series.
     notes: BTreeMap<String, String>,
 }
 
-impl Chart {
-    /// Takes a point; a cycle is drawn from its latest window alone.
+impl SignalChart {
+    /// Adds a point; only the latest window of a cycle is drawn.
     fn add(&mut self, published: &PublishedMean<'_>) {
         if published.slot.is_some() && published.window_ms != self.window_ms {
-            if published.window_ms < self.window_ms && !self.everybody.is_empty() {
+            if published.window_ms < self.window_ms && !self.overall_line.is_empty() {
                 return;
             }
-            self.everybody.clear();
+            self.overall_line.clear();
             self.parts.clear();
         }
         self.window_ms = published.window_ms;
         let place = published.slot.map_or(published.window_ms, |(slot, _)| slot as i64);
         let line = match &published.part {
-            None => &mut self.everybody,
-            Some(name) if self.parts.len() < MOST_LINES || self.parts.contains_key(name) => {
+            None => &mut self.overall_line,
+            Some(name) if self.parts.len() < MAX_COHORT_LINES || self.parts.contains_key(name) => {
                 self.parts.entry(name.clone()).or_default()
             }
             Some(_) => return,
         };
         line.insert(place, (published.mean, published.sd));
-        if line.len() > MOST_POINTS {
+        if line.len() > MAX_LINE_POINTS {
             line.pop_first();
         }
     }
 
-    /// Drops parts that ended before the axis begins.
-    fn trim(&mut self) {
-        let Some((&first, _)) = self.everybody.first_key_value() else { return };
+    /// Removes points and cohorts before the start of the axis.
+    fn drop_ended_cohorts(&mut self) {
+        let Some((&first, _)) = self.overall_line.first_key_value() else { return };
         self.parts.values_mut().for_each(|line| line.retain(|place, _| *place >= first));
         self.parts.retain(|_, line| !line.is_empty());
     }
 
-    /// One standard deviation below and above a mean, inside the possible values.
-    fn band(&self, (mean, sd): Point) -> [f64; 2] {
+    /// Returns the mean minus and plus one standard deviation, limited to the possible values.
+    fn band(&self, (mean, sd): ChartPoint) -> [f64; 2] {
         let (low, high) = self.bounds;
         [(mean - sd).max(low.min(mean)), (mean + sd).min(high.max(mean))]
     }
 
-    fn lines(&self) -> impl Iterator<Item = &Line> {
-        self.parts.values().chain([&self.everybody, &self.person])
+    fn lines(&self) -> impl Iterator<Item = &ChartLine> {
+        self.parts.values().chain([&self.overall_line, &self.single_subject])
     }
 
-    /// First and last place of the axis.
+    /// Returns the first and last axis position.
     fn span(&self) -> (i64, i64) {
         if self.slots > 0 {
             return (0, self.slots as i64 - 1);
@@ -129,10 +127,10 @@ impl Chart {
         (first, places().max().unwrap_or(0).max(first + 1))
     }
 
-    /// Lowest and highest value that is drawn.
     fn range(&self) -> (f64, f64) {
-        let band = self.everybody.values().flat_map(|point| self.band(*point));
-        let lines = self.parts.values().chain([&self.person]).flat_map(|line| line.values().map(|(mean, _)| *mean));
+        let band = self.overall_line.values().flat_map(|point| self.band(*point));
+        let lines =
+            self.parts.values().chain([&self.single_subject]).flat_map(|line| line.values().map(|(mean, _)| *mean));
         let values: Vec<f64> = band.chain(lines).filter(|value| value.is_finite()).collect();
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -144,15 +142,15 @@ impl Chart {
     }
 }
 
-/// From places and values to the drawing.
-struct Scale {
+/// Mapping of axis positions and values to drawing coordinates.
+struct ChartScale {
     places: (i64, i64),
     values: (f64, f64),
     ticks: Vec<f64>,
 }
 
-impl Scale {
-    fn of(chart: &Chart) -> Self {
+impl ChartScale {
+    fn of(chart: &SignalChart) -> Self {
         let (low, high) = chart.range();
         let step = tick_step((high - low) / 3.0);
         let values = ((low / step).floor() * step, (high / step).ceil() * step);
@@ -163,21 +161,23 @@ impl Scale {
 
     fn x(&self, place: i64) -> f64 {
         let (first, last) = self.places;
-        LEFT + (place - first) as f64 / (last - first).max(1) as f64 * (SIZE.0 - LEFT - RIGHT)
+        LEFT_MARGIN
+            + (place - first) as f64 / (last - first).max(1) as f64 * (CHART_SIZE.0 - LEFT_MARGIN - RIGHT_MARGIN)
     }
 
     fn y(&self, value: f64) -> f64 {
         let (low, high) = self.values;
-        SIZE.1 - BOTTOM - (value - low) / (high - low) * (SIZE.1 - TOP - BOTTOM)
+        CHART_SIZE.1 - BOTTOM_MARGIN - (value - low) / (high - low) * (CHART_SIZE.1 - TOP_MARGIN - BOTTOM_MARGIN)
     }
 
-    /// Path through the points of a line, broken where buckets are missing.
-    fn path(&self, line: &Line, step: i64) -> String {
+    /// Returns the path of a line, interrupted at missing windows.
+    fn path(&self, line: &ChartLine, step: i64) -> String {
         let mut path = String::new();
         let mut before: Option<i64> = None;
         for (&place, (mean, _)) in line {
-            let goes_on = before.is_some_and(|before| (place - before) as f64 <= GAP * step as f64);
-            // A single point is a line of no length, which a round end makes visible.
+            let goes_on =
+                before.is_some_and(|before| (place - before) as f64 <= MAX_STEPS_BETWEEN_POINTS * step as f64);
+            // A single point is a line of zero length, which round line ends make visible.
             let (x, y) = (self.x(place), self.y(*mean));
             path += &if goes_on { format!("L{x:.1} {y:.1}") } else { format!("M{x:.1} {y:.1}h0") };
             before = Some(place);
@@ -185,11 +185,11 @@ impl Scale {
         path
     }
 
-    /// The area from one standard deviation below the mean to one above, in pieces where buckets are missing.
-    fn band(&self, chart: &Chart) -> String {
+    /// Returns the area of one standard deviation around the mean, in pieces between missing windows.
+    fn band(&self, chart: &SignalChart) -> String {
         let points: Vec<(i64, [f64; 2])> =
-            chart.everybody.iter().map(|(place, point)| (*place, chart.band(*point))).collect();
-        let pieces = points.chunk_by(|(a, _), (b, _)| (b - a) as f64 <= GAP * chart.step as f64);
+            chart.overall_line.iter().map(|(place, point)| (*place, chart.band(*point))).collect();
+        let pieces = points.chunk_by(|(a, _), (b, _)| (b - a) as f64 <= MAX_STEPS_BETWEEN_POINTS * chart.step as f64);
         let piece = |piece: &[(i64, [f64; 2])]| {
             let at =
                 |(place, ends): &(i64, [f64; 2]), end: usize| format!("{:.1} {:.1}", self.x(*place), self.y(ends[end]));
@@ -201,13 +201,13 @@ impl Scale {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, at least `least`.
+/// Returns 1, 2 or 5 times a power of ten, at least `least`.
 fn tick_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|step| *step >= least).unwrap_or(power)
 }
 
-/// A tick as text: short, without an endless fraction.
+/// Returns the short text of a tick, without an endless fraction.
 fn tick_label(value: f64, step: f64) -> String {
     let units = [("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)];
     let unit = units.into_iter().find(|(_, size)| value.abs() >= 10.0 * size && value.abs() < 1e16);
@@ -222,8 +222,8 @@ fn tick_label(value: f64, step: f64) -> String {
     if text.trim_start_matches(['-', '0', '.']).is_empty() { "0".to_owned() } else { text }
 }
 
-/// Labels of the axis: place and text.
-fn place_labels(chart: &Chart) -> Vec<(i64, String)> {
+/// Returns the labels of the axis with their positions.
+fn place_labels(chart: &SignalChart) -> Vec<(i64, String)> {
     let (first, last) = chart.span();
     match chart.slots {
         24 => (0..24).step_by(6).map(|hour| (hour, format!("{hour:02}:00"))).collect(),
@@ -246,10 +246,10 @@ fn place_labels(chart: &Chart) -> Vec<(i64, String)> {
 }
 
 impl SeriesCharts {
-    /// Takes a published mean.
+    /// Adds a published mean.
     pub fn add(&mut self, published: &PublishedMean<'_>) {
         let key = (published.series.to_owned(), published.signal.to_owned());
-        if self.charts.len() >= MOST_CHARTS && !self.charts.contains_key(&key) {
+        if self.charts.len() >= MAX_CHARTS && !self.charts.contains_key(&key) {
             return;
         }
         let chart = self.charts.entry(key).or_default();
@@ -260,50 +260,52 @@ impl SeriesCharts {
         chart.add(published);
     }
 
-    /// Takes the sentence of a series that publishes no means of buckets.
-    pub fn note(&mut self, series: &str, sentence: String) {
-        if self.notes.len() < MOST_CHARTS {
+    /// Adds the sentence of a series that publishes no window means.
+    pub fn add_sentence(&mut self, series: &str, sentence: String) {
+        if self.notes.len() < MAX_CHARTS {
             self.notes.insert(series.to_owned(), sentence);
         }
     }
 
-    /// Adds the values of one person to a chart that exists: by place, start of the window or position in the cycle.
-    pub fn add_person(&mut self, series: &str, signal: &str, values: &BTreeMap<i64, f64>) {
+    /// Adds the values of one subject to an existing chart, by axis position: start of the window, or position in the
+    /// cycle.
+    pub fn add_subject_values(&mut self, series: &str, signal: &str, values: &BTreeMap<i64, f64>) {
         if let Some(chart) = self.charts.get_mut(&(series.to_owned(), signal.to_owned())) {
             let (first, last) = chart.span();
             let drawn = values.range(first..=last);
-            chart.person = drawn.map(|(place, value)| (*place, (*value, 0.0))).collect();
+            chart.single_subject = drawn.map(|(place, value)| (*place, (*value, 0.0))).collect();
         }
     }
 
-    /// Means of everybody together by place: start of the window, or position in the cycle.
+    /// Returns the means of all subjects by axis position: start of the window, or position in the cycle.
     #[must_use]
     pub fn everybody(&self, series: &str, signal: &str) -> BTreeMap<i64, f64> {
         let chart = self.charts.get(&(series.to_owned(), signal.to_owned()));
         chart.map_or_else(BTreeMap::new, |chart| {
-            chart.everybody.iter().map(|(place, (mean, _))| (*place, *mean)).collect()
+            chart.overall_line.iter().map(|(place, (mean, _))| (*place, *mean)).collect()
         })
     }
 
-    /// Series and signal of every chart.
+    /// Returns the series and signal of every chart.
     #[must_use]
     pub fn names(&self) -> Vec<(String, String)> {
         self.charts.keys().cloned().collect()
     }
 
-    /// Start of the window that a chart of a cycle shows, milliseconds since 1970.
+    /// Returns the start of the window in a chart of a cycle, milliseconds since 1970.
     #[must_use]
     pub fn window_ms(&self, series: &str, signal: &str) -> Option<i64> {
         self.charts.get(&(series.to_owned(), signal.to_owned())).map(|chart| chart.window_ms)
     }
 
-    /// No mean and no sentence has been taken.
+    /// Returns `true` if no mean and no sentence was added.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.charts.is_empty() && self.notes.is_empty()
     }
 
-    /// Charts by series and signal: a heading and a drawing; then sentences of series of which nothing is drawn.
+    /// Returns the charts by series and signal, as heading and drawing, followed by the sentences of series without
+    /// charts.
     #[must_use]
     pub fn drawn(&self) -> Vec<(String, Markup)> {
         let charts = self.charts.iter().map(|((series, signal), chart)| {
@@ -314,17 +316,17 @@ impl SeriesCharts {
         charts.chain(notes).collect()
     }
 
-    /// The charts for a script: heading and drawing of each.
+    /// Returns the charts for a script: heading and drawing of each.
     #[must_use]
     pub fn as_value(&self) -> Value {
         let chart = |(title, drawing): (String, Markup)| json!({ "title": title, "drawing": drawing.into_string() });
         self.drawn().into_iter().map(chart).collect()
     }
 
-    /// A row of cards, one for each chart, with a legend.
+    /// Returns a row of cards, one per chart, with a legend.
     #[must_use]
     pub fn cards(&self) -> Markup {
-        let has_person = self.charts.values().any(|chart| !chart.person.is_empty());
+        let has_person = self.charts.values().any(|chart| !chart.single_subject.is_empty());
         html! {
             @if !self.charts.is_empty() { (legend(has_person)) }
             div.row.three { @for (title, drawing) in self.drawn() { div.card { h3 { (title) } (drawing) } } }
@@ -332,7 +334,7 @@ impl SeriesCharts {
     }
 }
 
-/// What the lines of the charts are.
+/// Returns the legend of the chart lines.
 #[must_use]
 pub fn legend(has_person: bool) -> Markup {
     html! {
@@ -344,18 +346,18 @@ pub fn legend(has_person: bool) -> Markup {
     }
 }
 
-fn drawn(chart: &Chart, signal: &str) -> Markup {
+fn drawn(chart: &SignalChart, signal: &str) -> Markup {
     let mut chart = chart.clone();
-    chart.trim();
-    let scale = Scale::of(&chart);
+    chart.drop_ended_cohorts();
+    let scale = ChartScale::of(&chart);
     let step = scale.ticks.get(1).zip(scale.ticks.first()).map_or(1.0, |(second, first)| second - first);
-    let (width, height) = SIZE;
+    let (width, height) = CHART_SIZE;
     let x = |place: i64| format!("{:.1}", scale.x(place));
     html! {
         svg.series viewBox={ "0 0 " (width) " " (height) } role="img" aria-label={ "published means of " (signal) } {
             @for tick in &scale.ticks {
-                line.grid x1=(LEFT) x2=(width - RIGHT) y1=(format!("{:.1}", scale.y(*tick))) y2=(format!("{:.1}", scale.y(*tick))) {}
-                text.soft.end x=(LEFT - 6.0) y=(format!("{:.1}", scale.y(*tick) + 4.0)) { (tick_label(*tick, step)) }
+                line.grid x1=(LEFT_MARGIN) x2=(width - RIGHT_MARGIN) y1=(format!("{:.1}", scale.y(*tick))) y2=(format!("{:.1}", scale.y(*tick))) {}
+                text.soft.end x=(LEFT_MARGIN - 6.0) y=(format!("{:.1}", scale.y(*tick) + 4.0)) { (tick_label(*tick, step)) }
             }
             @for (place, label) in place_labels(&chart) {
                 @let end = if place == scale.places.0 { "start" } else if place == scale.places.1 { "end" } else { "mid" };
@@ -363,8 +365,8 @@ fn drawn(chart: &Chart, signal: &str) -> Markup {
             }
             path.band d=(scale.band(&chart)) {}
             @for line in chart.parts.values() { path.part d=(scale.path(line, chart.step)) {} }
-            path.everybody d=(scale.path(&chart.everybody, chart.step)) {}
-            @if !chart.person.is_empty() { path.person d=(scale.path(&chart.person, chart.step)) {} }
+            path.everybody d=(scale.path(&chart.overall_line, chart.step)) {}
+            @if !chart.single_subject.is_empty() { path.person d=(scale.path(&chart.single_subject, chart.step)) {} }
         }
     }
 }
@@ -395,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_bucket_breaks_the_line_and_the_band() {
+    fn missing_window_interrupts_line_and_band() {
         let mut charts = SeriesCharts::default();
         for day in [0, 1, 2, 5, 6] {
             charts.add(&mean(None, day * DAY_MS, None, day as f64));
@@ -408,21 +410,21 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_window_of_a_cycle_is_drawn() {
+    fn cycle_chart_shows_latest_window() {
         let mut charts = SeriesCharts::default();
         charts.add(&mean(None, 7 * DAY_MS, Some((3, 24)), 5.0));
         charts.add(&mean(None, 0, Some((4, 24)), 9.0));
         charts.add(&mean(None, 14 * DAY_MS, Some((5, 24)), 7.0));
         let chart = charts.charts.values().next().expect("one chart");
-        assert_eq!(chart.everybody.keys().copied().collect::<Vec<_>>(), [5]);
+        assert_eq!(chart.overall_line.keys().copied().collect::<Vec<_>>(), [5]);
         assert!(picture(&charts).contains("18:00"));
     }
 
     #[test]
-    fn a_series_without_means_is_a_sentence() {
+    fn series_without_means_shows_sentence() {
         let mut charts = SeriesCharts::default();
         assert!(charts.is_empty());
-        charts.note("model", "covariances <leave>".to_owned());
+        charts.add_sentence("model", "covariances <leave>".to_owned());
         assert!(!charts.is_empty());
         let cards = charts.cards().into_string();
         assert!(
@@ -432,23 +434,23 @@ mod tests {
     }
 
     #[test]
-    fn charts_lines_and_points_are_bounded() {
+    fn charts_lines_and_points_are_limited() {
         let mut charts = SeriesCharts::default();
-        for day in 0..3 * MOST_POINTS as i64 {
+        for day in 0..3 * MAX_LINE_POINTS as i64 {
             charts.add(&mean(None, day * DAY_MS, None, 1.0));
             charts.add(&mean(Some(&format!("cohort {day}")), day * DAY_MS, None, 1.0));
         }
-        for signal in 0..2 * MOST_CHARTS {
+        for signal in 0..2 * MAX_CHARTS {
             let name = format!("signal {signal}");
             charts.add(&PublishedMean { signal: &name, ..mean(None, 0, None, 1.0) });
         }
-        assert_eq!(charts.charts.len(), MOST_CHARTS);
+        assert_eq!(charts.charts.len(), MAX_CHARTS);
         let chart = &charts.charts[&("daily".to_owned(), "steps".to_owned())];
-        assert_eq!((chart.everybody.len(), chart.parts.len()), (MOST_POINTS, MOST_LINES));
+        assert_eq!((chart.overall_line.len(), chart.parts.len()), (MAX_LINE_POINTS, MAX_COHORT_LINES));
     }
 
     #[test]
-    fn names_are_escaped_and_odd_values_drawn() {
+    fn names_are_escaped_and_extreme_values_drawn() {
         let mut charts = SeriesCharts::default();
         charts.add(&PublishedMean { signal: "<b>", ..mean(None, 0, None, 1e300) });
         charts.add(&PublishedMean { signal: "<b>", ..mean(Some("x"), DAY_MS, None, -3.5) });
@@ -458,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_round() {
+    fn tick_labels_are_rounded() {
         assert_eq!([0.3, 1.0, 3.0, 70.0].map(tick_step), [0.5, 1.0, 5.0, 100.0]);
         assert_eq!(tick_label(0.1 + 0.2, 0.1), "0.3");
         assert_eq!(tick_label(12_000.0, 2000.0), "12k");

@@ -1,24 +1,24 @@
-//! Dead letters: that a record was refused, where it lies and why; never what is in it.
+//! Dead letters: report the position of a rejected record and the reason, never its content.
 
 use serde::Serialize;
 
-use crate::release::sink::Rejected;
+use crate::release::sink::RejectedRecord;
 use crate::telemetry::{Label, stage_of};
 
-/// The report on one refused record. No field can hold a value of the record: stage and reason are of closed lists, topic and
-/// attribute are names from the configuration and the schema.
+/// Report on one rejected record. No field can contain a value of the record. Stage and reason are from closed lists;
+/// topic and attribute are names from the configuration and the schema.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct DeadLetter<'a> {
-    /// Its topic, or the name of its file.
+    /// Topic, or name of the file.
     topic: &'a str,
     partition: i32,
     offset: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     element: Option<u32>,
-    /// The stage that refused it.
+    /// Stage that rejected the record.
     stage: &'static str,
     reason: &'static str,
-    /// The schema's name of the attribute at fault, if one is.
+    /// Name in the schema of the attribute at fault, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     attribute: Option<&'a str>,
     /// Sequence number of the batch.
@@ -26,14 +26,14 @@ pub struct DeadLetter<'a> {
 }
 
 impl<'a> DeadLetter<'a> {
-    /// The report on a record of `topic`; `attributes` are the names of the schema.
-    pub fn of(rejected: &Rejected, topic: &'a str, attributes: &'a [String], batch: u64) -> Self {
-        let Rejected { coordinate, reason, attribute } = rejected;
+    /// Creates the report on a record of `topic`. `attributes` are the names of the schema.
+    pub fn of(rejected: &RejectedRecord, topic: &'a str, attributes: &'a [String], batch: u64) -> Self {
+        let RejectedRecord { coordinate, reason, attribute } = rejected;
         Self {
             topic,
             partition: coordinate.partition,
             offset: coordinate.offset,
-            element: coordinate.index(),
+            element: coordinate.element_index(),
             stage: stage_of(*reason).as_str(),
             reason: reason.as_str(),
             attribute: attribute.map(|attribute| attributes[attribute].as_str()),
@@ -41,7 +41,8 @@ impl<'a> DeadLetter<'a> {
         }
     }
 
-    /// Headers in the manner of Kafka Connect's dead letter queue; `__throng.errors.*` where Connect has no name.
+    /// Returns the headers, named as in Kafka Connect's dead letter queue; `__throng.errors.*` if Connect has no
+    /// name.
     pub fn headers(&self) -> Vec<(&'static str, String)> {
         let mut headers = vec![
             ("__connect.errors.topic", self.topic.to_owned()),
@@ -56,7 +57,7 @@ impl<'a> DeadLetter<'a> {
         headers
     }
 
-    /// The body: one JSON object without a line break.
+    /// Returns the body: one JSON object without a line break.
     pub fn body(&self) -> String {
         serde_json::to_string(self).expect("texts and integers are JSON")
     }
@@ -66,14 +67,14 @@ impl<'a> DeadLetter<'a> {
 mod tests {
     use super::*;
     use crate::telemetry::RejectionReason;
-    use throng_core::values::raw::Coordinate;
+    use throng_core::values::raw_batch::RecordPosition;
 
     #[test]
-    fn a_letter_names_place_and_reason() {
+    fn dead_letter_reports_position_and_reason() {
         let attributes = ["heart_rate".to_owned()];
         let letter = |element, attribute| {
-            let coordinate = Coordinate { topic: 0, partition: 2, offset: 41, element };
-            let rejected = Rejected { coordinate, reason: RejectionReason::DuplicateKey, attribute };
+            let coordinate = RecordPosition { topic: 0, partition: 2, offset: 41, element };
+            let rejected = RejectedRecord { coordinate, reason: RejectionReason::DuplicateKey, attribute };
             DeadLetter::of(&rejected, "wearable.raw", &attributes, 7)
         };
         let expected =

@@ -1,35 +1,35 @@
-//! A batch as a source hands it over: decoded, not yet typed.
+//! Batch from a source: decoded, not yet typed.
 
 use crate::config::Config;
 use crate::io::file::LongRows;
-use crate::release::sink::Rejected;
+use crate::release::sink::RejectedRecord;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use throng_core::values::raw::{Coordinate, RawBatch};
+use throng_core::values::raw_batch::{RawBatch, RecordPosition};
 
-/// A partition: the number of its topic among those of the source, and its own. A file is partition (0, 0).
-pub type Place = (u16, i32);
+/// Partition: the index of its topic in the source, and its number. A file is partition (0, 0).
+pub type InputPartition = (u16, i32);
 
-/// `[from, to)` by partition.
-pub type Ranges = BTreeMap<Place, (i64, i64)>;
+/// Offset range `[from, to)` per partition.
+pub type OffsetRanges = BTreeMap<InputPartition, (i64, i64)>;
 
-/// What a source can be asked while its batches are treated.
-pub trait Origin: Send + Sync {
-    /// Records behind its end, where that is known.
+/// State of a source while its batches are treated.
+pub trait SourceStatus: Send + Sync {
+    /// Returns the number of records that are not yet read, if known.
     fn lag(&self) -> Option<u64>;
-    /// Where a record is, in words.
-    fn describe(&self, coordinate: Coordinate) -> String;
+    /// Returns the position of a record as text.
+    fn describe(&self, coordinate: RecordPosition) -> String;
 }
 
-/// A file, as an [`Origin`].
-pub struct FileOrigin;
+/// [`SourceStatus`] of a file.
+pub struct FileSourceStatus;
 
-impl Origin for FileOrigin {
+impl SourceStatus for FileSourceStatus {
     fn lag(&self) -> Option<u64> {
         None
     }
 
-    fn describe(&self, coordinate: Coordinate) -> String {
+    fn describe(&self, coordinate: RecordPosition) -> String {
         match coordinate.element {
             0 => format!("record {}", coordinate.offset + 1),
             element => format!("line {}, element {element}", coordinate.offset + 1),
@@ -37,84 +37,86 @@ impl Origin for FileOrigin {
     }
 }
 
-/// When a batch is closed.
+/// Limits that close a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Records from which on a batch is closed.
+pub struct BatchLimits {
+    /// Number of records that closes a batch.
     pub max_records: u64,
-    /// Bytes of payload from which on a batch is closed.
+    /// Payload bytes that close a batch.
     pub max_bytes: u64,
-    /// Age from which on a batch of enough subjects is closed.
+    /// Age that closes a batch with enough subjects.
     pub max_wait: Duration,
-    /// Age at which any batch is closed.
+    /// Age that closes any batch.
     pub max_age: Duration,
-    /// Distinct subjects below which `max_wait` does not close a batch.
+    /// Number of distinct subjects below which `max_wait` does not close a batch.
     pub min_subjects: usize,
 }
 
-impl Limits {
-    /// As configured.
+impl BatchLimits {
+    /// Returns the configured limits.
     pub fn of(config: &Config) -> Self {
         Self {
             max_records: config.batch.max_records as u64,
             max_bytes: config.batch.max_bytes,
             max_wait: config.batch.max_wait,
             max_age: config.batch.max_age,
-            min_subjects: config.privacy.crowd(),
+            min_subjects: config.privacy.required_subjects(),
         }
     }
 }
 
-/// Why a batch was closed.
+/// Reason for which a batch was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closed {
-    /// It reached its limit of records or bytes.
+pub enum CloseReason {
+    /// The batch reached its limit of records or bytes.
     Full,
-    /// It waited for `max_wait` and had enough subjects.
+    /// The batch waited for `max_wait` and had enough subjects.
     Time,
-    /// It waited for `max_age`, or the source is at its end, or the daemon stops: what is held is settled with it.
-    Settle,
-    /// It repeats a batch that did not leave, record by record.
+    /// The batch waited for `max_age`, the source has ended, or the daemon stops. Withheld records are decided with
+    /// it.
+    FinalFlush,
+    /// The batch repeats a batch that was not released, record by record.
     Replay,
 }
 
-/// Records of a batch with everything that their consumption implies.
+/// Records of a batch, and all effects of their consumption.
 #[derive(Debug)]
 pub struct InputBatch {
-    /// The records that could be decoded.
+    /// Decoded records.
     pub raw: RawBatch,
-    /// Those that could not.
-    pub rejected: Vec<Rejected>,
-    /// By partition, null payloads: counted and dropped with their keys.
-    pub tombstones: BTreeMap<Place, u64>,
-    /// `[from, to)` by topic index and partition.
-    pub ranges: Ranges,
-    /// Sealed contributions to series, in the order of their topic, each with its partition. They count as no records.
-    pub contributions: Vec<(Place, Vec<u8>)>,
-    /// By partition, rows dropped because their subject had filled its share of the batch.
-    pub thinned: BTreeMap<Place, u64>,
-    /// Bytes of the payloads read.
+    /// Records that could not be decoded.
+    pub rejected: Vec<RejectedRecord>,
+    /// Number of null payloads per partition. They are dropped with their keys.
+    pub tombstones: BTreeMap<InputPartition, u64>,
+    /// Offset range `[from, to)` per topic index and partition.
+    pub ranges: OffsetRanges,
+    /// Sealed contributions to series, in the order of their topic, each with its partition. They do not count as
+    /// records.
+    pub contributions: Vec<(InputPartition, Vec<u8>)>,
+    /// Rows per partition that were dropped because their subject exceeded its share of the batch.
+    pub thinned: BTreeMap<InputPartition, u64>,
+    /// Payload bytes read.
     pub bytes: u64,
-    /// Those of them whose records are in the batch.
+    /// Payload bytes of the records in the batch.
     pub kept_bytes: u64,
-    /// Why the batch was closed.
-    pub closed: Closed,
-    /// Rises when the source was rewound: older batches are void.
+    /// Reason for which the batch was closed.
+    pub closed: CloseReason,
+    /// Increases when the source is rewound: batches of older epochs are void.
     pub epoch: u64,
-    /// When the first record was read.
+    /// Time at which the first record was read.
     pub opened: std::time::Instant,
-    /// Seconds spent waiting for records; of a file, part of the decoding.
+    /// Seconds spent waiting for records; for a file, part of the decoding.
     pub read_seconds: f64,
     /// Seconds spent decoding.
     pub decode_seconds: f64,
-    /// When the oldest record was appended at the source, milliseconds since 1970, where the source says so.
+    /// Append time of the oldest record at the source, in milliseconds since 1970, if known.
     pub oldest_ms: Option<i64>,
     /// Rows of a file that span suspiciously many lines.
     pub long_rows: Option<LongRows>,
 }
 
 impl InputBatch {
-    /// An empty batch of records with `width` attributes.
+    /// Creates an empty batch of records with `width` attributes.
     pub fn new(width: usize, epoch: u64) -> Self {
         Self {
             raw: RawBatch::new(width),
@@ -125,7 +127,7 @@ impl InputBatch {
             thinned: BTreeMap::new(),
             bytes: 0,
             kept_bytes: 0,
-            closed: Closed::Full,
+            closed: CloseReason::Full,
             epoch,
             opened: std::time::Instant::now(),
             read_seconds: 0.0,
@@ -135,44 +137,44 @@ impl InputBatch {
         }
     }
 
-    /// Records that could be decoded.
+    /// Returns the number of decoded records.
     pub fn rows(&self) -> usize {
         self.raw.rows()
     }
 
-    /// Records read: decoded, rejected and thinned ones, and tombstones.
+    /// Returns the number of records read: decoded, rejected and thinned ones, and tombstones.
     pub fn records(&self) -> u64 {
         self.raw.rows() as u64 + self.rejected.len() as u64 + self.tombstones() + self.thinned_rows()
     }
 
-    /// Whether nothing has been read, not even contributions.
+    /// Returns true if nothing has been read, not even contributions.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Null payloads of all partitions.
+    /// Returns the number of null payloads of all partitions.
     pub fn tombstones(&self) -> u64 {
         self.tombstones.values().sum()
     }
 
-    /// Rows dropped because their subject had filled its share of the batch.
+    /// Returns the number of rows that were dropped because their subject exceeded its share of the batch.
     pub fn thinned_rows(&self) -> u64 {
         self.thinned.values().sum()
     }
 
-    /// Bytes of the contributions to series.
+    /// Returns the bytes of the contributions to series.
     pub fn contribution_bytes(&self) -> u64 {
         self.contributions.iter().map(|(_, sealed)| sealed.len() as u64).sum()
     }
 
-    /// Bytes that count toward the limit of a batch. What a record comes to in cells may be more than its bytes: headers, structures
-    /// written out, what encloses many elements.
+    /// Returns the bytes that count toward the limit of a batch. The cells of a record may take more bytes than its
+    /// payload: headers, serialized structures, and values repeated for many elements.
     pub fn weight(&self) -> u64 {
         self.kept_bytes.max(self.raw.arena_bytes() as u64) + self.raw.repeated_bytes()
     }
 
-    /// Notes that the record at `coordinate` belongs to the batch.
-    pub fn consume(&mut self, coordinate: Coordinate) {
+    /// Adds the record at `coordinate` to the offset ranges of the batch.
+    pub fn consume(&mut self, coordinate: RecordPosition) {
         let next = coordinate.offset + 1;
         self.ranges
             .entry((coordinate.topic, coordinate.partition))
@@ -180,9 +182,9 @@ impl InputBatch {
             .or_insert((coordinate.offset, next));
     }
 
-    /// Takes out the records of one partition: they were never consumed.
-    pub fn forget_partition(&mut self, (topic, partition): Place) {
-        let stays = |c: Coordinate| (c.topic, c.partition) != (topic, partition);
+    /// Removes the records of one partition, as if they were never consumed.
+    pub fn forget_partition(&mut self, (topic, partition): InputPartition) {
+        let stays = |c: RecordPosition| (c.topic, c.partition) != (topic, partition);
         self.raw.retain_rows(stays);
         self.rejected.retain(|r| stays(r.coordinate));
         self.contributions.retain(|(place, _)| *place != (topic, partition));

@@ -1,111 +1,117 @@
-//! A message as a topic holds it, and how the cells of a record are found in its parts.
+//! Message of a topic, and the mapping of its parts to the cells of a record.
 
 use crate::telemetry::RejectionReason;
 use throng_core::values::moment;
-use throng_core::values::raw::{Coordinate, RawBatch, Token};
-use throng_formats::{Decoder, added};
+use throng_core::values::raw_batch::{RawBatch, RawToken, RecordPosition};
+use throng_formats::{RecordDecoder, push_decoded_row};
 
-/// A message with a value.
+/// Message with a value.
 #[derive(Clone, Copy, Debug)]
-pub struct Message<'a> {
-    /// The topic that it came from.
+pub struct TopicMessage<'a> {
+    /// Name of the source topic.
     pub topic: &'a str,
-    /// Its key, where it has one.
+    /// Key, if any.
     pub key: Option<&'a [u8]>,
-    /// Its value.
+    /// Value.
     pub value: &'a [u8],
-    /// Its headers in their order.
+    /// Headers in their order.
     pub headers: &'a [(&'a str, Option<&'a [u8]>)],
-    /// When it was written or appended, in milliseconds since 1970, where it says so.
+    /// Time at which the message was written or appended, in milliseconds since 1970, if known.
     pub timestamp_ms: Option<i64>,
 }
 
-/// Why a message was not added.
+/// Reason for which a message was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Undecoded {
-    /// It cannot be read, for this attribute where it is one.
+pub enum DecodeFailure {
+    /// The message cannot be decoded.
     Rejected {
-        /// What is wrong with it.
+        /// Reason of the rejection.
         reason: RejectionReason,
-        /// The attribute that it is wrong with.
+        /// Attribute at fault, if there is one.
         attribute: Option<usize>,
     },
-    /// What it takes to read it cannot be had now. It is to be read again.
-    Wait,
+    /// A required schema is not available now. The message must be read again.
+    SchemaPending,
 }
 
-impl From<RejectionReason> for Undecoded {
+impl From<RejectionReason> for DecodeFailure {
     fn from(reason: RejectionReason) -> Self {
         Self::Rejected { reason, attribute: None }
     }
 }
 
-/// Decodes one part of a message, its key or its value.
-pub trait Part: std::fmt::Debug + Send + Sync {
+/// Decoder of one part of a message: its key or its value.
+pub trait MessagePartDecoder: std::fmt::Debug + Send + Sync {
     /// Sets the cells of the row of `into` that was opened last.
     ///
     /// # Errors
-    /// Why they could not be; the row and the count of unknown cells are then in between.
-    fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), Undecoded>;
+    /// When the part cannot be decoded. The row and the count of unknown cells are then incomplete.
+    fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), DecodeFailure>;
 }
 
-impl<D: Decoder> Part for D {
-    fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), Undecoded> {
-        Ok(Decoder::fill(self, payload, into)?)
+impl<D: RecordDecoder> MessagePartDecoder for D {
+    fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), DecodeFailure> {
+        Ok(RecordDecoder::fill(self, payload, into)?)
     }
 }
 
-/// Where the cells of a record are in a message.
+/// Mapping of the parts of a message to the cells of a record.
 #[derive(Debug)]
-pub struct Messages {
-    /// The decoder of values.
-    pub value: Box<dyn Part>,
-    /// The decoder of keys, where an attribute is in them.
-    pub key: Option<Box<dyn Part>>,
-    /// Attributes that are headers, each with the header's name.
+pub struct MessageDecoder {
+    /// Decoder of values.
+    pub value: Box<dyn MessagePartDecoder>,
+    /// Decoder of keys, if they contain an attribute.
+    pub key: Option<Box<dyn MessagePartDecoder>>,
+    /// Attributes that are headers, each with the name of the header.
     pub headers: Vec<(String, usize)>,
-    /// The longest header that is read, in bytes.
+    /// Longest accepted header, in bytes.
     pub max_header_bytes: usize,
     /// Attributes that are the timestamp.
     pub timestamps: Vec<usize>,
-    /// Attributes that are the topic's name.
+    /// Attributes that are the name of the topic.
     pub topics: Vec<usize>,
 }
 
-impl Messages {
-    /// Whether the headers of a message are looked at.
+impl MessageDecoder {
+    /// Returns true if the headers of a message are needed.
     pub fn wants_headers(&self) -> bool {
         !self.headers.is_empty()
     }
 
-    /// Adds `message` as one row of `into`, or as one for each of its elements.
+    /// Adds `message` as one row of `into`, or as one row per element.
     ///
     /// # Errors
-    /// Why it could not be; `into` then has the rows and the count of unknown cells that it had before.
-    pub fn decode(&self, message: &Message<'_>, coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Undecoded> {
-        added(coordinate, into, |into| {
+    /// When the message cannot be decoded. `into` then has the rows and the count of unknown cells that it had
+    /// before.
+    pub fn decode(
+        &self,
+        message: &TopicMessage<'_>,
+        coordinate: RecordPosition,
+        into: &mut RawBatch,
+    ) -> Result<(), DecodeFailure> {
+        push_decoded_row(coordinate, into, |into| {
             if let (Some(part), Some(key)) = (&self.key, message.key) {
                 part.fill(key, into)?;
             }
-            self.envelope(message, into)?;
-            // Last: the value may be many records, which all have what is set by then.
+            self.set_envelope_cells(message, into)?;
+            // Last, because the value may contain many records, and all of them receive the cells set before.
             self.value.fill(message.value, into)
         })
     }
 
-    /// What is around key and value.
-    fn envelope(&self, message: &Message<'_>, into: &mut RawBatch) -> Result<(), Undecoded> {
+    /// Sets the cells from headers, timestamp and topic.
+    fn set_envelope_cells(&self, message: &TopicMessage<'_>, into: &mut RawBatch) -> Result<(), DecodeFailure> {
         for (name, attribute) in &self.headers {
             for (_, value) in message.headers.iter().filter(|(header, _)| header == name) {
                 if value.is_some_and(|value| value.len() > self.max_header_bytes) {
                     return Err(RejectionReason::Oversized.into());
                 }
                 let token = match value {
-                    Some(bytes) => Token::Text(std::str::from_utf8(bytes).map_err(|_| RejectionReason::NotUtf8)?),
-                    None => Token::Null,
+                    Some(bytes) => RawToken::Text(std::str::from_utf8(bytes).map_err(|_| RejectionReason::NotUtf8)?),
+                    None => RawToken::Null,
                 };
                 if !into.set(*attribute, token) {
-                    // Which of two headers counts would be a guess.
+                    // Two headers of the same name are ambiguous.
                     return Err(RejectionReason::DuplicateKey.into());
                 }
             }
@@ -113,11 +119,11 @@ impl Messages {
         if let (false, Some(millis)) = (self.timestamps.is_empty(), message.timestamp_ms) {
             let text = moment::rfc3339(millis).ok_or(RejectionReason::WrongType)?;
             for &attribute in &self.timestamps {
-                into.set(attribute, Token::Text(&text));
+                into.set(attribute, RawToken::Text(&text));
             }
         }
         for &attribute in &self.topics {
-            into.set(attribute, Token::Text(message.topic));
+            into.set(attribute, RawToken::Text(message.topic));
         }
         Ok(())
     }

@@ -1,19 +1,19 @@
-//! Sources, sinks and dead letters: the edge of the house.
+//! Sources, sinks and dead letters.
 //!
-//! | room | what it holds |
+//! | module | content |
 //! |---|---|
 //! | [`file`] | files that are read in order, files that are replaced as a whole |
 //! | [`kafka`] | topics that are read by a group, and transactions into topics |
-//! | [`message`] | a message, and how the cells of a record are found in its parts |
-//! | [`registry`] | the schemas under which records were written |
-//! | [`input`] | a batch as a source hands it over, and when it is closed |
-//! | [`profiles`] | profiles of people, read to be joined to their records |
-//! | [`table`] | a whole file as columns of codes, for `throng audit` |
-//! | [`subject_share`] | how much of a batch one subject may fill |
-//! | [`topic_lines`] | the messages of a topic that no schema describes |
-//! | [`dead_letter`] | the report on a record that was refused |
+//! | [`message`] | a message, and the mapping of its parts to the cells of a record |
+//! | [`registry`] | the schemas with which records were written |
+//! | [`input`] | a batch from a source, and the limits that close it |
+//! | [`profiles`] | profiles of subjects, which are joined to their records |
+//! | [`table`] | a complete file as columns of codes, for `throng audit` |
+//! | [`subject_share`] | the limit on the share of a batch per subject |
+//! | [`topic_lines`] | the messages of a topic without a schema |
+//! | [`dead_letter`] | the report on a rejected record |
 //!
-//! Bytes become cells, and cells lines, in [`codec`](throng_formats).
+//! [`codec`](throng_formats) converts bytes to cells, and cells to lines.
 
 pub mod dead_letter;
 pub mod file;

@@ -1,7 +1,8 @@
-//! A whole file as dictionary-encoded columns: for judging a data set at once, where `file` serves a stream of batches.
+//! Reads a complete file into dictionary-encoded columns, for the evaluation of a whole data set. The module `file`
+//! serves streams of batches.
 //!
-//! Memory: 4 bytes a cell, the texts of the different values, and one batch of about 28 MiB. A limit on the first two is
-//! kept after every batch.
+//! Memory: 4 bytes per cell, the texts of the distinct values, and one batch of about 28 MiB. The limit on the first
+//! two is checked after every batch.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -10,82 +11,83 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-mod column;
-mod error;
-mod request;
-mod spilling;
+mod code_spiller;
+mod table_columns;
+mod table_read_error;
+mod table_request;
 
-pub use column::{Spilled, TableColumn, WholeTable};
-pub use error::TableError;
-pub use request::{ReadProgress, Request, Spill, named};
-use spilling::Spilling;
+use code_spiller::CodeSpiller;
+pub use table_columns::{LoadedTable, SpilledCodes, TableColumn};
+pub use table_read_error::TableReadError;
+pub use table_request::{ReadProgress, SpillSettings, TableRequest, named};
 
-use super::file::{ColumnChoice, FileSource, Format, LongRows, SourceError, Standing};
+use super::file::{ColumnChoice, FileFormat, FileSnapshot, FileSource, LongRows, SourceError};
 use crate::telemetry::RejectionReason;
-use throng_core::values::based::Resolved;
 use throng_core::values::dictionary::{ABSENT, Dictionary, DictionaryFull, EncodeError, MISSING};
-use throng_core::values::numbers::RecordNumbers;
-use throng_core::values::raw::{Coordinate, RawBatch, Token};
-use throng_core::values::schema::{Attribute, Origin, Role, Schema};
-use throng_core::values::shapes::{Shape, shape_of};
-use throng_formats::{Field, Unknown};
+use throng_core::values::identifier_shapes::{IdentifierShape, detect_shape};
+use throng_core::values::raw_batch::{RawBatch, RawToken, RecordPosition};
+use throng_core::values::record_numbers::RecordNumbers;
+use throng_core::values::resolved_times::ResolvedTimes;
+use throng_core::values::schema::{Attribute, AttributeOrigin, Role, Schema};
+use throng_formats::{FieldPath, UnknownCellPolicy};
 
-/// Bytes of the cells of one batch, and cells.
+/// Largest size of one batch in bytes of its cells, and in cells (`BATCH_CELLS`).
 const BATCH_BYTES: u64 = 16 << 20;
 const BATCH_CELLS: usize = 1 << 20;
 
-/// Records of one batch. Before the first one, nobody knows how wide records without a schema are.
+/// Returns the number of records per batch. The width of records without a schema is unknown before the first one.
 fn batch_records(width: usize) -> usize {
     BATCH_CELLS.checked_div(width).map_or(512, |records| records.clamp(512, 8192))
 }
 
-/// Memory for one cell while a table is read and searched: its code, growing, and the copies that a search makes of it
+/// Memory per cell while a table is read and searched: its code in a growing column, and the copies made by a search
 /// (masked cells, narrow columns).
 const CELL_BYTES: u64 = 12;
 
 /// Reads a file.
 ///
 /// # Errors
-/// When it cannot be read, is too large, holds no records or, unless told to skip them, unreadable ones.
-pub fn read(request: &Request<'_>, progress: &mut dyn FnMut(ReadProgress)) -> Result<WholeTable, TableError> {
-    read_all(Reading::open(request)?, request, progress)
+/// When it cannot be read, is too large or has no records. Also when a record is unreadable and `skip_unreadable` is
+/// not set.
+pub fn read(request: &TableRequest<'_>, progress: &mut dyn FnMut(ReadProgress)) -> Result<LoadedTable, TableReadError> {
+    read_all(WholeTableReader::open(request)?, request, progress)
 }
 
-/// Reads a file, whose codes go to a file of their own once they would need more than `request.max_bytes`.
+/// Reads a file. Its codes are written to a separate file once they would need more than `request.max_bytes`.
 ///
 /// # Errors
-/// As [`read`]; when that file cannot be written; when a column has more different values than may be held; when what is read
-/// changes meanwhile.
+/// As [`read`]. Also when the separate file cannot be written, a column has too many distinct values, or the input
+/// changes during the read.
 pub fn read_spilling(
-    request: &Request<'_>,
-    spill: &Spill<'_>,
+    request: &TableRequest<'_>,
+    spill: &SpillSettings<'_>,
     progress: &mut dyn FnMut(ReadProgress),
-) -> Result<WholeTable, TableError> {
-    let standing = Standing::of(request.path, request.more, request.format)?;
-    let spilling = Some(Spilling { asked: *spill, writer: None, rows: 0 });
-    let reading = Reading { spilling, ..Reading::open(request)? };
+) -> Result<LoadedTable, TableReadError> {
+    let standing = FileSnapshot::of(request.path, request.more, request.format)?;
+    let spilling = Some(CodeSpiller { spill_limits: *spill, writer: None, rows: 0 });
+    let reading = WholeTableReader { spilling, ..WholeTableReader::open(request)? };
     let read = read_all(reading, request, progress)?;
-    standing.refuse_changed(request.path, request.more, request.format)?;
+    standing.reject_differences(request.path, request.more, request.format)?;
     Ok(read)
 }
 
-/// Reads lines of NDJSON that somebody makes, `request.path` in messages; no schema describes them.
+/// Reads generated NDJSON lines without a schema. `request.path` is their name in messages.
 pub fn read_lines(
     lines: Box<dyn Read + Send>,
-    request: &Request<'_>,
+    request: &TableRequest<'_>,
     progress: &mut dyn FnMut(ReadProgress),
-) -> Result<WholeTable, TableError> {
+) -> Result<LoadedTable, TableReadError> {
     let columns = ColumnChoice { wanted: request.columns, at_most: request.max_columns };
     let source = FileSource::of_lines(request.path, lines, request.limits, columns);
-    read_all(Reading::of(source, Vec::new(), Vec::new(), false), request, progress)
+    read_all(WholeTableReader::of(source, Vec::new(), Vec::new(), false), request, progress)
 }
 
 fn read_all(
-    mut reading: Reading<'_>,
-    request: &Request<'_>,
+    mut reading: WholeTableReader<'_>,
+    request: &TableRequest<'_>,
     progress: &mut dyn FnMut(ReadProgress),
-) -> Result<WholeTable, TableError> {
-    let mut rejected: Vec<(Coordinate, RejectionReason)> = Vec::new();
+) -> Result<LoadedTable, TableReadError> {
+    let mut rejected: Vec<(RecordPosition, RejectionReason)> = Vec::new();
     loop {
         let mut batch = RawBatch::new(reading.columns.len());
         let left = request.max_records.map_or(u64::MAX, |most| most - reading.source.position().records);
@@ -95,7 +97,7 @@ fn read_all(
         for (at, reason) in rejected.drain(..) {
             reading.unreadable(at, reason.name(), reason.remedy(), request)?;
         }
-        reading.widen();
+        reading.add_new_columns();
         reading.add(&batch, request)?;
         let position = reading.source.position();
         progress(ReadProgress { records: position.records, bytes: position.bytes });
@@ -110,37 +112,38 @@ fn read_all(
     reading.finish(request)
 }
 
-/// What reads a described table: its columns, and the attribute of each cell.
-type Described = (FileSource, Vec<TableColumn>, Vec<Arc<Attribute>>);
+/// Source of a table with a schema, its columns, and the attribute of each cell.
+type DescribedSource = (FileSource, Vec<TableColumn>, Vec<Arc<Attribute>>);
 
-struct Reading<'a> {
+struct WholeTableReader<'a> {
     source: FileSource,
     columns: Vec<TableColumn>,
     rows: usize,
     numbers: RecordNumbers,
     unreadable: BTreeMap<&'static str, u64>,
-    /// Why the first record that cannot be read cannot.
+    /// Reason for which the first unreadable record was rejected.
     first_reason: Option<String>,
     unknown_cells: u64,
     long_rows: Option<LongRows>,
     described: bool,
-    /// Of a described table: the attribute of each cell that is read. Behind those of the columns are others from which their times count.
+    /// Attribute of each cell that is read, for a table with a schema. Those of the columns come first, then the
+    /// attributes on which their relative times are based.
     attributes: Vec<Arc<Attribute>>,
     cut: bool,
-    spilling: Option<Spilling<'a>>,
+    spilling: Option<CodeSpiller<'a>>,
 }
 
-impl Reading<'_> {
-    fn open(request: &Request<'_>) -> Result<Self, TableError> {
+impl WholeTableReader<'_> {
+    fn open(request: &TableRequest<'_>) -> Result<Self, TableReadError> {
         let described = request.schema.is_some();
         let (source, columns, attributes) = match request.schema {
             Some(schema) => Self::described(request, schema)?,
             None => {
                 let columns = ColumnChoice { wanted: request.columns, at_most: request.max_columns };
-                let source = FileSource::open_undescribed(request.path, request.format, request.limits, columns)?;
+                let source = FileSource::open_schemaless(request.path, request.format, request.limits, columns)?;
                 let source = source.followed_by(request.more)?;
-                if matches!(request.format, Format::Csv { .. }) {
-                    header_is_one(request.path, source.names())?;
+                if matches!(request.format, FileFormat::Csv { .. }) {
+                    check_header(request.path, source.names())?;
                 }
                 (source, Vec::new(), Vec::new())
             }
@@ -163,13 +166,13 @@ impl Reading<'_> {
             cut: false,
             spilling: None,
         };
-        reading.widen();
+        reading.add_new_columns();
         reading
     }
 
-    fn described(request: &Request<'_>, schema: &Schema) -> Result<Described, TableError> {
+    fn described(request: &TableRequest<'_>, schema: &Schema) -> Result<DescribedSource, TableReadError> {
         if let Some(column) = request.columns.into_iter().flatten().find(|name| schema.position(name).is_none()) {
-            return Err(TableError::NotInSchema { schema: schema.name.clone(), column: column.clone() });
+            return Err(TableReadError::NotInSchema { schema: schema.name.clone(), column: column.clone() });
         }
         let wanted = |a: &&Arc<Attribute>| request.columns.is_none_or(|columns| columns.contains(&a.name));
         let mut attributes: Vec<Arc<Attribute>> = schema.attributes.iter().filter(wanted).cloned().collect();
@@ -183,16 +186,18 @@ impl Reading<'_> {
             let (path, limit) = (request.named(), request.max_columns);
             return Err(SourceError::TooManyColumns { path, limit }.into());
         }
-        let flat = matches!(request.format, Format::Csv { .. });
-        let field = |a: &Arc<Attribute>| if flat { Field::flat(&a.column()) } else { Field::of(a) };
-        let fields: Vec<Field> = attributes.iter().map(field).collect();
-        let source = FileSource::open(request.path, request.format, &fields, request.limits, Unknown::Drop)?;
+        let flat = matches!(request.format, FileFormat::Csv { .. });
+        let field = |a: &Arc<Attribute>| {
+            if flat { FieldPath::top_level(&a.column()) } else { FieldPath::for_attribute_path(a) }
+        };
+        let fields: Vec<FieldPath> = attributes.iter().map(field).collect();
+        let source = FileSource::open(request.path, request.format, &fields, request.limits, UnknownCellPolicy::Drop)?;
         let source = source.followed_by(request.more)?;
-        // An identifier has no type to keep: no release reads it.
+        // An identifier has no type to check: no release reads it.
         let typing = |attribute: &Attribute| (attribute.role != Role::Identifier).then(|| attribute.typing.clone());
         let column = |attribute: &Arc<Attribute>| TableColumn {
             name: attribute.name.clone(),
-            way: vec![attribute.name.clone()],
+            key_path: vec![attribute.name.clone()],
             from: attribute.from.clone(),
             dictionary: Dictionary::new(typing(attribute)),
             attribute: Some(Arc::clone(attribute)),
@@ -204,37 +209,46 @@ impl Reading<'_> {
         Ok((source, columns, attributes))
     }
 
-    /// Columns for names that have come since; earlier rows have nothing in them.
-    fn widen(&mut self) {
+    /// Adds columns for new names. They are absent in earlier rows.
+    fn add_new_columns(&mut self) {
         if self.described {
             return;
         }
         for place in self.columns.len()..self.source.names().len() {
             let (name, way, dictionary) =
-                (self.source.names()[place].clone(), self.source.way(place), Dictionary::new(None));
+                (self.source.names()[place].clone(), self.source.column_key_path(place), Dictionary::new(None));
             let codes = vec![ABSENT; self.rows];
-            let from = Origin::Value;
+            let from = AttributeOrigin::Value;
             let (attribute, given_up) = (None, None);
-            self.columns.push(TableColumn { name, way, from, attribute, codes, dictionary, arrays: 0, given_up });
+            self.columns.push(TableColumn {
+                name,
+                key_path: way,
+                from,
+                attribute,
+                codes,
+                dictionary,
+                arrays: 0,
+                given_up,
+            });
         }
     }
 
-    /// Encodes a batch, columns in parallel. A row in which any cell has the wrong type is left out as a whole.
-    fn add(&mut self, batch: &RawBatch, request: &Request<'_>) -> Result<(), TableError> {
-        let resolved = Resolved::of(batch, &self.attributes);
+    /// Encodes a batch, with its columns in parallel. A row with a cell of the wrong type is dropped.
+    fn add(&mut self, batch: &RawBatch, request: &TableRequest<'_>) -> Result<(), TableReadError> {
+        let resolved = ResolvedTimes::from_raw_batch(batch, &self.attributes);
         let encode = |(index, column): (usize, &mut TableColumn)| {
             let mut faults: Vec<(usize, String)> = Vec::new();
             let (batch, place) =
                 resolved.as_ref().and_then(|resolved| resolved.column(index)).unwrap_or((batch, index));
             for row in 0..batch.rows() {
-                // A batch that no record has widened knows nothing of the later columns.
-                let token = if place < batch.width() { batch.token(row, place) } else { Token::Absent };
+                // A batch that no record has widened lacks the later columns.
+                let token = if place < batch.width() { batch.token(row, place) } else { RawToken::Absent };
                 if column.given_up.is_some() {
-                    // Its values are not held; what has the wrong type is still told.
+                    // Its values are not kept, but a wrong type is still reported.
                     faults.extend(column.dictionary.check(token).err().map(|error| (row, error.to_string())));
                     continue;
                 }
-                column.arrays += u64::from(matches!(token, Token::Structure(text) if text.starts_with('[')));
+                column.arrays += u64::from(matches!(token, RawToken::Structure(text) if text.starts_with('[')));
                 column.codes.push(match column.dictionary.encode(token) {
                     Ok(code) => code,
                     Err(EncodeError::Cell(error)) => {
@@ -248,10 +262,13 @@ impl Reading<'_> {
         };
         let faults: Result<Vec<Vec<(usize, String)>>, (usize, DictionaryFull)> =
             self.columns.par_iter_mut().enumerate().map(encode).collect();
-        let faults =
-            faults.map_err(|(index, source)| TableError::Full { path: request.named(), place: index + 1, source })?;
+        let faults = faults.map_err(|(index, source)| TableReadError::Full {
+            path: request.named(),
+            place: index + 1,
+            source,
+        })?;
         let mut faults: Vec<(usize, String)> = faults.into_iter().flatten().collect();
-        // Stable: of several wrong cells of a row, the first is told.
+        // Stable sort: the first of several wrong cells of a row is reported.
         faults.sort_by_key(|(row, _)| *row);
         faults.dedup_by_key(|(row, _)| *row);
         for (row, error) in &faults {
@@ -281,28 +298,28 @@ impl Reading<'_> {
         let held = self.rows as u64 * self.columns.len() as u64 * CELL_BYTES + dictionaries as u64;
         let records = self.source.position().records;
         if let Some(spilling) = &mut self.spilling {
-            return spilling.keep(&mut self.columns, self.rows, held > request.max_bytes, request, records);
+            return spilling.spill_if_needed(&mut self.columns, self.rows, held > request.max_bytes, request, records);
         }
         if held > request.max_bytes {
             let limit = crate::config::format_size(request.max_bytes);
-            return Err(TableError::TooLarge { path: request.named(), records, limit });
+            return Err(TableReadError::TooLarge { path: request.named(), records, limit });
         }
         Ok(())
     }
 
     fn unreadable(
         &mut self,
-        at: Coordinate,
+        at: RecordPosition,
         why: &'static str,
         more: &str,
-        request: &Request<'_>,
-    ) -> Result<(), TableError> {
+        request: &TableRequest<'_>,
+    ) -> Result<(), TableReadError> {
         if self.first_reason.is_none() {
             let name = why.replace('_', " ");
             let reason = if more.is_empty() { name } else { format!("{name} ({more})") };
             if !request.skip_unreadable {
                 let record = at.offset.unsigned_abs() + 1;
-                return Err(TableError::Unreadable { path: request.named(), record, reason });
+                return Err(TableReadError::Unreadable { path: request.named(), record, reason });
             }
             self.first_reason = Some(reason);
         }
@@ -310,13 +327,13 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn finish(mut self, request: &Request<'_>) -> Result<WholeTable, TableError> {
+    fn finish(mut self, request: &TableRequest<'_>) -> Result<LoadedTable, TableReadError> {
         let records = self.source.position().records;
         if self.rows == 0 {
             let path = request.named();
             return Err(match self.first_reason {
-                None => TableError::NoRecords { path },
-                Some(reason) => TableError::NothingReadable { path, records, reason },
+                None => TableReadError::NoRecords { path },
+                Some(reason) => TableReadError::NothingReadable { path, records, reason },
             });
         }
         if let (false, Some(wanted)) = (self.described, request.columns) {
@@ -331,16 +348,16 @@ impl Reading<'_> {
         }
         for column in &mut self.columns {
             column.codes.shrink_to_fit();
-            column.dictionary.close();
+            column.dictionary.finish_encoding();
         }
         let (absent, columns) = match &mut spilled {
             None => {
                 let empty = |column: &TableColumn| column.codes.iter().all(|code| *code == ABSENT);
                 self.columns.into_iter().partition::<Vec<_>, _>(empty)
             }
-            Some(spilled) => spilled.without_absent(self.columns),
+            Some(spilled) => spilled.split_absent(self.columns),
         };
-        Ok(WholeTable {
+        Ok(LoadedTable {
             columns,
             rows: self.rows as u64,
             numbers: self.numbers,
@@ -354,7 +371,8 @@ impl Reading<'_> {
     }
 }
 
-/// `{"a": null}` beside `{"a": {"b": 1}}`: there is no column `a`, its null says that `a.b` is null.
+/// Removes a column `a` that has only nulls if a column such as `a.b` exists. For `{"a": null}` next to `{"a": {"b":
+/// 1}}`, the null of `a` means that `a.b` is null.
 fn fold_nulls(columns: &mut Vec<TableColumn>) {
     let is_null = |column: &TableColumn| {
         column.codes.iter().all(|code| matches!(*code, ABSENT | MISSING)) && column.codes.contains(&MISSING)
@@ -377,22 +395,23 @@ fn fold_nulls(columns: &mut Vec<TableColumn>) {
     }
 }
 
-/// Refuses a first row that is a record by all appearances: names of columns are printed, values are not.
-fn header_is_one(path: &Path, names: &[String]) -> Result<(), TableError> {
+/// Refuses a first row that appears to be a record: names of columns are printed, values are not.
+fn check_header(path: &Path, names: &[String]) -> Result<(), TableReadError> {
     if let [only] = names
         && only.contains([';', '\t', '|', ','])
     {
-        return Err(TableError::Separator { path: path.into() });
+        return Err(TableReadError::Separator { path: path.into() });
     }
     if let [only] = names
         && only.starts_with('#')
     {
-        return Err(TableError::Comment { path: path.into() });
+        return Err(TableReadError::Comment { path: path.into() });
     }
-    let shaped = (1..).zip(names).find_map(|(place, name)| shape_of(name).map(|shape: Shape| (place, shape)));
+    let shaped =
+        (1..).zip(names).find_map(|(place, name)| detect_shape(name).map(|shape: IdentifierShape| (place, shape)));
     match shaped {
         None => Ok(()),
-        Some((place, shape)) => Err(TableError::NoHeader { path: path.into(), place, shape: shape.name() }),
+        Some((place, shape)) => Err(TableReadError::NoHeader { path: path.into(), place, shape: shape.name() }),
     }
 }
 

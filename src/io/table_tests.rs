@@ -3,11 +3,11 @@ use std::fs;
 use proptest::prelude::*;
 
 use super::*;
-use throng_formats::Limits;
+use throng_formats::DecodeLimits;
 
-const CSV: Format = Format::Csv { separator: b',' };
+const CSV: FileFormat = FileFormat::Csv { separator: b',' };
 
-struct Given {
+struct TableFixture {
     folder: tempfile::TempDir,
     schema: Option<Schema>,
     columns: Option<Vec<String>>,
@@ -15,22 +15,22 @@ struct Given {
     max_bytes: u64,
 }
 
-impl Given {
+impl TableFixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         Self { folder, schema: None, columns: None, skip: false, max_bytes: 1 << 30 }
     }
 
-    fn read(&self, content: impl AsRef<[u8]>, format: Format) -> Result<WholeTable, TableError> {
+    fn read(&self, content: impl AsRef<[u8]>, format: FileFormat) -> Result<LoadedTable, TableReadError> {
         let path = self.folder.path().join("input");
         fs::write(&path, content).expect("a file");
-        let request = Request {
+        let request = TableRequest {
             path: &path,
             more: &[],
             format,
             schema: self.schema.as_ref(),
             columns: self.columns.as_deref(),
-            limits: Limits::default(),
+            limits: DecodeLimits::default(),
             max_columns: 8,
             max_bytes: self.max_bytes,
             max_records: None,
@@ -40,8 +40,8 @@ impl Given {
     }
 }
 
-/// Names and texts; `-` for what is missing, `_` for what is absent.
-fn texts(table: &WholeTable) -> Vec<(String, Vec<String>)> {
+/// Returns names and texts; `-` for missing values, `_` for absent ones.
+fn texts(table: &LoadedTable) -> Vec<(String, Vec<String>)> {
     let text = |column: &TableColumn, code: u32| match column.dictionary.text(code) {
         Some(text) => text.to_owned(),
         None if code == ABSENT => "_".to_owned(),
@@ -51,54 +51,54 @@ fn texts(table: &WholeTable) -> Vec<(String, Vec<String>)> {
     table.columns.iter().map(|column| (column.name.clone(), cells(column))).collect()
 }
 
-fn says(result: Result<WholeTable, TableError>, what: &str) {
+fn assert_error_contains(result: Result<LoadedTable, TableReadError>, what: &str) {
     let message = result.expect_err("an error").to_string();
     assert!(message.contains(what), "{what:?} is not in {message:?}");
 }
 
 #[test]
-fn columns_of_a_header_and_of_keys() {
-    let given = Given::new();
+fn csv_header_and_json_keys_become_columns() {
+    let given = TableFixture::new();
     let table = given.read("a,b\n1,x\n,y\n1.0,x\n", CSV).unwrap();
     let column = |name: &str, cells: &[&str]| (name.to_owned(), cells.iter().map(|c| (*c).to_owned()).collect());
     assert_eq!(texts(&table), [column("a", &["1", "-", "1.0"]), column("b", &["x", "y", "x"])]);
     assert_eq!(table.rows, 3);
     let lines = "{\"a\":1}\n{\"b\":{\"c\":\"x\"}}\nnull\n{\"a\":null,\"b\":{\"c\":\"x\"}}\n";
-    let table = given.read(lines, Format::Ndjson).unwrap();
+    let table = given.read(lines, FileFormat::Ndjson).unwrap();
     assert_eq!(texts(&table), [column("a", &["1", "_", "-"]), column("b.c", &["_", "x", "x"])]);
 }
 
 #[test]
-fn a_schema_rounds_and_leaves_out_what_it_does_not_know() {
+fn schema_rounds_values_and_drops_unknown_columns() {
     let text = "name = \"t\"\n[[attribute]]\nname = \"weight\"\ntype = \"float\"\nround = 5\n[[attribute]]\nname = \"gone\"\ntype = \"string\"\n";
-    let mut given = Given::new();
+    let mut given = TableFixture::new();
     given.schema = Some(Schema::parse(text, "t.toml", Path::new("")).expect("a schema"));
     let content = "weight,other\n71,x\n72.4,y\n80,z\n";
     let table = given.read(content, CSV).unwrap();
     let cells: Vec<String> = ["70", "70", "80"].map(str::to_owned).to_vec();
     assert_eq!(texts(&table), [("weight".to_owned(), cells)]);
     assert_eq!((table.absent.as_slice(), table.unknown_cells), (["gone".to_owned()].as_slice(), 3));
-    says(given.read("weight\nheavy\n", CSV), "record 1 of");
+    assert_error_contains(given.read("weight\nheavy\n", CSV), "record 1 of");
     given.columns = Some(vec!["wait".into()]);
-    says(given.read(content, CSV), "no attribute \"wait\"");
+    assert_error_contains(given.read(content, CSV), "no attribute \"wait\"");
 }
 
 #[test]
-fn unreadable_records_end_the_reading_or_are_counted() {
-    let mut given = Given::new();
+fn unreadable_record_fails_or_is_counted() {
+    let mut given = TableFixture::new();
     let content = b"a,b\n1,2\n3\n4,\xff\n5,6\n".as_slice();
-    says(given.read(content, CSV), "record 2 of");
+    assert_error_contains(given.read(content, CSV), "record 2 of");
     given.skip = true;
     let table = given.read(content, CSV).unwrap();
     assert_eq!(table.rows, 2);
     assert_eq!(table.unreadable, BTreeMap::from([("ragged_row", 1), ("not_utf8", 1)]));
-    says(given.read("{1\n[]\n", Format::Ndjson), "none of the 2 records");
+    assert_error_contains(given.read("{1\n[]\n", FileFormat::Ndjson), "none of the 2 records");
 }
 
 #[test]
-fn wrong_types_take_their_row_with_them() {
+fn cell_of_wrong_type_drops_its_row() {
     let text = "name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"integer\"\n[[attribute]]\nname = \"b\"\ntype = \"string\"\n";
-    let mut given = Given::new();
+    let mut given = TableFixture::new();
     given.schema = Some(Schema::parse(text, "t.toml", Path::new("")).expect("a schema"));
     given.skip = true;
     let rows: String = (0..20_000).map(|i| format!("{},v{i}\n", if i % 3 == 0 { "x" } else { "1" })).collect();
@@ -109,36 +109,36 @@ fn wrong_types_take_their_row_with_them() {
 }
 
 #[test]
-fn what_is_no_table_is_refused() {
-    let mut given = Given::new();
-    says(given.read("", CSV), "is empty");
-    says(given.read("a,b\n", CSV), "has no records");
-    says(given.read("a,b,a\n1,2,3\n", CSV), "columns 1 and 3");
-    says(given.read("a,anna@example.org\n1,2\n", CSV), "header of column 2");
-    says(given.read("a;b\n1;2\n", CSV), "--separator");
-    says(given.read("# exported\na\n1\n", CSV), "is a comment");
-    says(given.read("My export,,\na,b,c\n1,2,3\n", CSV), "columns 2 and 3");
-    says(given.read("My export,,\na,b,c\n1,2,3\n", CSV), "have no name");
+fn invalid_table_input_is_refused() {
+    let mut given = TableFixture::new();
+    assert_error_contains(given.read("", CSV), "is empty");
+    assert_error_contains(given.read("a,b\n", CSV), "has no records");
+    assert_error_contains(given.read("a,b,a\n1,2,3\n", CSV), "columns 1 and 3");
+    assert_error_contains(given.read("a,anna@example.org\n1,2\n", CSV), "header of column 2");
+    assert_error_contains(given.read("a;b\n1;2\n", CSV), "--separator");
+    assert_error_contains(given.read("# exported\na\n1\n", CSV), "is a comment");
+    assert_error_contains(given.read("My export,,\na,b,c\n1,2,3\n", CSV), "columns 2 and 3");
+    assert_error_contains(given.read("My export,,\na,b,c\n1,2,3\n", CSV), "have no name");
     let header: Vec<String> = (0..10_000).map(|i| format!("c{i}")).collect();
-    says(given.read(format!("{}\n", header.join(",")), CSV), "more than 8 columns");
+    assert_error_contains(given.read(format!("{}\n", header.join(",")), CSV), "more than 8 columns");
     let keys: Vec<String> = (0..10_000).map(|i| format!("\"c{i}\":1")).collect();
-    says(given.read(format!("{{{}}}\n", keys.join(",")), Format::Ndjson), "more than 8 columns");
-    says(given.read("PAR1 or so", Format::Parquet), "Parquet");
+    assert_error_contains(given.read(format!("{{{}}}\n", keys.join(",")), FileFormat::Ndjson), "more than 8 columns");
+    assert_error_contains(given.read("PAR1 or so", FileFormat::Parquet), "Parquet");
     given.columns = Some(vec!["c7".into(), "c9999".into()]);
     let row = vec!["1"; 10_000].join(",");
     let table = given.read(format!("{}\n{row}\n", header.join(",")), CSV).unwrap();
     assert_eq!(texts(&table).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["c7", "c9999"]);
     given.columns = Some(vec!["a".into(), "z".into()]);
-    says(given.read("{\"a\":1}\n", Format::Ndjson), "no column \"z\"");
-    says(given.read("a\n1\n", CSV), "no column \"z\"");
-    given = Given::new();
+    assert_error_contains(given.read("{\"a\":1}\n", FileFormat::Ndjson), "no column \"z\"");
+    assert_error_contains(given.read("a\n1\n", CSV), "no column \"z\"");
+    given = TableFixture::new();
     given.max_bytes = 1 << 20;
     let rows: String = (0..60_000).map(|i| format!("{i},{i}\n")).collect();
-    says(given.read(format!("a,b\n{rows}"), CSV), "more than 1MiB");
+    assert_error_contains(given.read(format!("a,b\n{rows}"), CSV), "more than 1MiB");
 }
 
 #[test]
-fn parquet_has_the_columns_of_its_own_schema() {
+fn parquet_columns_follow_file_schema() {
     use arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray, StructArray};
     use parquet::arrow::ArrowWriter;
     let inner: ArrayRef = Arc::new(StringArray::from(vec![Some("x"), None]));
@@ -150,16 +150,18 @@ fn parquet_has_the_columns_of_its_own_schema() {
     let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), None).expect("a writer");
     writer.write(&batch).expect("written");
     writer.close().expect("closed");
-    let table = Given::new().read(&bytes, Format::Parquet).unwrap();
+    let table = TableFixture::new().read(&bytes, FileFormat::Parquet).unwrap();
     let column = |name: &str, cells: [&str; 2]| (name.to_owned(), cells.map(str::to_owned).to_vec());
     assert_eq!(texts(&table), [column("n", ["7", "-"]), column("s.b", ["x", "-"])]);
-    says(Given::new().read(&bytes[..bytes.len() / 2], Format::Parquet), "cannot be read as Parquet");
+    assert_error_contains(
+        TableFixture::new().read(&bytes[..bytes.len() / 2], FileFormat::Parquet),
+        "cannot be read as Parquet",
+    );
 }
 
 proptest! {
-    /// CSV and NDJSON of the same cells are the same table.
     #[test]
-    fn formats_agree(rows in proptest::collection::vec(proptest::collection::vec("[a-z \"\n,é]{1,4}", 3), 1..20)) {
+    fn csv_and_ndjson_give_the_same_table(rows in proptest::collection::vec(proptest::collection::vec("[a-z \"\n,é]{1,4}", 3), 1..20)) {
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.write_record(["x", "y", "z"]).expect("a record");
         let mut lines = String::new();
@@ -167,19 +169,20 @@ proptest! {
             writer.write_record(row).expect("a record");
             lines += &format!("{}\n", serde_json::json!({"x": row[0], "y": row[1], "z": row[2]}));
         }
-        let given = Given::new();
+        let given = TableFixture::new();
         let from_csv = given.read(writer.into_inner().expect("bytes"), CSV).expect("a table");
-        let from_json = given.read(lines, Format::Ndjson).expect("a table");
+        let from_json = given.read(lines, FileFormat::Ndjson).expect("a table");
         prop_assert_eq!(texts(&from_csv), texts(&from_json));
         let column = |index: usize| rows.iter().map(|row| row[index].clone()).collect::<Vec<_>>();
         prop_assert_eq!(texts(&from_csv)[1].clone(), ("y".to_owned(), column(1)));
     }
 }
 
-/// A release never reads an identifier, whatever is in it: notes of any length, numbers that are none.
+/// A release never reads an identifier, so that any content is accepted: long notes, and texts in a column of
+/// numbers.
 #[test]
-fn identifiers_of_a_schema_have_no_type_to_keep() {
-    let mut given = Given::new();
+fn identifier_of_any_type_is_accepted() {
+    let mut given = TableFixture::new();
     let schema = "name = \"s\"\n[[attribute]]\nname = \"note\"\ntype = \"string\"\nrole = \"identifier\"\n\
                   [[attribute]]\nname = \"number\"\ntype = \"integer\"\nrole = \"identifier\"\n\
                   [[attribute]]\nname = \"age\"\ntype = \"integer\"\n";
@@ -187,12 +190,15 @@ fn identifiers_of_a_schema_have_no_type_to_keep() {
     let note = "x y ".repeat(1_000);
     let table = given.read(format!("note,number,age\n{note},A-1,30\n{note}z,7,31\n"), CSV).expect("a table");
     assert_eq!((table.rows, table.columns.len()), (2, 3));
-    says(given.read("note,number,age\nx,1,old\n", CSV), "\"age\"");
+    assert_error_contains(given.read("note,number,age\nx,1,old\n", CSV), "\"age\"");
 }
 
 #[test]
-fn the_first_reason_is_told_where_nothing_can_be_read() {
-    let mut given = Given::new();
+fn unreadable_file_reports_first_reason() {
+    let mut given = TableFixture::new();
     given.skip = true;
-    says(given.read("[1,2]\n[3,4]\n", Format::Ndjson), "the first is not an object (a record is a JSON object");
+    assert_error_contains(
+        given.read("[1,2]\n[3,4]\n", FileFormat::Ndjson),
+        "the first is not an object (a record is a JSON object",
+    );
 }

@@ -1,50 +1,51 @@
-//! The messages of topics as lines of NDJSON, for looking at records that no schema describes: `{"key": …, "value": …}`.
+//! Converts the messages of topics to lines of NDJSON, for the inspection of records without a schema: `{"key": …,
+//! "value": …}`.
 
-use super::kafka::sampled::Sampled;
-use super::message::{Message, Messages, Undecoded};
+use super::kafka::topic_sample::TopicSample;
+use super::message::{DecodeFailure, MessageDecoder, TopicMessage};
 use crate::telemetry::RejectionReason;
 use rdkafka::message::{Message as _, OwnedMessage};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use throng_core::values::raw::{Coordinate, RawBatch, Token};
+use throng_core::values::raw_batch::{RawBatch, RawToken, RecordPosition};
 
-/// The cell of a whole value and that of a whole key, in what [`TopicLines`] decodes.
-pub const VALUE: usize = 0;
-/// See [`VALUE`].
-pub const KEY: usize = 1;
+/// Index of the cell of the whole value, in the rows that [`TopicLines`] decodes.
+pub const VALUE_CELL: usize = 0;
+/// Index of the cell of the whole key; see [`VALUE_CELL`].
+pub const KEY_CELL: usize = 1;
 
-/// How long somebody who is needed to read a message may not answer.
-const PATIENCE: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(200);
+/// Longest wait for a schema registry that is needed to decode a message.
+const REGISTRY_WAIT_LIMIT: Duration = Duration::from_secs(30);
+const REGISTRY_RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// Messages that are no records, by reason.
-pub type Unreadable = Arc<Mutex<BTreeMap<&'static str, u64>>>;
+/// Number of messages that are not records, by reason.
+pub type UnreadableCounts = Arc<Mutex<BTreeMap<&'static str, u64>>>;
 
-/// Reads topic after topic. Memory: one message.
+/// Reads topics one after another. Memory: one message.
 pub struct TopicLines {
-    topics: VecDeque<(String, Sampled)>,
-    messages: Messages,
-    unreadable: Unreadable,
+    topics: VecDeque<(String, TopicSample)>,
+    messages: MessageDecoder,
+    unreadable: UnreadableCounts,
     line: Vec<u8>,
     given: usize,
 }
 
 impl TopicLines {
-    /// The lines of `topics`. `messages` decodes whole values and keys into the cells [`VALUE`] and [`KEY`].
-    pub fn new(topics: Vec<(String, Sampled)>, messages: Messages) -> Self {
-        let (topics, unreadable) = (topics.into(), Unreadable::default());
+    /// Creates the lines of `topics`. `messages` decodes whole values and keys into the cells [`VALUE_CELL`] and [`KEY_CELL`].
+    pub fn new(topics: Vec<(String, TopicSample)>, messages: MessageDecoder) -> Self {
+        let (topics, unreadable) = (topics.into(), UnreadableCounts::default());
         Self { topics, messages, unreadable, line: Vec::new(), given: 0 }
     }
 
-    /// What could not be read; it grows while lines are read.
-    pub fn unreadable(&self) -> Unreadable {
+    /// Returns the counts of unreadable messages, which grow while lines are read.
+    pub fn unreadable(&self) -> UnreadableCounts {
         Arc::clone(&self.unreadable)
     }
 
-    /// Makes the next line; false at the end.
-    fn go_on(&mut self) -> io::Result<bool> {
+    /// Produces the next line. Returns false at the end.
+    fn advance_line(&mut self) -> io::Result<bool> {
         while let Some((topic, sampled)) = self.topics.front_mut() {
             let Some(message) = sampled.next_message().map_err(io::Error::other)? else {
                 self.topics.pop_front();
@@ -67,7 +68,7 @@ impl TopicLines {
 
 impl Read for TopicLines {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.given == self.line.len() && !self.go_on()? {
+        if self.given == self.line.len() && !self.advance_line()? {
             return Ok(0);
         }
         let rest = &self.line[self.given..];
@@ -78,55 +79,57 @@ impl Read for TopicLines {
     }
 }
 
-/// The line of a message; none for one without a value.
+/// Returns the line of a message; `None` for a message without a value.
 fn line(
-    messages: &Messages,
+    messages: &MessageDecoder,
     topic: &str,
     message: &OwnedMessage,
 ) -> io::Result<Option<Result<Vec<u8>, RejectionReason>>> {
     let Some(value) = message.payload() else { return Ok(None) };
-    let message = Message { topic, key: message.key(), value, headers: &[], timestamp_ms: None };
+    let message = TopicMessage { topic, key: message.key(), value, headers: &[], timestamp_ms: None };
     let mut batch = RawBatch::new(2);
     let since = Instant::now();
     loop {
-        match messages.decode(&message, Coordinate { topic: 0, partition: 0, offset: 0, element: 0 }, &mut batch) {
+        match messages.decode(&message, RecordPosition { topic: 0, partition: 0, offset: 0, element: 0 }, &mut batch) {
             Ok(()) => break,
-            Err(Undecoded::Rejected { reason, .. }) => return Ok(Some(Err(reason))),
-            Err(Undecoded::Wait) if since.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
-            Err(Undecoded::Wait) => {
+            Err(DecodeFailure::Rejected { reason, .. }) => return Ok(Some(Err(reason))),
+            Err(DecodeFailure::SchemaPending) if since.elapsed() < REGISTRY_WAIT_LIMIT => {
+                std::thread::sleep(REGISTRY_RETRY_DELAY);
+            }
+            Err(DecodeFailure::SchemaPending) => {
                 return Err(io::Error::other("the schema registry does not answer, and the records need it"));
             }
         }
     }
     let mut line = b"{".to_vec();
-    match batch.token(0, KEY) {
-        Token::Absent | Token::Null => {}
+    match batch.token(0, KEY_CELL) {
+        RawToken::Absent | RawToken::Null => {}
         key => {
             line.extend_from_slice(b"\"key\":");
-            spell(key, &mut line);
+            write_json_token(key, &mut line);
             line.push(b',');
         }
     }
-    let is_object = matches!(batch.token(0, VALUE), Token::Structure(text) if text.trim_start().starts_with('{'));
+    let is_object =
+        matches!(batch.token(0, VALUE_CELL), RawToken::Structure(text) if text.trim_start().starts_with('{'));
     if !is_object {
         return Ok(Some(Err(RejectionReason::NotAnObject)));
     }
     line.extend_from_slice(b"\"value\":");
-    spell(batch.token(0, VALUE), &mut line);
+    write_json_token(batch.token(0, VALUE_CELL), &mut line);
     line.extend_from_slice(b"}\n");
     Ok(Some(Ok(line)))
 }
 
-/// A token as JSON on one line.
-fn spell(token: Token<'_>, line: &mut Vec<u8>) {
+fn write_json_token(token: RawToken<'_>, line: &mut Vec<u8>) {
     match token {
-        Token::Absent | Token::Null => line.extend_from_slice(b"null"),
-        Token::Bool(is) => line.extend_from_slice(if is { b"true" } else { b"false" }),
-        // Well formed: a line break in it is between two tokens.
-        Token::Number(text) | Token::Structure(text) => {
+        RawToken::Absent | RawToken::Null => line.extend_from_slice(b"null"),
+        RawToken::Bool(is) => line.extend_from_slice(if is { b"true" } else { b"false" }),
+        // Valid JSON has line breaks only between tokens.
+        RawToken::Number(text) | RawToken::Structure(text) => {
             line.extend(text.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
         }
-        Token::Text(text) | Token::Untyped(text) => {
+        RawToken::Text(text) | RawToken::Untyped(text) => {
             line.extend_from_slice(serde_json::Value::from(text).to_string().as_bytes());
         }
     }
@@ -136,13 +139,13 @@ fn spell(token: Token<'_>, line: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use rdkafka::Timestamp;
-    use throng_formats::{Field, JsonCodec, Limits, TextCodec};
+    use throng_formats::{DecodeLimits, FieldPath, JsonCodec, TextCodec};
 
-    fn lined(key: Option<&str>, value: Option<&str>) -> Option<Result<String, RejectionReason>> {
-        let whole = |attribute| [(attribute, Field::at(Vec::new()))];
-        let messages = Messages {
-            value: Box::new(JsonCodec::of_part(&whole(VALUE), Limits::default())),
-            key: Some(Box::new(TextCodec::new(&whole(KEY), Limits::default()))),
+    fn line_text(key: Option<&str>, value: Option<&str>) -> Option<Result<String, RejectionReason>> {
+        let whole = |attribute| [(attribute, FieldPath::from_segments(Vec::new()))];
+        let messages = MessageDecoder {
+            value: Box::new(JsonCodec::for_message_part(&whole(VALUE_CELL), DecodeLimits::default())),
+            key: Some(Box::new(TextCodec::new(&whole(KEY_CELL), DecodeLimits::default()))),
             headers: Vec::new(),
             max_header_bytes: 100,
             timestamps: Vec::new(),
@@ -156,8 +159,8 @@ mod tests {
     }
 
     #[test]
-    fn a_message_becomes_one_line() {
-        let line = |key, value| lined(key, Some(value)).expect("a value").expect("a record");
+    fn message_is_written_as_one_line() {
+        let line = |key, value| line_text(key, Some(value)).expect("a value").expect("a record");
         assert_eq!(line(None, "{\"a\":1}"), "{\"value\":{\"a\":1}}\n");
         assert_eq!(
             line(Some("u\n\"7\""), " {\"a\":\r\n[1,\n2]} "),
@@ -166,10 +169,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_makes_no_line() {
-        assert_eq!(lined(Some("u"), None), None, "a tombstone");
+    fn tombstone_or_non_object_has_no_line() {
+        assert_eq!(line_text(Some("u"), None), None, "a tombstone");
         for value in ["5", "[1]", "", "{\"a\":1},\"x\":{", "{\"a\":1}{\"b\":2}", "{"] {
-            assert!(matches!(lined(None, Some(value)), Some(Err(_))), "{value}");
+            assert!(matches!(line_text(None, Some(value)), Some(Err(_))), "{value}");
         }
     }
 }

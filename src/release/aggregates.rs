@@ -1,34 +1,32 @@
-//! Verification of micro-aggregated cells, from the encoded bytes of what is about to leave.
+//! Verification of micro-aggregated cells, from the encoded bytes.
 //!
-//! Claim. If [`verify_aggregates`] returns `Ok`, then in every class of equal quasi cells every cell of a
-//! micro-aggregated attribute is one of three: a number, spelled as the attribute spells it, that is the mean of the
-//! numbers of all its members who have one, who are at least k people; null, and no member has a number; or `*`.
-//! Written from the definitions, on integers, and apart from the code that aggregates.
+//! Claim. If [`verify_aggregates`] returns `Ok`, every micro-aggregated cell of a class is one of three: the mean of
+//! the numbers of at least k subjects, in the spelling of the attribute; null, and no member has a number; or `*`.
 
-use super::verified::Verified;
+use super::verified_batch::ReleasableBatch;
 use super::violation::DataSetRefusal;
 use std::collections::{BTreeMap, BTreeSet};
-use throng_core::values::canonical::{Canonical, Rounding, Typing};
-use throng_core::values::raw::Token;
-use throng_core::values::subject::NO_SUBJECT;
+use throng_core::values::canonical::{CanonicalKind, Rounding, ValueTyping};
+use throng_core::values::raw_batch::RawToken;
+use throng_core::values::subject_digest::NO_SUBJECT;
 use throng_formats::LineLayout;
 
-/// What the verifier knows of one micro-aggregated attribute.
+/// Terms of one micro-aggregated attribute.
 pub struct AggregateTerms<'a> {
-    /// Its position in the line.
+    /// Position in the line.
     pub column: usize,
-    /// How the numbers are typed and rounded.
-    pub typing: &'a Typing,
-    /// The canonical text of a row; `null` or empty where it has no number.
+    /// Type and rounding of the numbers.
+    pub typing: &'a ValueTyping,
+    /// The canonical text of a row; `null` or empty if it has no number.
     pub text: Box<dyn Fn(u32) -> &'a str + 'a>,
 }
 
-/// Verifies the lines of `group`, whose cells `quasi` marks form the class; `subjects` are by row.
+/// Verifies the lines of `group`. The cells that `quasi` marks form the class; `subjects` are by row.
 ///
 /// # Errors
 /// The first class and attribute that do not agree.
 pub fn verify_aggregates(
-    verified: &Verified,
+    verified: &ReleasableBatch,
     group: usize,
     layout: &LineLayout,
     quasi: &[bool],
@@ -68,8 +66,8 @@ impl AggregateTerms<'_> {
             return if present.is_empty() { Ok(()) } else { Err("a cell is empty where members have numbers") };
         }
         let mut canonical = String::new();
-        let read = self.typing.converted_already().canonical(Token::Number(shown), &mut canonical);
-        if read != Ok(Canonical::Value) || canonical != shown {
+        let read = self.typing.without_conversion().canonical(RawToken::Number(shown), &mut canonical);
+        if read != Ok(CanonicalKind::Value) || canonical != shown {
             return Err("an aggregate is not spelled as its attribute spells numbers");
         }
         let people: BTreeSet<u64> =
@@ -85,7 +83,7 @@ impl AggregateTerms<'_> {
         let shown = number(shown)?;
         let numbers: Vec<i128> = present.iter().map(|(_, text)| number(text)).collect::<Result<_, _>>()?;
         let n = numbers.len() as i128;
-        // Off by half a step at most, and by exactly half only away from zero.
+        // The error is at most half a step, and exactly half a step only away from zero.
         let sum: i128 = numbers.iter().sum();
         let off = 2 * (shown * n - sum).abs();
         let holds = off < step * n || off == step * n && (shown * n).abs() > sum.abs();
@@ -93,7 +91,7 @@ impl AggregateTerms<'_> {
     }
 }
 
-/// A decimal number in units of 10⁻ᵈ; none with more digits after the point.
+/// Reads a decimal number in units of 10⁻ᵈ; none with more digits after the point.
 fn ticks(text: &str, decimals: u32) -> Option<i128> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let zeros = (decimals as usize).checked_sub(fraction.len())?;
@@ -103,16 +101,16 @@ fn ticks(text: &str, decimals: u32) -> Option<i128> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throng_core::values::canonical::{Missing, Type};
+    use throng_core::values::canonical::{AttributeType, MissingSpellings};
 
     fn verdict(shown: &str, texts: &[&str]) -> Result<(), &'static str> {
-        let typing = Typing {
+        let typing = ValueTyping {
             attribute: "a".into(),
-            kind: Type::Float,
+            kind: AttributeType::Float,
             rounding: Rounding::Step { ticks: 5, decimals: 1 },
-            missing: Missing::new(None, true),
+            missing: MissingSpellings::new(None, true),
             spelling: throng_core::values::spelling::Spelling::default(),
-            dates: throng_core::values::dates::Dates::default(),
+            dates: throng_core::values::date_formats::DateFormats::default(),
             conversion: None,
             decimal_comma: false,
             zone: None,
@@ -124,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_mean_passes() {
+    fn aggregate_other_than_mean_is_refused() {
         // The mean of 1, 1.5, 1.5 is 4/3: the nearest half is 1.5.
         for (shown, texts, holds) in [
             ("1.5", &["1", "1.5", "1.5"][..], true),

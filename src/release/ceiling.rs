@@ -1,46 +1,50 @@
-//! Verification of counterfeits and of their catalog, from the bytes of what is about to leave (docs/methods.md §15.6).
+//! Verification of counterfeits and their catalog, from the bytes (docs/internals/methods.md §15.6).
 //!
-//! Claim. If [`verify_ceiling`] returns `Ok`, then of the lines that leave, true ones (verified before, counted without any
-//! counterfeit) and counterfeits together, and of the catalog read back from its bytes: (1) every class has `lines` of them at
-//! least; (2) no line is generalized by more than h; (3) the catalog says of its groups how many counterfeits show which value,
-//! says nothing of others, and every counterfeit is in one; (4) no class is in two groups, all exist, and all have exactly `lines` lines, so that
-//! size tells nothing; (5) Lemma 1 of [HCE] holds: for each class and value the true lines of the other classes of the
-//! group are as many as its counterfeits, or more; (6) all counterfeits of a class at once could be true lines of the others,
-//! with no class left fewer than `people` true lines: so nobody can show that a class has any; (7) a counterfeit shows a cell that is not
-//! exact only where a true line of its class does; (8) lines leave sorted by their bytes. Written from the definitions; it knows
-//! nothing of how classes were filled or grouped, and takes from there only which lines are invented.
+//! Claim. The true lines are verified before, without counterfeits. If [`verify_ceiling`] returns `Ok`, then for true
+//! lines and counterfeits together, and for the catalog:
+//!
+//! 1. Every class has at least `lines` lines.
+//! 2. No line is generalized by more than h.
+//! 3. Each catalog group lists exactly its counterfeits per value, and every counterfeit is in one group.
+//! 4. No class is in two groups, all classes exist, and all have exactly `lines` lines, so size reveals nothing.
+//! 5. Lemma 1 of [HCE]: for each class and value, the other classes of the group have at least as many true lines as
+//!    the class has counterfeits.
+//! 6. All counterfeits of a class together could be true lines of the others, with `people` true lines left in each.
+//!    No observer can prove that a class has any.
+//! 7. A counterfeit shows a cell that is not exact only if a true line of its class does.
+//! 8. The lines are sorted by their bytes.
 
-use super::verified::Verified;
+use super::verified_batch::ReleasableBatch;
 use super::violation::DataSetRefusal;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_formats::{CatalogGroup, LineLayout};
 
-/// What the verifier knows.
+/// Terms that the verifier checks.
 pub struct CeilingTerms<'a> {
-    /// Which cells of a line form its class; all others but `sensitive` are refused.
+    /// Marks the cells of a line that form its class. All others but `sensitive` are refused.
     pub quasi: &'a [bool],
     /// Position of the sensitive cell in a line.
     pub sensitive: usize,
-    /// Lines of a class at least.
+    /// Minimum lines of a class.
     pub lines: usize,
-    /// True lines of a class at least.
+    /// Minimum true lines of a class.
     pub people: usize,
-    /// How far a line may be generalized at most.
+    /// Maximum generalization of a line.
     pub h: f64,
     /// The Loss of a cell by its position and text, in [0, 1]; none for a text that no hierarchy prints.
     pub loss: &'a dyn Fn(usize, &str) -> Option<f64>,
-    /// Whether a sensitive text stands for one value.
+    /// Checks that a sensitive text means exactly one value.
     pub is_exact: &'a dyn Fn(&str) -> bool,
 }
 
-/// Lines that may leave, counterfeits among them, and the catalog. Only [`verify_ceiling`] makes one.
+/// Lines to be released, counterfeits included, and the catalog. Only [`verify_ceiling`] makes one.
 #[derive(Debug)]
-pub struct Mixed {
+pub struct MixedLines {
     lines: Vec<Vec<u8>>,
     catalog: Vec<u8>,
 }
 
-impl Mixed {
+impl MixedLines {
     /// The lines, sorted by their bytes, without line breaks.
     pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
         self.lines.iter().map(Vec::as_slice)
@@ -53,26 +57,26 @@ impl Mixed {
     }
 }
 
-/// What degrees may differ by where losses are kept in 32 bits.
-const SLACK: f64 = 1e-6;
+/// Tolerance for losses stored in 32 bits.
+const VERIFIED_LOSS_TOLERANCE: f64 = 1e-6;
 
-/// By value: how many.
-type Counts<'a> = BTreeMap<&'a str, u64>;
+/// Count by value.
+type ValueCountMap<'a> = BTreeMap<&'a str, u64>;
 
-/// What a class has.
+/// Lines of a class.
 #[derive(Default)]
-struct Counted {
+struct ClassLineCounts {
     shown: BTreeMap<String, u64>,
     counterfeits: BTreeMap<String, u64>,
 }
 
-impl Counted {
-    fn invented(&self) -> u64 {
+impl ClassLineCounts {
+    fn counterfeit_lines(&self) -> u64 {
         self.counterfeits.values().sum()
     }
 
     fn lines(&self) -> u64 {
-        self.shown.values().sum::<u64>() + self.invented()
+        self.shown.values().sum::<u64>() + self.counterfeit_lines()
     }
 
     fn true_lines(&self, value: &str) -> u64 {
@@ -83,17 +87,17 @@ impl Counted {
 /// Verifies `counterfeits` among the lines of `group`, and their `catalog`.
 ///
 /// # Errors
-/// The first thing found that does not agree; nothing may leave then.
+/// The first claim that does not hold. Nothing may be released then.
 pub fn verify_ceiling(
-    verified: &Verified,
+    verified: &ReleasableBatch,
     group: usize,
     layout: &LineLayout,
     counterfeits: &[Vec<u8>],
     catalog: Vec<u8>,
     terms: &CeilingTerms<'_>,
-) -> Result<Mixed, DataSetRefusal> {
+) -> Result<MixedLines, DataSetRefusal> {
     let refused = DataSetRefusal::Counterfeit;
-    let mut classes: BTreeMap<Vec<String>, Counted> = BTreeMap::new();
+    let mut classes: BTreeMap<Vec<String>, ClassLineCounts> = BTreeMap::new();
     let mut cells = Vec::new();
     let mut lines: Vec<Vec<u8>> = Vec::with_capacity(verified.len(group) + counterfeits.len());
     let genuine = verified.lines(group).map(|line| (line.bytes, true));
@@ -107,12 +111,12 @@ pub fn verify_ceiling(
     }
     lines.sort_unstable();
     let text = std::str::from_utf8(&catalog).map_err(|_| refused("the catalog is no text"))?;
-    judge(&classes, text, terms).map_err(refused)?;
-    Ok(Mixed { lines, catalog })
+    check_catalog(&classes, text, terms).map_err(refused)?;
+    Ok(MixedLines { lines, catalog })
 }
 
 impl CeilingTerms<'_> {
-    /// The class of a line, whose degree is judged.
+    /// Returns the class of a line after a check of its degree of generalization.
     fn class_of(&self, cells: &[String]) -> Result<Vec<String>, &'static str> {
         let (mut sum, mut attributes) = (0.0, 0);
         let mut class = Vec::with_capacity(cells.len());
@@ -124,15 +128,15 @@ impl CeilingTerms<'_> {
             attributes += 1;
             class.push(cell.clone());
         }
-        if sum > (self.h + SLACK) * f64::from(attributes) {
+        if sum > (self.h + VERIFIED_LOSS_TOLERANCE) * f64::from(attributes) {
             return Err("a line is generalized above the ceiling");
         }
         Ok(class)
     }
 }
 
-fn judge(
-    classes: &BTreeMap<Vec<String>, Counted>,
+fn check_catalog(
+    classes: &BTreeMap<Vec<String>, ClassLineCounts>,
     catalog: &str,
     terms: &CeilingTerms<'_>,
 ) -> Result<(), &'static str> {
@@ -140,7 +144,7 @@ fn judge(
         if counted.lines() < terms.lines as u64 {
             return Err("a class has fewer lines than anonymize.ceiling.lines");
         }
-        if counted.lines() - counted.invented() < terms.people as u64 {
+        if counted.lines() - counted.counterfeit_lines() < terms.people as u64 {
             return Err("a class has fewer true lines than people are promised");
         }
         let told = |value: &String| !(terms.is_exact)(value) && counted.true_lines(value) == 0;
@@ -149,10 +153,10 @@ fn judge(
         }
     }
     let mut in_groups: BTreeSet<&Vec<String>> = BTreeSet::new();
-    let groups: Option<Vec<CatalogGroup>> = catalog.lines().map(CatalogGroup::read).collect();
+    let groups: Option<Vec<CatalogGroup>> = catalog.lines().map(CatalogGroup::parse_catalog_line).collect();
     let groups = groups.ok_or("a line of the catalog does not read back")?;
     for group in &groups {
-        let mut members: Vec<&Counted> = Vec::with_capacity(group.classes.len());
+        let mut members: Vec<&ClassLineCounts> = Vec::with_capacity(group.classes.len());
         for cells in &group.classes {
             let Some((class, counted)) = classes.get_key_value(cells) else {
                 return Err("the catalog names a class that does not leave");
@@ -165,27 +169,33 @@ fn judge(
             }
             members.push(counted);
         }
-        of_group(group, &members, terms)?;
+        check_group(group, &members, terms)?;
     }
-    let outside = |(class, counted): (&Vec<String>, &Counted)| counted.invented() > 0 && !in_groups.contains(class);
+    let outside = |(class, counted): (&Vec<String>, &ClassLineCounts)| {
+        counted.counterfeit_lines() > 0 && !in_groups.contains(class)
+    };
     if classes.iter().any(outside) {
         return Err("a counterfeit is in no group of the catalog");
     }
     Ok(())
 }
 
-/// Judges one group of the catalog by what its classes have.
-fn of_group(group: &CatalogGroup, members: &[&Counted], terms: &CeilingTerms<'_>) -> Result<(), &'static str> {
-    let mut all = Counts::new();
+/// Judges one group of the catalog by the lines of its classes.
+fn check_group(
+    group: &CatalogGroup,
+    members: &[&ClassLineCounts],
+    terms: &CeilingTerms<'_>,
+) -> Result<(), &'static str> {
+    let mut all = ValueCountMap::new();
     for (value, count) in members.iter().flat_map(|member| &member.counterfeits) {
         *all.entry(value).or_default() += count;
     }
-    let said: Counts<'_> = group.counterfeits.iter().map(|(value, count)| (value.as_str(), *count)).collect();
+    let said: ValueCountMap<'_> = group.counterfeits.iter().map(|(value, count)| (value.as_str(), *count)).collect();
     if said != all || said.len() != group.counterfeits.len() || all.is_empty() {
         return Err("the catalog does not say what was inserted");
     }
     for (at, member) in members.iter().enumerate() {
-        let others: Vec<&Counted> =
+        let others: Vec<&ClassLineCounts> =
             members.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, m)| *m).collect();
         for (value, &count) in &member.counterfeits {
             if others.iter().map(|other| other.true_lines(value)).sum::<u64>() < count {
@@ -199,19 +209,19 @@ fn of_group(group: &CatalogGroup, members: &[&Counted], terms: &CeilingTerms<'_>
     Ok(())
 }
 
-/// Whether the counterfeits of a class could be true lines of the others, which keep their `people`: a flow from its
-/// counterfeits over lines of the others that show the same, no more into a class than it has room for.
-fn could_all_be_true(class: &Counted, others: &[&Counted], terms: &CeilingTerms<'_>) -> bool {
+/// Checks that the counterfeits of a class could be true lines of the other classes, with `people` true lines left in
+/// each: a flow to lines with the same value, limited by the room in each class.
+fn could_all_be_true(class: &ClassLineCounts, others: &[&ClassLineCounts], terms: &CeilingTerms<'_>) -> bool {
     let most = terms.lines.saturating_sub(terms.people) as u64;
     let counterfeits: Vec<(&str, u64)> =
         class.counterfeits.iter().map(|(value, &count)| (value.as_str(), count)).collect();
-    let room: Vec<u64> = others.iter().map(|other| most.saturating_sub(other.invented())).collect();
-    // By value and class: lines that are taken.
+    let room: Vec<u64> = others.iter().map(|other| most.saturating_sub(other.counterfeit_lines())).collect();
+    // Lines taken, by value and class.
     let mut taken = vec![vec![0u64; others.len()]; counterfeits.len()];
     for at in 0..counterfeits.len() {
         for _ in 0..counterfeits[at].1 {
             let mut seen = vec![false; others.len()];
-            if !one_more(at, &counterfeits, others, &room, (&mut taken, &mut seen)) {
+            if !place_counterfeit(at, &counterfeits, others, &room, (&mut taken, &mut seen)) {
                 return false;
             }
         }
@@ -219,11 +229,11 @@ fn could_all_be_true(class: &Counted, others: &[&Counted], terms: &CeilingTerms<
     true
 }
 
-/// Finds a line for one more counterfeit of a value, moving others of another value where that makes room.
-fn one_more(
+/// Finds a line for one more counterfeit of a value, and moves lines of another value if that makes room.
+fn place_counterfeit(
     at: usize,
     counterfeits: &[(&str, u64)],
-    others: &[&Counted],
+    others: &[&ClassLineCounts],
     room: &[u64],
     (taken, seen): (&mut Vec<Vec<u64>>, &mut Vec<bool>),
 ) -> bool {
@@ -237,7 +247,7 @@ fn one_more(
             return true;
         }
         for moved in 0..counterfeits.len() {
-            if taken[moved][other] > 0 && one_more(moved, counterfeits, others, room, (taken, seen)) {
+            if taken[moved][other] > 0 && place_counterfeit(moved, counterfeits, others, room, (taken, seen)) {
                 taken[moved][other] -= 1;
                 taken[at][other] += 1;
                 return true;

@@ -17,17 +17,17 @@ fn terms() -> CeilingTerms<'static> {
     }
 }
 
-/// By class: true values and invented ones, a letter each.
-type Table<'a> = [(&'a str, &'a str, &'a str)];
+/// By class: true values and counterfeit values, one letter each.
+type CeilingTable<'a> = [(&'a str, &'a str, &'a str)];
 
-fn counted(table: &Table<'_>) -> BTreeMap<Vec<String>, Counted> {
+fn counted(table: &CeilingTable<'_>) -> BTreeMap<Vec<String>, ClassLineCounts> {
     let counts = |values: &str| {
         let mut counts = BTreeMap::new();
         values.chars().for_each(|v| *counts.entry(format!("\"{v}\"")).or_default() += 1);
         counts
     };
     let of = |&(class, shown, invented): &(&str, &str, &str)| {
-        (vec![format!("\"{class}\"")], Counted { shown: counts(shown), counterfeits: counts(invented) })
+        (vec![format!("\"{class}\"")], ClassLineCounts { shown: counts(shown), counterfeits: counts(invented) })
     };
     table.iter().map(of).collect()
 }
@@ -42,20 +42,20 @@ fn line(classes: &[&str], counts: &[(&str, u64)]) -> String {
     .line()
 }
 
-fn verdict(table: &Table<'_>, catalog: &str) -> Result<(), &'static str> {
-    judge(&counted(table), catalog, &terms())
+fn verdict(table: &CeilingTable<'_>, catalog: &str) -> Result<(), &'static str> {
+    check_catalog(&counted(table), catalog, &terms())
 }
 
-/// [HCE] Table 5 with the catalogs of Table 8 (safe) and Table 7 (not).
+/// [HCE] Table 5 with the catalogs of Table 8 (safe) and Table 7 (not safe).
 #[test]
-fn the_papers_tables_are_told_apart() {
+fn catalogs_of_paper_tables_are_judged_correctly() {
     let table = [("1", "abd", "d"), ("2", "abcd", "")];
     assert_eq!(verdict(&table, &line(&["1", "2"], &[("d", 1)])), Ok(()));
     assert!(verdict(&table, &line(&["1"], &[("d", 1)])).unwrap_err().contains("Lemma 1"));
 }
 
 #[test]
-fn every_flaw_has_its_name() {
+fn catalog_flaw_is_named_in_refusal() {
     let safe = [("1", "abd", "d"), ("2", "abcd", ""), ("3", "aaaaa", "")];
     let ok = line(&["1", "2"], &[("d", 1)]);
     assert_eq!(verdict(&safe, &ok), Ok(()));
@@ -71,13 +71,14 @@ fn every_flaw_has_its_name() {
         (&[("1", "", "dddd"), ("2", "dddd", "")], &line(&["1", "2"], &[("d", 4)]), "fewer true lines"),
         (&[("1", "abd", "*"), ("2", "abc*", "")], &line(&["1", "2"], &[("*", 1)]), "hides its value"),
         (&[("1", "abd", "d"), ("2", "abcc", "")], &ok, "Lemma 1"),
-        // Lemma 1 holds of each value: but class 2 has one true line to keep, and 1 could not lend both.
+        // Lemma 1 holds for each value. But class 2 must keep one true line, and class 1 has room for only one of the
+        // two others.
         (
             &[("1", "xx", "de"), ("2", "d", "xxx"), ("3", "ebbx", "")],
             &line(&["1", "2", "3"], &[("d", 1), ("e", 1), ("x", 3)]),
             "could be shown",
         ),
-        // Of its own groups a counterfeit is in one only.
+        // Every counterfeit must be in a group.
         (&[("1", "abd", "d"), ("2", "abcd", ""), ("4", "abd", "d")], &ok, "in no group"),
     ] {
         let said = verdict(table, catalog);
@@ -86,7 +87,7 @@ fn every_flaw_has_its_name() {
 }
 
 #[test]
-fn a_line_above_the_ceiling_is_refused() {
+fn line_above_ceiling_is_refused() {
     let class = |cells: &[&str], quasi: &'static [bool]| {
         let cells: Vec<String> = cells.iter().map(|cell| format!("\"{cell}\"")).collect();
         let terms = CeilingTerms { quasi, sensitive: quasi.len() - 1, ..terms() };
@@ -100,24 +101,24 @@ fn a_line_above_the_ceiling_is_refused() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
-    /// The flow against every way of placing the counterfeits.
+    /// Compares the flow with every placement of the counterfeits.
     #[test]
-    fn the_flow_finds_a_world_where_there_is_one(
+    fn flow_matches_brute_force_placement(
         own in prop::collection::vec(0..3u8, 0..4),
         others in prop::collection::vec((prop::collection::vec(0..3u8, 0..4), 0..4u64), 0..4),
         people in 1..4usize,
     ) {
         let text = |value: u8| format!("\"{value}\"");
-        let mut class = Counted::default();
+        let mut class = ClassLineCounts::default();
         own.iter().for_each(|&value| *class.counterfeits.entry(text(value)).or_default() += 1);
-        let others: Vec<Counted> = others.iter().map(|(shown, invented)| {
-            let mut other = Counted::default();
+        let others: Vec<ClassLineCounts> = others.iter().map(|(shown, invented)| {
+            let mut other = ClassLineCounts::default();
             shown.iter().for_each(|&value| *other.shown.entry(text(value)).or_default() += 1);
             if *invented > 0 { other.counterfeits.insert("\"z\"".into(), *invented); }
             other
         }).collect();
         let terms = CeilingTerms { people, ..terms() };
-        let refs: Vec<&Counted> = others.iter().collect();
+        let refs: Vec<&ClassLineCounts> = others.iter().collect();
         fn place(own: &[u8], shown: &mut [BTreeMap<String, u64>], room: &mut [u64]) -> bool {
             let Some((value, rest)) = own.split_first() else { return true };
             (0..shown.len()).any(|at| {
@@ -132,7 +133,7 @@ proptest! {
             })
         }
         let mut shown: Vec<BTreeMap<String, u64>> = others.iter().map(|other| other.shown.clone()).collect();
-        let mut room: Vec<u64> = others.iter().map(|other| 4u64.saturating_sub(people as u64).saturating_sub(other.invented())).collect();
+        let mut room: Vec<u64> = others.iter().map(|other| 4u64.saturating_sub(people as u64).saturating_sub(other.counterfeit_lines())).collect();
         prop_assert_eq!(could_all_be_true(&class, &refs, &terms), place(&own, &mut shown, &mut room));
     }
 }

@@ -1,42 +1,42 @@
-//! The counting guard between disjoint groups (docs/methods.md §10.3 and §12.7): what a reader can join by
+//! Counting guard between disjoint groups (docs/internals/methods.md §10.3 and §12.7): joins that an observer can derive by
 //! counting alone.
 //!
 //! # The claim
-//! A *label* of a column is a printed cell, or the coverage of one, or a coverage that its attribute's hierarchy has above a
-//! printed one, short of the root; a row is below a printed cell if it is its own, and below a coverage if its cell has that
-//! or one below it. Suppressed cells are below nothing. For two groups
-//! A ≠ B let N be the number of rows that have a fragment in A or in B, or the largest number of fragments that one group of
-//! the batch has, if that is less and the groups leave with the same rows by design ([`Records`]). For a non-empty set X of labels of A that some row is below and such a set Y of B, let
-//! `n_X` and `m_Y` be the rows below all of X, Y. Where `n_X` + `m_Y` ≥ N + 1, some record must be below both, whoever
-//! joins the fragments. [`judge`] forces a batch exactly when for some such pair fewer than k distinct subjects are below both
-//! X and Y. Fragments that contradict themselves, and questions that take more steps than [`PATIENCE_IN_ALL`], are answered with
-//! true as well: such a batch is not [`Counting::Free`].
+//! A *label* of a column is a printed cell, its coverage, or a coverage above it in the hierarchy, without the root.
+//! A row is below a printed cell if it has that cell, and below a coverage if its cell has that coverage or one below
+//! it. Suppressed cells are below nothing.
 //!
-//! *On N.* No reader can be sure of more than what follows from the rows that A and B really have, even if he knows which
-//! record has a fragment in which group: so that number makes the reading strict where groups leave with different rows. The
-//! largest group alone would hide what is forced among the few rows of two small ones.
+//! For two groups A ≠ B let N be the number of rows with a fragment in A or in B. If the groups are released with the
+//! same rows by design ([`RecordCountBound`]), N is at most the number of fragments of the largest group. Let X and Y be
+//! non-empty sets of labels of A and B that some row is below, and `n_X`, `m_Y` the numbers of rows below all of
+//! them. If `n_X` + `m_Y` > N, some record must be below both.
+//!
+//! [`check_forced_pairs`] forces a batch exactly if for some such pair fewer than k distinct subjects are below both X and Y, or
+//! if fragments contradict themselves. A batch that needs more than [`BATCH_STEP_LIMIT`] steps is
+//! [`CountingResult::StepsExhausted`].
+//!
+//! *On N.* The rows of A and B are the strict choice for groups with different rows, even against an observer that
+//! knows the rows of each group. The largest group alone would miss pairs forced among the few rows of two small
+//! groups.
 //!
 //! # Why the answer is exact
-//! 1. *Labels are cells.* A column is read as one column for each depth of its labels: a row has there the label of that
-//!    depth that it is below, if any. A set of labels is then a set of cells, and what follows speaks of cells.
+//! 1. *Labels are cells.* A column is read as one column per depth of its labels. A set of labels is then a set of
+//!    cells.
 //! 2. *One side is heavy.* `n_X` + `m_Y` > N needs one of them above N/2. Each ordered pair (A, B) is searched with X
-//!    heavy, so every cell of X is in more than half of the rows: at most one a column. Y is any set with
-//!    `m_Y` ≥ N + 1 − `n_X`.
-//! 3. *Intervals of X.* The subjects S(X, Y) on the joint rows only fall as X grows, and so does `n_X`. So for all X
-//!    between P and Q ⊇ P at once: if every Y with `m_Y` ≥ N + 1 − `n_P` has S(Q, Y) ≥ k, none of them is a violation.
-//!    The same holds for a union of intervals, with the smallest threshold and the rows that all their Q share. Otherwise
-//!    the union is halved, and a single interval is divided at one cell; at P = Q the bound is the definition itself.
-//! 4. *Small sets.* For fixed rows Q, the question is whether a set Y in at least t rows has fewer than k subjects in Q:
-//!    [`small_sets`] answers it exactly. A question about more than one X may also be given up as "perhaps"; it then
-//!    counts as a yes, and its parts are asked.
+//!    heavy, so every cell of X is in more than half of the rows: at most one per column.
+//! 3. *Intervals of X.* The subjects S(X, Y) on the joint rows and `n_X` only decrease as X grows. One check
+//!    therefore covers all X between P and Q ⊇ P: if every Y with `m_Y` > N − `n_P` has S(Q, Y) ≥ k, none is a
+//!    violation. The same holds for a union of intervals, with the smallest threshold and the joint rows of all Q.
+//!    Otherwise the union is halved, and a single interval is divided at one cell. At P = Q the bound is the
+//!    definition.
+//! 4. *Small sets.* [`small_sets`] decides exactly if a set Y in at least t rows has fewer than k subjects in the
+//!    rows Q. A question about several X may end with "perhaps", which counts as yes; its parts are then checked.
 //!
-//! Runtime: O(cells) to read a batch in, one step where no group has a label above N/2, else O(rows · width) a question in
-//! the usual case. At worst the questions are exponential in the heavy labels of A, and one question in the labels of B, on
-//! tuples with few subjects only; [`PATIENCE_IN_ALL`] ends it.
+//! Time: O(cells) to read a batch; then O(rows · width) per question in the usual case. The worst case is exponential
+//! in the labels, on tuples with few subjects only.
 //!
-//! Only conjunctions of labels are judged: neither unions of cells that are no label nor joins over three and more groups.
-//!
-//! This is written independently of the treatment that avoids forced pairs, and shares no code with it: it is the check.
+//! Only conjunctions of labels are judged: neither unions of cells that are no label nor joins over three and more
+//! groups.
 
 mod labels;
 mod runs;
@@ -44,71 +44,83 @@ mod small_sets;
 #[cfg(test)]
 mod tests;
 
-pub use labels::Fragments;
-use runs::{Rows, Runs};
-use small_sets::{Question, Subjects};
+pub use labels::GroupFragments;
+use runs::{RowBitSet, TupleRuns};
+use small_sets::{SmallSetQuery, SubjectCounter};
 
-/// What counting says of a batch.
+/// Result of the counting check of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counting {
-    /// It joins nothing below k.
+pub enum CountingResult {
+    /// Counting joins nothing below k.
     Free,
-    /// It joins two groups, or nothing can be proven of such a batch.
+    /// Counting joins two groups, or the batch contradicts itself.
     Forced,
-    /// There was no time to tell of these two groups.
-    Unjudged([usize; 2]),
+    /// The steps ran out before a result for these two groups.
+    StepsExhausted([usize; 2]),
 }
 
-/// How many records there are at least for everybody who counts, beside those of the two groups.
+/// Lower bound on the number of records, in addition to the rows of the two groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Records {
-    /// As many as the largest group has fragments.
+pub enum RecordCountBound {
+    /// The number of fragments of the largest group.
     OfLargest,
-    /// As many, and so many.
+    /// The larger of that number and this one.
     AtLeast(usize),
     /// The groups have different rows by design: N of two groups is the number of rows of both.
     OfBoth,
 }
 
-/// Whether counting joins two groups below `k`, where so many `records` are known of: see the module for the claim. `subjects`
-/// is by row of the batch; 0 is no subject and supports nobody. Forced is also a batch where a row is twice in one group or not
-/// in `subjects`, or where cells did not fit the width of their group. Each of the `parts` of a batch has its share of the steps.
+/// Checks if counting joins two groups below `k`, given the bound `records`. `subjects` is by row of the batch; 0 is
+/// no subject. A batch is also forced if a row is twice in one group or not in `subjects`, or if cells do not fit
+/// their group. Each of the `parts` of a batch has an equal share of the steps.
 #[must_use]
-pub fn judge(groups: &[Fragments], subjects: &[u64], k: usize, records: Records, parts: usize) -> Counting {
-    judge_within(groups, subjects, k, records, PATIENCE_IN_ALL / parts.max(1))
+pub fn check_forced_pairs(
+    groups: &[GroupFragments],
+    subjects: &[u64],
+    k: usize,
+    records: RecordCountBound,
+    parts: usize,
+) -> CountingResult {
+    check_within_steps(groups, subjects, k, records, BATCH_STEP_LIMIT / parts.max(1))
 }
 
-fn judge_within(groups: &[Fragments], subjects: &[u64], k: usize, of: Records, steps: usize) -> Counting {
-    let Some(taken) = groups.iter().map(|group| group.taken(subjects.len())).collect::<Option<Vec<Rows>>>() else {
-        return Counting::Forced;
+fn check_within_steps(
+    groups: &[GroupFragments],
+    subjects: &[u64],
+    k: usize,
+    of: RecordCountBound,
+    steps: usize,
+) -> CountingResult {
+    let Some(taken) = groups.iter().map(|group| group.taken(subjects.len())).collect::<Option<Vec<RowBitSet>>>() else {
+        return CountingResult::Forced;
     };
-    let totals: Vec<Vec<u32>> = groups.iter().map(Fragments::totals).collect();
+    let totals: Vec<Vec<u32>> = groups.iter().map(GroupFragments::totals).collect();
     let tops: Vec<usize> = totals.iter().map(|of| of.iter().copied().max().unwrap_or(0) as usize).collect();
-    let most = taken.iter().map(Rows::count).max().unwrap_or(0);
+    let most = taken.iter().map(RowBitSet::count).max().unwrap_or(0);
     let most = match of {
-        Records::OfLargest => most,
-        Records::AtLeast(known) => known.max(most),
-        Records::OfBoth => usize::MAX,
+        RecordCountBound::OfLargest => most,
+        RecordCountBound::AtLeast(known) => known.max(most),
+        RecordCountBound::OfBoth => usize::MAX,
     };
     let records = |a: usize, b: usize| most.min(taken[a].or(&taken[b]).count());
     let mut of_pairs = vec![vec![0; groups.len()]; groups.len()];
-    // By group: how many rows a label has at least that can be part of anything forced.
+    // By group: the minimum number of rows of a label that can be part of a forced pair.
     let mut floors = vec![usize::MAX; groups.len()];
     for (a, b) in (0..groups.len()).flat_map(|a| (0..groups.len()).map(move |b| (a, b))).filter(|(a, b)| a != b) {
         of_pairs[a][b] = records(a, b);
         floors[a] = floors[a].min((of_pairs[a][b] + 1).saturating_sub(tops[b]).max(1));
     }
-    let runs: Vec<Runs> = groups
+    let runs: Vec<TupleRuns> = groups
         .iter()
         .zip(&totals)
         .zip(floors.iter().zip(&tops))
         .map(
             |((group, totals), (&floor, &top))| {
-                if top >= floor { group.by_depth(totals, floor) } else { Runs::default() }
+                if top >= floor { group.by_depth(totals, floor) } else { TupleRuns::default() }
             },
         )
         .collect();
-    let heavy: Vec<Vec<Rows>> = runs
+    let heavy: Vec<Vec<RowBitSet>> = runs
         .iter()
         .zip(&of_pairs)
         .map(|(runs, records)| {
@@ -117,13 +129,13 @@ fn judge_within(groups: &[Fragments], subjects: &[u64], k: usize, of: Records, s
         })
         .collect();
     if heavy.iter().all(Vec::is_empty) {
-        return Counting::Free;
+        return CountingResult::Free;
     }
-    let intervals: Vec<Vec<Interval>> = heavy
+    let intervals: Vec<Vec<LabelSetInterval>> = heavy
         .iter()
-        .map(|cells| (0..cells.len()).map(|lightest| Interval::down_to(cells, lightest)).collect())
+        .map(|cells| (0..cells.len()).map(|lightest| LabelSetInterval::down_to(cells, lightest)).collect())
         .collect();
-    let mut search = Search { k, subjects: Subjects::new(subjects), left: steps };
+    let mut search = ForcedPairSearch { k, subjects: SubjectCounter::new(subjects), left: steps };
     for (b, runs) in runs.iter().enumerate() {
         let others = intervals.iter().enumerate().filter(|(a, _)| *a != b);
         let mut against: Vec<PairQuestion> = others
@@ -134,57 +146,58 @@ fn judge_within(groups: &[Fragments], subjects: &[u64], k: usize, of: Records, s
         against.sort_by_key(PairQuestion::least);
         let Some(heaviest) = against.first() else { continue };
         let floor = heaviest.least();
-        match search.violated(&runs.narrowed(floor), floor, &against, PATIENCE) {
-            Verdict::Clear => {}
-            Verdict::Violated => return Counting::Forced,
-            Verdict::Unknown { of } => return Counting::Unjudged([of, b]),
+        match search.violated(&runs.narrowed(floor), floor, &against, STEPS_PER_CELL) {
+            IntervalVerdict::Clear => {}
+            IntervalVerdict::Violated => return CountingResult::Forced,
+            IntervalVerdict::Unknown { of } => return CountingResult::StepsExhausted([of, b]),
         }
     }
-    Counting::Free
+    CountingResult::Free
 }
 
-/// What is known of some X.
+/// Search result for a set X.
 #[derive(Clone, Copy, PartialEq)]
-enum Verdict {
+enum IntervalVerdict {
     Clear,
     Violated,
-    /// The steps ended before that was known of an X of this group.
+    /// The steps ran out at an X of this group.
     Unknown {
         of: usize,
     },
 }
 
-impl Verdict {
-    /// This, and what follows if nothing was found.
+impl IntervalVerdict {
+    /// Returns this result, or that of `next` if no violation was found.
     fn or_else(self, next: impl FnOnce() -> Self) -> Self {
         if self == Self::Clear { next() } else { self }
     }
 }
 
-/// All sets X of one group from `P` (its rows are `least`) up to `P` and all of `between`.
-struct Interval<'a> {
-    least: Rows,
-    /// Rows of `least`: `n_P`.
+/// All sets X of one group from `P` (with the rows `least`) up to `P` and all of `between`.
+struct LabelSetInterval<'a> {
+    least: RowBitSet,
+    /// Number of rows of `least`: `n_P`.
     carried: usize,
     /// Rows of the further cells, heaviest first, none of them implied by P.
-    between: Vec<&'a Rows>,
+    between: Vec<&'a RowBitSet>,
     /// The rows of P and all further cells: Q.
-    joint: Rows,
+    joint: RowBitSet,
 }
 
-impl<'a> Interval<'a> {
-    /// The sets whose lightest cell is the one named, so that their threshold is close to its own.
-    fn down_to(cells: &'a [Rows], lightest: usize) -> Self {
+impl<'a> LabelSetInterval<'a> {
+    /// Returns the sets with `lightest` as their lightest cell, so that their thresholds are close together.
+    fn down_to(cells: &'a [RowBitSet], lightest: usize) -> Self {
         Self::new(cells[lightest].clone(), cells[..lightest].iter())
     }
 
-    fn new(least: Rows, further: impl Iterator<Item = &'a Rows>) -> Self {
-        let between: Vec<&Rows> = further.filter(|cell| !least.is_within(cell)).collect();
+    fn new(least: RowBitSet, further: impl Iterator<Item = &'a RowBitSet>) -> Self {
+        let between: Vec<&RowBitSet> = further.filter(|cell| !least.is_within(cell)).collect();
         let joint = between.iter().fold(least.clone(), |joint, cell| joint.and(cell));
         Self { carried: least.count(), least, between, joint }
     }
 
-    /// The sets with the lightest further cell and those without it; none where one set is all there is.
+    /// Divides the interval into the sets with the lightest further cell and those without it; none if there is only
+    /// one set.
     fn divided(&self) -> Option<[Self; 2]> {
         let (lightest, rest) = self.between.split_last()?;
         let with = Self::new(self.least.and(lightest), rest.iter().copied());
@@ -192,10 +205,10 @@ impl<'a> Interval<'a> {
     }
 }
 
-/// Some X of one group, asked of another group.
+/// Sets X of one group, checked against another group.
 #[derive(Clone, Copy)]
 struct PairQuestion<'a> {
-    interval: &'a Interval<'a>,
+    interval: &'a LabelSetInterval<'a>,
     /// The group of X.
     of: usize,
     /// N of the two groups.
@@ -203,42 +216,42 @@ struct PairQuestion<'a> {
 }
 
 impl PairQuestion<'_> {
-    /// Where X is no heavier than half, Y would have to be: that pair is met with the groups exchanged.
+    /// Checks that X has more than half of the rows. The exchanged pair covers the other case.
     fn is_heavy(&self) -> bool {
         2 * self.interval.carried > self.records
     }
 
-    /// Rows from which a Y is forced: t of P.
+    /// Minimum rows of a forced Y: t of P.
     fn least(&self) -> usize {
         self.records + 1 - self.interval.carried
     }
 }
 
-/// One batch under one k.
-struct Search {
+/// Search of one batch for one k.
+struct ForcedPairSearch {
     k: usize,
-    subjects: Subjects,
-    /// Steps that all questions may still take.
+    subjects: SubjectCounter,
+    /// Remaining steps for all questions.
     left: usize,
 }
 
-/// Steps that a question about several X may take for each cell of the group, before it is divided.
-const PATIENCE: usize = 64;
+/// Steps per cell of the group for a question about several X, before it is divided.
+const STEPS_PER_CELL: usize = 64;
 
-/// Steps for one batch, after which it is not judged: about ten seconds of work.
-const PATIENCE_IN_ALL: usize = 1 << 32;
+/// Steps for one batch, about ten seconds of work. After them the batch is not judged.
+const BATCH_STEP_LIMIT: usize = 1 << 32;
 
-impl Search {
-    /// Is there a violating X among `asked` (lowest threshold first) with a Y of `runs`, narrowed to `floor`?
-    fn violated(&mut self, runs: &Runs, floor: usize, asked: &[PairQuestion], patience: usize) -> Verdict {
-        let Some((first, others)) = asked.split_first() else { return Verdict::Clear };
+impl ForcedPairSearch {
+    /// Searches for a violating X among `asked` (lowest threshold first) with a Y of `runs`, narrowed to `floor`.
+    fn violated(&mut self, runs: &TupleRuns, floor: usize, asked: &[PairQuestion], patience: usize) -> IntervalVerdict {
+        let Some((first, others)) = asked.split_first() else { return IntervalVerdict::Clear };
         let least = first.least();
-        // Fewer cells, fewer tuples: worth a pass when the threshold has doubled.
+        // Fewer cells give fewer tuples. The pass is worth it if the threshold has doubled.
         let fewer = (least >= 2 * floor).then(|| runs.narrowed(least));
         let passes = 1 + 2 * usize::from(fewer.is_some());
         self.left = self.left.saturating_sub(passes * (runs.cells.len() + runs.rows.len()));
         let (runs, floor) = fewer.as_ref().map_or((runs, floor), |fewer| (fewer, least));
-        // Thresholds far apart have little to share: a question each.
+        // Distant thresholds share little work, so they become separate questions.
         let alike = asked.partition_point(|x| x.least() < 2 * least);
         if alike < asked.len() {
             let (heavier, lighter) = asked.split_at(alike);
@@ -252,25 +265,25 @@ impl Search {
         let is_one_set = others.is_empty() && parts.is_none();
         let may = if is_one_set { usize::MAX } else { patience.saturating_mul(runs.cells.len()) };
         let budget = may.min(self.left);
-        let question = Question { k: self.k, least, budget, subjects: &mut self.subjects };
+        let question = SmallSetQuery { k: self.k, least, budget, subjects: &mut self.subjects };
         let (found, steps) = question.has_small_set(runs, &joint);
         self.left = self.left.saturating_sub(steps);
         if !found {
-            return Verdict::Clear;
+            return IntervalVerdict::Clear;
         }
         if self.left == 0 {
-            return Verdict::Unknown { of: first.of };
+            return IntervalVerdict::Unknown { of: first.of };
         }
         if let Some(parts) = parts {
             let parts =
                 parts.each_ref().map(|interval| PairQuestion { interval, of: first.of, records: first.records });
             let heavy = parts.iter().filter(|x| x.is_heavy());
-            return heavy.fold(Verdict::Clear, |verdict, x| {
+            return heavy.fold(IntervalVerdict::Clear, |verdict, x| {
                 verdict.or_else(|| self.violated(runs, floor, &[*x], patience.saturating_mul(2)))
             });
         }
         if is_one_set {
-            return Verdict::Violated;
+            return IntervalVerdict::Violated;
         }
         let (heavier, lighter) = asked.split_at(asked.len() / 2);
         let of_heavier = self.violated(runs, floor, heavier, patience);

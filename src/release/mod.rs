@@ -1,24 +1,23 @@
-//! The release: the check of what is about to leave.
+//! Release: the check of the encoded lines of a batch before they are released.
 //!
-//! Nothing here knows plans or treatments. [`verify::verify`] sees the encoded lines and the ledger, recounts, and is the
-//! only way to a [`verified::Verified`], which is the only thing that a [`sink::Sink`] takes.
+//! [`verify::verify`] reads the encoded lines and the ledger and counts again. It alone makes a
+//! [`verified::ReleasableBatch`], the only type that a [`sink::Sink`] accepts. The checks follow the definitions and share
+//! no code with plans and treatments.
 
 pub mod aggregates;
-mod budget;
 pub mod ceiling;
 pub mod forced_pairs;
-pub mod given;
-mod hidden;
-mod identifying;
+mod group_recount;
+mod hidden_cells;
+mod identifier_forms;
 pub mod invariants;
+pub mod line_limits;
 pub mod models;
 pub mod narrowing;
 pub mod parts;
 pub mod population;
-pub mod protected;
+pub mod protected_attributes;
 mod ranges;
-mod recount;
-pub mod repetition;
 pub mod series;
 mod series_bins;
 mod series_means;
@@ -26,8 +25,10 @@ mod series_moments;
 mod series_nested;
 mod series_noise;
 pub mod series_sums;
-mod shared;
+mod shared_attributes;
 pub mod sink;
-pub mod verified;
+mod subject_budgets;
+pub mod verified_batch;
+pub mod verifier_input;
 pub mod verify;
 mod violation;

@@ -1,41 +1,39 @@
-//! Verification of privacy models beside k, from the encoded bytes of what is about to leave.
+//! Verification of the privacy models other than k, from the encoded bytes.
 //!
-//! Claim. If [`verify_models`] returns `Ok`, the sensitive cells of every class that shows any, read back from the lines,
-//! satisfy every claim. A sensitive cell that is suppressed shows nothing and counts for nothing. Written from the
-//! definitions (docs/methods.md §8) in plain numbers and apart from the search, whose integers it must agree with; what
-//! is equal may differ by rounding, so 10⁻⁹ is let pass. k-map and δ-presence speak of a population that does not
-//! leave: they cannot be verified here.
+//! Claim. If [`verify_models`] returns `Ok`, the sensitive cells of every class that shows any satisfy every claim
+//! (docs/internals/methods.md §8). A suppressed cell is not counted. A rounding difference of 10⁻⁹ from the integers of the
+//! search is accepted. k-map and δ-presence need the population and cannot be verified here.
 
-use super::verified::Verified;
+use super::verified_batch::ReleasableBatch;
 use super::violation::DataSetRefusal;
-use crate::anonymity::privacy::{Ground, Requirement};
+use crate::anonymity::privacy::{GroundMetric, ValueRequirement};
 use std::collections::BTreeMap;
 use throng_formats::LineLayout;
 
-/// What every class must satisfy; values are positions in [`SensitiveTerms::texts`].
-pub type Claim = Requirement<Ground>;
+/// Condition that every class must satisfy. Values are positions in [`SensitiveTerms::texts`].
+pub type ModelClaim = ValueRequirement<GroundMetric>;
 
-/// What the verifier knows of one sensitive attribute.
+/// Terms of one sensitive attribute.
 #[derive(Clone, Debug)]
 pub struct SensitiveTerms {
-    /// Its position in the line.
+    /// Position in the line.
     pub column: usize,
     /// The text of each value.
     pub texts: Vec<String>,
     /// Share of each value in the whole input.
     pub shares: Vec<f64>,
-    /// What the values of every class must satisfy.
-    pub claims: Vec<Claim>,
+    /// Models that the values of every class must satisfy.
+    pub claims: Vec<ModelClaim>,
 }
 
-const SLACK: f64 = 1e-9;
+const MODEL_TOLERANCE: f64 = 1e-9;
 
-/// Verifies the lines of `group`, whose cells `quasi` marks form the class.
+/// Verifies the lines of `group`. The cells that `quasi` marks form the class.
 ///
 /// # Errors
 /// The first class and claim that do not agree.
 pub fn verify_models(
-    verified: &Verified,
+    verified: &ReleasableBatch,
     group: usize,
     layout: &LineLayout,
     quasi: &[bool],
@@ -69,7 +67,7 @@ pub fn verify_models(
     Ok(())
 }
 
-impl Claim {
+impl ModelClaim {
     pub(super) fn holds(&self, counts: &[f64], shares: &[f64]) -> Result<(), DataSetRefusal> {
         let n: f64 = counts.iter().sum();
         let mut present: Vec<f64> = counts.iter().copied().filter(|&count| count > 0.0).collect();
@@ -78,25 +76,26 @@ impl Claim {
             Self::Distinct { l } => (present.len() >= *l, "distinct l-diversity"),
             Self::Entropy { l } => {
                 let entropy: f64 = present.iter().map(|count| count / n * (n / count).ln()).sum();
-                // At the edge whole numbers decide. Treatment asks for a little more than this does.
-                let holds = entropy > l.ln() + SLACK / 2.0 || entropy > l.ln() - SLACK && is_edge(&present, n, *l);
+                // At the boundary, exact integers decide. The treatment is slightly stricter than this check.
+                let holds = entropy > l.ln() + MODEL_TOLERANCE / 2.0
+                    || entropy > l.ln() - MODEL_TOLERANCE && is_edge(&present, n, *l);
                 (holds, "entropy l-diversity")
             }
             Self::Recursive { c, l } => {
                 let tail: f64 = present.get(l - 1..).map_or(0.0, |tail| tail.iter().sum());
-                (present.first().is_some_and(|first| *first < c * tail + SLACK), "recursive l-diversity")
+                (present.first().is_some_and(|first| *first < c * tail + MODEL_TOLERANCE), "recursive l-diversity")
             }
             Self::Closeness { t, ground } => {
-                // A class that shows nothing is as close as can be.
+                // A class that shows nothing satisfies every closeness claim.
                 let surplus: Vec<f64> = counts.iter().zip(shares).map(|(count, share)| count / n - share).collect();
-                (n == 0.0 || distance(ground, surplus) <= t + SLACK, "t-closeness")
+                (n == 0.0 || distance(ground, surplus) <= t + MODEL_TOLERANCE, "t-closeness")
             }
         };
         if holds { Ok(()) } else { Err(DataSetRefusal::Model(model)) }
     }
 }
 
-/// Whether nⁿ = ℓⁿ · Π cᶜ: both sides leave the same behind when divided by two large primes.
+/// Checks that nⁿ = ℓⁿ · Π cᶜ: both sides are equal modulo two large primes.
 fn is_edge(present: &[f64], n: f64, l: f64) -> bool {
     let mut scale = 1.0;
     while (l * scale).fract() != 0.0 && scale < 1e9 {
@@ -120,11 +119,11 @@ fn is_edge(present: &[f64], n: f64, l: f64) -> bool {
     both_sides((1 << 61) - 1) && both_sides(4_611_686_018_427_387_847)
 }
 
-fn distance(ground: &Ground, mut surplus: Vec<f64>) -> f64 {
+fn distance(ground: &GroundMetric, mut surplus: Vec<f64>) -> f64 {
     let total = |surplus: &[f64]| surplus.iter().map(|s| s.abs()).sum::<f64>();
     match ground {
-        Ground::Equal => total(&surplus) / 2.0,
-        Ground::Ordered => {
+        GroundMetric::Equal => total(&surplus) / 2.0,
+        GroundMetric::Ordered => {
             let mut carried = 0.0;
             let mut sum = 0.0;
             for s in &surplus {
@@ -133,8 +132,8 @@ fn distance(ground: &Ground, mut surplus: Vec<f64>) -> f64 {
             }
             sum / (surplus.len().max(2) - 1) as f64
         }
-        Ground::Hierarchical(levels) => {
-            // What crosses the edges of the tree, each half a level long.
+        GroundMetric::Hierarchical(levels) => {
+            // Mass that crosses the edges of the tree, each half a level long.
             let mut crossing = 0.0;
             for parents in levels {
                 crossing += total(&surplus);
@@ -154,28 +153,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn claims_mean_their_definitions() {
+    fn model_claims_match_definitions() {
         let shares = [0.25; 4];
-        let holds = |claim: &Claim, counts: &[f64]| claim.holds(counts, &shares).is_ok();
-        let distinct = Claim::Distinct { l: 3 };
+        let holds = |claim: &ModelClaim, counts: &[f64]| claim.holds(counts, &shares).is_ok();
+        let distinct = ModelClaim::Distinct { l: 3 };
         assert!(holds(&distinct, &[1.0, 1.0, 9.0, 0.0]) && !holds(&distinct, &[5.0, 5.0, 0.0, 0.0]));
-        let entropy = Claim::Entropy { l: 2.0 };
+        let entropy = ModelClaim::Entropy { l: 2.0 };
         assert!(holds(&entropy, &[3.0, 3.0, 0.0, 0.0]) && !holds(&entropy, &[4.0, 3.0, 0.0, 0.0]));
         assert!(holds(&entropy, &[3.0, 3.0, 0.0, 0.0]) && !holds(&entropy, &[50_001.0, 50_000.0, 0.0, 0.0]));
-        let five = Claim::Entropy { l: 5.0 };
+        let five = ModelClaim::Entropy { l: 5.0 };
         assert!(five.holds(&[4.0, 2.0, 1.0, 1.0, 1.0, 1.0], &[]).is_ok(), "10^10 = 5^10 * 4^4 * 2^2");
         assert!(five.holds(&[4.0, 3.0, 1.0, 1.0, 1.0], &[]).is_err());
-        let recursive = Claim::Recursive { c: 2.0, l: 2 };
+        let recursive = ModelClaim::Recursive { c: 2.0, l: 2 };
         assert!(holds(&recursive, &[3.0, 2.0, 0.0, 0.0]) && !holds(&recursive, &[4.1, 2.0, 0.0, 0.0]));
-        let close = |t, ground| Claim::Closeness { t, ground };
-        // All at the first value: three quarters have to move.
+        let close = |t, ground| ModelClaim::Closeness { t, ground };
+        // All mass is at the first value: three quarters must move.
         let first = [4.0, 0.0, 0.0, 0.0];
-        assert!(holds(&close(0.75, Ground::Equal), &first) && !holds(&close(0.74, Ground::Equal), &first));
-        // A quarter each goes one, two and three thirds of the way.
-        assert!(holds(&close(0.5, Ground::Ordered), &first) && !holds(&close(0.49, Ground::Ordered), &first));
-        // One quarter crosses half the height, two the whole.
-        let tree = Ground::Hierarchical(vec![vec![0, 0, 1, 1], vec![0, 0]]);
+        assert!(holds(&close(0.75, GroundMetric::Equal), &first) && !holds(&close(0.74, GroundMetric::Equal), &first));
+        // A quarter each moves one, two and three thirds of the distance.
+        assert!(
+            holds(&close(0.5, GroundMetric::Ordered), &first) && !holds(&close(0.49, GroundMetric::Ordered), &first)
+        );
+        // One quarter crosses half the height, two quarters the whole height.
+        let tree = GroundMetric::Hierarchical(vec![vec![0, 0, 1, 1], vec![0, 0]]);
         assert!(holds(&close(0.625, tree.clone()), &first) && !holds(&close(0.62, tree), &first));
-        assert!(holds(&close(0.0, Ground::Equal), &[0.0; 4]) && !holds(&distinct, &[0.0; 4]));
+        assert!(holds(&close(0.0, GroundMetric::Equal), &[0.0; 4]) && !holds(&distinct, &[0.0; 4]));
     }
 }

@@ -1,31 +1,32 @@
-//! Verification that no class is narrowed by exclusion, from the encoded bytes and the rows' own codes (docs/methods.md §12.3).
+//! Verification that no class is narrowed by exclusion, from the encoded bytes and the raw codes of the rows
+//! (docs/internals/methods.md §12.3).
 //!
-//! Claim. If [`judge`] returns `Ok`, then every class of quasi cells that leaves has at least k distinct subjects over lines of
-//! this batch, each of a raw tuple that no observer of the ladder strikes out. Struck out is a raw tuple that would have left
-//! finer under the plan in force: its class at a node of the ladder before that of its line leaves in this batch. Earlier
-//! batches complete no class, so they strike out nothing.
+//! Claim. If [`check_narrowing`] returns `Ok`, every released class has at least k distinct subjects in this batch with raw
+//! tuples that no observer of the ladder can exclude. A raw tuple is excluded if its class at an earlier ladder node
+//! is released in this batch. Earlier batches complete no class, so they exclude nothing.
 //!
-//! It finds the node of a line by itself: the first at which the row's own cells are those printed; a line that is at no node of
-//! its row refuses the batch. A class leaves at a node where that is the node of all of its lines. Written apart from the
-//! treatment, which keeps this promise by the order in which it walks the ladder (`treatment/recode.rs`).
+//! The node of a line is the first one at which the cells of the row are those printed. A line at no node of its row
+//! refuses the batch. The treatment ensures this property by the order in which it walks the ladder
+//! (`treatment/recode.rs`).
 
-use super::given::{Basis, Given, NarrowingTerms};
+use super::verifier_input::{NarrowingTerms, RecountContext, VerifierInput};
 use super::violation::Violation::{self, Narrowed};
 use hashbrown::HashMap;
 use throng_core::values::codebook::{Code, Codebook};
 use throng_core::values::digest::BuildClassKeyHash;
-use throng_core::values::subject::NO_SUBJECT;
+use throng_core::values::subject_digest::NO_SUBJECT;
 
-/// Judges the classes of one group. `printed` are the class of every line and its row; `base` names the group's classes.
-pub(super) fn judge(
+/// Judges the classes of one group. `printed` holds the class and the row of every line; `base` names the classes of
+/// the group.
+pub(super) fn check_narrowing(
     terms: &NarrowingTerms,
     base: u128,
     mut printed: Vec<(u128, u32)>,
-    basis: Basis<'_>,
+    basis: RecountContext<'_>,
 ) -> Result<(), Violation> {
-    let Basis { given, books, k, .. } = basis;
+    let RecountContext { given, books, k, .. } = basis;
     printed.sort_unstable();
-    let mut observer = Observer { terms, base, books, leaving: HashMap::default() };
+    let mut observer = LadderObserver { terms, base, books, leaving: HashMap::default() };
     let mut codes = Vec::with_capacity(terms.attributes.len());
     for &(class, row) in &printed {
         codes_of(terms, given, row, &mut codes)?;
@@ -46,7 +47,7 @@ pub(super) fn judge(
             }
             codes_of(terms, given, row, &mut codes)?;
             let Some(at) = observer.node_of(class, &codes) else { continue };
-            if !observer.strikes(&codes, at) {
+            if !observer.excludes_tuple(&codes, at) {
                 crowd.push(subject);
             }
         }
@@ -57,8 +58,13 @@ pub(super) fn judge(
     Ok(())
 }
 
-/// Writes a row's own codes of the quasi attributes to `codes`.
-fn codes_of(terms: &NarrowingTerms, given: &Given<'_>, row: u32, codes: &mut Vec<Code>) -> Result<(), Violation> {
+/// Writes the raw codes of the quasi attributes of a row to `codes`.
+fn codes_of(
+    terms: &NarrowingTerms,
+    given: &VerifierInput<'_>,
+    row: u32,
+    codes: &mut Vec<Code>,
+) -> Result<(), Violation> {
     codes.clear();
     for &attribute in &terms.attributes {
         codes.push(*given.columns.get(attribute).and_then(|column| column.get(row as usize)).ok_or(Narrowed)?);
@@ -66,17 +72,17 @@ fn codes_of(terms: &NarrowingTerms, given: &Given<'_>, row: u32, codes: &mut Vec
     Ok(())
 }
 
-/// What somebody can strike out who knows the ladder and what this batch prints.
-struct Observer<'a> {
+/// Exclusions that an observer can derive from the ladder and the lines of this batch.
+struct LadderObserver<'a> {
     terms: &'a NarrowingTerms,
     base: u128,
     books: &'a [Codebook],
-    /// Classes that leave in this batch, each with the first node at which all of its lines are in it. None where they are not at
-    /// one and the same: a raw value can be spelled as a label of others, and then nobody can tell at which node it left.
+    /// Classes released in this batch, each with the node of all its lines. None if the lines are at different nodes:
+    /// a raw value can have the spelling of a label of other values, and the node is then not visible.
     leaving: HashMap<u128, Option<usize>, BuildClassKeyHash>,
 }
 
-impl Observer<'_> {
+impl LadderObserver<'_> {
     fn key(&self, codes: &[Code], node: usize) -> u128 {
         let cells = self.terms.attributes.iter().zip(codes).zip(&self.terms.nodes[node]);
         cells.fold(self.base, |key, ((&a, &code), &level)| {
@@ -84,13 +90,13 @@ impl Observer<'_> {
         })
     }
 
-    /// The first node at which a raw tuple is in `class`.
+    /// Returns the first node at which a raw tuple is in `class`.
     fn node_of(&self, class: u128, codes: &[Code]) -> Option<usize> {
         (0..self.terms.nodes.len()).find(|&node| self.key(codes, node) == class)
     }
 
-    /// Whether a raw tuple would have left before `node`.
-    fn strikes(&self, codes: &[Code], node: usize) -> bool {
+    /// Checks that a raw tuple would have been released before `node`.
+    fn excludes_tuple(&self, codes: &[Code], node: usize) -> bool {
         (0..node).any(|at| self.leaving.get(&self.key(codes, at)) == Some(&Some(at)))
     }
 }

@@ -1,114 +1,115 @@
-//! Verification of a release that is too large for one batch: part by part, each a batch of its own to [`verify`].
+//! Verification of a release that is too large for one batch, part by part; each part is one batch for [`verify`].
 //!
-//! Claim. If [`Parts::part`] returned `Ok` for every part and then [`Parts::whole`] does, all their lines together are as [`verify`] would
-//! have them, were they one batch without a ledger and with the same terms:
+//! Claim. If [`PartVerifier::verify_part`] returns `Ok` for every part and then [`PartVerifier::finish_release`] does, all lines together satisfy
+//! [`verify`] as one batch with the same terms and no ledger:
 //!
-//! - *Lines and rows.* No number of a row is in two parts, or twice in one.
-//! - *Classes.* No class is in two parts, so what is said of a class of a part (its people, its hidden cells, its models) is said of it in the
-//!   whole release.
-//! - *Single values.* Every sensitive value that some line shows is shown by lines of k people, counted over all parts from their bytes.
-//! - *Hidden values.* What a part is [`Told`] of the others decides nothing that is not seen: each person who is said to have a value has it in
-//!   a line of some part, and an attribute that is said to be shown nowhere is `*` in every line of every part.
+//! - *Lines and rows.* No row number occurs twice.
+//! - *Classes.* No class is in two parts, so results for a class of a part hold in the whole release.
+//! - *Single values.* Every shown sensitive value is shown by lines of k subjects over all parts.
+//! - *Hidden values.* The premises ([`PartPremises`]) about other parts are checked: each listed subject has its value in a
+//!   line of some part, and an attribute listed as shown nowhere is `*` everywhere.
 //!
-//! Nothing of a part may leave before [`Parts::whole`] has said so. Nothing here is the treatment's word: what it tells is counted again.
+//! No part may be released before [`PartVerifier::finish_release`] returns `Ok`.
 //!
-//! Memory: 17 bytes a class, k people a sensitive value, a bit a row; and what [`verify`] needs for one part.
+//! Memory: 17 bytes per class, k subjects per sensitive value, one bit per row, and the memory of [`verify`] for one
+//! part.
 
-use super::given::{Given, GroupTerms};
-use super::verified::{Risk, Verified};
-use super::verify::{Refusal, Violation, verify};
+use super::verified_batch::{ReidentificationRisk, ReleasableBatch};
+use super::verifier_input::{GroupTerms, VerifierInput};
+use super::verify::{BatchRefusal, Violation, verify};
 use crate::anonymity::treatment::proposal::ProposedGroup;
 use hashbrown::{HashMap, HashSet};
-use throng_core::ledger::per_subject::Ledger;
+use throng_core::ledger::subject_ledger::SubjectLedger;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::BuildClassKeyHash;
-use throng_core::values::holders::Holders;
-use throng_core::values::subject::NO_SUBJECT;
+use throng_core::values::subject_digest::NO_SUBJECT;
+use throng_core::values::subjects_by_value::SubjectsByValue;
 
-/// What is said of all lines together before any of them is seen.
+/// Premises about all lines together, given before any of them is read.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
-    /// By position of a sensitive attribute in the schema and code: people of lines that leave who have the value, k of them at the most.
+pub struct PartPremises {
+    /// By schema position of a sensitive attribute and code: at most k subjects of released lines that have the
+    /// value.
     pub holders: Vec<(usize, Vec<Vec<u64>>)>,
-    /// The sensitive attributes of which some line shows a value, by position in the schema.
+    /// The sensitive attributes with a shown value in some line, by position in the schema.
     pub shown: Vec<usize>,
 }
 
-/// Why a release in parts may not leave.
+/// Reason for which a release in parts is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each says it")]
 pub enum PartRefusal {
     #[error(transparent)]
-    Part(#[from] Refusal),
+    Part(#[from] BatchRefusal),
     #[error("verification refused the release: a class is in two parts of it")]
     DividedClass,
     #[error("verification refused the release: a sensitive value has fewer than k people who show it in all parts")]
     SensitiveBelowK,
     #[error("verification refused the release: what a part was told of the others is not what they show")]
-    Untrue,
+    FalsePremise,
 }
 
-/// Leave to write the lines of all parts: only [`Parts::whole`] gives it.
+/// Permission to write the lines of all parts. Only [`PartVerifier::finish_release`] makes it.
 #[derive(Debug)]
-pub struct Whole {
-    risk: Risk,
+pub struct ReleasePermit {
+    risk: ReidentificationRisk,
 }
 
-impl Whole {
-    /// Risk of what leaves.
+impl ReleasePermit {
+    /// Risk of the released lines.
     #[must_use]
-    pub fn risk(&self) -> Risk {
+    pub fn risk(&self) -> ReidentificationRisk {
         self.risk
     }
 }
 
-/// The parts that have been verified so far.
-pub struct Parts<'a> {
+/// The parts verified so far.
+pub struct PartVerifier<'a> {
     terms: [GroupTerms; 1],
     books: &'a [Codebook],
     k: usize,
-    /// Of those, by value: whom no line has shown to have it so far.
-    unseen: HashMap<u128, Vec<u64>, BuildClassKeyHash>,
-    /// By value that lines show: the people of these lines, up to k.
+    /// By value: subjects listed in the premises that no line has confirmed yet.
+    unconfirmed: HashMap<u128, Vec<u64>, BuildClassKeyHash>,
+    /// By value that lines show: the subjects of these lines, up to k.
     showing: HashMap<u128, Vec<u64>, BuildClassKeyHash>,
     classes: HashSet<u128, BuildClassKeyHash>,
-    /// A bit a row of the input.
+    /// One bit per row of the input.
     taken: Vec<u64>,
-    risk: Risk,
+    risk: ReidentificationRisk,
 }
 
-impl<'a> Parts<'a> {
-    /// For parts of an input of so many `rows`, all under the same `terms`.
+impl<'a> PartVerifier<'a> {
+    /// Starts the verification of the parts of an input with `rows` rows, all under the same `terms`.
     ///
     /// # Errors
-    /// When more is told than there are values.
+    /// [`PartRefusal::FalsePremise`] if the premises list a value that does not exist.
     pub fn new(
         rows: usize,
-        told: Told,
+        told: PartPremises,
         terms: GroupTerms,
         books: &'a [Codebook],
         k: usize,
     ) -> Result<Self, PartRefusal> {
         let mut unseen: HashMap<u128, Vec<u64>, BuildClassKeyHash> = HashMap::default();
-        let mut holders = Holders::default();
+        let mut holders = SubjectsByValue::default();
         for (attribute, by_code) in told.holders {
             let digests = books[attribute].digests(0);
             for (code, people) in by_code.into_iter().enumerate().filter(|(_, people)| !people.is_empty()) {
-                let value = digests.get(code).ok_or(PartRefusal::Untrue)?;
+                let value = digests.get(code).ok_or(PartRefusal::FalsePremise)?;
                 let key = terms.sensitive_bases[attribute].wrapping_add(*value);
                 holders.add(key, &people);
                 unseen.entry(key).or_default().extend(people);
             }
         }
         Ok(Self {
-            terms: [GroupTerms { shown_beside: told.shown, holders_beside: holders, ..terms }],
+            terms: [GroupTerms { shown_elsewhere: told.shown, holders_elsewhere: holders, ..terms }],
             books,
             k,
-            unseen,
+            unconfirmed: unseen,
             showing: HashMap::default(),
             classes: HashSet::default(),
             taken: vec![0; rows.div_ceil(64)],
-            risk: Risk::default(),
+            risk: ReidentificationRisk::default(),
         })
     }
 
@@ -118,33 +119,39 @@ impl<'a> Parts<'a> {
         &self.terms[0]
     }
 
-    /// Verifies one part, whose rows have these `numbers` in the input.
+    /// Verifies one part; `numbers` are the row numbers of its rows in the input.
     ///
     /// # Errors
-    /// See [`PartRefusal`]; nothing of any part may leave then.
-    pub fn part(
+    /// See [`PartRefusal`]. No part may be released then.
+    pub fn verify_part(
         &mut self,
         proposed: ProposedGroup,
-        given: &Given<'_>,
+        given: &VerifierInput<'_>,
         numbers: &[u32],
-    ) -> Result<Verified, PartRefusal> {
-        let verified = verify(vec![proposed], given, &self.terms, self.books, Ledger::default().at(0), self.k)?;
-        self.note(&verified, given, numbers)?;
+    ) -> Result<ReleasableBatch, PartRefusal> {
+        let verified = verify(vec![proposed], given, &self.terms, self.books, SubjectLedger::default().at(0), self.k)?;
+        self.record_lines(&verified, given, numbers)?;
         self.risk.add(verified.risk());
         Ok(verified)
     }
 
-    /// Takes in what the lines of a part say, from their bytes, and what their rows have.
-    fn note(&mut self, verified: &Verified, given: &Given<'_>, numbers: &[u32]) -> Result<(), PartRefusal> {
-        let Self { terms: [terms], books, k, unseen, showing, taken, .. } = self;
-        let refuse = |violation| PartRefusal::Part(Refusal { group: Some(0), violation });
+    /// Records the classes and values of the lines of a part, from their bytes, and the sensitive values of their
+    /// rows.
+    fn record_lines(
+        &mut self,
+        verified: &ReleasableBatch,
+        given: &VerifierInput<'_>,
+        numbers: &[u32],
+    ) -> Result<(), PartRefusal> {
+        let Self { terms: [terms], books, k, unconfirmed: unseen, showing, taken, .. } = self;
+        let refuse = |violation| PartRefusal::Part(BatchRefusal { group: Some(0), violation });
         let sensitive: Vec<usize> = (0..terms.attributes.len()).filter(|&at| terms.sensitive[at]).collect();
         let mut cells = Vec::new();
         let mut here: HashSet<u128, BuildClassKeyHash> = HashSet::default();
         let mut shown: Vec<u128> = Vec::new();
         let mut before: Option<&[u8]> = None;
         for line in verified.lines(0) {
-            // Lines that are alike follow each other.
+            // Equal lines are consecutive.
             if before.replace(line.bytes) != Some(line.bytes) {
                 terms.layout.read(line.bytes, &mut cells).ok_or(refuse(Violation::UnreadableLine))?;
                 let mut class = terms.base;
@@ -155,8 +162,8 @@ impl<'a> Parts<'a> {
                     if terms.quasi[at] {
                         class = class.wrapping_add(coverage()?);
                     } else if terms.sensitive[at] && text != r#""*""# {
-                        if !terms.shown_beside.contains(&attribute) {
-                            return Err(PartRefusal::Untrue);
+                        if !terms.shown_elsewhere.contains(&attribute) {
+                            return Err(PartRefusal::FalsePremise);
                         }
                         shown.push(terms.sensitive_bases[attribute].wrapping_add(coverage()?));
                     }
@@ -173,7 +180,7 @@ impl<'a> Parts<'a> {
             *word |= bit;
             let person = *given.subjects.get(row).ok_or(wrong)?;
             if person == NO_SUBJECT {
-                // Nobody shows nothing of anybody; a value that nobody else shows lacks its people all the same.
+                // A row without a subject reveals no subject. Its shown values still need k subjects.
                 for value in &shown {
                     showing.entry(*value).or_default();
                 }
@@ -203,18 +210,18 @@ impl<'a> Parts<'a> {
         if self.classes.len() == classes { Ok(()) } else { Err(PartRefusal::DividedClass) }
     }
 
-    /// All parts have been verified: whether they may leave together.
+    /// Decides on the release of all parts, after all of them have been verified.
     ///
     /// # Errors
-    /// See [`PartRefusal`]; nothing of any part may leave then.
-    pub fn whole(self) -> Result<Whole, PartRefusal> {
+    /// See [`PartRefusal`]. No part may be released then.
+    pub fn finish_release(self) -> Result<ReleasePermit, PartRefusal> {
         if self.showing.values().any(|people| people.len() < self.k) {
             return Err(PartRefusal::SensitiveBelowK);
         }
-        if !self.unseen.is_empty() {
-            return Err(PartRefusal::Untrue);
+        if !self.unconfirmed.is_empty() {
+            return Err(PartRefusal::FalsePremise);
         }
-        Ok(Whole { risk: self.risk })
+        Ok(ReleasePermit { risk: self.risk })
     }
 }
 

@@ -1,38 +1,37 @@
-//! Verification of models that speak of a population, from the encoded bytes of what is about to leave.
+//! Verification of models that refer to a population, from the encoded bytes.
 //!
-//! Claim. If [`verify_population`] returns `Ok`, then for every tuple of quasi cells that leaves, read back from the lines:
-//! at least k people of the population have values that its cells cover (k-map), and the lines are a share of the
-//! records covered between min and max (δ-presence). What a cell covers is asked of the codebook by the cell's text. A cell of an
-//! attribute that is `ignored` (an aggregate) covers every value.
+//! Claim. If [`verify_population`] returns `Ok`, then for every released tuple of quasi cells: at least k subjects of
+//! the population have values that its cells cover (k-map), and lines / covered records is between min and max
+//! (δ-presence). A cell of an `ignored` attribute (an aggregate) covers every value.
 
-use super::verified::Verified;
+use super::verified_batch::ReleasableBatch;
 use super::violation::DataSetRefusal;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::Codebook;
 use throng_formats::LineLayout;
 
-/// What every class must satisfy.
+/// Condition that every class must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs, reason = "fields are the symbols of the claim")]
-pub enum Claim {
-    /// At least k people are covered.
+pub enum PopulationClaim {
+    /// At least k subjects are covered.
     Map { k: u64 },
     /// min ≤ lines / records covered ≤ max.
     Presence { min: f64, max: f64 },
 }
 
-/// The population, and how the cells of a line speak of it.
-pub struct Population<'a> {
-    /// By quasi cell of the line, in its order: position in the line, codebook, the codes of all members; none in the
-    /// place of the last two where the cell is ignored.
+/// The population, and the mapping from line cells to its values.
+pub struct PopulationTerms<'a> {
+    /// Per quasi cell of the line: position in the line, codebook, and the codes of all members. The last two are
+    /// none if the cell is ignored.
     pub attributes: Vec<(usize, Option<(&'a Codebook, &'a [u32])>)>,
-    /// Whom each member counts for; nobody is none.
+    /// Subject of each population member; none for a member without a subject.
     pub people: Vec<Option<u64>>,
 }
 
-const SLACK: f64 = 1e-9;
+const SHARE_TOLERANCE: f64 = 1e-9;
 
-/// The classes that leave, as a tree: a level of it is a quasi attribute, a branch the text of a cell.
+/// The released classes as a tree: one level per quasi attribute, one branch per cell text.
 #[derive(Default)]
 struct ClassTree {
     branches: BTreeMap<String, ClassTree>,
@@ -48,11 +47,11 @@ struct ClassTree {
 /// # Errors
 /// The first class and claim that do not agree.
 pub fn verify_population(
-    verified: &Verified,
+    verified: &ReleasableBatch,
     group: usize,
     layout: &LineLayout,
-    population: &Population<'_>,
-    claims: &[Claim],
+    population: &PopulationTerms<'_>,
+    claims: &[PopulationClaim],
 ) -> Result<(), DataSetRefusal> {
     if claims.is_empty() {
         return Ok(());
@@ -70,12 +69,12 @@ pub fn verify_population(
     for (member, &person) in population.people.iter().enumerate() {
         root.cover(population, 0, member, person);
     }
-    root.hold(claims)
+    root.check_claims(claims)
 }
 
 impl ClassTree {
     /// Counts a member in every class below that covers it.
-    fn cover(&mut self, population: &Population<'_>, depth: usize, member: usize, person: Option<u64>) {
+    fn cover(&mut self, population: &PopulationTerms<'_>, depth: usize, member: usize, person: Option<u64>) {
         let Some((_, attribute)) = population.attributes.get(depth) else {
             self.records += 1;
             self.people.extend(person);
@@ -90,7 +89,7 @@ impl ClassTree {
         let mut before: Option<&str> = None;
         for level in 0..book.levels() {
             let text = book.text(book.cell(codes[member], level));
-            // Levels that cover the same print the same.
+            // Levels that cover the same values print the same text.
             if before.replace(text) == Some(text) {
                 continue;
             }
@@ -100,19 +99,19 @@ impl ClassTree {
         }
     }
 
-    fn hold(&self, claims: &[Claim]) -> Result<(), DataSetRefusal> {
+    fn check_claims(&self, claims: &[PopulationClaim]) -> Result<(), DataSetRefusal> {
         for node in self.branches.values() {
-            node.hold(claims)?;
+            node.check_claims(claims)?;
         }
         if self.lines == 0 {
             return Ok(());
         }
         for claim in claims {
             let (holds, model) = match *claim {
-                Claim::Map { k } => (self.people.len() as u64 >= k, "k-map"),
-                Claim::Presence { min, max } => {
+                PopulationClaim::Map { k } => (self.people.len() as u64 >= k, "k-map"),
+                PopulationClaim::Presence { min, max } => {
                     let share = self.lines as f64 / self.records as f64;
-                    (min - SLACK <= share && share <= max + SLACK, "delta-presence")
+                    (min - SHARE_TOLERANCE <= share && share <= max + SHARE_TOLERANCE, "delta-presence")
                 }
             };
             if !holds {

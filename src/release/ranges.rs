@@ -1,10 +1,11 @@
-//! Verification of classes that show ranges, from the texts of their cells and the rows' own values (docs/methods.md §10.7).
+//! Verification of classes that show ranges, from the cell texts and the raw values of the rows (docs/internals/methods.md
+//! §10.7).
 //!
-//! Claim. If [`judge`] returns `Ok`, then (1) every bound of every range is a bound of an interval of the attribute's hierarchy, or of
-//! its domain; (2) every cell covers the value of each of its rows; (3) nobody of a class would have left in another: as long as
-//! there are several classes, some attribute divides them into parts whose cells do not touch, or into parts within different labels,
-//! and a rest that nobody with a value of these labels is in. It finds that division by itself. A part of classes that can be divided can be
-//! divided too, so that any division found is as good as another. Written apart from the treatment, which chooses the cuts.
+//! Claim. If [`check_ranges`] returns `Ok`: (1) every bound of a range is a bound of an interval of the hierarchy or of the
+//! domain; (2) every cell covers the value of each of its rows; (3) no row of a class fits in another class. For (3),
+//! some attribute must repeatedly divide the classes: into parts with cells that do not touch, or into parts within
+//! different labels and a rest without rows of these labels. A subset of divisible classes is divisible too, so any
+//! division found is sufficient.
 
 use super::violation::Violation::{self, NotInRange, Overlap, UnknownCell};
 use hashbrown::HashMap;
@@ -20,26 +21,25 @@ pub(super) struct RangeLine<'a> {
     pub rows: &'a [u32],
 }
 
-/// What a cell covers along the order of its attribute, both ends included.
-type Extent = (i128, i128);
+/// Interval that a cell covers along the order of its attribute, both ends included.
+type CellExtent = (i128, i128);
 
-const EVERYTHING: Extent = (i128::MIN, i128::MAX);
-/// Places of what is no value, below all values.
+const EVERYTHING: CellExtent = (i128::MIN, i128::MAX);
+/// Positions of null and absent values, below all values.
 const MISSING: i128 = i128::MIN + 1;
 const OMITTED: i128 = i128::MIN + 2;
-/// All values.
-const VALUES: Extent = (i128::MIN + 3, i128::MAX - 1);
-/// Decimals of the places of numbers.
+const VALUES: CellExtent = (i128::MIN + 3, i128::MAX - 1);
+/// Decimals of the positions of numbers.
 const DECIMALS: u32 = 9;
 
-/// Judges the classes of one group, whose quasi attributes are `attributes`; `columns` are the rows' own codes.
-pub(super) fn judge(
+/// Judges the classes of one group with the quasi attributes `attributes`. `columns` are the raw codes of the rows.
+pub(super) fn check_ranges(
     lines: &[RangeLine<'_>],
     attributes: &[usize],
     columns: &[Vec<Code>],
     books: &[Codebook],
 ) -> Result<(), Violation> {
-    let mut classes: BTreeMap<u128, Class> = BTreeMap::new();
+    let mut classes: BTreeMap<u128, RangeClass> = BTreeMap::new();
     for line in lines {
         classes.entry(line.class).or_default().rows.extend(line.rows);
     }
@@ -49,8 +49,8 @@ pub(super) fn judge(
         if lines.iter().flat_map(|line| line.rows).any(|&row| column.get(row as usize).is_none()) {
             return Err(NotInRange);
         }
-        let order = Order::of(&books[attribute], column, lines);
-        let mut known: HashMap<&str, Extent> = HashMap::new();
+        let order = CodeOrder::of(&books[attribute], column, lines);
+        let mut known: HashMap<&str, CellExtent> = HashMap::new();
         for line in lines {
             let text = line.cells.get(place).ok_or(UnknownCell)?.as_str();
             let extent = match known.get(text) {
@@ -67,34 +67,32 @@ pub(super) fn judge(
                 Some(_) => return Err(UnknownCell),
             }
         }
-        views.push(View { column, keys: order.keys() });
+        views.push(RangeAttribute { column, keys: order.keys() });
     }
     if separable(&classes.into_values().collect::<Vec<_>>(), &views) { Ok(()) } else { Err(Overlap) }
 }
 
-/// One class: what it shows, and its rows.
 #[derive(Default)]
-struct Class {
-    extents: Vec<Extent>,
+struct RangeClass {
+    extents: Vec<CellExtent>,
     rows: Vec<u32>,
 }
 
-/// One attribute of the rows.
-struct View<'a> {
+struct RangeAttribute<'a> {
     column: &'a [Code],
-    /// Ways to tell the values apart, coarse ones first: by code a label, and by label what it covers.
-    keys: Vec<Keys>,
+    /// Groupings of the values by label, coarse ones first.
+    keys: Vec<LabelGrouping>,
 }
 
 #[derive(Default)]
-struct Keys {
+struct LabelGrouping {
     of_code: HashMap<Code, u32>,
-    extents: Vec<Extent>,
+    extents: Vec<CellExtent>,
 }
 
-impl Keys {
-    /// `label` and extent of each code; codes of one label are covered together.
-    fn of(codes: impl Iterator<Item = (Code, u128, Extent)>) -> Self {
+impl LabelGrouping {
+    /// Groups codes by label. The extent of a label spans all its codes.
+    fn of(codes: impl Iterator<Item = (Code, u128, CellExtent)>) -> Self {
         let (mut keys, mut numbers) = (Self::default(), HashMap::<u128, u32>::new());
         for (code, label, extent) in codes {
             let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
@@ -110,18 +108,18 @@ impl Keys {
     }
 }
 
-/// Whether attribute after attribute divides the classes until each is alone.
-fn separable(classes: &[Class], views: &[View<'_>]) -> bool {
+/// Checks that repeated division by attributes separates all classes.
+fn separable(classes: &[RangeClass], views: &[RangeAttribute<'_>]) -> bool {
     let mut open = vec![(0..classes.len()).collect::<Vec<usize>>()];
     while let Some(together) = open.pop() {
         if together.len() < 2 {
             continue;
         }
-        let by_cells = (0..views.len()).find_map(|place| untouched(&together, classes, place));
+        let by_cells = (0..views.len()).find_map(|place| parts_by_cells(&together, classes, place));
         let by_labels = || {
             let mut views = views.iter().enumerate();
             views.find_map(|(place, view)| {
-                view.keys.iter().find_map(|keys| within_labels(&together, classes, place, view, keys))
+                view.keys.iter().find_map(|keys| parts_by_labels(&together, classes, place, view, keys))
             })
         };
         match by_cells.or_else(by_labels) {
@@ -132,8 +130,8 @@ fn separable(classes: &[Class], views: &[View<'_>]) -> bool {
     true
 }
 
-/// Parts whose cells of an attribute do not touch; none where there is one part alone.
-fn untouched(together: &[usize], classes: &[Class], place: usize) -> Option<Vec<Vec<usize>>> {
+/// Returns the parts with cells of an attribute that do not touch; none if there is only one part.
+fn parts_by_cells(together: &[usize], classes: &[RangeClass], place: usize) -> Option<Vec<Vec<usize>>> {
     let mut sorted = together.to_vec();
     sorted.sort_unstable_by_key(|&class| classes[class].extents[place]);
     let mut parts: Vec<Vec<usize>> = Vec::new();
@@ -149,13 +147,14 @@ fn untouched(together: &[usize], classes: &[Class], place: usize) -> Option<Vec<
     (parts.len() > 1).then_some(parts)
 }
 
-/// Classes within different labels, and a rest that has no row of these labels; none where that is one part alone.
-fn within_labels(
+/// Returns the classes within different labels, and a rest that has no row of these labels; none if there is only one
+/// part.
+fn parts_by_labels(
     together: &[usize],
-    classes: &[Class],
+    classes: &[RangeClass],
     place: usize,
-    view: &View<'_>,
-    keys: &Keys,
+    view: &RangeAttribute<'_>,
+    keys: &LabelGrouping,
 ) -> Option<Vec<Vec<usize>>> {
     let mut within: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     let (mut rest, mut of_rest): (Vec<usize>, BTreeSet<u32>) = (Vec::new(), BTreeSet::new());
@@ -181,15 +180,15 @@ fn within_labels(
     (parts.len() > 1).then_some(parts)
 }
 
-/// The order of an attribute's values.
-enum Order<'a> {
-    /// Of numbers.
+/// The order of the values of an attribute.
+enum CodeOrder<'a> {
+    /// Numeric order.
     Numbers { book: &'a Codebook, ruler: &'a Ruler, codes: Vec<Code> },
-    /// Of labels: every label covers neighbours.
-    Labels { book: &'a Codebook, places: BTreeMap<Code, i128>, extents: HashMap<u128, Extent> },
+    /// Order of labels: every label covers neighbours.
+    Labels { book: &'a Codebook, places: BTreeMap<Code, i128>, extents: HashMap<u128, CellExtent> },
 }
 
-impl<'a> Order<'a> {
+impl<'a> CodeOrder<'a> {
     fn of(book: &'a Codebook, column: &[Code], lines: &[RangeLine<'_>]) -> Self {
         let mut codes: Vec<Code> = lines.iter().flat_map(|line| line.rows).map(|&row| column[row as usize]).collect();
         codes.sort_unstable();
@@ -199,7 +198,7 @@ impl<'a> Order<'a> {
         }
         let digest = |code: Code, level: usize| book.digests(level)[code as usize];
         codes.sort_by_cached_key(|&code| (0..book.levels()).rev().map(|level| digest(code, level)).collect::<Vec<_>>());
-        let mut extents: HashMap<u128, Extent> = HashMap::new();
+        let mut extents: HashMap<u128, CellExtent> = HashMap::new();
         for (&code, place) in codes.iter().zip(0..) {
             for level in 0..book.levels() {
                 extents.entry(digest(code, level)).or_insert((place, place)).1 = place;
@@ -208,10 +207,10 @@ impl<'a> Order<'a> {
         Self::Labels { book, places: codes.into_iter().zip(0..).collect(), extents }
     }
 
-    /// The ways to tell values apart, coarse ones first: missing ones from others, and the labels of each level.
-    fn keys(&self) -> Vec<Keys> {
+    /// Groupings of the values, coarse ones first: missing values against others, then the labels of each level.
+    fn keys(&self) -> Vec<LabelGrouping> {
         let kind = |code: Code| u128::from(code.min(UNCOVERED));
-        // A value that the hierarchy does not cover is in no label.
+        // A value that the hierarchy does not cover has no label.
         let covered = |code: &Code| *code != UNCOVERED;
         match self {
             Self::Numbers { codes, .. } => {
@@ -223,22 +222,22 @@ impl<'a> Order<'a> {
                 };
                 let place = |code| self.place(code).map(|place| (code, u128::from(code), (place, place)));
                 vec![
-                    Keys::of(codes().map(|code| (code, kind(code), of_kind(code)))),
-                    Keys::of(codes().filter_map(place)),
+                    LabelGrouping::of(codes().map(|code| (code, kind(code), of_kind(code)))),
+                    LabelGrouping::of(codes().filter_map(place)),
                 ]
             }
             Self::Labels { book, places, .. } => {
                 let codes =
                     || places.iter().map(|(code, place)| (*code, (*place, *place))).filter(|(code, _)| covered(code));
-                let kinds = Keys::of(codes().map(|(code, at)| (code, kind(code), at)));
-                let of_level =
-                    |level: usize| Keys::of(codes().map(|(code, at)| (code, book.digests(level)[code as usize], at)));
+                let kinds = LabelGrouping::of(codes().map(|(code, at)| (code, kind(code), at)));
+                let of_level = |level: usize| {
+                    LabelGrouping::of(codes().map(|(code, at)| (code, book.digests(level)[code as usize], at)))
+                };
                 std::iter::once(kinds).chain((0..book.levels()).rev().map(of_level)).collect()
             }
         }
     }
 
-    /// Where a code is along the order.
     fn place(&self, code: Code) -> Option<i128> {
         match self {
             Self::Labels { places, .. } => places.get(&code).copied(),
@@ -248,8 +247,8 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// What a text covers.
-    fn extent(&self, text: &str) -> Result<Extent, Violation> {
+    /// Interval that a text covers.
+    fn extent(&self, text: &str) -> Result<CellExtent, Violation> {
         match self {
             _ if text == r#""*""# => Ok(EVERYTHING),
             Self::Labels { book, extents, .. } => {
@@ -262,13 +261,13 @@ impl<'a> Order<'a> {
         }
     }
 
-    fn is_in(&self, code: Code, (low, high): Extent) -> bool {
+    fn is_in(&self, code: Code, (low, high): CellExtent) -> bool {
         (low, high) == EVERYTHING || self.place(code).is_some_and(|place| low <= place && place <= high)
     }
 }
 
-/// The numbers that a text covers, whose bounds are those of intervals; none for any other text.
-fn interval(text: &str, ruler: &Ruler) -> Option<Extent> {
+/// Reads the numbers that a text covers. The bounds must be interval bounds; none for any other text.
+fn interval(text: &str, ruler: &Ruler) -> Option<CellExtent> {
     let place = |number: &str| floor_ticks(number, DECIMALS).map(|floor| floor.ticks);
     let Some(inner) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
         let value = place(text)?;

@@ -1,49 +1,56 @@
-//! Verification of the rows of series (docs/methods.md §13), from the contributions.
+//! Verification of the rows of series (docs/internals/methods.md §13), from the contributions and the state before.
 //!
-//! Claim. If [`verify_series`] returns `Ok`, then: (1) every contributor set is a union of whole atoms of a cohort that is not retired,
-//! and is the set that was locked at its first publication; (2) each atom has at least `crowd` members who are in no atom before it; (3)
-//! at least `crowd` members of the set contributed to the bucket; (4) n, mean, deviation, quartiles and filled share are those of the
-//! contributions and the carried values, to half a rounding step; (5) neither one nor two members dominate a mean, and not all values are equal; shares
-//! of intervals hold at least `crowd` members each, and all members; moments are means over members of the means over their rows; (6) no bucket and no epoch is published that was closed before, and no row twice; (7) rows of several cohorts follow from published rows; (8) rows with noise are as [`verify_noise`] claims;
-//! (9) a series with moments publishes no row of a bucket.
+//! Claim. If [`verify_series`] returns `Ok`, then:
 //!
-//! Nothing is taken from the proposal but the rows, and the new cohorts with their sets: sums, histories and
-//! carried values are computed anew from the records, or the contributions of other instances, and the state before.
+//! 1. Every contributor set is a union of whole atoms of a cohort that is not retired, locked at its first
+//!    publication.
+//! 2. Each atom has at least `crowd` members that are in no earlier atom.
+//! 3. At least `crowd` members of the set contributed to the bucket.
+//! 4. n, mean, deviation, quartiles and filled share match the contributions and the carried values, to half a
+//!    rounding step.
+//! 5. Neither one nor two members dominate a mean, and not all values are equal. Shares of intervals hold at least
+//!    `crowd` members each, and all members together. Moments are means over members of the means over their rows.
+//! 6. No closed bucket or epoch is published again, and no row twice.
+//! 7. Rows of several cohorts follow from published rows.
+//! 8. Rows with noise satisfy the claim of [`verify_noise`].
+//! 9. A series with moments publishes no row of a bucket.
+//!
+//! Only the rows and the new cohorts are taken from the proposal.
 
-use super::series_bins::{Member, verify_bins};
+use super::series_bins::{BinMember, verify_bins};
 use super::series_means::{is_multiple, verify_mean, verify_population};
 use super::series_moments::{MomentRecount, ShownMoment};
 use super::series_nested::ShownMeans;
-use super::series_noise::{Closing, Place, Sums, verify_noise};
+use super::series_noise::{BucketPlace, ClosingBuckets, SignalSums, verify_noise};
 use super::series_sums::closing_sums;
 use crate::anonymity::series::{
-    CARRY, Cohort, Head, History, Readings, RowFormat, SeriesProposal, SeriesRow, SeriesState, SeriesTerms, Statistic,
-    Terms,
+    AllSeriesTerms, CARRIED_SHARE, CohortState, RowFormat, RowStatistic, SeriesProposal, SeriesReadings, SeriesRow,
+    SeriesState, SeriesTerms, SharedSeriesState, SubjectChannelHistory,
 };
 use crate::html::series_chart::PublishedMean;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Why the rows of a batch may not leave. None of these happens unless the code that proposes rows is wrong.
+/// Reason for which the rows of a batch must not be released. It occurs only if the code that proposes rows is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("verification refused the series {series:?}: {claim}")]
 pub struct SeriesRefusal {
-    /// Name of the series; empty where no single one is at fault.
+    /// Name of the series; empty if no single one is at fault.
     pub series: String,
     /// The claim that does not hold.
     pub claim: &'static str,
 }
 
-/// Rows that may leave: only [`verify_series`] makes them.
+/// Rows that may be released. Only [`verify_series`] makes them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VerifiedSeries {
-    /// None where the configuration has no series.
-    terms: Option<Arc<Terms>>,
+    /// None if the configuration has no series.
+    terms: Option<Arc<AllSeriesTerms>>,
     rows: Vec<SeriesRow>,
 }
 
 impl VerifiedSeries {
-    /// The rows in the order in which they leave.
+    /// The rows in the order of release.
     #[must_use]
     pub fn rows(&self) -> &[SeriesRow] {
         &self.rows
@@ -60,57 +67,58 @@ impl VerifiedSeries {
         self.terms.iter().flat_map(|terms| self.rows.iter().filter_map(|row| row.published_mean(terms)))
     }
 
-    /// Series with rows that no chart shows: name and sentence.
+    /// Series with rows that no chart shows: name and explanation.
     pub fn undrawn(&self) -> impl Iterator<Item = (&str, String)> {
         let has_rows = |series: usize| self.rows.iter().any(|row| row.series == series);
         let series = self.terms.iter().flat_map(|terms| terms.series.iter().enumerate());
-        series.filter(move |(at, _)| has_rows(*at)).filter_map(|(_, of)| Some((of.name.as_str(), of.undrawn()?)))
+        series
+            .filter(move |(at, _)| has_rows(*at))
+            .filter_map(|(_, of)| Some((of.name.as_str(), of.sentence_without_chart()?)))
     }
 
-    /// The rows of one series, written down.
+    /// Formats the rows of one series.
     pub fn lines(&self, series: usize, format: RowFormat) -> impl Iterator<Item = Vec<u8>> + '_ {
         let rows = self.rows.iter().filter(move |row| row.series == series);
         self.terms.iter().flat_map(move |terms| {
             let strata = &terms.cohorts.strata_names;
-            rows.clone().map(move |row| row.written(&terms.series[series], strata, format))
+            rows.clone().map(move |row| row.to_output_line(&terms.series[series], strata, format))
         })
     }
 }
 
-/// What a person's channel has been so far.
+/// History of one channel of a subject.
 #[derive(Clone, Copy, Default)]
-struct Past {
+struct ChannelPast {
     values: f64,
     sum: f64,
     last: f64,
     bucket: i64,
 }
 
-impl Past {
-    fn of(history: &History) -> Self {
+impl ChannelPast {
+    fn of(history: &SubjectChannelHistory) -> Self {
         let values = f64::from(history.values);
         Self { values, sum: history.mean * values, last: history.last, bucket: history.bucket }
     }
 }
 
-/// Sums of the members of a contributor set in one bucket; none of a member without a record in it.
+/// Sums of the members of a contributor set in one bucket; none for a member without a record in it.
 #[derive(Default)]
-struct Contributed<'a> {
+struct ContributorSums<'a> {
     members: Vec<u64>,
-    sums: Vec<Option<&'a Sums>>,
+    sums: Vec<Option<&'a SignalSums>>,
 }
 
-struct Recount<'a> {
-    terms: &'a Terms,
+struct SeriesRecount<'a> {
+    terms: &'a AllSeriesTerms,
     before: &'a SeriesState,
-    /// Cohorts as they are after the batch.
-    cohorts: BTreeMap<u32, &'a Cohort>,
-    closing: BTreeMap<Place, BTreeMap<u64, Sums>>,
-    /// By person, their channels once a bucket of this batch has a value of them.
-    past: HashMap<u64, Vec<Past>>,
-    /// In a job over files: everybody's first value by channel.
+    /// Cohorts after the batch.
+    cohorts: BTreeMap<u32, &'a CohortState>,
+    closing: BTreeMap<BucketPlace, BTreeMap<u64, SignalSums>>,
+    /// By subject, its channels, once a bucket of this batch has a value of it.
+    past: HashMap<u64, Vec<ChannelPast>>,
+    /// In a job over files: the first value of each subject by channel.
     first: HashMap<(u64, usize), f64>,
-    /// By series with moments.
     moments: BTreeMap<usize, MomentRecount<'a>>,
     /// By series, start of the epoch with rows that has not been verified.
     open_epochs: Vec<Option<i64>>,
@@ -121,11 +129,11 @@ struct Recount<'a> {
 /// Recounts the rows of `proposal` from `readings` and the state before.
 ///
 /// # Errors
-/// The first claim that does not hold; no row may leave then.
+/// The first claim that does not hold. No row may be released then.
 pub fn verify_series(
-    terms: &Arc<Terms>,
+    terms: &Arc<AllSeriesTerms>,
     before: &SeriesState,
-    readings: &Readings,
+    readings: &SeriesReadings,
     clock_ms: Option<i64>,
     proposal: &SeriesProposal,
 ) -> Result<VerifiedSeries, SeriesRefusal> {
@@ -135,13 +143,14 @@ pub fn verify_series(
     if proposal.rows.is_empty() {
         return Ok(VerifiedSeries { terms: Some(Arc::clone(terms)), rows: Vec::new() });
     }
-    let mut cohorts: BTreeMap<u32, &Cohort> = before.cohorts.iter().map(|(number, cohort)| (*number, cohort)).collect();
+    let mut cohorts: BTreeMap<u32, &CohortState> =
+        before.cohorts.iter().map(|(number, cohort)| (*number, cohort)).collect();
     cohorts.extend(changes.cohorts.iter().map(|(number, cohort)| (*number, cohort)));
     let mut closing = closing_sums(terms, before, readings, clock_ms, proposal);
     let has_noise = |series: usize| terms.series[series].noise.is_some();
-    let of_noise: Closing = closing.extract_if(.., |(_, series, _), _| has_noise(*series)).collect();
+    let of_noise: ClosingBuckets = closing.extract_if(.., |(_, series, _), _| has_noise(*series)).collect();
     let mut noisy: Vec<&SeriesRow> = Vec::new();
-    let mut recount = Recount {
+    let mut recount = SeriesRecount {
         terms,
         before,
         cohorts,
@@ -153,7 +162,7 @@ pub fn verify_series(
         moment_rows: BTreeMap::new(),
     };
     recount.begin_moments();
-    let mut rows: BTreeMap<Place, Vec<&SeriesRow>> = BTreeMap::new();
+    let mut rows: BTreeMap<BucketPlace, Vec<&SeriesRow>> = BTreeMap::new();
     for row in &proposal.rows {
         let named = |claim| SeriesRefusal { series: String::new(), claim };
         let series = terms.series.get(row.series).ok_or_else(|| named("a row is of no series"))?;
@@ -161,7 +170,7 @@ pub fn verify_series(
             noisy.push(row);
             continue;
         }
-        let is_moment = matches!(row.statistic, Statistic::Moment(_));
+        let is_moment = matches!(row.statistic, RowStatistic::Moment(_));
         if is_moment != series.moments.is_some() {
             let claim = "a series with moments publishes them and no rows of buckets, and no other series has moments";
             return Err(SeriesRefusal { series: series.name.clone(), claim });
@@ -176,16 +185,16 @@ pub fn verify_series(
     let named =
         |(series, claim): (usize, &'static str)| SeriesRefusal { series: terms.series[series].name.clone(), claim };
     verify_noise(terms, &before.head, &changes.head, &noisy, &of_noise).map_err(named)?;
-    recount.note_first_values();
-    let places: Vec<Place> = recount.closing.keys().copied().collect();
+    recount.record_first_values();
+    let places: Vec<BucketPlace> = recount.closing.keys().copied().collect();
     if let Some((_, series, _)) = rows.keys().find(|place| !recount.closing.contains_key(place)) {
         return Err(SeriesRefusal {
             series: terms.series[*series].name.clone(),
             claim: "a row is of a bucket that does not close with this batch",
         });
     }
-    // The last bucket of each series in this batch: the state keeps what it adds to the histories.
-    let last: BTreeMap<usize, Place> = places.iter().map(|place| (place.1, *place)).collect();
+    // The last bucket of each series in this batch. No later bucket needs its values in the histories.
+    let last: BTreeMap<usize, BucketPlace> = places.iter().map(|place| (place.1, *place)).collect();
     for place in places {
         let name = || terms.series[place.1].name.clone();
         let of_bucket = rows.get(&place).map_or(&[][..], Vec::as_slice);
@@ -195,19 +204,23 @@ pub fn verify_series(
         recount.add_to_moments(place);
         let people = recount.closing.remove(&place).unwrap_or_default();
         if last[&place.1] != place {
-            recount.remember(place, &people);
+            recount.add_to_histories(place, &people);
         }
     }
     recount.verify_last_epochs(&changes.head).map_err(claim)?;
     Ok(VerifiedSeries { terms: Some(Arc::clone(terms)), rows: proposal.rows.clone() })
 }
 
-/// Claims (1) and (2) of every cohort that is new or has changed: the others are those of the state before.
-fn verify_cohorts(terms: &Terms, before: &SeriesState, changed: &[(u32, Cohort)]) -> Result<(), &'static str> {
+/// Checks claims (1) and (2) for every new or changed cohort. The others are unchanged from the state before.
+fn verify_cohorts(
+    terms: &AllSeriesTerms,
+    before: &SeriesState,
+    changed: &[(u32, CohortState)],
+) -> Result<(), &'static str> {
     let crowd = terms.cohorts.crowd;
     let mut newest = before.cohorts.last_key_value().map(|(number, _)| *number);
     let has_new = changed.iter().any(|(number, _)| !before.cohorts.contains_key(number));
-    let old: &BTreeMap<u32, Cohort> = if has_new { &before.cohorts } else { &BTreeMap::new() };
+    let old: &BTreeMap<u32, CohortState> = if has_new { &before.cohorts } else { &BTreeMap::new() };
     let atoms = old.values().flat_map(|cohort| &cohort.atoms);
     let mut known: HashSet<u64> = atoms.flat_map(|atom| atom.members.iter().copied()).collect();
     let erased: BTreeSet<u16> = old.values().flat_map(|cohort| cohort.erased.iter().copied()).collect();
@@ -224,10 +237,10 @@ fn verify_cohorts(terms: &Terms, before: &SeriesState, changed: &[(u32, Cohort)]
         }
         let mut own: BTreeSet<u64> = BTreeSet::new();
         for atom in &cohort.atoms {
-            // Somebody erased who has come back is no new member.
+            // An erased subject that returns is not a new member.
             let is_new = |member: &&u64| !known.contains(*member) && !erased.contains(&(**member as u16));
             let fresh = atom.members.iter().filter(is_new).count();
-            // An erasure takes members out of atoms that were whole when they were formed.
+            // An erasure removes members from atoms that were complete when formed.
             if fresh < crowd && old.is_none() {
                 return Err("an atom has fewer new members than a crowd");
             }
@@ -253,15 +266,15 @@ fn verify_cohorts(terms: &Terms, before: &SeriesState, changed: &[(u32, Cohort)]
     Ok(())
 }
 
-/// Mean of the values of a person, within the range of the signal.
-fn value_of(sums: Option<&Sums>, signal: usize, terms: &SeriesTerms) -> Option<f64> {
+/// Mean of the values of a subject, clamped to the range of the signal.
+fn value_of(sums: Option<&SignalSums>, signal: usize, terms: &SeriesTerms) -> Option<f64> {
     let (count, sum) = *sums?.get(signal)?;
     let (low, high) = terms.signals[signal].range;
     (count > 0 && sum.is_finite()).then(|| (sum / f64::from(count)).max(low).min(high))
 }
 
-impl Recount<'_> {
-    fn note_first_values(&mut self) {
+impl SeriesRecount<'_> {
+    fn record_first_values(&mut self) {
         if !self.terms.cohorts.is_batch {
             return;
         }
@@ -281,10 +294,10 @@ impl Recount<'_> {
         }
     }
 
-    /// Values of all signals of the people who have all of them in a bucket.
-    fn complete_rows(&self, place: Place) -> Vec<(u64, Vec<f64>)> {
+    /// Returns the values of all signals for the subjects that have all of them in a bucket.
+    fn complete_rows(&self, place: BucketPlace) -> Vec<(u64, Vec<f64>)> {
         let terms = &self.terms.series[place.1];
-        let row = |(subject, sums): (&u64, &Sums)| {
+        let row = |(subject, sums): (&u64, &SignalSums)| {
             let values = (0..terms.signals.len()).map(|at| value_of(Some(sums), at, terms));
             Some((*subject, values.collect::<Option<Vec<f64>>>()?))
         };
@@ -299,17 +312,18 @@ impl Recount<'_> {
         if !self.terms.cohorts.is_batch {
             return;
         }
-        for place in self.closing.keys().copied().collect::<Vec<Place>>() {
+        for place in self.closing.keys().copied().collect::<Vec<BucketPlace>>() {
             let Some(moments) = &self.terms.series[place.1].moments else { continue };
             let rows = self.complete_rows(place);
             if let Some(recount) = self.moments.get_mut(&place.1) {
-                rows.iter().for_each(|(subject, values)| recount.note(*subject, moments.epoch(place.2), values));
+                rows.iter()
+                    .for_each(|(subject, values)| recount.record_first_rows(*subject, moments.epoch(place.2), values));
             }
         }
     }
 
-    /// Verifies the open epoch of a series before the rows of a bucket behind it are added.
-    fn verify_epochs_before(&mut self, place: Place, after: &Head) -> Result<(), &'static str> {
+    /// Verifies the open epoch of a series before the rows of a later bucket are added.
+    fn verify_epochs_before(&mut self, place: BucketPlace, after: &SharedSeriesState) -> Result<(), &'static str> {
         let (_, series, bucket) = place;
         let Some(moments) = &self.terms.series[series].moments else { return Ok(()) };
         match self.open_epochs[series] {
@@ -318,8 +332,8 @@ impl Recount<'_> {
         }
     }
 
-    /// Verifies the epochs that close behind the last bucket, and that there are no other rows of moments.
-    fn verify_last_epochs(&mut self, after: &Head) -> Result<(), &'static str> {
+    /// Verifies the epochs that close after the last bucket, and checks that no other rows of moments exist.
+    fn verify_last_epochs(&mut self, after: &SharedSeriesState) -> Result<(), &'static str> {
         for series in self.moments.keys().copied().collect::<Vec<usize>>() {
             if let Some(open) = self.open_epochs[series].filter(|open| *open < after.epochs[series].closed_ms) {
                 self.verify_epoch(series, open, after)?;
@@ -332,7 +346,7 @@ impl Recount<'_> {
         }
     }
 
-    fn verify_epoch(&mut self, series: usize, epoch: i64, after: &Head) -> Result<(), &'static str> {
+    fn verify_epoch(&mut self, series: usize, epoch: i64, after: &SharedSeriesState) -> Result<(), &'static str> {
         self.open_epochs[series] = None;
         let Some(rows) = self.moment_rows.remove(&(series, epoch)) else { return Ok(()) };
         if epoch < self.before.head.epochs[series].closed_ms || epoch >= after.epochs[series].closed_ms {
@@ -352,8 +366,8 @@ impl Recount<'_> {
             }
             let members = self.members_of(row, terms, channel)?.ok_or("moments are of several cohorts")?;
             let shown = block.iter().filter_map(|row| match row.statistic {
-                Statistic::Moment(statistic) => Some(ShownMoment { signal: row.signal, statistic }),
-                Statistic::Mean(_) | Statistic::Bin { .. } | Statistic::Noisy(_) => None,
+                RowStatistic::Moment(statistic) => Some(ShownMoment { signal: row.signal, statistic }),
+                RowStatistic::Mean(_) | RowStatistic::Bin { .. } | RowStatistic::Noisy(_) => None,
             });
             let shown: Vec<ShownMoment> = shown.collect();
             let present = self.moments[&series].verify(epoch, &members, &shown, self.terms.cohorts.crowd)?;
@@ -362,7 +376,6 @@ impl Recount<'_> {
         Ok(())
     }
 
-    /// Checks the number of people and the filled share of a row.
     fn verify_people(row: &SeriesRow, members: usize, present: usize) -> Result<(), &'static str> {
         let filled = (members - present) as f64 / members as f64;
         if row.n != members as u64 || (row.filled - filled).abs() > 0.050_001 || !is_multiple(row.filled, 0.1) {
@@ -371,16 +384,16 @@ impl Recount<'_> {
         Ok(())
     }
 
-    fn past(&self, subject: u64, channel: usize) -> Past {
+    fn past(&self, subject: u64, channel: usize) -> ChannelPast {
         if let Some(past) = self.past.get(&subject) {
             return past[channel];
         }
         let person = self.before.people.get(&subject);
-        person.and_then(|person| person.histories.get(channel)).map_or_else(Past::default, Past::of)
+        person.and_then(|person| person.histories.get(channel)).map_or_else(ChannelPast::default, ChannelPast::of)
     }
 
-    /// Adds the rows of a bucket to the moments of their people.
-    fn add_to_moments(&mut self, place: Place) {
+    /// Adds the rows of a bucket to the moments of their subjects.
+    fn add_to_moments(&mut self, place: BucketPlace) {
         let (_, series, bucket) = place;
         let terms = &self.terms.series[series];
         if let Some(moments) = &terms.moments {
@@ -396,22 +409,23 @@ impl Recount<'_> {
     }
 
     /// Adds the values of a bucket to the histories that later buckets of this batch carry.
-    fn remember(&mut self, (_, series, bucket): Place, people: &BTreeMap<u64, Sums>) {
+    fn add_to_histories(&mut self, (_, series, bucket): BucketPlace, people: &BTreeMap<u64, SignalSums>) {
         let terms = &self.terms.series[series];
         let (first, channels) = (self.terms.first_channel(series), self.terms.channels());
         for (&subject, sums) in people {
             let before = || {
                 let person = self.before.people.get(&subject);
-                let mut past: Vec<Past> = person.iter().flat_map(|person| &person.histories).map(Past::of).collect();
-                past.resize(channels, Past::default());
+                let mut past: Vec<ChannelPast> =
+                    person.iter().flat_map(|person| &person.histories).map(ChannelPast::of).collect();
+                past.resize(channels, ChannelPast::default());
                 past
             };
             let past = self.past.entry(subject).or_insert_with(before);
             for signal in 0..terms.signals.len() {
                 let Some(value) = value_of(Some(sums), signal, terms) else { continue };
-                let Past { values, sum, .. } = past[first + terms.channel(bucket, signal)];
+                let ChannelPast { values, sum, .. } = past[first + terms.channel(bucket, signal)];
                 past[first + terms.channel(bucket, signal)] =
-                    Past { values: values + 1.0, sum: sum + value, last: value, bucket };
+                    ChannelPast { values: values + 1.0, sum: sum + value, last: value, bucket };
             }
         }
     }
@@ -424,12 +438,12 @@ impl Recount<'_> {
         let center = past.sum / past.values;
         let mut distance = past.last - center;
         for _ in 0..terms.windows_between(past.bucket, bucket).min(4_000) {
-            distance *= CARRY;
+            distance *= CARRIED_SHARE;
         }
         Some(center + distance)
     }
 
-    fn verify_bucket(&self, place: Place, rows: &[&SeriesRow]) -> Result<(), &'static str> {
+    fn verify_bucket(&self, place: BucketPlace, rows: &[&SeriesRow]) -> Result<(), &'static str> {
         let terms = &self.terms.series[place.1];
         let mut blocks: BTreeMap<_, Vec<&SeriesRow>> = BTreeMap::new();
         for row in rows {
@@ -438,7 +452,7 @@ impl Recount<'_> {
             }
             blocks.entry((&row.cohort, &row.stratum, row.signal)).or_default().push(row);
         }
-        let mut contributed = Contributed::default();
+        let mut contributed = ContributorSums::default();
         let mut means: BTreeMap<_, ShownMeans> = BTreeMap::new();
         blocks.iter().try_for_each(|((cohort, stratum, _), block)| {
             let means = means.entry((cohort, stratum)).or_default();
@@ -449,10 +463,10 @@ impl Recount<'_> {
     /// Checks the rows of one signal, cohort and stratum: one row of means, or the shares of all intervals.
     fn verify_block<'b>(
         &'b self,
-        place: Place,
+        place: BucketPlace,
         block: &[&SeriesRow],
         rows: &[&SeriesRow],
-        contributed: &mut Contributed<'b>,
+        contributed: &mut ContributorSums<'b>,
         means: &mut ShownMeans,
     ) -> Result<(), &'static str> {
         let (_, series, bucket) = place;
@@ -464,27 +478,27 @@ impl Recount<'_> {
         }
         let Some(members) = self.members_of(row, terms, channel)? else {
             return match (&row.statistic, block.len()) {
-                (Statistic::Mean(statistic), 1) => verify_population(row, *statistic, rows),
+                (RowStatistic::Mean(statistic), 1) => verify_population(row, *statistic, rows),
                 _ => Err("a row of several cohorts leaves twice, or is no mean"),
             };
         };
-        // The signals of a cohort mostly have one set.
+        // The signals of a cohort usually share one set.
         if contributed.members != members {
             let people = &self.closing[&place];
             let sums = members.iter().map(|subject| people.get(subject)).collect();
-            *contributed = Contributed { members, sums };
+            *contributed = ContributorSums { members, sums };
         }
         let (values, present) = self.values_of(contributed, place, row.signal, channel)?;
         Self::verify_people(row, values.len(), present)?;
-        if let (Statistic::Mean(statistic), 1) = (&row.statistic, block.len()) {
+        if let (RowStatistic::Mean(statistic), 1) = (&row.statistic, block.len()) {
             let values: Vec<f64> = values.iter().map(|(value, _)| *value).collect();
             verify_mean(statistic, &values, terms.signals[row.signal].range, &self.terms.cohorts)?;
             let cohorts = &self.terms.cohorts;
-            return means.note(&contributed.members, values, cohorts.crowd, cohorts.colluders);
+            return means.record_means(&contributed.members, values, cohorts.crowd, cohorts.colluders);
         }
         let shares = block.iter().map(|row| match &row.statistic {
-            Statistic::Bin { label, share } => Some((label.as_str(), *share)),
-            Statistic::Mean(_) | Statistic::Moment(_) | Statistic::Noisy(_) => None,
+            RowStatistic::Bin { label, share } => Some((label.as_str(), *share)),
+            RowStatistic::Mean(_) | RowStatistic::Moment(_) | RowStatistic::Noisy(_) => None,
         });
         let shares: Option<Vec<(&str, f64)>> = shares.collect();
         let shares = shares.ok_or("a row leaves twice, or with shares of intervals")?;
@@ -492,14 +506,14 @@ impl Recount<'_> {
         verify_bins(&values, &shares, intervals, self.terms.cohorts.crowd)
     }
 
-    /// Values of the members of a contributor set, and the number of those who are present, at least a crowd.
+    /// Returns the values of the members of a contributor set, and the number of present members, at least `crowd`.
     fn values_of(
         &self,
-        contributed: &Contributed<'_>,
-        place: Place,
+        contributed: &ContributorSums<'_>,
+        place: BucketPlace,
         signal: usize,
         channel: usize,
-    ) -> Result<(Vec<Member>, usize), &'static str> {
+    ) -> Result<(Vec<BinMember>, usize), &'static str> {
         let terms = &self.terms.series[place.1];
         let own: Vec<Option<f64>> = contributed.sums.iter().map(|sums| value_of(*sums, signal, terms)).collect();
         let present = own.iter().flatten().count();
@@ -510,11 +524,11 @@ impl Recount<'_> {
             Some(value) => Some((value, false)),
             None => self.carried(*subject, channel, terms, place.2).map(|value| (value, true)),
         };
-        let values: Option<Vec<Member>> = contributed.members.iter().zip(own).map(value).collect();
+        let values: Option<Vec<BinMember>> = contributed.members.iter().zip(own).map(value).collect();
         Ok((values.ok_or("a member has no value and no history")?, present))
     }
 
-    /// Members of the contributor set of a row; none where the row stands for several published rows.
+    /// Returns the members of the contributor set of a row; none if the row combines several published rows.
     fn members_of(
         &self,
         row: &SeriesRow,

@@ -1,23 +1,24 @@
-//! Recount of shares of intervals (docs/methods.md §13): intervals are read from their labels, and members are compared with their ends.
+//! Recount of shares of intervals (docs/internals/methods.md §13): intervals are read from their labels, and members are
+//! compared with their ends.
 
 use throng_core::values::decimal::exact;
-use throng_core::values::hierarchy::{Cuts, Ruler};
+use throng_core::values::hierarchy::{LevelCuts, Ruler};
 
-/// Value of a member, and whether it is carried over.
-pub(super) type Member = (f64, bool);
+/// Value of a member, and a flag that it is carried over.
+pub(super) type BinMember = (f64, bool);
 
 /// An interval as its label writes it, in ticks.
-struct Interval {
+struct BinInterval {
     low: i128,
     high: i128,
     /// The upper end belongs to the interval.
     is_closed: bool,
 }
 
-/// Checks that `rows`, label and share each, are intervals of one level, hold all members, at least `crowd` in each, and that the
-/// shares are those of the members.
+/// Checks that `rows`, pairs of label and share, are intervals of one level. The intervals must contain all members,
+/// at least `crowd` in each, and the shares must match the members.
 pub(super) fn verify_bins(
-    members: &[Member],
+    members: &[BinMember],
     rows: &[(&str, f64)],
     intervals: &Ruler,
     crowd: usize,
@@ -26,7 +27,7 @@ pub(super) fn verify_bins(
         return Err("one interval holds all members");
     }
     let read = |(label, _): &(&str, f64)| interval(label, intervals);
-    let bins: Option<Vec<Interval>> = rows.iter().map(read).collect();
+    let bins: Option<Vec<BinInterval>> = rows.iter().map(read).collect();
     let bins = bins.ok_or("a label is no interval of the hierarchy")?;
     if !intervals.cuts().iter().any(|cuts| bins.iter().all(|bin| is_of_level(bin, cuts, intervals))) {
         return Err("intervals are not of one level of the hierarchy");
@@ -53,37 +54,37 @@ pub(super) fn verify_bins(
     Ok(())
 }
 
-/// Reads a label: `30-34` or `30` of whole numbers, else `[30,35)` or `[95,100]`.
-fn interval(label: &str, ruler: &Ruler) -> Option<Interval> {
+/// Reads a label: `30-34` or `30` for whole numbers, else `[30,35)` or `[95,100]`.
+fn interval(label: &str, ruler: &Ruler) -> Option<BinInterval> {
     let ((_, max), decimals) = ruler.domain_in_ticks();
     if ruler.is_integer() {
         let dash = label.char_indices().skip(1).find(|(_, letter)| *letter == '-').map(|(at, _)| at);
         let (low, high) = dash.map_or((label, label), |at| (&label[..at], &label[at + 1..]));
         let (low, last) = (exact(low, decimals)?, exact(high, decimals)?);
         let is_closed = last == max;
-        return Some(Interval { low, high: if is_closed { max } else { last + 1 }, is_closed });
+        return Some(BinInterval { low, high: if is_closed { max } else { last + 1 }, is_closed });
     }
     let inner = label.strip_prefix('[')?;
     let is_closed = inner.ends_with(']');
     let (low, high) = inner.strip_suffix([']', ')'])?.split_once(',')?;
-    Some(Interval { low: exact(low, decimals)?, high: exact(high, decimals)?, is_closed })
+    Some(BinInterval { low: exact(low, decimals)?, high: exact(high, decimals)?, is_closed })
 }
 
-/// Whether a level cuts at both ends of an interval and nowhere between them.
-fn is_of_level(bin: &Interval, cuts: &Cuts, ruler: &Ruler) -> bool {
+/// Checks that a level cuts at both ends of an interval and nowhere between them.
+fn is_of_level(bin: &BinInterval, cuts: &LevelCuts, ruler: &Ruler) -> bool {
     let ((min, max), _) = ruler.domain_in_ticks();
     let (is_cut, next) = match cuts {
-        Cuts::Width { origin, width } => {
+        LevelCuts::Width { origin, width } => {
             let next = (bin.low - origin).div_euclid(*width) * width + origin + width;
             ((bin.low - origin) % width == 0, Some(next).filter(|next| *next < max))
         }
-        Cuts::Points(points) => (points.contains(&bin.low), points.iter().copied().find(|point| *point > bin.low)),
+        LevelCuts::Points(points) => (points.contains(&bin.low), points.iter().copied().find(|point| *point > bin.low)),
     };
     let starts = bin.low == min || is_cut && bin.low > min && bin.low <= max;
     starts && bin.high == next.unwrap_or(max) && bin.is_closed == next.is_none()
 }
 
-impl Interval {
+impl BinInterval {
     fn ends(&self, ruler: &Ruler) -> (f64, f64) {
         let (_, decimals) = ruler.domain_in_ticks();
         let scale = 10f64.powi(decimals.cast_signed());
@@ -95,21 +96,22 @@ impl Interval {
         value >= low && (value < high || self.is_closed && value <= high)
     }
 
-    /// Carried values are computed in another order than proposed ones: they are compared up to floating-point error.
-    fn may_hold(&self, member: Member, ruler: &Ruler) -> bool {
+    /// Carried values are computed in another order than proposed ones, so they are compared up to floating-point
+    /// error.
+    fn may_hold(&self, member: BinMember, ruler: &Ruler) -> bool {
         let (value, error) = (member.0, tolerance(member, ruler));
         self.holds(value, ruler) || self.holds(value - error, ruler) || self.holds(value + error, ruler)
     }
 
-    fn holds_for_certain(&self, member: Member, ruler: &Ruler) -> bool {
+    fn holds_for_certain(&self, member: BinMember, ruler: &Ruler) -> bool {
         let (value, error) = (member.0, tolerance(member, ruler));
-        let (min, max) = ruler.range();
+        let (min, max) = ruler.domain_bounds();
         self.holds((value - error).max(min), ruler) && self.holds((value + error).min(max), ruler)
     }
 }
 
-fn tolerance((value, is_carried): Member, ruler: &Ruler) -> f64 {
-    let (low, high) = ruler.range();
+fn tolerance((value, is_carried): BinMember, ruler: &Ruler) -> f64 {
+    let (low, high) = ruler.domain_bounds();
     if is_carried { value.abs() * 1e-9 + (high - low) * 1e-12 } else { 0.0 }
 }
 
@@ -119,32 +121,32 @@ mod tests {
     use throng_core::values::canonical::Rounding;
 
     fn widths() -> Ruler {
-        Ruler::of_widths(true, Rounding::None, (-10.0, 40.0), 0.0, &[5.0, 10.0]).expect("widths")
+        Ruler::from_widths(true, Rounding::None, (-10.0, 40.0), 0.0, &[5.0, 10.0]).expect("widths")
     }
 
     fn check(values: &[f64], rows: &[(&str, f64)], ruler: &Ruler) -> Result<(), &'static str> {
-        let members: Vec<Member> = values.iter().map(|value| (*value, false)).collect();
+        let members: Vec<BinMember> = values.iter().map(|value| (*value, false)).collect();
         verify_bins(&members, rows, ruler, 2)
     }
 
     #[test]
-    fn sound_shares_pass_at_edges_and_below_zero() {
+    fn correct_shares_are_accepted_at_edges_and_below_zero() {
         let values = [-10.0, -5.5, -5.0, -0.5, 35.0, 40.0];
         let third = 0.33;
         check(&values, &[("-10--6", third), ("-5--1", third), ("35-40", third)], &widths()).expect("sound");
-        let bounds = Ruler::of_bounds(false, Rounding::None, (0.0, 1.0), &[vec![0.3, 0.7]]).expect("bounds");
+        let bounds = Ruler::from_bounds(false, Rounding::None, (0.0, 1.0), &[vec![0.3, 0.7]]).expect("bounds");
         check(
             &[0.29, 0.0, 0.3, 0.7, 1.0, 0.5],
             &[("[0,0.3)", third), ("[0.3,0.7)", third), ("[0.7,1]", third)],
             &bounds,
         )
         .expect("sound");
-        let last = Ruler::of_bounds(true, Rounding::None, (0.0, 2.0), &[vec![1.0, 2.0]]).expect("bounds");
+        let last = Ruler::from_bounds(true, Rounding::None, (0.0, 2.0), &[vec![1.0, 2.0]]).expect("bounds");
         check(&[1.0, 1.5, 2.0, 2.0], &[("1", 0.5), ("2", 0.5)], &last).expect("sound");
     }
 
     #[test]
-    fn spoiled_shares_are_refused() {
+    fn forged_shares_are_refused() {
         let values = [0.0, 4.0, 5.0, 9.5, 10.0, 11.0];
         let third = 0.33;
         check(&values, &[("0-4", third), ("5-9", third), ("10-14", third)], &widths()).expect("sound");
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn carried_values_at_an_edge_are_on_either_side() {
+    fn carried_value_at_edge_counts_on_either_side() {
         let members = [(1.0, false), (2.0, false), (5.0 - 1e-12, true), (6.0, false), (7.0, false)];
         for shares in [[0.6, 0.4], [0.4, 0.6]] {
             let rows = [("0-4", shares[0]), ("5-9", shares[1])];

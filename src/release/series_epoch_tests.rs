@@ -1,16 +1,16 @@
-//! Moments of epochs: values, spoiled rows, and records that they represent.
+//! Tests of moments of epochs: values, forged rows, and represented records.
 
 use super::*;
 
-/// Moments of the members of a row from the records, with the weight 1 / number of rows: mean of each signal and covariance. Every
-/// member has two rows in the epoch.
-fn moments_of_records(records: &[Record], members: &BTreeSet<u64>, epoch: i64) -> ([f64; 2], f64) {
+/// Computes the moments of the members of a row from the records, with the weight 1 / number of rows: mean of each
+/// signal and covariance. Every member has two rows in the epoch.
+fn moments_of_records(records: &[SignalRecord], members: &BTreeSet<u64>, epoch: i64) -> ([f64; 2], f64) {
     let mut sums = [0.0; 3];
     for person in members {
         let of_person = records.iter().filter(|record| {
             record.0 == *person && four_days().epoch(record.1) == epoch && !record.2.is_nan() && !record.3.is_nan()
         });
-        let rows: Vec<&Record> = of_person.collect();
+        let rows: Vec<&SignalRecord> = of_person.collect();
         for record in &rows {
             let weight = 1.0 / rows.len() as f64 / members.len() as f64;
             sums[0] += weight * record.2;
@@ -22,7 +22,7 @@ fn moments_of_records(records: &[Record], members: &BTreeSet<u64>, epoch: i64) -
 }
 
 #[test]
-fn moments_leave_as_a_brute_force_count_and_spoiled_ones_are_refused() {
+fn moments_match_brute_force_and_forged_ones_are_refused() {
     let terms = terms(3, 9, true, 0);
     let value = |person: u64, day: i64| (mix(person ^ (day as u64) << 32) % 100) as f64 + person as f64;
     let record = |person: u64, day: i64| {
@@ -30,15 +30,15 @@ fn moments_leave_as_a_brute_force_count_and_spoiled_ones_are_refused() {
         let first = if is_missing { f64::NAN } else { value(person, day) };
         (person, (4 + day) * DAY_MS, first, 50.0 + value(person, day) / 2.0 + value(day as u64, 7))
     };
-    let records: Vec<Record> = (0..12).flat_map(|day| (1..=25).map(move |person| record(person, day))).collect();
+    let records: Vec<SignalRecord> = (0..12).flat_map(|day| (1..=25).map(move |person| record(person, day))).collect();
     let (state, readings) = (SeriesState::new(&terms), readings(&records, 0));
-    let sound = propose(&terms, &state, &readings, None, true, &|number| u128::from(mix(number as u64)));
+    let sound = propose_series(&terms, &state, &readings, None, true, &|number| u128::from(mix(number as u64)));
     verify_series(&terms, &state, &readings, None, &sound).expect("a sound proposal");
-    let cohorts: BTreeMap<u32, &Cohort> =
+    let cohorts: BTreeMap<u32, &CohortState> =
         sound.changes.cohorts.iter().map(|(number, cohort)| (*number, cohort)).collect();
     let mut seen = 0;
     for row in &sound.rows {
-        let Statistic::Moment(MomentStatistic { with, mean, covariance }) = row.statistic else { continue };
+        let RowStatistic::Moment(MomentStatistic { with, mean, covariance }) = row.statistic else { continue };
         let members: BTreeSet<u64> = cohorts[&row.sets[0].0].members(row.sets[0].1).collect();
         let (means, exact) = moments_of_records(&records, &members, row.bucket);
         if row.signal == with {
@@ -51,7 +51,7 @@ fn moments_leave_as_a_brute_force_count_and_spoiled_ones_are_refused() {
     }
     assert!(seen >= 6, "two cohorts and three epochs: {seen}");
     assert!(sound.rows.iter().all(|row| (row.series == 2) == row.is_of_epoch()), "moments and nothing else");
-    // Rows of a bucket whose numbers are right, in the name of the series with moments.
+    // Rows of a bucket with correct numbers, in the name of the series with moments.
     let daily =
         sound.rows.iter().find(|row| row.series == 0 && !row.sets.is_empty()).expect("a row of a bucket").clone();
     let mut with_bucket = sound.clone();
@@ -60,17 +60,17 @@ fn moments_leave_as_a_brute_force_count_and_spoiled_ones_are_refused() {
     let refusal = verify_series(&terms, &state, &readings, None, &with_bucket).expect_err("a row of a bucket");
     assert_eq!(refusal.series, "model");
     assert!(refusal.claim.contains("no rows of buckets"), "{refusal}");
-    let moment = |row: &&SeriesRow| matches!(row.statistic, Statistic::Moment(_));
+    let moment = |row: &&SeriesRow| matches!(row.statistic, RowStatistic::Moment(_));
     let of =
         |p: &mut SeriesProposal, row: usize, change: &dyn Fn(&mut MomentStatistic)| match &mut p.rows[row].statistic {
-            Statistic::Moment(statistic) => change(statistic),
-            Statistic::Mean(_) | Statistic::Bin { .. } | Statistic::Noisy(_) => panic!("a row of moments"),
+            RowStatistic::Moment(statistic) => change(statistic),
+            RowStatistic::Mean(_) | RowStatistic::Bin { .. } | RowStatistic::Noisy(_) => panic!("a row of moments"),
         };
     let diagonal = sound.rows.iter().position(|row| moment(&row)).expect("moments");
     let pair = diagonal + 1;
     let copy = sound.rows[pair].clone();
-    type Spoil<'a> = (&'a str, Box<dyn Fn(&mut SeriesProposal) + 'a>);
-    let spoils: Vec<Spoil<'_>> = vec![
+    type MomentForgery<'a> = (&'a str, Box<dyn Fn(&mut SeriesProposal) + 'a>);
+    let spoils: Vec<MomentForgery<'_>> = vec![
         ("mean", Box::new(|p| of(p, diagonal, &|m| m.mean = m.mean.map(|mean| mean * 1.01)))),
         ("no mean", Box::new(|p| of(p, diagonal, &|m| m.mean = None))),
         ("variance", Box::new(|p| of(p, diagonal, &|m| m.covariance *= 1.01))),
@@ -96,7 +96,7 @@ fn moments_leave_as_a_brute_force_count_and_spoiled_ones_are_refused() {
 
 /// Records of complete rows of members of published sets, counted from the records as the epochs close.
 #[test]
-fn records_of_moments_count_when_their_epoch_closes() {
+fn moment_records_count_when_epoch_closes() {
     let mut terms = (*terms(3, 7, false, 0)).clone();
     terms.series.drain(..2);
     let terms = Arc::new(terms);
@@ -105,7 +105,7 @@ fn records_of_moments_count_when_their_epoch_closes() {
     let mut rows: BTreeMap<(u64, i64), u64> = BTreeMap::new();
     for (person, time, ..) in &records {
         let bucket = terms.series[0].bucket(*time);
-        // Half a day has one record, so a bucket has two at most; a signal has a value where one of them has.
+        // Each half day has one record, so a bucket has at most two. A signal has a value if one of them has.
         let of_bucket = records.iter().filter(|r| r.0 == *person && terms.series[0].bucket(r.1) == bucket);
         let is_complete = of_bucket.clone().any(|r| !r.2.is_nan()) && of_bucket.clone().any(|r| !r.3.is_nan());
         some_missing += u64::from(!is_complete);
@@ -115,7 +115,7 @@ fn records_of_moments_count_when_their_epoch_closes() {
     for batch in records.chunks(40) {
         let readings = readings(batch, 0);
         let draw = |number: u128| u128::from(mix(number as u64));
-        let proposal = propose(&terms, &state, &readings, None, false, &draw);
+        let proposal = propose_series(&terms, &state, &readings, None, false, &draw);
         verify_series(&terms, &state, &readings, None, &proposal).expect("a sound proposal");
         let before = state.head.clone();
         state.apply(proposal.changes);
@@ -142,7 +142,7 @@ fn records_of_moments_count_when_their_epoch_closes() {
         assert_eq!(head.totals().represented, represented, "epochs {epochs:?}");
     }
     let open: u64 = state.open.values().flatten().map(|open| u64::from(open.records)).sum();
-    let Totals { records: closed, late, .. } = state.head.totals();
+    let SeriesCounts { records: closed, late, .. } = state.head.totals();
     assert_eq!(closed + state.head.epochs[0].records + open + late, records.len() as u64);
     assert!(
         epochs_closed >= 3 && some_missing > 20 && represented > 100,

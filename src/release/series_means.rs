@@ -1,8 +1,9 @@
-//! Recount of means, deviations and quartiles (docs/methods.md §13).
+//! Recount of means, deviations and quartiles (docs/internals/methods.md §13).
 
 use crate::anonymity::series::{CohortTerms, MeanStatistic, SeriesRow};
 
-/// Checks mean, deviation and quartiles of `values`, and that none dominates beside those who could estimate it: one, or the colluders.
+/// Checks mean, deviation and quartiles of `values`. Also checks that no value dominates, given the members that
+/// could estimate it: one member, or the colluders.
 pub(super) fn verify_mean(
     shown: &MeanStatistic,
     values: &[f64],
@@ -17,7 +18,7 @@ pub(super) fn verify_mean(
     if shown.sd.is_nan() || shown.sd <= 0.0 || deviation < largest * 1e-13 {
         return Err("all members have one value");
     }
-    let grid = Grid::of(shown.sd, deviation, n)?;
+    let grid = RoundingGrid::of(shown.sd, deviation, n)?;
     if !grid.is_rounded(shown.mean, center) {
         return Err("a mean or a deviation is not that of the contributions");
     }
@@ -38,16 +39,17 @@ pub(super) fn verify_mean(
     Ok(())
 }
 
-/// The numbers that a row of n people with a given deviation may show: multiples of a step.
-struct Grid {
+/// Numbers that a row of n subjects with a given deviation may show: multiples of a step.
+struct RoundingGrid {
     step: f64,
 }
 
-impl Grid {
-    /// Checks a deviation: a multiple of the step that follows from the exact one. The other numbers are multiples of the step that
-    /// follows from the shown one.
+impl RoundingGrid {
+    /// Checks a shown deviation: it must be a multiple of the step that follows from the exact one. All other numbers
+    /// are multiples of the step that follows from the shown one.
     fn of(shown: f64, exact: f64, n: f64) -> Result<Self, &'static str> {
-        // At the border of two steps the exact deviation may be on either side: it is summed in another order than the proposed one.
+        // At the boundary of two steps the exact deviation may be on either side, because it is summed in another
+        // order than the proposed one.
         let is_rounded = [1.0 - 1e-9, 1.0 + 1e-9].into_iter().any(|error| {
             let step = round_number_below(exact * error / (4.0 * n).sqrt());
             Self { step }.is_rounded(shown, exact)
@@ -61,15 +63,15 @@ impl Grid {
     }
 }
 
-/// The largest of 1, 2 and 5 times a power of ten that is not above a number, up to floating-point error.
+/// Returns the largest of 1, 2 and 5 times a power of ten that is not above a number, up to floating-point error.
 fn round_number_below(number: f64) -> f64 {
     let power = 10f64.powf(number.log10().floor() - 1.0);
     let fits = |digit: &&f64| **digit * power <= number * (1.0 + 1e-9);
     [100.0, 50.0, 20.0, 10.0, 5.0].iter().find(fits).map_or(f64::NAN, |digit| digit * power)
 }
 
-/// Whether the distances of the values from an end of their range, or from their median, are dominated by one beside those who could
-/// estimate it.
+/// Checks if one member dominates the distances of the values from an end of their range or from their median. The
+/// rest excludes the members that could estimate the largest value.
 pub(super) fn is_any_dominant(values: &[f64], (low, high): (f64, f64), colluders: usize) -> bool {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -84,12 +86,13 @@ pub(super) fn is_any_dominant(values: &[f64], (low, high): (f64, f64), colluders
         let largest = sizes[sizes.len() - 1];
         let others = sizes.len().saturating_sub(1 + colluders.max(1));
         let rest: f64 = sizes[..others].iter().sum();
-        // Carried values are computed in another order than proposed ones: a boundary is judged up to floating-point error.
+        // Carried values are computed in another order than proposed ones, so a boundary is judged up to
+        // floating-point error.
         rest < largest / 10.0 * (1.0 - 1e-9) - error || largest > total / 2.0 * (1.0 + 1e-9) + error
     })
 }
 
-/// At least `crowd` of the sorted values, those nearest to a position that is a multiple of a quarter.
+/// Returns the sorted values nearest to a position that is a multiple of a quarter, at least `crowd` of them.
 fn nearest(sorted: &[f64], position: f64, crowd: usize) -> &[f64] {
     let (mut reach, last) = (0.0, (sorted.len() - 1) as f64);
     loop {
@@ -122,18 +125,18 @@ pub(super) fn verify_population(
     let present = |part: &SeriesRow| f64::max(1.0 - part.filled, 0.1) * part.n as f64;
     let total: f64 = parts.iter().map(|(part, _)| present(part)).sum();
     let center = parts.iter().map(|(part, of)| present(part) / total * of.mean).sum::<f64>();
-    // Distances from the center keep their digits where values are large and differ little.
+    // Distances from the center keep their digits if values are large and differ little.
     let square = |of: &MeanStatistic| of.sd * of.sd + (of.mean - center) * (of.mean - center);
     let deviation = parts.iter().map(|(part, of)| present(part) / total * square(of)).sum::<f64>().sqrt();
     let missing = parts.iter().map(|(part, _)| part.filled * part.n as f64).sum::<f64>() / people;
     let filled = (row.filled - missing).abs() <= 0.050_001;
-    match Grid::of(shown.sd, deviation, people) {
+    match RoundingGrid::of(shown.sd, deviation, people) {
         Ok(grid) if grid.is_rounded(shown.mean, center) && filled => Ok(()),
         _ => Err("a row of several cohorts does not follow from theirs"),
     }
 }
 
-/// Whether a value is a multiple of a step, up to floating-point error.
+/// Checks that a value is a multiple of a step, up to floating-point error.
 pub(super) fn is_multiple(value: f64, step: f64) -> bool {
     let multiple = value / step;
     (multiple - multiple.round()).abs() <= 1e-6 * multiple.abs().max(1.0)
@@ -165,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_far_from_the_others_is_refused_at_every_level() {
+    fn outlier_is_dominant_at_every_level() {
         let refused = Err("one or two members dominate a sum");
         for level in [0.0, 1_000.0, -1_000.0] {
             let range = (level - 100.0, level + 100.0);
@@ -179,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_the_range_are_points_of_reference() {
+    fn dominance_is_measured_from_both_range_ends() {
         let refused = Err("one or two members dominate a sum");
         let low = [10.0, 4.9, 4.9, 0.0, 0.0];
         let high = low.map(|value| 100.0 - value);
@@ -189,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_on_another_step_than_the_rows_are_refused() {
+    fn mean_off_rounding_step_is_refused() {
         let values = [40.0, 50.0, 70.0, 80.0, 60.0];
         assert_eq!(verified(&values, (0.0, 100.0), 60.0, 16.0), Ok(()), "15.81 by steps of 2");
         for (mean, sd) in [(60.0, 15.8), (60.0, 15.0), (60.2, 16.0), (61.0, 16.0), (60.0, 18.0)] {

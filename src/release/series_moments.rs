@@ -1,22 +1,22 @@
-//! Recount of the moments of series (docs/methods.md §13), from the contributions and the state before.
+//! Recount of the moments of series (docs/internals/methods.md §13), from the contributions and the state before.
 
 use super::series_means::is_any_dominant;
 use super::series_nested::has_rest_of_few;
-use crate::anonymity::series::{MomentStatistic, PersonMoments, SeriesState, Terms, moment_count};
+use crate::anonymity::series::{AllSeriesTerms, MomentStatistic, SeriesState, SubjectMoments, moment_count};
 use std::collections::{BTreeMap, HashMap};
 
-/// Rows of one person: of the latest epoch, and of the epochs before.
+/// Rows of one subject: of the latest epoch, and of the earlier epochs.
 #[derive(Clone, Default)]
-struct Rows {
+struct MomentRows {
     epoch: i64,
-    latest: Sums,
+    latest: MomentSums,
     /// Sums over earlier epochs of the means over their rows.
-    earlier: Sums,
+    earlier: MomentSums,
 }
 
 /// Sums of values and of products, as a vector and a matrix.
 #[derive(Clone, Default)]
-struct Sums {
+struct MomentSums {
     count: f64,
     values: Vec<f64>,
     products: Vec<Vec<f64>>,
@@ -24,18 +24,16 @@ struct Sums {
 
 /// A row of an epoch as it is shown.
 pub(super) struct ShownMoment {
-    /// Position of the signal.
     pub signal: usize,
-    /// What the row shows.
     pub statistic: MomentStatistic,
 }
 
-impl Sums {
+impl MomentSums {
     fn new(signals: usize) -> Self {
         Self { count: 0.0, values: vec![0.0; signals], products: vec![vec![0.0; signals]; signals] }
     }
 
-    /// Sums whose values and products of pairs follow each other in `packed`, each times `factor`.
+    /// Reads sums from `packed`, with the values first and then the products of pairs, each multiplied by `factor`.
     fn unpacked(packed: &[f64], count: f64, factor: f64, signals: usize) -> Self {
         let mut sums = Self::new(signals);
         if packed.len() != moment_count(signals) {
@@ -67,7 +65,7 @@ impl Sums {
         self.values[signal] / self.count
     }
 
-    /// Mean product of the distances of two signals from a point each.
+    /// Mean product of the distances of two signals, each from a point.
     fn product_around(&self, (first, one): (usize, f64), (second, other): (usize, f64)) -> f64 {
         self.product(first, second) - one * self.mean(second) - other * self.mean(first) + one * other
     }
@@ -77,21 +75,21 @@ impl Sums {
     }
 }
 
-impl Rows {
-    fn of(known: Option<&PersonMoments>, signals: usize) -> Self {
+impl MomentRows {
+    fn of(known: Option<&SubjectMoments>, signals: usize) -> Self {
         let Some(known) = known else {
-            return Self { epoch: i64::MIN, latest: Sums::new(signals), earlier: Sums::new(signals) };
+            return Self { epoch: i64::MIN, latest: MomentSums::new(signals), earlier: MomentSums::new(signals) };
         };
         let epochs = f64::from(known.epochs);
         Self {
             epoch: known.epoch,
-            latest: Sums::unpacked(&known.sums, f64::from(known.rows), 1.0, signals),
-            earlier: Sums::unpacked(&known.past, epochs, epochs, signals),
+            latest: MomentSums::unpacked(&known.sums, f64::from(known.rows), 1.0, signals),
+            earlier: MomentSums::unpacked(&known.past, epochs, epochs, signals),
         }
     }
 
-    /// Earlier epochs and the latest one, where it has at least `least` rows.
-    fn all(&self, least: f64) -> Sums {
+    /// Sums over the earlier epochs, and the latest one if it has at least `least` rows.
+    fn all(&self, least: f64) -> MomentSums {
         let mut all = self.earlier.clone();
         if self.latest.count >= least {
             let means: Vec<f64> = (0..self.latest.values.len()).map(|signal| self.latest.mean(signal)).collect();
@@ -101,23 +99,22 @@ impl Rows {
     }
 }
 
-/// Rows of people in the epochs of one series.
+/// Rows of subjects in the epochs of one series.
 pub(super) struct MomentRecount<'a> {
     series: usize,
     signals: usize,
-    /// Range of each signal.
     ranges: Vec<(f64, f64)>,
-    /// Rows that a person needs in an epoch.
+    /// Minimum rows of a subject in an epoch.
     least: f64,
     colluders: usize,
     before: &'a SeriesState,
-    rows: HashMap<u64, Rows>,
-    /// In a job over files: rows of everybody's first epoch with enough.
-    first: HashMap<u64, Rows>,
+    rows: HashMap<u64, MomentRows>,
+    /// In a job over files: rows of the first epoch of each subject that has enough rows.
+    first: HashMap<u64, MomentRows>,
 }
 
 impl<'a> MomentRecount<'a> {
-    pub(super) fn new(series: usize, terms: &Terms, before: &'a SeriesState) -> Self {
+    pub(super) fn new(series: usize, terms: &AllSeriesTerms, before: &'a SeriesState) -> Self {
         let of_series = &terms.series[series];
         let (signals, least) = (of_series.signals.len(), f64::from(of_series.min_values));
         let ranges = of_series.signals.iter().map(|signal| signal.range).collect();
@@ -125,15 +122,16 @@ impl<'a> MomentRecount<'a> {
         Self { series, signals, ranges, least, colluders, before, rows: HashMap::new(), first: HashMap::new() }
     }
 
-    fn rows(&self, subject: u64) -> Rows {
+    fn rows(&self, subject: u64) -> MomentRows {
         let known = || self.before.people.get(&subject).and_then(|person| person.moments.get(self.series));
-        self.rows.get(&subject).cloned().unwrap_or_else(|| Rows::of(known(), self.signals))
+        self.rows.get(&subject).cloned().unwrap_or_else(|| MomentRows::of(known(), self.signals))
     }
 
-    /// Notes a row of a job over files before the first epoch is verified; rows come in the order of their buckets.
-    pub(super) fn note(&mut self, subject: u64, epoch: i64, values: &[f64]) {
+    /// Records a row of a job over files before the first epoch is verified. Rows arrive in the order of their
+    /// buckets.
+    pub(super) fn record_first_rows(&mut self, subject: u64, epoch: i64, values: &[f64]) {
         let signals = self.signals;
-        let begin = || Rows { epoch, ..Rows::of(None, signals) };
+        let begin = || MomentRows { epoch, ..MomentRows::of(None, signals) };
         let first = self.first.entry(subject).or_insert_with(begin);
         if first.epoch != epoch && first.latest.count < self.least {
             *first = begin();
@@ -143,17 +141,17 @@ impl<'a> MomentRecount<'a> {
         }
     }
 
-    /// Adds a row.
     pub(super) fn add(&mut self, subject: u64, epoch: i64, values: &[f64]) {
         let mut rows = self.rows(subject);
         if rows.epoch != epoch {
-            rows = Rows { epoch, earlier: rows.all(self.least), latest: Sums::new(self.signals) };
+            rows = MomentRows { epoch, earlier: rows.all(self.least), latest: MomentSums::new(self.signals) };
         }
         rows.latest.add(values, |a, b| values[a] * values[b]);
         self.rows.insert(subject, rows);
     }
 
-    /// Checks the rows of an epoch over `members`. Returns the number of members with enough rows in it, at least `crowd`.
+    /// Checks the rows of an epoch over `members`. Returns the number of members with enough rows in it, at least
+    /// `crowd`.
     pub(super) fn verify(
         &self,
         epoch: i64,
@@ -206,8 +204,7 @@ impl<'a> MomentRecount<'a> {
         Ok(present)
     }
 
-    /// Mean and variance of one signal.
-    fn verify_diagonal(&self, row: &ShownMoment, people: &[Sums]) -> Result<(), &'static str> {
+    fn verify_diagonal(&self, row: &ShownMoment, people: &[MomentSums]) -> Result<(), &'static str> {
         let ShownMoment { signal, statistic } = row;
         if *signal >= self.signals {
             return Err("a row is of no signal");
@@ -227,8 +224,8 @@ impl<'a> MomentRecount<'a> {
         self.verify_pair(row, people, variance)
     }
 
-    /// Covariance of two signals; `scale` is the product of their deviations.
-    fn verify_pair(&self, row: &ShownMoment, people: &[Sums], scale: f64) -> Result<(), &'static str> {
+    /// Checks the covariance of two signals. `scale` is the product of their deviations.
+    fn verify_pair(&self, row: &ShownMoment, people: &[MomentSums], scale: f64) -> Result<(), &'static str> {
         let ShownMoment { signal, statistic: MomentStatistic { with, mean, covariance } } = row;
         if mean.is_some() != (signal == with) {
             return Err("a covariance has a mean, or a variance has none");
@@ -252,7 +249,8 @@ impl<'a> MomentRecount<'a> {
     }
 }
 
-/// Checks that `shown` is `exact` on a step of a thousandth of `scale`, or the next finer of 1, 2 and 5 times a power of ten.
+/// Checks that `shown` is `exact` rounded to a step. The step is a thousandth of `scale`, rounded down to 1, 2 or 5
+/// times a power of ten.
 fn is_rounded(shown: f64, exact: f64, scale: f64, tolerance: f64) -> Result<(), &'static str> {
     let target = scale / 1_000.0;
     let decade = 10f64.powf(target.log10().floor());

@@ -1,16 +1,17 @@
-//! Recount of signals of which one is a multiple of the other but for few members (docs/methods.md §13).
+//! Recount of pairs of signals that are multiples of each other except for few members (docs/internals/methods.md §13).
 
 use std::collections::BTreeMap;
 
-/// Values of the signals of one cohort that have left as means, by their members.
+/// Values of the signals of one cohort released as means, by their members.
 #[derive(Default)]
 pub(super) struct ShownMeans {
     values: BTreeMap<Vec<u64>, Vec<Vec<f64>>>,
 }
 
 impl ShownMeans {
-    /// Notes the values of a signal. Refuses them where a rest of few members follows from a mean that has left with them.
-    pub(super) fn note(
+    /// Records the values of a signal. Refuses them if they and an already released mean isolate the rest of few
+    /// members.
+    pub(super) fn record_means(
         &mut self,
         members: &[u64],
         values: Vec<f64>,
@@ -26,13 +27,16 @@ impl ShownMeans {
     }
 }
 
-/// Whether more than half of the members have one ratio of two signals, and of the others there is no crowd or one dominates.
+/// Checks if more than half of the members share one ratio of two signals, and the rest has fewer than `crowd`
+/// members or is dominated by one.
 ///
-/// Ratios and rests are judged more strictly than they are proposed: carried values are computed in another order.
+/// Ratios and rests are judged more strictly than in the proposal, because carried values are computed in another
+/// order.
 pub(super) fn has_rest_of_few(one: &[f64], other: &[f64], crowd: usize, colluders: usize) -> bool {
     let is_zero = |at: usize| one[at] == 0.0 && other[at] == 0.0;
     let zeros = (0..one.len()).filter(|at| is_zero(*at)).count();
-    // Of a majority two stand side by side in a circle: hardly a pair of signals has such two.
+    // In a circle, a majority contains two neighbours. Most pairs of signals have no such neighbours, so this is a
+    // cheap test.
     let equal = |a: f64, b: f64, error: f64| (a - b).abs() <= error * a.abs().max(b.abs());
     let neighbours = (0..one.len()).zip((1..one.len()).chain([0]));
     if zeros == 0
@@ -71,16 +75,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rest_of_few_members_is_refused_and_one_of_a_crowd_is_not() {
+    fn nested_signal_is_refused_only_below_crowd() {
         let one: Vec<f64> = (0..15).map(|at| 4_000.0 + f64::from(at * at * 37 % 101) * 61.7).collect();
         let with = |part: &dyn Fn(usize) -> f64| -> Vec<f64> {
             one.iter().enumerate().map(|(at, value)| 0.75 * value + part(at)).collect()
         };
         let refused = |part: &dyn Fn(usize) -> f64| {
             let mut means = ShownMeans::default();
-            means.note(&[1, 2], with(part), 5, 0).expect("other members");
-            means.note(&[1, 2, 3], one.clone(), 5, 0).expect("the first of these");
-            means.note(&[1, 2, 3], with(part), 5, 0).is_err()
+            means.record_means(&[1, 2], with(part), 5, 0).expect("other members");
+            means.record_means(&[1, 2, 3], one.clone(), 5, 0).expect("the first of these");
+            means.record_means(&[1, 2, 3], with(part), 5, 0).is_err()
         };
         assert!(refused(&|at| if at == 7 { 2_900.0 } else { 0.0 }));
         assert!(refused(&|at| if at < 4 { 500.0 + at as f64 } else { 0.0 }));

@@ -1,7 +1,8 @@
 use super::super::series::verify_series;
 use super::*;
 use crate::anonymity::series::{
-    CohortTerms, NoiseTerms, NoisyStatistic, Readings, SeriesProposal, SeriesState, Signal, epsilon_of, propose, rho_of,
+    CohortTerms, NoiseTerms, NoisyStatistic, SeriesProposal, SeriesReadings, SeriesSignal, SeriesState, epsilon_of,
+    propose_series, rho_of,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -9,8 +10,8 @@ use throng_core::values::digest::mix;
 
 const MONDAY: i64 = 1_772_409_600_000;
 
-fn signal(attribute: usize) -> Signal {
-    Signal { attribute, name: format!("s{attribute}"), unit: None, range: (0.0, 100.0), intervals: None }
+fn signal(attribute: usize) -> SeriesSignal {
+    SeriesSignal { attribute, name: format!("s{attribute}"), unit: None, range: (0.0, 100.0), intervals: None }
 }
 
 fn series(every_ms: i64, signals: &[usize], noise: Option<NoiseTerms>) -> SeriesTerms {
@@ -28,8 +29,8 @@ fn series(every_ms: i64, signals: &[usize], noise: Option<NoiseTerms>) -> Series
     }
 }
 
-/// A series with noise between two of cohorts.
-fn terms(is_batch: bool) -> Arc<Terms> {
+/// A series with noise between two series of cohorts.
+fn terms(is_batch: bool) -> Arc<AllSeriesTerms> {
     let cohorts = CohortTerms {
         crowd: 3,
         colluders: 0,
@@ -44,19 +45,19 @@ fn terms(is_batch: bool) -> Arc<Terms> {
     };
     let noise = Some(NoiseTerms { epsilon: 8.0 });
     let series = vec![series(DAY_MS, &[0], None), series(DAY_MS, &[1, 2], noise), series(DAY_MS / 2, &[3], None)];
-    Arc::new(Terms { cohorts, series })
+    Arc::new(AllSeriesTerms { cohorts, series })
 }
 
-fn readings(people: u64, days: std::ops::Range<i64>) -> Readings {
+fn readings(people: u64, days: std::ops::Range<i64>) -> SeriesReadings {
     let all: Vec<(i64, u64)> = days.flat_map(|day| (1..=people).map(move |person| (day, person))).collect();
     let value = |attribute: u64| {
         all.iter().map(move |(day, person)| (mix(person << 30 ^ *day as u64 ^ attribute << 50) % 90) as f64)
     };
-    Readings {
+    SeriesReadings {
         subjects: all.iter().map(|(_, person)| *person).collect(),
         times: all.iter().map(|(day, person)| Some(MONDAY + day * DAY_MS + (person % 40) as i64 * 1_800_000)).collect(),
         values: (0..4).map(|attribute| value(attribute).collect()).collect(),
-        ..Readings::default()
+        ..SeriesReadings::default()
     }
 }
 
@@ -65,17 +66,17 @@ fn draw(number: u128) -> u128 {
 }
 
 fn is_noisy(row: &SeriesRow) -> bool {
-    matches!(row.statistic, Statistic::Noisy(_))
+    matches!(row.statistic, RowStatistic::Noisy(_))
 }
 
 #[test]
-fn rows_with_noise_leave_beside_rows_of_cohorts_over_batches() {
+fn noisy_rows_and_cohort_rows_are_released_over_batches() {
     let terms = terms(false);
     let mut state = SeriesState::new(&terms);
     let (mut noisy, mut others) = (0, 0);
     for day in 0..9 {
         let readings = readings(200, day..day + 1);
-        let proposal = propose(&terms, &state, &readings, None, day == 8, &draw);
+        let proposal = propose_series(&terms, &state, &readings, None, day == 8, &draw);
         let verified = verify_series(&terms, &state, &readings, None, &proposal).expect("sound rows");
         noisy += verified.rows().iter().filter(|row| is_noisy(row)).count();
         others += verified.rows().iter().filter(|row| !is_noisy(row)).count();
@@ -87,35 +88,35 @@ fn rows_with_noise_leave_beside_rows_of_cohorts_over_batches() {
 }
 
 #[test]
-fn spoiled_rows_are_refused() {
+fn forged_noisy_rows_are_refused() {
     let terms = terms(true);
     let (state, readings) = (SeriesState::new(&terms), readings(200, 0..9));
-    let sound = propose(&terms, &state, &readings, None, true, &draw);
+    let sound = propose_series(&terms, &state, &readings, None, true, &draw);
     verify_series(&terms, &state, &readings, None, &sound).expect("a sound proposal");
     let rows: Vec<usize> = (0..sound.rows.len()).filter(|at| is_noisy(&sound.rows[*at])).collect();
     let of_cohort = sound.rows.iter().position(|row| row.cohort.is_some()).expect("a row of a cohort");
     let row = rows[3];
-    let budget = Budget::of(&terms.series[1]).expect("noise");
+    let budget = NoiseBudget::of(&terms.series[1]).expect("noise");
     let far = (13.0 * budget.sum_deviation) as i64;
     let noisy = |row: &SeriesRow| match row.statistic {
-        Statistic::Noisy(of) => of,
+        RowStatistic::Noisy(of) => of,
         _ => panic!("a row with noise"),
     };
-    type Spoil<'a> = (&'a str, Box<dyn Fn(&mut SeriesProposal) + 'a>);
+    type NoiseForgery<'a> = (&'a str, Box<dyn Fn(&mut SeriesProposal) + 'a>);
     let shift = |p: &mut SeriesProposal, at: usize, sum: i64, n: i64| {
         let of = noisy(&p.rows[at]);
         let (sum, n) = (of.sum + sum, p.rows[at].n.strict_add_signed(n));
-        let mean = 50.0 + 100.0 * (sum as f64 / (n as f64 * STEPS)).clamp(-0.5, 0.5);
-        (p.rows[at].n, p.rows[at].statistic) = (n, Statistic::Noisy(NoisyStatistic { mean, sum }));
+        let mean = 50.0 + 100.0 * (sum as f64 / (n as f64 * RANGE_STEPS)).clamp(-0.5, 0.5);
+        (p.rows[at].n, p.rows[at].statistic) = (n, RowStatistic::Noisy(NoisyStatistic { mean, sum }));
     };
     let exact_sum = |at: usize| {
         let (bucket, signal) = (sound.rows[at].bucket, sound.rows[at].signal);
         let of_bucket = (0..readings.subjects.len())
             .filter(|at| terms.series[1].bucket(readings.times[*at].expect("a time")) == bucket);
         let values = of_bucket.map(|at| readings.values[terms.series[1].signals[signal].attribute][at]);
-        values.map(|value| (value / 100.0 * STEPS).round() as i64 - 32_768).sum::<i64>()
+        values.map(|value| (value / 100.0 * RANGE_STEPS).round() as i64 - 32_768).sum::<i64>()
     };
-    let spoils: Vec<Spoil<'_>> = vec![
+    let spoils: Vec<NoiseForgery<'_>> = vec![
         ("another sum", Box::new(|p| shift(p, row, far, 0))),
         ("another count", Box::new(|p| shift(p, row, 0, (25.0 * budget.count_deviation) as i64))),
         ("a small count", Box::new(|p| shift(p, row, 0, 10 - p.rows[row].n as i64))),
@@ -123,7 +124,7 @@ fn spoiled_rows_are_refused() {
             "another mean",
             Box::new(|p| {
                 let of = noisy(&p.rows[row]);
-                p.rows[row].statistic = Statistic::Noisy(NoisyStatistic { mean: of.mean + 0.01, ..of });
+                p.rows[row].statistic = RowStatistic::Noisy(NoisyStatistic { mean: of.mean + 0.01, ..of });
             }),
         ),
         ("a row twice", Box::new(|p| p.rows.push(p.rows[row].clone()))),
@@ -157,25 +158,25 @@ fn spoiled_rows_are_refused() {
 }
 
 proptest! {
-    /// The budget of the verifier and that of the proposal agree, and the proposed noise is never less.
+    /// The budgets of the verifier and of the proposal agree, and the proposed noise is never less.
     #[test]
-    fn two_computations_of_the_noise_agree(epsilon in 0.01_f64..20.0, every in 0_usize..4, signals in 1_usize..10) {
+    fn noise_budget_matches_proposal(epsilon in 0.01_f64..20.0, every in 0_usize..4, signals in 1_usize..10) {
         let every = [DAY_MS / 24, DAY_MS / 2, DAY_MS, 7 * DAY_MS][every];
         let noise = NoiseTerms { epsilon };
         let of = series(every, &(0..signals).collect::<Vec<_>>(), Some(noise));
-        let (scale, budget) = (noise.scale(&of), Budget::of(&of).expect("noise"));
+        let (scale, budget) = (noise.scale(&of), NoiseBudget::of(&of).expect("noise"));
         prop_assert!((rho_of(epsilon) / greatest_rho(epsilon) - 1.0).abs() < 1e-9);
         prop_assert!((epsilon_of(budget.week) / epsilon - 1.0).abs() < 1e-9);
         for (proposed, own) in [
             (scale.count_deviation(), budget.count_deviation),
-            (scale.sum_deviation() * STEPS, budget.sum_deviation),
+            (scale.sum_deviation() * RANGE_STEPS, budget.sum_deviation),
         ] {
             prop_assert!(proposed >= own && proposed < own + 0.002 + own * 1e-8, "{proposed} {own}");
         }
     }
 
     #[test]
-    fn weeks_are_those_of_the_calendar(day in -100_000_i64..100_000) {
+    fn week_starts_on_monday(day in -100_000_i64..100_000) {
         let week = week_of(day * DAY_MS + 5);
         prop_assert!((0..7).contains(&(day - week)));
         prop_assert_eq!((week * DAY_MS - MONDAY).rem_euclid(7 * DAY_MS), 0);

@@ -1,30 +1,32 @@
-//! Sums for the verifier: those of the buckets that close, and verification of contributions before they leave for the instance that has the cohorts (docs/methods.md §13).
+//! Sums for the verifier: sums of the buckets that close, and verification of contributions before they are sent to
+//! the instance that holds the cohorts (docs/internals/methods.md §13).
 //!
-//! Claim. If [`verify_sums`] returns `Ok`, then each record with a subject and a time that is not ahead of the clock is part of one sum of
-//! its person, series and bucket, of the source partition that it came from, with each of its values clipped to the range of the signal;
-//! and days and latest times are those of records.
+//! Claim. If [`verify_sums`] returns `Ok`, each record with a subject and a time not ahead of the clock is in exactly
+//! one sum of its subject, series, bucket and source partition. Its values are clipped to the range of the signal.
+//! Days and latest times are those of records.
 
-use super::series_noise::{Place, Sums};
+use super::series_noise::{BucketPlace, SignalSums};
 use crate::anonymity::series::{
-    BucketSums, Contributions, DAY_MS, Partial, Readings, SeriesProposal, SeriesState, SourcePartition, Terms,
+    AllSeriesTerms, BucketSums, DAY_MS, PartialSum, PartitionContributions, SeriesProposal, SeriesReadings,
+    SeriesState, SourcePartition,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Source partition, person, series and bucket.
-type Cell = (SourcePartition, u64, usize, i64);
+/// Source partition, subject, series and bucket.
+type SumKey = (SourcePartition, u64, usize, i64);
 
 /// Recounts `contributions` from the records. `sources` names the partition of each record.
 ///
 /// # Errors
 /// The claim that does not hold.
 pub fn verify_sums<'a>(
-    terms: &Terms,
-    readings: &Readings,
+    terms: &AllSeriesTerms,
+    readings: &SeriesReadings,
     sources: &[SourcePartition],
     clock_ms: Option<i64>,
-    contributions: impl Iterator<Item = &'a Contributions>,
+    contributions: impl Iterator<Item = &'a PartitionContributions>,
 ) -> Result<(), &'static str> {
-    let mut cells: BTreeMap<Cell, (u32, Sums)> = BTreeMap::new();
+    let mut cells: BTreeMap<SumKey, (u32, SignalSums)> = BTreeMap::new();
     let mut times: BTreeMap<(SourcePartition, u64), BTreeSet<i64>> = BTreeMap::new();
     for (row, source) in sources.iter().enumerate() {
         let (subject, Some(time)) = (readings.subjects[row], readings.times[row]) else { continue };
@@ -59,9 +61,10 @@ pub fn verify_sums<'a>(
                 let Some((records, own)) = cells.remove(&cell) else {
                     return Err("a sum has no record, or leaves twice");
                 };
-                let shown: BTreeMap<usize, &Partial> =
+                let shown: BTreeMap<usize, &PartialSum> =
                     sums.partials.iter().map(|(signal, partial)| (usize::from(*signal), partial)).collect();
-                // Both add the values in the order of the records. A sum beyond a double is none, of either.
+                // Both sides add the values in the order of the records. A sum that overflows a double is NaN on both
+                // sides.
                 let is_same = |(signal, (count, sum)): (usize, &(u32, f64))| match shown.get(&signal) {
                     None => *count == 0,
                     Some(partial) => {
@@ -84,24 +87,25 @@ pub fn verify_sums<'a>(
     if cells.is_empty() { Ok(()) } else { Err("a record is part of no sum") }
 }
 
-/// Sums that other batches have contributed: each with its position among all, its series and its person.
-fn received_sums(readings: &Readings) -> impl Iterator<Item = (usize, usize, u64, &BucketSums)> {
+/// Returns the sums contributed by other batches, each with its position among all, its series and its subject.
+fn received_sums(readings: &SeriesReadings) -> impl Iterator<Item = (usize, usize, u64, &BucketSums)> {
     let people = readings.received.iter().flat_map(|received| &received.contributions).flat_map(|of| &of.people);
     let sums = people.flat_map(|person| person.buckets.iter().map(|sums| (person.subject, sums)));
     sums.enumerate().map(|(position, (subject, sums))| (position, usize::from(sums.series), subject, sums))
 }
 
-/// Sums of the buckets that close with this batch: open ones of the state and records of the batch.
+/// Returns the sums of the buckets that close with this batch: open ones of the state, records of the batch, and
+/// received contributions.
 pub(super) fn closing_sums(
-    terms: &Terms,
+    terms: &AllSeriesTerms,
     before: &SeriesState,
-    readings: &Readings,
+    readings: &SeriesReadings,
     clock_ms: Option<i64>,
     proposal: &SeriesProposal,
-) -> BTreeMap<Place, BTreeMap<u64, Sums>> {
-    let mut closing: BTreeMap<Place, BTreeMap<u64, Sums>> = BTreeMap::new();
+) -> BTreeMap<BucketPlace, BTreeMap<u64, SignalSums>> {
+    let mut closing: BTreeMap<BucketPlace, BTreeMap<u64, SignalSums>> = BTreeMap::new();
     let closed_ms = &proposal.changes.head.closed_ms;
-    let place = |series: usize, bucket: i64| -> Option<Place> {
+    let place = |series: usize, bucket: i64| -> Option<BucketPlace> {
         let end = terms.series[series].end(bucket);
         (end > before.head.closed_ms[series] && end <= closed_ms[series]).then_some((end, series, bucket))
     };

@@ -5,7 +5,7 @@ mod exchange;
 
 use super::*;
 use crate::anonymity::series::{
-    CohortTerms, DAY_MS, MeanStatistic, MomentStatistic, MomentTerms, Signal, Totals, propose,
+    CohortTerms, DAY_MS, MeanStatistic, MomentStatistic, MomentTerms, SeriesCounts, SeriesSignal, propose_series,
 };
 use proptest::prelude::*;
 use throng_core::values::canonical::Rounding;
@@ -14,11 +14,11 @@ use throng_core::values::hierarchy::Ruler;
 
 const HALF_DAY: i64 = DAY_MS / 2;
 
-/// A record: person, time, two values.
-type Record = (u64, i64, f64, f64);
+/// A record: subject, time, two values.
+type SignalRecord = (u64, i64, f64, f64);
 
-fn terms(crowd: usize, size: usize, is_batch: bool, strata: usize) -> Arc<Terms> {
-    let signal = |attribute: usize| Signal {
+fn terms(crowd: usize, size: usize, is_batch: bool, strata: usize) -> Arc<AllSeriesTerms> {
+    let signal = |attribute: usize| SeriesSignal {
         attribute,
         name: format!("s{attribute}"),
         unit: None,
@@ -37,7 +37,7 @@ fn terms(crowd: usize, size: usize, is_batch: bool, strata: usize) -> Arc<Terms>
         moments: None,
         noise: None,
     };
-    Arc::new(Terms {
+    Arc::new(AllSeriesTerms {
         cohorts: CohortTerms {
             crowd,
             colluders: crowd / 4,
@@ -66,11 +66,11 @@ fn four_days() -> MomentTerms {
 const CUTS: [&[f64]; 3] = [&[-500.0, 0.5, 20.0, 500.0], &[0.5, 500.0], &[0.5]];
 
 fn intervals() -> Ruler {
-    Ruler::of_bounds(false, Rounding::None, (-1_000.0, 1_000.0), &CUTS.map(<[f64]>::to_vec)).expect("cut points")
+    Ruler::from_bounds(false, Rounding::None, (-1_000.0, 1_000.0), &CUTS.map(<[f64]>::to_vec)).expect("cut points")
 }
 
-fn readings(records: &[Record], strata: usize) -> Readings {
-    Readings {
+fn readings(records: &[SignalRecord], strata: usize) -> SeriesReadings {
+    SeriesReadings {
         subjects: records.iter().map(|record| record.0).collect(),
         times: records.iter().map(|record| Some(record.1)).collect(),
         values: vec![records.iter().map(|record| record.2).collect(), records.iter().map(|record| record.3).collect()],
@@ -79,8 +79,8 @@ fn readings(records: &[Record], strata: usize) -> Readings {
     }
 }
 
-/// A stream of `people` over `days`, of which some send rarely, come late, or stop for ever.
-fn stream(seed: u64, people: u64, days: i64, lateness: i64) -> Vec<Record> {
+/// A stream of `subjects` subjects over `days`; some send rarely, are late, or stop forever.
+fn stream(seed: u64, people: u64, days: i64, lateness: i64) -> Vec<SignalRecord> {
     let mut records = Vec::new();
     for person in 1..=people {
         let habit = mix(seed ^ person);
@@ -104,33 +104,34 @@ fn stream(seed: u64, people: u64, days: i64, lateness: i64) -> Vec<Record> {
     records.into_iter().map(|(_, record)| record).collect()
 }
 
-/// What a run has published and become.
+/// Published rows and final state of a run.
 #[derive(Default)]
-struct Published {
+struct PublishedRun {
     rows: Vec<SeriesRow>,
-    /// People of every contributor set that was published.
+    /// Subjects of every published contributor set.
     sets: BTreeSet<Vec<u64>>,
     state: SeriesState,
 }
 
-/// Runs a stream in batches of `size`, with a verified proposal for each; people of `erased` go after half of it.
-fn run(terms: &Arc<Terms>, records: &[Record], size: usize, erased: &[u64]) -> Published {
+/// Runs a stream in batches of `size` with a verified proposal for each. The subjects in `erased` are erased after
+/// half of the batches.
+fn run(terms: &Arc<AllSeriesTerms>, records: &[SignalRecord], size: usize, erased: &[u64]) -> PublishedRun {
     let mut state = SeriesState::new(terms);
-    let mut published = Published::default();
+    let mut published = PublishedRun::default();
     let draw = |number: u128| u128::from(mix(number as u64)) << 64 | u128::from(mix(number as u64 ^ 1));
     let batches = records.len().div_ceil(size).max(1);
     let mut locked: BTreeSet<(u32, usize)> = BTreeSet::new();
     for batch in 0..batches {
         if batch == batches / 2 && !erased.is_empty() {
-            state.erase(|subject| erased.contains(&subject));
+            state.erase_subjects(|subject| erased.contains(&subject));
         }
         let part = &records[batch * size..((batch + 1) * size).min(records.len())];
         let readings = readings(part, terms.cohorts.strata.len());
-        let proposal = propose(terms, &state, &readings, None, batch + 1 == batches, &draw);
+        let proposal = propose_series(terms, &state, &readings, None, batch + 1 == batches, &draw);
         let verified = verify_series(terms, &state, &readings, None, &proposal);
         let verified = verified.unwrap_or_else(|refusal| panic!("batch {batch}: {refusal}"));
         published.rows.extend(verified.rows().iter().cloned());
-        // With the members as of the first publication: an erasure takes none out of what has left.
+        // Uses the members at the first publication: an erasure removes none from published rows.
         for (number, cohort) in &proposal.changes.cohorts {
             for (channel, set) in cohort.sets.iter().enumerate() {
                 if let Some(set) = set.filter(|_| locked.insert((*number, channel))) {
@@ -144,7 +145,7 @@ fn run(terms: &Arc<Terms>, records: &[Record], size: usize, erased: &[u64]) -> P
     published
 }
 
-/// Rank of a 0/1 matrix by elimination over the rationals, as floating-point numbers: entries stay small in these tests.
+/// Rank of a 0/1 matrix by Gaussian elimination in floating point. Entries stay small in these tests.
 fn rank(mut rows: Vec<Vec<f64>>) -> usize {
     let (mut rank, width) = (0, rows.first().map_or(0, Vec::len));
     for column in 0..width {
@@ -164,8 +165,8 @@ fn rank(mut rows: Vec<Vec<f64>>) -> usize {
     rank
 }
 
-/// G1 by brute force: whatever fewer than `crowd` people are left out, the sets keep their rank, so no combination of them is non-zero
-/// on these people alone.
+/// G1 by brute force: if any set of fewer than `crowd` subjects is left out, the sets keep their rank. Therefore no
+/// combination of them is non-zero only on these subjects.
 fn isolates_nobody(sets: &BTreeSet<Vec<u64>>, crowd: usize) -> bool {
     let people: BTreeSet<u64> = sets.iter().flatten().copied().collect();
     let matrix = |left_out: &[u64]| -> Vec<Vec<f64>> {
@@ -181,8 +182,9 @@ fn isolates_nobody(sets: &BTreeSet<Vec<u64>>, crowd: usize) -> bool {
     subsets.iter().all(|left_out| rank(matrix(left_out)) == whole)
 }
 
-/// People who all send on every day, mostly zero and else up to a thousand on either side: sums that few dominate.
-fn zero_inflated(seed: u64, people: u64, days: i64) -> Vec<Record> {
+/// Subjects that all send every day, mostly zero, otherwise values up to a thousand on either side: sums that few
+/// dominate.
+fn zero_inflated(seed: u64, people: u64, days: i64) -> Vec<SignalRecord> {
     let value = |draw: u64| match draw % 8 {
         0..=3 => 0.0,
         4 => -((draw >> 8) as f64 % 1_000.0),
@@ -213,12 +215,12 @@ fn brute_force_bins(values: &[f64], crowd: usize) -> Vec<(String, f64)> {
     Vec::new()
 }
 
-/// No two rows have the same.
+/// Key that is unique per row.
 fn key(row: &SeriesRow) -> (usize, i64, usize, Option<String>, Option<Vec<String>>, String) {
     let part = match &row.statistic {
-        Statistic::Mean(_) | Statistic::Noisy(_) => String::new(),
-        Statistic::Bin { label, .. } => label.clone(),
-        Statistic::Moment(moment) => format!("with {}", moment.with),
+        RowStatistic::Mean(_) | RowStatistic::Noisy(_) => String::new(),
+        RowStatistic::Bin { label, .. } => label.clone(),
+        RowStatistic::Moment(moment) => format!("with {}", moment.with),
     };
     (row.series, row.bucket, row.signal, row.cohort.clone(), row.stratum.clone(), part)
 }
@@ -227,14 +229,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn dominated_sums_leave_as_the_bins_of_a_brute_force_count(
+    fn dominated_sums_are_released_as_brute_force_bins(
         seed in any::<u64>(), people in 8_u64..40, days in 2_i64..5, crowd in 2_usize..4,
     ) {
         let terms = terms(crowd, 3 * crowd, true, 0);
         let records = zero_inflated(seed, people, days);
         let published = run(&terms, &records, 1_000, &[]);
         let mut blocks: BTreeMap<(i64, usize, u32, u16), Vec<&SeriesRow>> = BTreeMap::new();
-        let is_of_bucket = |row: &&SeriesRow| !matches!(row.statistic, Statistic::Moment(_)) && !row.sets.is_empty();
+        let is_of_bucket = |row: &&SeriesRow| !matches!(row.statistic, RowStatistic::Moment(_)) && !row.sets.is_empty();
         for row in published.rows.iter().filter(|row| row.series == 0).filter(is_of_bucket) {
             blocks.entry((row.bucket, row.signal, row.sets[0].0, row.sets[0].1)).or_default().push(row);
         }
@@ -252,8 +254,8 @@ proptest! {
                         continue;
                     }
                     let shown: Vec<(String, f64)> = rows.iter().filter_map(|row| match &row.statistic {
-                        Statistic::Bin { label, share } => Some((label.clone(), *share)),
-                        Statistic::Mean(_) | Statistic::Moment(_) | Statistic::Noisy(_) => None,
+                        RowStatistic::Bin { label, share } => Some((label.clone(), *share)),
+                        RowStatistic::Mean(_) | RowStatistic::Moment(_) | RowStatistic::Noisy(_) => None,
                     }).collect();
                     withheld += u64::from(shown.is_empty());
                     prop_assert_eq!(shown, brute_force_bins(&values, crowd));
@@ -265,7 +267,7 @@ proptest! {
     }
 
     #[test]
-    fn streams_publish_no_isolating_combination_and_no_bucket_twice(
+    fn stream_publishes_no_isolating_combination_and_no_bucket_twice(
         seed in any::<u64>(), people in 0_u64..26, days in 1_i64..16, batch in 1_usize..60, crowd in 2_usize..4,
         strata in 0_usize..2, lateness in 0_i64..(2 * DAY_MS), erased in proptest::collection::vec(1_u64..26, 0..3),
     ) {
@@ -290,7 +292,7 @@ proptest! {
     }
 
     #[test]
-    fn files_give_the_same_rows_in_any_order_and_any_batches(
+    fn file_rows_do_not_depend_on_order_or_batches(
         seed in any::<u64>(), people in 0_u64..30, days in 1_i64..12, batch in 1_usize..200, crowd in 2_usize..4, strata in 0_usize..2,
     ) {
         let terms = terms(crowd, 3 * crowd, true, strata);
@@ -306,17 +308,17 @@ proptest! {
 }
 
 #[test]
-fn bins_leave_and_spoiled_ones_are_refused() {
+fn bins_are_released_and_forged_ones_are_refused() {
     let terms = terms(3, 9, true, 0);
     let records = zero_inflated(4, 30, 6);
     let (state, readings) = (SeriesState::new(&terms), readings(&records, 0));
-    let sound = propose(&terms, &state, &readings, None, true, &|number| u128::from(mix(number as u64)));
+    let sound = propose_series(&terms, &state, &readings, None, true, &|number| u128::from(mix(number as u64)));
     verify_series(&terms, &state, &readings, None, &sound).expect("a sound proposal");
     let totals = sound.changes.head.totals();
     assert!(totals.binned > 5 && totals.dominated > 0, "{totals:?}");
-    let is_bin = |row: &&SeriesRow| matches!(row.statistic, Statistic::Bin { .. });
+    let is_bin = |row: &&SeriesRow| matches!(row.statistic, RowStatistic::Bin { .. });
     assert!(sound.rows.iter().filter(is_bin).all(|row| !row.sets.is_empty()), "no roll-up of bins");
-    // The row of all cohorts stands for those whose mean leaves, and for no others.
+    // The row of all cohorts covers exactly the cohorts with a released mean.
     let is_all = |row: &&SeriesRow| row.series == 0 && row.cohort.is_none() && row.mean_statistic().is_some();
     let (mut compared, mut without_a_cohort) = (0, 0);
     for all in sound.rows.iter().filter(is_all) {
@@ -331,7 +333,8 @@ fn bins_leave_and_spoiled_ones_are_refused() {
     }
     assert!(compared > 5 && without_a_cohort > 0, "{compared} rows, {without_a_cohort} without a cohort");
     let row = sound.rows.iter().position(|row| is_bin(&row)).expect("a bin");
-    let (Statistic::Bin { label, share }, of_row) = (sound.rows[row].statistic.clone(), sound.rows[row].clone()) else {
+    let (RowStatistic::Bin { label, share }, of_row) = (sound.rows[row].statistic.clone(), sound.rows[row].clone())
+    else {
         panic!("a bin")
     };
     type Spoil<'a> = (&'a str, Box<dyn Fn(&mut SeriesProposal) + 'a>);
@@ -347,7 +350,7 @@ fn bins_leave_and_spoiled_ones_are_refused() {
             "a mean in its place",
             Box::new(|p| {
                 let statistic = MeanStatistic { mean: 1.0, sd: 1.0, quartiles: None };
-                p.rows[row].statistic = Statistic::Mean(statistic);
+                p.rows[row].statistic = RowStatistic::Mean(statistic);
             }),
         ),
     ];
@@ -359,9 +362,9 @@ fn bins_leave_and_spoiled_ones_are_refused() {
 }
 
 #[test]
-fn regular_people_are_all_represented() {
+fn regular_subjects_are_all_represented() {
     let terms = terms(3, 9, true, 0);
-    let records: Vec<Record> = (1..=20_u64)
+    let records: Vec<SignalRecord> = (1..=20_u64)
         .flat_map(|person| {
             (0..8_i64).map(move |day| {
                 (person, day * DAY_MS, (person * 7 % 30) as f64 + day as f64, 50.0 + (person % 11) as f64)
@@ -377,22 +380,22 @@ fn regular_people_are_all_represented() {
 
 fn mean_of(proposal: &mut SeriesProposal, row: usize) -> &mut MeanStatistic {
     match &mut proposal.rows[row].statistic {
-        Statistic::Mean(statistic) => statistic,
-        Statistic::Bin { .. } | Statistic::Moment(_) | Statistic::Noisy(_) => panic!("a row of a mean"),
+        RowStatistic::Mean(statistic) => statistic,
+        RowStatistic::Bin { .. } | RowStatistic::Moment(_) | RowStatistic::Noisy(_) => panic!("a row of a mean"),
     }
 }
 
-fn bin(label: &str, share: f64) -> Statistic {
-    Statistic::Bin { label: label.to_owned(), share }
+fn bin(label: &str, share: f64) -> RowStatistic {
+    RowStatistic::Bin { label: label.to_owned(), share }
 }
 
 #[test]
-fn spoiled_rows_are_refused() {
+fn forged_series_rows_are_refused() {
     let terms = terms(3, 7, true, 0);
     let records = stream(5, 20, 8, 0);
     let (state, readings) = (SeriesState::new(&terms), readings(&records, 0));
     let draw = |number: u128| u128::from(mix(number as u64));
-    let sound = propose(&terms, &state, &readings, None, true, &draw);
+    let sound = propose_series(&terms, &state, &readings, None, true, &draw);
     verify_series(&terms, &state, &readings, None, &sound).expect("a sound proposal");
     let cohort_row = sound.rows.iter().position(|row| row.cohort.is_some()).expect("a row of a cohort");
     let whole_row =
@@ -451,15 +454,15 @@ fn spoiled_rows_are_refused() {
 }
 
 #[test]
-fn a_closed_bucket_is_not_published_again() {
+fn closed_bucket_is_not_published_again() {
     let terms = terms(2, 4, false, 0);
     let records = stream(9, 12, 10, 0);
     let published = run(&terms, &records, 40, &[]);
     assert!(!published.rows.is_empty());
-    let late: Vec<Record> = (1..=12).map(|person| (person, DAY_MS, 5.0, 6.0)).collect();
+    let late: Vec<SignalRecord> = (1..=12).map(|person| (person, DAY_MS, 5.0, 6.0)).collect();
     let draw = |number: u128| number;
     let readings = readings(&late, 0);
-    let proposal = propose(&terms, &published.state, &readings, None, false, &draw);
+    let proposal = propose_series(&terms, &published.state, &readings, None, false, &draw);
     assert!(proposal.rows.is_empty());
     assert_eq!(proposal.changes.head.totals().late, published.state.head.totals().late + 36);
     let mut forged = proposal;
@@ -468,12 +471,12 @@ fn a_closed_bucket_is_not_published_again() {
 }
 
 #[test]
-fn one_sender_closes_no_bucket_and_fills_no_memory() {
+fn single_sender_closes_no_bucket_and_state_stays_bounded() {
     let terms = terms(3, 6, false, 0);
     let state = SeriesState::new(&terms);
-    let flood: Vec<Record> = (0..5_000).map(|day| (7, day * DAY_MS, 1.0, 1.0)).collect();
+    let flood: Vec<SignalRecord> = (0..5_000).map(|day| (7, day * DAY_MS, 1.0, 1.0)).collect();
     let readings = readings(&flood, 0);
-    let proposal = propose(&terms, &state, &readings, None, false, &|number| number);
+    let proposal = propose_series(&terms, &state, &readings, None, false, &|number| number);
     verify_series(&terms, &state, &readings, None, &proposal).expect("no row");
     let head = &proposal.changes.head;
     assert_eq!(head.closed_ms, [i64::MIN; 3]);
@@ -484,21 +487,21 @@ fn one_sender_closes_no_bucket_and_fills_no_memory() {
 }
 
 #[test]
-fn people_beyond_the_limit_of_histories_are_not_taken_in() {
+fn subjects_beyond_history_limit_are_dropped() {
     let mut limited = (*terms(3, 6, false, 0)).clone();
     // Three signals, one history of complete rows, and two times five moments of 8 bytes.
     limited.cohorts.max_histories = (3 + 1 + 2) * 10;
     let limited = Arc::new(limited);
-    let flood: Vec<Record> = (1..=100).map(|person| (person, DAY_MS, 1.0, 1.0)).collect();
+    let flood: Vec<SignalRecord> = (1..=100).map(|person| (person, DAY_MS, 1.0, 1.0)).collect();
     let (state, readings) = (SeriesState::new(&limited), readings(&flood, 0));
-    let proposal = propose(&limited, &state, &readings, None, false, &|number| number);
+    let proposal = propose_series(&limited, &state, &readings, None, false, &|number| number);
     verify_series(&limited, &state, &readings, None, &proposal).expect("no row");
     assert_eq!((proposal.changes.people.len(), proposal.changes.open.len()), (10, 10));
     assert_eq!(proposal.changes.head.totals().over_limit, 3 * 90);
 }
 
 #[test]
-fn sums_beyond_a_double_are_missing_and_spoil_no_history() {
+fn overflowing_sums_are_missing_and_keep_histories_finite() {
     let mut terms = (*terms(3, 6, true, 0)).clone();
     for signal in terms.series.iter_mut().flat_map(|series| &mut series.signals) {
         (signal.range, signal.intervals) = ((f64::NEG_INFINITY, f64::INFINITY), None);

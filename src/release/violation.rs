@@ -1,6 +1,6 @@
-//! Why verification refuses a batch.
+//! Reasons for which verification refuses a batch.
 
-/// Why a batch may not leave. None of these but one happens unless the treatment is wrong.
+/// Reason for which a batch must not be released. All but one occur only if the treatment is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each says it")]
 pub enum Violation {
@@ -17,7 +17,7 @@ pub enum Violation {
     #[error("a class does not satisfy the models of a sensitive attribute")]
     Model,
     #[error("a sensitive cell that is not exact says who, or what")]
-    TellingCell,
+    RevealingCell,
     #[error("a protected sensitive cell is generalized, or of a record that names nobody")]
     ProtectedCell,
     #[error("somebody supports more classes than he may")]
@@ -29,7 +29,7 @@ pub enum Violation {
     #[error("a line has nothing but suppressed cells in its class")]
     EmptyClass,
     #[error("a subject has more lines in a group than may leave")]
-    Repeated,
+    TooManyLines,
     #[error("the lines are not sorted")]
     Unsorted,
     #[error("a row has two lines in one group, or is no row of the batch")]
@@ -44,26 +44,26 @@ pub enum Violation {
     SharedBelowK,
     #[error("counting joins two groups below k")]
     ForcedPair,
-    /// The one that a treatment without fault can meet: it leaves one of these two groups out then.
+    /// Occurs with a correct treatment as well: the treatment then withdraws one of the two groups.
     #[error("there was no time to tell whether counting joins the groups {0:?} below k")]
-    Unjudged([usize; 2]),
+    CountingUnfinished([usize; 2]),
     #[error("a cell names somebody by its form")]
     Identifier,
     #[error("the proposal has another number of groups than the plan")]
     WrongGroups,
 }
 
-/// A refusal: the group by position, where one is at fault.
+/// Refusal of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("verification refused the batch (group {group:?}): {violation}")]
-pub struct Refusal {
-    /// Position of the group at fault; none where it is the batch.
+pub struct BatchRefusal {
+    /// Position of the group at fault; none if the fault is in the batch as a whole.
     pub group: Option<usize>,
     /// The claim of [`super::verify`] that does not hold.
     pub violation: Violation,
 }
 
-/// Why a data set may not leave: what does not hold, in words.
+/// Reason for which a data set must not be released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each says it")]
 pub enum DataSetRefusal {

@@ -1,20 +1,20 @@
-//! What leaves as Avro: a schema for each group, derived from the record schema.
+//! Avro schemas of the output, derived from the record schema.
 
 use super::output_names::schema_name;
 use crate::config::Config;
 use serde_json::{Value, json};
-use throng_core::values::canonical::Type;
+use throng_core::values::canonical::AttributeType;
 use throng_core::values::schema::Attribute;
 use throng_formats::CellKind;
 
-/// The Avro schema of lines with one cell for each of `attributes`: every column is a union with null (what is missing) and string
-/// (a text that stands for several values, or `"*"`).
+/// Returns the Avro schema of lines with one cell per attribute. Every column is a union with null (missing) and
+/// string (a text for several values, or `"*"`).
 #[must_use]
 pub fn avro_schema(config: &Config, attributes: &[&Attribute], record: &str, namespace: &str) -> Value {
     let field = |attribute: &&Attribute| {
         let mut field = json!({
             "name": schema_name(&attribute.name),
-            "type": kind_of(attribute).branches(),
+            "type": cell_kind_of(attribute).avro_union_branches(),
             "default": null,
         });
         if schema_name(&attribute.name) != attribute.name {
@@ -26,26 +26,28 @@ pub fn avro_schema(config: &Config, attributes: &[&Attribute], record: &str, nam
         "type": "record",
         "name": record,
         "namespace": namespace,
-        "doc": about(config),
+        "doc": output_description(config),
         "fields": attributes.iter().map(field).collect::<Vec<_>>(),
     })
 }
 
-/// What a schema says of what leaves under it.
+/// Description of the output for its schemas.
 #[must_use]
-pub fn about(config: &Config) -> String {
+pub fn output_description(config: &Config) -> String {
     let truth =
         if config.treatment.may_be_untruthful() { "numbers may be those of others or means" } else { "truthful" };
     format!("Fragments released by throng, k = {}; {truth}; \"*\" is suppressed", config.privacy.k)
 }
 
-/// The type of an attribute's exact values in a line.
+/// Returns the type of an attribute's exact values in a line.
 #[must_use]
-pub fn kind_of(attribute: &Attribute) -> CellKind {
+pub fn cell_kind_of(attribute: &Attribute) -> CellKind {
     match attribute.kind() {
-        Type::Integer => CellKind::Integer,
-        Type::Float => CellKind::Float,
-        Type::Boolean => CellKind::Boolean,
-        Type::String | Type::Date | Type::Timestamp | Type::Coordinates => CellKind::Text,
+        AttributeType::Integer => CellKind::Integer,
+        AttributeType::Float => CellKind::Float,
+        AttributeType::Boolean => CellKind::Boolean,
+        AttributeType::String | AttributeType::Date | AttributeType::Timestamp | AttributeType::Coordinates => {
+            CellKind::Text
+        }
     }
 }

@@ -1,76 +1,90 @@
-//! The clusters that a configuration names, and who we are to them.
+//! Builds Kafka cluster settings with credentials from a configuration.
 
-use crate::config::{Config, Problem, Properties, SinkKind, SourceKind};
-use crate::io::kafka::connection::{Cluster, KafkaFailure};
-use crate::start::memory::queues;
+use crate::config::{Config, ConfigProblem, KafkaProperties, SinkKind, SourceKind};
+use crate::io::kafka::connection::{KafkaCluster, KafkaFailure};
+use crate::start::memory_budget::client_queue_sizes;
 use std::collections::BTreeMap;
 
-/// The client's own limit of a fetch, in bytes.
-const MOST_OF_A_FETCH: u64 = 50 << 20;
+const DEFAULT_FETCH_LIMIT: u64 = 50 << 20;
 
-fn passed(properties: &Properties) -> BTreeMap<String, String> {
+fn property_map(properties: &KafkaProperties) -> BTreeMap<String, String> {
     properties.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// The same, and what `process.memory_limit` leaves for queues, where the operator has not named it.
-fn bounded(config: &Config, properties: &Properties) -> BTreeMap<String, String> {
-    let mut passed = passed(properties);
-    if let Some(queues) = queues(config) {
+/// Returns the properties with queue limits from `process.memory_limit`, unless the operator has set them.
+fn bounded_properties(config: &Config, properties: &KafkaProperties) -> BTreeMap<String, String> {
+    let mut passed = property_map(properties);
+    if let Some(queues) = client_queue_sizes(config) {
         let mut bound = |name: &str, value: u64| {
             passed.entry(name.to_owned()).or_insert(value.to_string());
         };
         bound("queued.max.messages.kbytes", queues.fetched_kib);
         bound("queue.buffering.max.kbytes", queues.sent_kib);
-        // The client wants a fetch to have room for the largest message: whoever names that one names this one.
+        // The client requires `fetch.max.bytes` of at least `message.max.bytes`. It is therefore not lowered if the
+        // operator sets the latter.
         if !passed.contains_key("message.max.bytes") {
-            let fetch = (queues.fetched_kib << 10).min(MOST_OF_A_FETCH);
+            let fetch = (queues.fetched_kib << 10).min(DEFAULT_FETCH_LIMIT);
             passed.entry("fetch.max.bytes".to_owned()).or_insert(fetch.to_string());
         }
     }
     passed
 }
 
-fn cluster(config: &Config, properties: &Properties) -> Result<Cluster, KafkaFailure> {
+fn cluster(config: &Config, properties: &KafkaProperties) -> Result<KafkaCluster, KafkaFailure> {
     let source = &config.source;
-    Cluster::secured(&source.brokers, bounded(config, properties), &source.security, "source.security")
+    KafkaCluster::with_security(
+        &source.brokers,
+        bounded_properties(config, properties),
+        &source.security,
+        "source.security",
+    )
 }
 
-/// The cluster with the properties of the source's consumer.
+/// Returns the cluster with the consumer properties of the source.
 ///
 /// # Errors
-/// When there is no thread for the keys that are to be kept.
-pub fn source_cluster(config: &Config) -> Result<Cluster, KafkaFailure> {
+/// When the thread that renews credentials cannot start.
+pub fn source_cluster(config: &Config) -> Result<KafkaCluster, KafkaFailure> {
     cluster(config, &config.source.librdkafka)
 }
 
-/// The cluster with the properties of the sink's producer.
-pub fn sink_cluster(config: &Config) -> Result<Cluster, KafkaFailure> {
+/// Returns the cluster with the producer properties of the sink.
+pub fn sink_cluster(config: &Config) -> Result<KafkaCluster, KafkaFailure> {
     cluster(config, &config.sink.librdkafka)
 }
 
-/// The clusters for source and sink: clones that share one set of keys where their properties are equal.
-pub fn clusters(config: &Config) -> Result<(Cluster, Cluster), KafkaFailure> {
+/// Returns the clusters of source and sink. They share one set of credentials if their properties are equal.
+pub fn clusters(config: &Config) -> Result<(KafkaCluster, KafkaCluster), KafkaFailure> {
     let from = source_cluster(config)?;
     let to = if config.sink.librdkafka == config.source.librdkafka { from.clone() } else { sink_cluster(config)? };
     Ok((from, to))
 }
 
-/// What the client itself finds wrong with its settings: a property that it does not know, a file that is none. Nobody is asked.
-pub fn problems(config: &Config, file: &str) -> Vec<Problem> {
+/// Problems that the client reports for its settings, such as an unknown property or a missing file. No broker is
+/// contacted.
+pub fn problems(config: &Config, file: &str) -> Vec<ConfigProblem> {
     let (source, sink) = (&config.source, &config.sink);
-    let of = |section: &'static str, properties: &Properties| {
-        (section, Cluster::unkept(&source.brokers, bounded(config, properties), &source.security, "source.security"))
+    let of = |section: &'static str, properties: &KafkaProperties| {
+        (
+            section,
+            KafkaCluster::without_renewal(
+                &source.brokers,
+                bounded_properties(config, properties),
+                &source.security,
+                "source.security",
+            ),
+        )
     };
     let read = (source.kind == SourceKind::Kafka).then(|| of("source", &source.librdkafka));
     let alike = read.is_some() && sink.librdkafka == source.librdkafka;
     let written = (sink.kind == SinkKind::Kafka && !alike).then(|| of("sink", &sink.librdkafka));
-    let tried = |(section, cluster): (&str, Cluster)| {
+    let tried = |(section, cluster): (&str, KafkaCluster)| {
         let failure = cluster.try_settings().err()?;
         let key = match &failure {
             KafkaFailure::Setting { name, .. } => format!("{section}.librdkafka.{name}"),
             _ => "source.security".to_owned(),
         };
-        Some(Problem::new(file, key, failure.to_string(), "correct it, in the file or in the environment"))
+        Some(ConfigProblem::new(file, key, failure.to_string(), "correct it, in the file or in the environment"))
     };
     read.into_iter().chain(written).filter_map(tried).collect()
 }

@@ -1,31 +1,31 @@
-//! What the schemas of a release call its attributes and groups.
+//! Names of attributes and groups in the schemas of a release.
 
 use crate::anonymity::planner::GroupShape;
-use crate::config::{Config, Format, JOINED, Problem, Rows, SinkKind};
-use crate::io::registry::FramedAs;
+use crate::config::{Config, ConfigProblem, JOINED_OUTPUT, RecordFormat, RowContent, SinkKind};
+use crate::io::registry::FrameEncoding;
 use std::collections::{BTreeMap, BTreeSet};
-use throng_core::values::canonical::Type;
+use throng_core::values::canonical::AttributeType;
 use throng_core::values::schema::{Attribute, Schema};
 
-/// The kind of the schemas under which lines leave; none where they have none.
-pub fn written_under(config: &Config) -> Option<FramedAs> {
+/// Schema type of the output lines; none without a schema.
+pub fn output_schema_kind(config: &Config) -> Option<FrameEncoding> {
     if config.sink.kind != SinkKind::Kafka {
         return None;
     }
     match config.sink.format() {
-        Format::Avro => Some(FramedAs::Avro),
-        Format::Protobuf => Some(FramedAs::Protobuf),
-        Format::JsonSchema => Some(FramedAs::Json),
-        Format::Json | Format::Csv | Format::Parquet => None,
+        RecordFormat::Avro => Some(FrameEncoding::Avro),
+        RecordFormat::Protobuf => Some(FrameEncoding::Protobuf),
+        RecordFormat::JsonSchema => Some(FrameEncoding::Json),
+        RecordFormat::Json | RecordFormat::Csv | RecordFormat::Parquet => None,
     }
 }
 
-/// Whether lines have the number of their schema before them.
+/// Reports that each line is prefixed with the number of its schema.
 pub fn is_framed(config: &Config) -> bool {
-    written_under(config).is_some() && config.registry.url.is_some()
+    output_schema_kind(config).is_some() && config.registry.url.is_some()
 }
 
-/// A name as schemas take it: letters, digits and underscores, no digit first.
+/// Converts a name for schemas: letters, digits and underscores, without a leading digit.
 pub fn schema_name(name: &str) -> String {
     let mut out: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
@@ -34,73 +34,75 @@ pub fn schema_name(name: &str) -> String {
     out
 }
 
-/// The field of an attribute's texts, where its exact values have one of their own.
+/// Field of an attribute's texts, if its exact values have a separate field.
 pub fn text_name(attribute: &Attribute) -> Option<String> {
-    let typed = matches!(attribute.kind(), Type::Integer | Type::Float | Type::Boolean);
+    let typed = matches!(attribute.kind(), AttributeType::Integer | AttributeType::Float | AttributeType::Boolean);
     typed.then(|| format!("{}_text", schema_name(&attribute.name)))
 }
 
-/// The choice between the two fields of such an attribute.
+/// Name of the `oneof` with the two fields of such an attribute.
 pub fn choice_name(attribute: &Attribute) -> String {
     format!("{}_cell", schema_name(&attribute.name))
 }
 
-/// Attributes that a schema would call the same, and a registry that is not there.
-pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
+/// Reports attributes with the same name in a schema, and a missing registry.
+pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProblem> {
     let mut found = Vec::new();
-    let under = written_under(config);
-    if under == Some(FramedAs::Json) && config.registry.url.is_none() {
+    let under = output_schema_kind(config);
+    if under == Some(FrameEncoding::Json) && config.registry.url.is_none() {
         let message = "lines under a JSON Schema have its number in a registry";
-        found.push(Problem::new(file, "registry.url", message, "name it, or set sink.format = \"json\""));
+        found.push(ConfigProblem::new(file, "registry.url", message, "name it, or set sink.format = \"json\""));
     }
     let (kind, protobuf) = match under {
-        Some(FramedAs::Avro) => ("Avro", false),
-        Some(FramedAs::Protobuf) => ("Protobuf", true),
-        Some(FramedAs::Json) | None => return found,
+        Some(FrameEncoding::Avro) => ("Avro", false),
+        Some(FrameEncoding::Protobuf) => ("Protobuf", true),
+        Some(FrameEncoding::Json) | None => return found,
     };
     let mut names: BTreeMap<String, &str> = BTreeMap::new();
     for index in schema.releasable() {
         let attribute = &schema.attributes[index];
         let text = text_name(attribute).filter(|_| protobuf);
-        // A `oneof` has a name among those of the fields.
+        // The name of a `oneof` shares the namespace of the fields.
         let choice = text.as_ref().map(|_| choice_name(attribute));
         for field in [Some(schema_name(&attribute.name)), text, choice].into_iter().flatten() {
-            // Names that differ in this alone have one name in Protobuf's JSON, which its compilers refuse.
+            // Names that differ only in case or underscores collide in Protobuf's JSON, and its compilers reject
+            // them.
             let spelled = if protobuf { field.replace('_', "").to_ascii_lowercase() } else { field.clone() };
             if let Some(other) = names.insert(spelled, &attribute.name) {
                 let message = format!(
                     "attributes {other:?} and {:?} have one name in {kind}, or names too much alike: {field:?}",
                     attribute.name
                 );
-                found.push(Problem::new(file, "sink.format", message, "rename one of them in the record schema"));
+                found.push(ConfigProblem::new(file, "sink.format", message, "rename one of them in the record schema"));
             }
         }
     }
     found
 }
 
-/// What leaves in one line, and where its schema is registered.
+/// Content of an output line and the registration of its schema.
 #[derive(Debug)]
-pub struct Output {
-    /// The group, or what stands for all of them.
+pub struct OutputRecord {
+    /// Name of the group, or of the joined rows.
     pub name: String,
-    /// Its attributes, in the order of a line.
+    /// Attributes in line order.
     pub attributes: Vec<usize>,
-    /// What the schema calls it.
+    /// Record name in the schema.
     pub record: String,
-    /// The subject in the registry.
+    /// Subject name in the registry.
     pub subject: String,
 }
 
-/// What each line carries, in the order in which groups leave; one for all of them where rows are joined.
+/// Returns the outputs in group order; a single one if rows are joined.
 ///
-/// A topic of one group has the subject `TOPIC-value`; where several groups share a topic, each has `TOPIC-NAMESPACE.RECORD`.
-pub fn outputs(config: &Config, schema: &Schema, shapes: &[GroupShape]) -> Vec<Output> {
-    if config.sink.rows == Rows::Joined {
+/// A topic with one group has the subject `TOPIC-value`. If several groups share a topic, each has
+/// `TOPIC-NAMESPACE.RECORD`.
+pub fn outputs(config: &Config, schema: &Schema, shapes: &[GroupShape]) -> Vec<OutputRecord> {
+    if config.sink.rows == RowContent::Joined {
         let all: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.without_ladder().attributes()).collect();
-        let subject = format!("{}-value", config.sink.topic_of(JOINED));
-        let (name, record) = (JOINED.to_owned(), JOINED.to_owned());
-        return vec![Output { name, attributes: all.into_iter().collect(), record, subject }];
+        let subject = format!("{}-value", config.sink.topic_of(JOINED_OUTPUT));
+        let (name, record) = (JOINED_OUTPUT.to_owned(), JOINED_OUTPUT.to_owned());
+        return vec![OutputRecord { name, attributes: all.into_iter().collect(), record, subject }];
     }
     let topics: Vec<String> = shapes.iter().map(|shape| config.sink.topic_of(&shape.name)).collect();
     let alone = |topic: &String| topics.iter().filter(|other| *other == topic).count() == 1;
@@ -108,29 +110,29 @@ pub fn outputs(config: &Config, schema: &Schema, shapes: &[GroupShape]) -> Vec<O
     let output = |(shape, topic): (&GroupShape, &String)| {
         let record = schema_name(&shape.name);
         let subject = if alone(topic) { format!("{topic}-value") } else { format!("{topic}-{namespace}.{record}") };
-        Output { name: shape.name.clone(), attributes: shape.without_ladder().attributes(), record, subject }
+        OutputRecord { name: shape.name.clone(), attributes: shape.without_ladder().attributes(), record, subject }
     };
     shapes.iter().zip(&topics).map(output).collect()
 }
 
-/// What the names of records stand in.
+/// Namespace of the record names.
 pub fn namespace(schema: &Schema) -> String {
     format!("throng.{}", schema_name(&schema.name))
 }
 
-/// Groups whose lines would have one schema in a topic: readers could not tell them apart.
-pub fn collisions(config: &Config, schema: &Schema, shapes: &[GroupShape], file: &str) -> Vec<Problem> {
-    if written_under(config).is_none() {
+/// Reports groups in one topic with the same schema name, which readers could not distinguish.
+pub fn collisions(config: &Config, schema: &Schema, shapes: &[GroupShape], file: &str) -> Vec<ConfigProblem> {
+    if output_schema_kind(config).is_none() {
         return Vec::new();
     }
     let mut subjects: BTreeMap<String, String> = BTreeMap::new();
     let mut found = Vec::new();
-    for Output { name, subject, .. } in outputs(config, schema, shapes) {
+    for OutputRecord { name, subject, .. } in outputs(config, schema, shapes) {
         if let Some(other) = subjects.insert(subject.clone(), name.clone()) {
             let message =
                 format!("groups {other:?} and {name:?} have one name in the schemas of what leaves, {subject:?}");
             let remedy = "rename one of the groups, or give each a topic of its own ({group} in sink.topic)";
-            found.push(Problem::new(file, "group", message, remedy));
+            found.push(ConfigProblem::new(file, "group", message, remedy));
         }
     }
     found
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_one_message_cannot_have_are_refused() {
+    fn conflicting_field_names_are_refused() {
         for (other, kind) in
             [("pulse_text", "string"), ("pulse_cell", "string"), ("Pulse-Cell", "integer"), ("pul se", "string")]
         {
@@ -166,7 +168,7 @@ mod tests {
             let said = found(&names, "protobuf");
             assert!(said.iter().any(|said| said.contains("\"pulse\"") && said.contains(other)), "{other}: {said:?}");
         }
-        // Texts have one field and no choice; Avro has neither.
+        // Texts have one field and no `oneof`; Avro has neither.
         assert_eq!(found(&[("pulse", "string"), ("pulse_cell", "string")], "protobuf"), Vec::<String>::new());
         assert_eq!(found(&[("pulse", "integer"), ("pulse_cell", "string")], "avro"), Vec::<String>::new());
     }

@@ -1,45 +1,45 @@
-//! What leaves, as JSON Schema (draft 2020-12): derived from the record schema, the groups and the treatments.
+//! JSON Schema (draft 2020-12) of the output, derived from the record schema, groups and treatments.
 
-use super::checked::Checked;
-use super::nested::{is_nested, way};
+use super::checked_config::CheckedConfig;
+use super::nested_output::{attribute_path, is_nested};
 use crate::anonymity::planner::GroupShape;
-use crate::config::{Config, Format, JOINED, Rows, Sink, SinkKind};
+use crate::config::{Config, JOINED_OUTPUT, RecordFormat, RowContent, SinkConfig, SinkKind};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-use throng_core::values::canonical::Type;
+use throng_core::values::canonical::AttributeType;
 use throng_core::values::schema::{Attribute, Role};
-use throng_formats::Step;
+use throng_formats::NestingStep;
 
-/// A JSON Schema for the lines of each group, by name, in the order in which groups leave; or one for their joined rows.
+/// Returns a JSON Schema for the lines of each group, by name, in group order; or one for joined rows.
 ///
-/// A cell is a raw value, a text that stands for several, `"*"` or null; a raw `"*"` is spelled `"\*"`. An absent cell is omitted, so
-/// that no property is required, unless rows are joined. `x-throng-*` say where the lines go, what the levels of an attribute are, whether it stands in other groups too, and whether what leaves is
-/// true of those it is said of.
+/// A cell is a raw value, a text for several values, `"*"` or null; a raw `"*"` is spelled `"\*"`. An absent cell is
+/// omitted, so no property is required unless rows are joined. `x-throng-*` give the destination, the levels of an
+/// attribute, attributes shared by several groups, and the truthfulness of the values.
 #[must_use]
-pub fn output_schemas(checked: &Checked) -> Value {
-    if checked.config.sink.rows == Rows::Joined {
-        return json!({JOINED: of_joined(checked)});
+pub fn output_schemas(checked: &CheckedConfig) -> Value {
+    if checked.config.sink.rows == RowContent::Joined {
+        return json!({JOINED_OUTPUT: joined_rows_schema(checked)});
     }
-    let group = |shape: &GroupShape| (shape.name.clone(), of_group(checked, shape));
+    let group = |shape: &GroupShape| (shape.name.clone(), group_schema(checked, shape));
     Value::Object(checked.shapes.iter().map(group).collect())
 }
 
-/// The JSON Schema under which the lines of `output` (a group, or joined rows) are registered as `title`. It is of draft 7, which
-/// every registry and every reader of theirs knows.
+/// Returns the JSON Schema with which the lines of `output` (a group or joined rows) are registered under the name
+/// `title`. It uses draft 7, which every registry and its readers support.
 #[must_use]
-pub fn registered_json(checked: &Checked, output: &str, title: &str) -> Value {
+pub fn registered_json(checked: &CheckedConfig, output: &str, title: &str) -> Value {
     let mut schema = output_schemas(checked)[output].take();
     to_draft_7(&mut schema);
     schema["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     schema["title"] = json!(title);
     if let Some(schema) = schema.as_object_mut() {
-        // It says where it leaves by being there.
+        // The registry subject already identifies the destination.
         schema.remove("x-throng-destination");
     }
     schema
 }
 
-/// Says of arrays what draft 7 has other words for: `items` are the places, `additionalItems` what is behind them.
+/// Converts array keywords to draft 7: `items` lists the positions, `additionalItems` applies after them.
 fn to_draft_7(schema: &mut Value) {
     let Some(schema) = schema.as_object_mut() else { return };
     if let Some(places) = schema.remove("prefixItems") {
@@ -56,8 +56,8 @@ fn to_draft_7(schema: &mut Value) {
         .for_each(|of| of.values_mut().for_each(to_draft_7));
 }
 
-/// The schema of joined rows: every attribute is required, and those of `x-throng-groups` are shown together.
-fn of_joined(checked: &Checked) -> Value {
+/// Schema of joined rows: every attribute is required, and `x-throng-groups` lists the attributes released together.
+fn joined_rows_schema(checked: &CheckedConfig) -> Value {
     let names = |shape: &GroupShape| {
         let attributes = shape.without_ladder().attributes();
         attributes.into_iter().map(|a| checked.schema.attributes[a].name.clone()).collect::<Vec<_>>()
@@ -65,45 +65,45 @@ fn of_joined(checked: &Checked) -> Value {
     let together: Map<String, Value> =
         checked.shapes.iter().map(|shape| (shape.name.clone(), json!(names(shape)))).collect();
     let all = |of: fn(&GroupShape) -> &Vec<usize>| {
-        // What several groups share stands in a row once.
+        // A shared attribute appears once in a row.
         checked.shapes.iter().flat_map(of).copied().collect::<BTreeSet<usize>>().into_iter().collect()
     };
     let shape = GroupShape {
-        name: JOINED.to_owned(),
+        name: JOINED_OUTPUT.to_owned(),
         quasi: all(|shape| &shape.quasi),
         sensitive: all(|shape| &shape.sensitive),
         insensitive: all(|shape| &shape.insensitive),
         ranges: checked.shapes.iter().any(|shape| shape.ranges),
     };
-    let mut joined = of_output(checked, &shape, true);
+    let mut joined = line_schema(checked, &shape, true);
     joined["title"] = json!(format!("{}, rows of all groups", checked.schema.name));
     joined["required"] = json!(names(&shape));
     joined["x-throng-groups"] = Value::Object(together);
     joined
 }
 
-fn of_group(checked: &Checked, shape: &GroupShape) -> Value {
-    of_output(checked, shape, checked.shapes.len() == 1)
+fn group_schema(checked: &CheckedConfig, shape: &GroupShape) -> Value {
+    line_schema(checked, shape, checked.shapes.len() == 1)
 }
 
-fn of_output(checked: &Checked, shape: &GroupShape, alone: bool) -> Value {
-    let Checked { config, schema, .. } = checked;
+fn line_schema(checked: &CheckedConfig, shape: &GroupShape, alone: bool) -> Value {
+    let CheckedConfig { config, schema, .. } = checked;
     let nested = is_nested(config);
     let mut properties = Map::new();
     for attribute in shape.without_ladder().attributes() {
         let attribute = &schema.attributes[attribute];
-        let mut of = of_attribute(attribute, config.sink.format());
+        let mut of = attribute_schema(attribute, config.sink.format());
         if config.plan.shared.contains(&attribute.name) {
-            // The same in every line of a record that shows it.
+            // Equal in every line of a record that contains it.
             of["x-throng-shared"] = json!(true);
         }
         if nested {
-            put(&mut properties, &way(attribute), of);
+            insert_property(&mut properties, &attribute_path(attribute), of);
         } else {
             properties.insert(attribute.name.clone(), of);
         }
     }
-    properties.values_mut().for_each(settle);
+    properties.values_mut().for_each(fill_null_positions);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": format!("{}, group {}", schema.name, shape.name),
@@ -116,70 +116,69 @@ fn of_output(checked: &Checked, shape: &GroupShape, alone: bool) -> Value {
     })
 }
 
-/// Puts the schema of an attribute where the way to it leads.
-fn put(properties: &mut Map<String, Value>, way: &[Step], of: Value) {
-    let Some((Step::Key(key), rest)) = way.split_first() else { return };
+fn insert_property(properties: &mut Map<String, Value>, way: &[NestingStep], of: Value) {
+    let Some((NestingStep::Key(key), rest)) = way.split_first() else { return };
     let inner = properties.entry(key.clone()).or_insert(Value::Null);
-    put_below(inner, rest, of);
+    insert_below(inner, rest, of);
 }
 
-fn put_below(into: &mut Value, way: &[Step], of: Value) {
+fn insert_below(into: &mut Value, way: &[NestingStep], of: Value) {
     match way.first() {
         None => *into = of,
-        Some(Step::Key(_)) => {
+        Some(NestingStep::Key(_)) => {
             if into.is_null() {
                 *into = json!({"type": ["object", "null"], "properties": {}, "additionalProperties": false});
             }
             if let Some(properties) = into["properties"].as_object_mut() {
-                put(properties, way, of);
+                insert_property(properties, way, of);
             }
         }
-        Some(Step::Place(index)) => {
+        Some(NestingStep::ArrayIndex(index)) => {
             if into.is_null() {
-                // A place without anything in it is null, as long as one comes behind it.
+                // An unused array position is null if a used one follows.
                 *into = json!({"type": "array", "prefixItems": [], "items": false});
             }
             if let Some(places) = into["prefixItems"].as_array_mut() {
                 while places.len() <= *index {
                     places.push(Value::Null);
                 }
-                put_below(&mut places[*index], &way[1..], of);
+                insert_below(&mut places[*index], &way[1..], of);
             }
         }
     }
 }
 
-/// Places of arrays that no attribute stands at are null.
-fn settle(schema: &mut Value) {
+/// Marks array positions without an attribute as null.
+fn fill_null_positions(schema: &mut Value) {
     if let Some(places) = schema.get_mut("prefixItems").and_then(Value::as_array_mut) {
         for place in places {
             if place.is_null() {
                 *place = json!({"type": "null"});
             } else {
-                settle(place);
+                fill_null_positions(place);
             }
         }
     }
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-        properties.values_mut().for_each(settle);
+        properties.values_mut().for_each(fill_null_positions);
     }
 }
 
-fn of_attribute(attribute: &Attribute, format: Format) -> Value {
+fn attribute_schema(attribute: &Attribute, format: RecordFormat) -> Value {
     let raw = match attribute.kind() {
-        // Their columns are texts: a cell may be a label.
-        _ if !format.has_types() => "string",
-        Type::Integer => "integer",
-        Type::Float => "number",
-        Type::Boolean => "boolean",
-        Type::String | Type::Date | Type::Timestamp | Type::Coordinates => "string",
+        // Columns of these formats are texts, because a cell may be a label.
+        _ if !format.has_typed_cells() => "string",
+        AttributeType::Integer => "integer",
+        AttributeType::Float => "number",
+        AttributeType::Boolean => "boolean",
+        AttributeType::String | AttributeType::Date | AttributeType::Timestamp | AttributeType::Coordinates => "string",
     };
     let mut types = vec![raw, "string", "null"];
     types.dedup();
     let top = attribute.hierarchy.levels() - 1;
     let may_leave_at = |level: usize| match attribute.role {
         Role::Insensitive => level == 0,
-        // What identifies by itself is `*` whatever the treatment.
+        // A standalone identifier is `*` under any treatment.
         Role::Quasi | Role::Time => level == top || attribute.treatment.allows(level, top),
         Role::Sensitive | Role::Identifier | Role::Subject => true,
     };
@@ -189,7 +188,7 @@ fn of_attribute(attribute: &Attribute, format: Format) -> Value {
         "x-throng-levels": (0..=top).filter(|level| may_leave_at(*level)).map(|level| attribute.hierarchy.label(level)).collect::<Vec<_>>(),
     });
     if attribute.role == Role::Insensitive {
-        // It leaves as it came.
+        // Released unchanged.
         of["type"] = json!([raw, "null"]);
     }
     if let Some(unit) = &attribute.unit {
@@ -198,12 +197,12 @@ fn of_attribute(attribute: &Attribute, format: Format) -> Value {
     of
 }
 
-/// Where the lines of a group go; null where nothing leaves.
+/// Destination of the lines of a group; null without a sink.
 fn destination(config: &Config, group: &str, alone: bool) -> Value {
     match config.sink.kind {
         SinkKind::Kafka => json!({"topic": config.sink.topic_of(group)}),
         SinkKind::File => {
-            let file = Sink::file_of(&config.sink.path, group, alone);
+            let file = SinkConfig::file_of(&config.sink.path, group, alone);
             json!({"file": file.display().to_string()})
         }
         SinkKind::None => Value::Null,

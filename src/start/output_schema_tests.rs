@@ -1,8 +1,8 @@
-//! Lines against the schemas that are said of them, by a validator that knows nothing of either.
+//! Validates output lines against their schemas with an independent validator.
 
 use super::*;
 use crate::config::parse;
-use crate::start::nested::nesting;
+use crate::start::nested_output::nesting;
 use jsonschema::{Draft, JSONSchema};
 use throng_formats::{LineFormat, LineLayout, TypedGroup};
 
@@ -32,8 +32,8 @@ pointer = "/parts/1/value"
 type = "integer"
 "#;
 
-/// A configuration of framed lines in the `shape`.
-fn checked(shape: &str) -> Checked {
+/// Builds a configuration of framed lines with the `shape`.
+fn checked(shape: &str) -> CheckedConfig {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let place = folder.path().display();
     std::fs::write(folder.path().join("s.toml"), SCHEMA).expect("a schema");
@@ -43,7 +43,7 @@ fn checked(shape: &str) -> Checked {
          [output]\nshape = \"{shape}\"\n[schema]\nfile = \"{place}/s.toml\"\n\
          [state]\npath = \"{place}/state\"\nsecret_file = \"{place}/key\"\n"
     );
-    Checked::new(parse(&config, "throng.toml", std::iter::empty()).expect("a configuration"), "throng.toml")
+    CheckedConfig::new(parse(&config, "throng.toml", std::iter::empty()).expect("a configuration"), "throng.toml")
         .unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
@@ -55,8 +55,8 @@ const CELLS: [[&str; 4]; 5] = [
     ["null", "", "", ""],
 ];
 
-/// The lines as they leave, without their frames.
-fn lines(checked: &Checked) -> Vec<Value> {
+/// Output lines without their frames.
+fn lines(checked: &CheckedConfig) -> Vec<Value> {
     let names = ["clinic", "city", "age", "systolic"];
     let group =
         TypedGroup { names: names.map(str::to_owned).to_vec(), kinds: Vec::new(), numbers: Vec::new(), id: Some(9) };
@@ -74,7 +74,7 @@ fn lines(checked: &Checked) -> Vec<Value> {
 }
 
 #[test]
-fn framed_lines_are_what_their_schema_says() {
+fn framed_lines_match_their_schema() {
     for shape in ["flat", "nested"] {
         let checked = checked(shape);
         let lines = lines(&checked);
@@ -86,7 +86,7 @@ fn framed_lines_are_what_their_schema_says() {
             for line in &lines {
                 assert!(validator.is_valid(line), "{line} under {schema}");
             }
-            // What is not said is not allowed, in objects and behind the places of arrays.
+            // Undeclared properties are rejected in objects and after the positions of arrays.
             for wrong in [
                 json!({"person": "p"}),
                 json!({"visits": [{"person": "p"}]}),

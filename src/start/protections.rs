@@ -1,29 +1,33 @@
-//! From `[[privacy.model]]` to what a stream promises of its sensitive attributes.
+//! Converts `[[privacy.model]]` to requirements on sensitive attributes.
 
-use crate::anonymity::privacy::protection::{Protection, Requirement};
-use crate::config::{Config, Diversity, ModelKind, PrivacyModel, Problem};
+use crate::anonymity::privacy::protection::{SensitiveProtection, ValueRequirement};
+use crate::config::{Config, ConfigProblem, DiversityKind, ModelKind, PrivacyModel};
 use throng_core::values::schema::{Role, Schema};
 
-/// The protected attributes of a stream, in the order of the schema, each with everything that is asked of it.
+/// Returns the protected attributes in schema order, each with all its requirements.
 ///
 /// # Errors
-/// Every model that a stream cannot keep, with its key and what to do.
-pub fn protections(config: &Config, schema: &Schema, file: &str) -> Result<Vec<Protection>, Vec<Problem>> {
+/// Every model that a stream cannot guarantee, with its key and remedy.
+pub fn protections(
+    config: &Config,
+    schema: &Schema,
+    file: &str,
+) -> Result<Vec<SensitiveProtection>, Vec<ConfigProblem>> {
     let mut problems = Vec::new();
-    let mut found: Vec<Protection> = Vec::new();
+    let mut found: Vec<SensitiveProtection> = Vec::new();
     for (index, model) in config.privacy.model.iter().enumerate() {
         match asked(model, config, schema) {
             Ok(None) => {}
             Ok(Some((attribute, requirement))) => match found.iter_mut().find(|p| p.attribute == attribute) {
                 Some(protection) => protection.requirements.push(requirement),
-                None => found.push(Protection {
+                None => found.push(SensitiveProtection {
                     attribute,
                     requirements: vec![requirement],
                     colluders: config.privacy.colluders,
                 }),
             },
             Err((key, message, remedy)) => {
-                problems.push(Problem::new(file, format!("privacy.model[{index}].{key}"), message, remedy));
+                problems.push(ConfigProblem::new(file, format!("privacy.model[{index}].{key}"), message, remedy));
             }
         }
     }
@@ -31,10 +35,14 @@ pub fn protections(config: &Config, schema: &Schema, file: &str) -> Result<Vec<P
     if problems.is_empty() { Ok(found) } else { Err(problems) }
 }
 
-type Refused = (&'static str, String, &'static str);
+type ModelRefusal = (&'static str, String, &'static str);
 
-/// What one model asks of which attribute; none where R(k) implies it.
-fn asked(model: &PrivacyModel, config: &Config, schema: &Schema) -> Result<Option<(usize, Requirement)>, Refused> {
+/// Requirement of one model with its attribute; none if R(k) implies it.
+fn asked(
+    model: &PrivacyModel,
+    config: &Config,
+    schema: &Schema,
+) -> Result<Option<(usize, ValueRequirement)>, ModelRefusal> {
     let whole = |l: f64| {
         let sound = l.fract() == 0.0 && (1.0..1e9).contains(&l);
         let refused = || ("l", "this diversity counts values".to_owned(), "give a whole number, 2 to 1000");
@@ -55,12 +63,14 @@ fn asked(model: &PrivacyModel, config: &Config, schema: &Schema) -> Result<Optio
                 "a stream cannot keep δ-presence: who of the population is absent is not known before it ends";
             return Err(("kind", message.to_owned(), "remove the model, or anonymize the data set at once"));
         }
-        (ModelKind::LDiversity, Diversity::Distinct) => Requirement::Distinct { l: whole(l)? },
-        (ModelKind::LDiversity, Diversity::Entropy) => Requirement::Entropy { l },
-        (ModelKind::LDiversity, Diversity::Recursive) => {
-            Requirement::Recursive { c: model.c.unwrap_or_default(), l: whole(l)? }
+        (ModelKind::LDiversity, DiversityKind::Distinct) => ValueRequirement::Distinct { l: whole(l)? },
+        (ModelKind::LDiversity, DiversityKind::Entropy) => ValueRequirement::Entropy { l },
+        (ModelKind::LDiversity, DiversityKind::Recursive) => {
+            ValueRequirement::Recursive { c: model.c.unwrap_or_default(), l: whole(l)? }
         }
-        (ModelKind::TCloseness, _) => Requirement::Closeness { t: model.t.unwrap_or_default(), ground: model.ground },
+        (ModelKind::TCloseness, _) => {
+            ValueRequirement::Closeness { t: model.t.unwrap_or_default(), ground: model.ground }
+        }
     };
     requirement.check().map_err(|(key, range)| (key, format!("{key} is out of range; give {range}"), "correct it"))?;
     let name = model.attribute.as_deref().unwrap_or_default();
@@ -76,13 +86,13 @@ fn asked(model: &PrivacyModel, config: &Config, schema: &Schema) -> Result<Optio
     }
 }
 
-/// A model that R(k) implies as long as its k is no more than `privacy.k`.
+/// Accepts a model that R(k) implies if its k is at most `privacy.k`.
 fn implied(
     model: &PrivacyModel,
     config: &Config,
     message: String,
     remedy: &'static str,
-) -> Result<Option<(usize, Requirement)>, Refused> {
+) -> Result<Option<(usize, ValueRequirement)>, ModelRefusal> {
     match model.k {
         Some(k) if (1..=config.privacy.k as u64).contains(&k) => Ok(None),
         _ => Err(("k", message, remedy)),

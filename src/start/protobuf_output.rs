@@ -1,7 +1,7 @@
-//! What leaves as Protobuf: a schema for each group, derived from the record schema.
+//! Protobuf schemas of the output, derived from the record schema.
 
-use super::avro_output::{about, kind_of};
-use super::field_numbers::Numbers;
+use super::avro_output::{cell_kind_of, output_description};
+use super::field_numbers::FieldNumbers;
 use super::output_names::{choice_name, schema_name, text_name};
 use crate::config::Config;
 use std::collections::BTreeSet;
@@ -9,23 +9,23 @@ use std::fmt::Write as _;
 use throng_core::values::schema::Attribute;
 use throng_formats::CellKind;
 
-/// The Protobuf schema of lines with one cell for each of `attributes`, and the numbers of their fields (exact value and text).
+/// Returns the Protobuf schema of lines with one cell per attribute, and the field numbers (exact value and text).
 ///
-/// Texts are one field, `optional`: what is missing is not there. Numbers and truth values have two in a `oneof`: `NAME` of their
-/// own type, and `NAME_text` for a text that stands for several values, or `"*"`.
+/// Texts are one `optional` field, which is unset for a missing value. Numbers and booleans have two fields in a
+/// `oneof`: `NAME` with their type, and `NAME_text` for a text for several values, or `"*"`.
 #[must_use]
 pub fn protobuf_schema(
     config: &Config,
     attributes: &[&Attribute],
     record: &str,
     package: &str,
-    mut numbers: Numbers,
+    mut numbers: FieldNumbers,
 ) -> (String, Vec<[u32; 2]>) {
     let mut fields = String::new();
     let mut used = Vec::with_capacity(attributes.len());
     let mut names = BTreeSet::new();
     for attribute in attributes {
-        let (name, kind) = (schema_name(&attribute.name), kind_of(attribute).protobuf_type());
+        let (name, kind) = (schema_name(&attribute.name), cell_kind_of(attribute).protobuf_type());
         let exact = numbers.of(&name, kind);
         let written = match text_name(attribute) {
             None => {
@@ -45,7 +45,7 @@ pub fn protobuf_schema(
         debug_assert!(written.is_ok(), "writing to a String cannot fail");
         names.insert(name);
     }
-    let given_up = numbers.given_up(&names);
+    let given_up = numbers.unused_numbers(&names);
     let reserved = if given_up.is_empty() {
         String::new()
     } else {
@@ -54,7 +54,7 @@ pub fn protobuf_schema(
     };
     let text = format!(
         "syntax = \"proto3\";\npackage {package};\n\n// {}\nmessage {record} {{\n{reserved}{fields}}}\n",
-        about(config)
+        output_description(config)
     );
     (text, used)
 }

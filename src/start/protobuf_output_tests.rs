@@ -1,8 +1,8 @@
-//! Against Google's grammar by `protox`, and `prost-reflect`, which know nothing of how lines are written.
+//! Tests with `protox` (Google's grammar) and `prost-reflect`, which are independent of the line writer.
 
 use super::*;
 use crate::io::registry::WriterSchema;
-use crate::start::field_numbers::own_number;
+use crate::start::field_numbers::derived_number;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, Value};
 use std::path::Path;
 use throng_core::values::schema::Schema;
@@ -19,7 +19,7 @@ fn derived(names: &[(&str, &str)], before: Option<&str>) -> (String, Vec<[u32; 2
     let listed: Vec<&Attribute> = schema.attributes.iter().map(AsRef::as_ref).collect();
     let before =
         before.map(|text| WriterSchema { kind: "PROTOBUF".to_owned(), text: text.to_owned(), parts: Vec::new() });
-    let numbers = Numbers::after(before.as_ref(), "all").expect("numbers");
+    let numbers = FieldNumbers::from_registered(before.as_ref(), "all").expect("numbers");
     protobuf_schema(&Config::default(), &listed, "all", "throng.s", numbers)
 }
 
@@ -31,13 +31,13 @@ fn compiled(text: &str) -> MessageDescriptor {
     pool.get_message_by_name("throng.s.all").expect("its message")
 }
 
-/// The line of these cells, by the names and types of their attributes.
+/// Encodes a line of cells for attributes with these names and types.
 fn line(names: &[(&str, &str)], numbers: &[[u32; 2]], cells: &[&str]) -> Vec<u8> {
     let schema = attributes(names);
     let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
     let group = TypedGroup {
         names: names.iter().map(|name| (*name).to_owned()).collect(),
-        kinds: schema.attributes.iter().map(|a| kind_of(a)).collect(),
+        kinds: schema.attributes.iter().map(|a| cell_kind_of(a)).collect(),
         numbers: numbers.to_vec(),
         id: None,
     };
@@ -46,7 +46,6 @@ fn line(names: &[(&str, &str)], numbers: &[[u32; 2]], cells: &[&str]) -> Vec<u8>
     line
 }
 
-/// The fields that are there, by name.
 fn fields(message: &MessageDescriptor, line: &[u8]) -> Vec<(String, Value)> {
     let read = DynamicMessage::decode(message.clone(), line).expect("a message");
     let mut fields: Vec<(String, Value)> =
@@ -58,7 +57,7 @@ fn fields(message: &MessageDescriptor, line: &[u8]) -> Vec<(String, Value)> {
 const NAMES: [(&str, &str); 4] = [("heart rate", "integer"), ("city", "string"), ("ok", "boolean"), ("pulse", "float")];
 
 #[test]
-fn what_is_written_is_what_the_derived_schema_says() {
+fn protobuf_lines_match_the_derived_schema() {
     let (text, numbers) = derived(&NAMES, None);
     let message = compiled(&text);
     let read = |cells: [&str; 4]| fields(&message, &line(&NAMES, &numbers, &cells));
@@ -84,9 +83,9 @@ fn what_is_written_is_what_the_derived_schema_says() {
     assert_eq!(choices, ["heart_rate_cell", "ok_cell", "pulse_cell"]);
 }
 
-/// A reader of plain messages has the schema that was printed once, and no registry tells it of another.
+/// A reader of plain messages keeps an old schema, and no registry provides a newer one.
 #[test]
-fn a_reader_with_an_older_schema_never_takes_one_attribute_for_another() {
+fn older_protobuf_reader_never_confuses_attributes() {
     let older = [("age", "integer"), ("city", "string")];
     let (text, _) = derived(&older, None);
     let reader = compiled(&text);
@@ -112,18 +111,18 @@ fn a_reader_with_an_older_schema_never_takes_one_attribute_for_another() {
 }
 
 #[test]
-fn numbers_stay_with_names_and_are_never_given_again() {
+fn field_numbers_stay_with_names_and_are_never_reused() {
     let (first, of_first) = derived(&[("age", "integer"), ("city", "string")], None);
     let (second, numbers) = derived(&[("new", "float"), ("city", "string")], Some(&first));
     assert_eq!(numbers[1], of_first[1]);
     let [exact, text] = of_first[0];
     let gone = format!("reserved {}, {};", exact.min(text), exact.max(text));
     assert!(second.contains(&gone), "{second}");
-    // What was given up stays so, and the same attributes have the same schema again.
+    // Reserved numbers stay reserved, and equal attributes give the same schema again.
     let (third, numbers) = derived(&[("age", "integer"), ("city", "string")], Some(&second));
     assert!(numbers[1] == of_first[1] && !numbers[0].iter().any(|number| of_first[0].contains(number)), "{third}");
     assert_eq!(derived(&[("age", "integer"), ("city", "string")], Some(&third)).0, third);
-    // Numbers of a schema that was there before are kept, whatever they are.
+    // Numbers of a previously existing schema are kept, in any range.
     let (_, numbers) = derived(&[("a", "string"), ("b", "string")], Some("message all { optional string b = 2; }"));
-    assert_eq!(numbers, [[own_number("a", "string"); 2], [2, 2]]);
+    assert_eq!(numbers, [[derived_number("a", "string"); 2], [2, 2]]);
 }

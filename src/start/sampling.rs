@@ -1,46 +1,46 @@
-//! Records read beside a run: ahead of it, to learn from (they are never released and support nobody), or after it, to measure.
+//! Reads records outside a run: before it for planning (never released, and not counted in classes), or after it for
+//! measurement.
 
-use super::encode::encode;
-use super::memory::max_dictionary_values;
-use super::profiles::{self, NotRead, Profiles};
-use super::reading::{codec_limits, fields, file_format};
-use crate::config::{Config, Format, Problem, SourceKind};
-use crate::io::file::{FileSource, LongRows, SourceError, is_at_rest};
+use super::batch_encoding::encode;
+use super::memory_budget::max_dictionary_values;
+use super::profile_sources::{self, JoinProfiles, ProfilesUnavailable};
+use super::record_formats::{codec_limits, fields, file_format};
+use crate::config::{Config, ConfigProblem, RecordFormat, SourceKind};
+use crate::io::file::{FileSource, LongRows, SourceError, is_rereadable};
 use crate::io::input::InputBatch;
 use crate::telemetry::Label;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use throng_core::values::canonical::Canonical;
+use throng_core::values::canonical::CanonicalKind;
+use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{Codebook, CodebookError, UNCOVERED};
 use throng_core::values::digest::DigestKey;
 use throng_core::values::hierarchy::Hierarchy;
 use throng_core::values::json::unquoted;
 use throng_core::values::moment;
-use throng_core::values::raw::Coordinate;
-use throng_core::values::schema::{Attribute, Schema, Type};
-use throng_core::values::subject::Subjects;
-use throng_core::values::table::Batch;
+use throng_core::values::raw_batch::RecordPosition;
+use throng_core::values::schema::{Attribute, AttributeType, Schema};
+use throng_core::values::subject_digest::SubjectDigester;
 
-/// Records decoded at a time.
-const AT_A_TIME: usize = 10_000;
+const SAMPLE_ROWS_PER_READ: usize = 10_000;
 
-/// Records, encoded by books of their own.
-pub struct Read {
-    /// From values to codes, by attribute.
+/// Records encoded with separate codebooks.
+pub struct SampledRecords {
+    /// Codebook of each attribute.
     pub books: Vec<Codebook>,
-    /// The records that could be read, in their order.
-    pub batch: Batch,
-    /// Records that could not be read or have a cell of the wrong type.
+    /// Readable records in order.
+    pub batch: CodeBatch,
+    /// Records that are unreadable or have a cell of the wrong type.
     pub rejected: u64,
-    /// Attributes that the file has no column for; nothing is read then.
+    /// Attributes without a column in the file; if there is any, no records are read.
     pub absent: Vec<usize>,
-    /// By attribute and record: numbers that have no code, because they are outside the range of the hierarchy.
+    /// Numbers without a code because they are outside the range of the hierarchy, by attribute and record.
     pub uncovered: BTreeMap<(usize, usize), f64>,
 }
 
-/// Why records cannot be read.
+/// Failure to read records.
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum SamplingError {
@@ -51,33 +51,33 @@ pub enum SamplingError {
     #[error(transparent)]
     Source(#[from] SourceError),
     #[error(transparent)]
-    Profiles(#[from] NotRead),
+    Profiles(#[from] ProfilesUnavailable),
 }
 
-/// A file of typical records, named before a run: `plan.prime`, or without it the source file.
+/// File of typical records: `plan.prime`, or otherwise the source file.
 fn typical_file(config: &Config) -> Option<&Path> {
     let source = (config.source.kind == SourceKind::File).then_some(config.source.path.as_path());
-    config.plan.prime.as_deref().or(source.filter(|path| is_at_rest(path)))
+    config.plan.prime.as_deref().or(source.filter(|path| is_rereadable(path)))
 }
 
-/// Reads up to `most` typical records: those of `plan.prime`, or without it of the source file. `what` is wanted of them, by the `key` of
-/// the configuration `file`; `otherwise` is what to do without.
+/// Reads up to `most` typical records from `plan.prime`, or otherwise from the source file. Problems name the `key`
+/// of the configuration `file`, the use of the records, and `otherwise`, the alternative.
 ///
 /// # Errors
-/// Where there is no such file, and where nothing of it can be read.
-pub fn typical(
+/// When there is no such file, and when no record of it can be read.
+pub fn read_typical(
     config: &Config,
     schema: &Schema,
     most: usize,
     (file, key): (&str, &str),
     (what, otherwise): (&str, &str),
-) -> Result<Read, Vec<Problem>> {
-    let problem = |message: String, remedy: String| vec![Problem::new(file, key, message, remedy)];
+) -> Result<SampledRecords, Vec<ConfigProblem>> {
+    let problem = |message: String, remedy: String| vec![ConfigProblem::new(file, key, message, remedy)];
     let path = typical_file(config).ok_or_else(|| {
         let message = format!("{what} from records, and there is no file of them before the stream begins");
         problem(message, format!("name a file of typical records in plan.prime, or {otherwise}"))
     })?;
-    if config.plan.prime.is_none() && !schema.joined().is_empty() {
+    if config.plan.prime.is_none() && !schema.joined_attributes().is_empty() {
         let message = format!("{what} from records, and those of the source lack what joins bring");
         let remedy = format!("name a file of typical records that has it in plan.prime, or {otherwise}");
         return Err(problem(message, remedy));
@@ -85,10 +85,10 @@ pub fn typical(
     let unreadable = |why: String| {
         problem(format!("{}: {why}", path.display()), "correct the file, or name another in plan.prime".to_owned())
     };
-    if path.exists() && !is_at_rest(path) {
+    if path.exists() && !is_rereadable(path) {
         return Err(unreadable("it is no regular file".to_owned()));
     }
-    let read = read(config, schema, path, most, false).map_err(|error| unreadable(error.to_string()))?;
+    let read = read_sample(config, schema, path, most, false).map_err(|error| unreadable(error.to_string()))?;
     if let Some(&absent) = read.absent.first() {
         return Err(unreadable(format!("no column for attribute {:?}", schema.attributes[absent].name)));
     }
@@ -98,26 +98,33 @@ pub fn typical(
     Ok(read)
 }
 
-/// Reads up to `most` records of `path` in the format of the source. With `absent_as_null` an absent cell is a missing one.
-pub fn read(
+/// Reads up to `most` records of `path` in the format of the source. With `absent_as_null`, an absent cell becomes a
+/// missing one.
+pub fn read_sample(
     config: &Config,
     schema: &Schema,
     path: &Path,
     most: usize,
     absent_as_null: bool,
-) -> Result<Read, SamplingError> {
-    let key = DigestKey::of_this_run().map_err(SamplingError::Randomness)?;
-    records(config, schema, (path, most), absent_as_null, &key, &mut [], &[])
+) -> Result<SampledRecords, SamplingError> {
+    let key = DigestKey::random_key().map_err(SamplingError::Randomness)?;
+    read_encoded(config, schema, (path, most), absent_as_null, &key, &mut [], &[])
 }
 
-/// Reads up to `most` records of `path` as [`read`] does, without the cells that joins bring.
-pub(super) fn read_unjoined(config: &Config, schema: &Schema, path: &Path, most: usize) -> Result<Read, SamplingError> {
-    let key = DigestKey::of_this_run().map_err(SamplingError::Randomness)?;
-    records(config, schema, (path, most), false, &key, &mut [], &schema.joined())
+/// Reads up to `most` records of `path` like [`read_sample`], without joined cells.
+pub(super) fn read_without_joins(
+    config: &Config,
+    schema: &Schema,
+    path: &Path,
+    most: usize,
+) -> Result<SampledRecords, SamplingError> {
+    let key = DigestKey::random_key().map_err(SamplingError::Randomness)?;
+    read_encoded(config, schema, (path, most), false, &key, &mut [], &schema.joined_attributes())
 }
 
-/// Reads all records of `path` as [`read`] does, joined to the profiles that the configuration, the file `file` in messages, names in files:
-/// what these bring is theirs alone, whatever the records have of it. Subjects are digested by `key`; without one by a random key.
+/// Reads all records of `path` like [`read_sample`], joined to the configured profile files; `file` names the configuration
+/// in messages. Profiles replace these cells in the records. Subjects are digested with `key`, or with a random key
+/// if none.
 ///
 /// # Errors
 /// When the file or the profiles cannot be read, and when profiles are in a topic.
@@ -128,35 +135,36 @@ pub fn read_joined(
     path: &Path,
     absent_as_null: bool,
     key: Option<&DigestKey>,
-) -> Result<Read, SamplingError> {
-    let key = key.cloned().map_or_else(DigestKey::of_this_run, Ok).map_err(SamplingError::Randomness)?;
-    let subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &key));
-    let mut profiles = profiles::read_whole(config, schema, file, subjects.as_ref())?;
+) -> Result<SampledRecords, SamplingError> {
+    let key = key.cloned().map_or_else(DigestKey::random_key, Ok).map_err(SamplingError::Randomness)?;
+    let subjects = schema.subject.map(|a| SubjectDigester::new(Arc::clone(&schema.attributes[a]), &key));
+    let mut profiles = profile_sources::read_profile_files(config, schema, file, subjects.as_ref())?;
     let joined: Vec<usize> = profiles.iter().flat_map(|join| join.attributes.iter().copied()).collect();
-    records(config, schema, (path, usize::MAX), absent_as_null, &key, &mut profiles, &joined)
+    read_encoded(config, schema, (path, usize::MAX), absent_as_null, &key, &mut profiles, &joined)
 }
 
-fn records(
+fn read_encoded(
     config: &Config,
     schema: &Schema,
     (path, most): (&Path, usize),
     absent_as_null: bool,
     key: &DigestKey,
-    profiles: &mut [Profiles],
+    profiles: &mut [JoinProfiles],
     joined: &[usize],
-) -> Result<Read, SamplingError> {
+) -> Result<SampledRecords, SamplingError> {
     let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), key, max_dictionary_values(config, schema));
     let mut books: Vec<Codebook> = schema.attributes.iter().map(book).collect::<Result<_, _>>()?;
-    let mut subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), key));
+    let mut subjects = schema.subject.map(|a| SubjectDigester::new(Arc::clone(&schema.attributes[a]), key));
     let (limits, unknown) = codec_limits(config);
     let format = config.source.format_of_file(path);
-    let (file, columns) = (file_format(format, config.source.separator), fields(schema, format == Format::Csv));
+    let (file, columns) = (file_format(format, config.source.separator), fields(schema, format == RecordFormat::Csv));
     let mut source = FileSource::open(path, file, &columns, limits, unknown)?;
-    let (mut batch, mut rejected, mut uncovered) = (Batch::new(schema.attributes.len()), 0, BTreeMap::new());
+    let (mut batch, mut rejected, mut uncovered) = (CodeBatch::new(schema.attributes.len()), 0, BTreeMap::new());
     let absent: Vec<usize> = source.absent_attributes().into_iter().filter(|a| !joined.contains(a)).collect();
     while absent.is_empty() && batch.rows() < most {
         let (mut input, mut refused) = (InputBatch::new(schema.attributes.len(), 0), Vec::new());
-        let outcome = source.read(&mut input.raw, AT_A_TIME.min(most - batch.rows()), u64::MAX, &mut refused)?;
+        let outcome =
+            source.read(&mut input.raw, SAMPLE_ROWS_PER_READ.min(most - batch.rows()), u64::MAX, &mut refused)?;
         joined.iter().for_each(|attribute| input.raw.clear(*attribute));
         let (mut rows, misfits) = encode(&input, schema, &mut books, subjects.as_mut(), absent_as_null);
         profiles.iter_mut().for_each(|join| join.join(&mut rows, &mut books));
@@ -167,29 +175,31 @@ fn records(
             break;
         }
     }
-    Ok(Read { books, batch, rejected, absent, uncovered })
+    Ok(SampledRecords { books, batch, rejected, absent, uncovered })
 }
 
-/// Notes the numbers and times (in milliseconds) of the encoded `rows`, which are those from `first` on, that have no code.
+/// Adds the numbers and times (in milliseconds) without a code from the encoded `rows`, which start at record
+/// `first`.
 fn note_uncovered(
     schema: &Schema,
     input: &InputBatch,
-    rows: &Batch,
+    rows: &CodeBatch,
     first: usize,
     uncovered: &mut BTreeMap<(usize, usize), f64>,
 ) {
-    let is_time = |attribute: &Attribute| matches!(attribute.kind(), Type::Date | Type::Timestamp);
+    let is_time = |attribute: &Attribute| matches!(attribute.kind(), AttributeType::Date | AttributeType::Timestamp);
     let is_number = |attribute: &Attribute| {
-        (matches!(attribute.kind(), Type::Integer | Type::Float) || is_time(attribute))
+        (matches!(attribute.kind(), AttributeType::Integer | AttributeType::Float) || is_time(attribute))
             && matches!(attribute.hierarchy, Hierarchy::Ruler(_) | Hierarchy::Calendar(_) | Hierarchy::Flat)
     };
     let mut text = String::new();
-    let places: BTreeMap<Coordinate, usize> = input.raw.coordinates().iter().copied().zip(0..).collect();
+    let places: BTreeMap<RecordPosition, usize> = input.raw.coordinates().iter().copied().zip(0..).collect();
     for (at, attribute) in schema.attributes.iter().enumerate().filter(|(_, attribute)| is_number(attribute)) {
         for (row, _) in rows.columns[at].iter().enumerate().filter(|(_, code)| **code == UNCOVERED) {
             let Some(place) = places.get(&rows.coordinates[row]) else { continue };
             text.clear();
-            let is_value = attribute.typing.canonical(input.raw.token(*place, at), &mut text) == Ok(Canonical::Value);
+            let is_value =
+                attribute.typing.canonical(input.raw.token(*place, at), &mut text) == Ok(CanonicalKind::Value);
             let number = if is_time(attribute) {
                 unquoted(&text).and_then(|text| moment::parse(&text)).map(|time| time as f64)
             } else {
@@ -202,7 +212,7 @@ fn note_uncovered(
     }
 }
 
-/// Why a file cannot be read as a whole. A record that does not fit refuses the file: nothing becomes a dead letter
+/// Failure to read a complete file. A record that does not fit rejects the file, because there are no dead letters
 /// here.
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
@@ -220,30 +230,31 @@ pub enum WholeFileError {
     Rejected { records: u64, first: i64, why: String },
 }
 
-/// Hears of the records of a file part by part, beside the codebooks as they are by then, and of rows that span many lines; where it breaks
-/// off, no more is read.
-pub type Take<'a> = &'a mut dyn FnMut(&Batch, &[Codebook], Option<LongRows>) -> ControlFlow<()>;
+/// Callback for parts of a file: the records, the current codebooks, and rows that span many lines. A break ends the
+/// read.
+pub type RecordCallback<'a> = &'a mut dyn FnMut(&CodeBatch, &[Codebook], Option<LongRows>) -> ControlFlow<()>;
 
-/// Reads `path`, and `more` behind it, in the source's format and hands their records over in parts, encoded by `books`. With `absent_as_null` an absent
-/// cell is a missing one. What `profiles` bring is theirs alone, whatever the file has of it.
+/// Reads `path`, followed by `more`, in the format of the source, and passes the records in parts, encoded by
+/// `books`. With `absent_as_null`, an absent cell becomes a missing one. `profiles` replace their cells in the
+/// records.
 ///
 /// # Errors
 /// When the file cannot be read, a column is missing, or any record does not fit the schema.
-pub fn read_whole(
+pub fn read_whole_file(
     config: &Config,
-    (path, more, profiles): (&Path, &[PathBuf], &mut [Profiles]),
+    (path, more, profiles): (&Path, &[PathBuf], &mut [JoinProfiles]),
     schema: &Schema,
     books: &mut [Codebook],
-    mut subjects: Option<&mut Subjects>,
+    mut subjects: Option<&mut SubjectDigester>,
     absent_as_null: bool,
-    take: Take<'_>,
+    take: RecordCallback<'_>,
 ) -> Result<(), WholeFileError> {
     let (limits, unknown) = codec_limits(config);
     let format = config.source.format_of_file(path);
     let mut source = FileSource::open(
         path,
         file_format(format, config.source.separator),
-        &fields(schema, format == Format::Csv),
+        &fields(schema, format == RecordFormat::Csv),
         limits,
         unknown,
     )?
@@ -254,8 +265,8 @@ pub fn read_whole(
     if !absent.is_empty() {
         return Err(WholeFileError::NoColumn(absent));
     }
-    let (mut rejected, mut first): (u64, Option<(Coordinate, String)>) = (0, None);
-    let mut note = |coordinate: Coordinate, why: &dyn Fn() -> String| {
+    let (mut rejected, mut first): (u64, Option<(RecordPosition, String)>) = (0, None);
+    let mut note = |coordinate: RecordPosition, why: &dyn Fn() -> String| {
         rejected += 1;
         if first.as_ref().is_none_or(|(before, _)| coordinate.offset < before.offset) {
             first = Some((coordinate, why()));
@@ -264,7 +275,7 @@ pub fn read_whole(
     loop {
         let mut input = InputBatch::new(schema.attributes.len(), 0);
         let mut refused = Vec::new();
-        let outcome = source.read(&mut input.raw, AT_A_TIME, u64::MAX, &mut refused)?;
+        let outcome = source.read(&mut input.raw, SAMPLE_ROWS_PER_READ, u64::MAX, &mut refused)?;
         for (coordinate, reason) in refused {
             note(coordinate, &|| match reason.remedy() {
                 "" => reason.to_string(),

@@ -1,4 +1,4 @@
-//! The last two minutes, a point a second.
+//! History of the last two minutes, with one point per second.
 
 use std::collections::VecDeque;
 
@@ -6,68 +6,67 @@ use serde::Serialize;
 
 use super::{
     labels::{Label, Stage},
-    report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds},
+    report::{BatchReport, ClassSizeFigures, RiskFigures, StageSeconds},
 };
 
-/// Points kept.
-pub(super) const POINTS: usize = 120;
+pub(super) const HISTORY_SECONDS: usize = 120;
 
-/// One second. Counts are of this second; the others are the last batch's.
+/// Figures of one second. Counts are of this second; the others are those of the last batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Point {
+pub struct HistoryPoint {
     /// Seconds since the start of the process.
     pub second: u64,
     /// Batches committed.
     pub batches: u64,
     /// Records consumed.
     pub consumed: u64,
-    /// Records of which something left.
+    /// Records with a release.
     pub released: u64,
-    /// Records of which nothing left.
+    /// Records without any release.
     pub suppressed: u64,
-    /// Records that could not be read.
+    /// Unreadable records.
     pub dead_lettered: u64,
     /// Payload bytes consumed.
     pub bytes_in: u64,
     /// Encoded bytes released.
     pub bytes_out: u64,
-    /// Summed over the batches of this second.
+    /// Stage times, summed over the batches of this second.
     pub seconds: StageSeconds,
-    /// The longest of this second's batches, 0 where the source has no timestamps.
+    /// Maximum over the batches of this second; 0 if the source has no timestamps.
     pub append_to_commit_seconds: f64,
-    /// Records held at its end.
+    /// Records withheld at the end of the second.
     pub held: u64,
-    /// Records behind the end of the source; none where it cannot say.
+    /// Records behind the end of the source; None if the source does not report it.
     pub lag_records: Option<u64>,
-    /// Risk of the records as they came.
-    pub risk_before: RiskPicture,
-    /// Risk of what left.
-    pub risk_after: RiskPicture,
-    /// Crowds of what left.
-    pub crowd: CrowdPicture,
+    /// Risk of the incoming records.
+    pub risk_before: RiskFigures,
+    /// Risk of the released fragments.
+    pub risk_after: RiskFigures,
+    /// Class sizes of the released fragments.
+    pub crowd: ClassSizeFigures,
     /// Mean loss of the present cells, 0 to 1.
     pub loss: f64,
-    /// Share of the present cells that left exactly, 0 to 1.
+    /// Share of the present cells released exactly, 0 to 1.
     pub exact_share: f64,
 }
 
-/// A ring of seconds without gaps: a second without a batch has counts of 0 and the sizes of the one before.
+/// Ring of consecutive seconds. A second without a batch has counts of 0 and the sizes of the previous one.
 #[derive(Default)]
-pub(super) struct History(VecDeque<Point>);
+pub(super) struct SecondsHistory(VecDeque<HistoryPoint>);
 
-impl History {
-    /// Opens every second up to `second`; time that runs backwards opens none.
-    pub fn advance(&mut self, second: u64) {
+impl SecondsHistory {
+    /// Adds every second up to `second`; a backward clock adds none.
+    pub fn open_seconds(&mut self, second: u64) {
         let Some(last) = self.0.back().copied() else {
-            self.0.push_back(Point { second, ..Point::default() });
+            self.0.push_back(HistoryPoint { second, ..HistoryPoint::default() });
             return;
         };
-        let first = (last.second + 1).max(second.saturating_sub(POINTS as u64));
+        let first = (last.second + 1).max(second.saturating_sub(HISTORY_SECONDS as u64));
         for opened in first..=second {
-            if self.0.len() > POINTS {
+            if self.0.len() > HISTORY_SECONDS {
                 self.0.pop_front();
             }
-            self.0.push_back(Point {
+            self.0.push_back(HistoryPoint {
                 second: opened,
                 held: last.held,
                 lag_records: last.lag_records,
@@ -76,14 +75,14 @@ impl History {
                 crowd: last.crowd,
                 loss: last.loss,
                 exact_share: last.exact_share,
-                ..Point::default()
+                ..HistoryPoint::default()
             });
         }
     }
 
     /// Adds a batch to `second`.
     pub fn record(&mut self, second: u64, report: &BatchReport) {
-        self.advance(second);
+        self.open_seconds(second);
         let Some(point) = self.0.back_mut() else { return };
         point.batches += 1;
         point.consumed += report.consumed;
@@ -106,9 +105,9 @@ impl History {
         point.exact_share = report.exact_share;
     }
 
-    /// The seconds that are over, oldest first, at most [`POINTS`]; `second` is the running one.
-    pub fn completed(&mut self, second: u64) -> Vec<Point> {
-        self.advance(second);
+    /// Returns the completed seconds, oldest first, at most [`HISTORY_SECONDS`]; `second` is the current one.
+    pub fn completed_seconds(&mut self, second: u64) -> Vec<HistoryPoint> {
+        self.open_seconds(second);
         self.0.iter().filter(|point| point.second < second).copied().collect()
     }
 }
@@ -117,22 +116,22 @@ impl History {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{BatchReport, History, POINTS};
+    use super::{BatchReport, HISTORY_SECONDS, SecondsHistory};
 
     proptest! {
         #[test]
-        fn seconds_are_gapless_bounded_and_lose_no_record(
+        fn history_seconds_are_consecutive_and_complete(
             batches in prop::collection::vec((0u64..200, 0u64..1_000), 0..60),
         ) {
-            let (mut history, mut now) = (History::default(), 0);
+            let (mut history, mut now) = (SecondsHistory::default(), 0);
             let mut arrivals = Vec::new();
             for (gap, consumed) in batches {
                 now += gap;
                 arrivals.push((now, consumed));
                 history.record(now, &BatchReport { consumed, ..BatchReport::default() });
             }
-            let points = history.completed(now + 1);
-            prop_assert!(points.len() <= POINTS);
+            let points = history.completed_seconds(now + 1);
+            prop_assert!(points.len() <= HISTORY_SECONDS);
             prop_assert!(points.windows(2).all(|pair| pair[1].second == pair[0].second + 1));
             let oldest = points.first().map_or(0, |point| point.second);
             let expected: u64 = arrivals.iter().filter(|(second, _)| *second >= oldest).map(|(_, n)| n).sum();
@@ -142,10 +141,10 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_zero_throughput_and_the_last_sizes() {
-        let mut history = History::default();
+    fn seconds_without_batches_keep_last_sizes() {
+        let mut history = SecondsHistory::default();
         history.record(5, &BatchReport { consumed: 9, held: 3, ..BatchReport::default() });
-        let points = history.completed(8);
+        let points = history.completed_seconds(8);
         let seen: Vec<_> = points.iter().map(|p| (p.second, p.consumed, p.held)).collect();
         assert_eq!(seen, [(5, 9, 3), (6, 0, 3), (7, 0, 3)]);
     }

@@ -1,16 +1,16 @@
-//! Closed label sets: every value that a label can take is a variant here.
+//! Closed label sets: every possible label value is a variant.
 
 use std::marker::PhantomData;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A label whose values are known when the program is built.
+/// Label with values known at compile time.
 pub trait Label: Copy + Eq + 'static {
-    /// Every value, in the order of [`index`](Self::index).
+    /// All values, in the order of [`index`](Self::index).
     const ALL: &'static [Self];
-    /// The label's value in metrics, logs and headers.
+    /// Returns the label's value in metrics, logs and headers.
     fn as_str(self) -> &'static str;
-    /// Its place in [`ALL`](Self::ALL).
+    /// Returns the position in [`ALL`](Self::ALL).
     fn index(self) -> usize;
 }
 
@@ -39,7 +39,7 @@ macro_rules! labels {
 }
 
 labels! {
-    /// How records are written down.
+    /// Encoding of records.
     WrittenAs {
         /// JSON.
         Json = "json",
@@ -55,43 +55,43 @@ labels! {
 }
 
 labels! {
-    /// Why a broker does not let us in, or we do not trust it.
+    /// Reason of a failed authentication between client and broker.
     SecurityRefusal {
-        /// The listener speaks another protocol.
+        /// The listener uses another protocol.
         Protocol = "protocol",
-        /// The broker's certificate.
+        /// The broker's certificate is not trusted.
         BrokerCertificate = "broker_certificate",
-        /// Our certificate, or the lack of one.
+        /// The client certificate is missing or refused.
         OurCertificate = "our_certificate",
-        /// Mechanism, password or token.
+        /// Mechanism, password or token is refused.
         Authentication = "authentication",
-        /// There is no token to show.
+        /// No token is available.
         NoToken = "no_token",
     }
 }
 
 labels! {
-    /// What became of a schema under which records were written.
+    /// Outcome of a writer schema.
     SchemaOutcome {
         /// Its records are read.
         Taken = "taken",
-        /// Its records are read, and fields that no attribute leads to are dropped.
+        /// Its records are read; fields without an attribute are dropped.
         TakenInPart = "taken_in_part",
-        /// It has no field of an attribute.
+        /// A field of an attribute is missing.
         MissingField = "missing_field",
-        /// It has a field of another type than the attribute's.
+        /// A field has another type than its attribute.
         WrongType = "wrong_type",
-        /// It cannot be used, or is of another format.
+        /// It cannot be used, or has another format.
         Unusable = "unusable",
-        /// The registry does not know it.
+        /// The registry does not contain it.
         Unknown = "unknown",
-        /// The registry was not asked, for a record: lookups have taken too much time.
+        /// The registry was not queried for a record, because the time for lookups is used up.
         NotAsked = "not_asked",
     }
 }
 
 labels! {
-    /// A stage in the way of a batch.
+    /// Processing stage of a batch.
     Stage {
         /// Waiting for records.
         Read = "read",
@@ -101,39 +101,39 @@ labels! {
         Encode = "encode",
         /// From codes to a proposal.
         Treat = "treat",
-        /// The recount.
+        /// The recount of the verifier.
         Verify = "verify",
         /// From the intent to the commit.
         Commit = "commit",
-        /// What the model and the planner take.
+        /// Time of the model and the planner.
         Learn = "learn",
     }
 }
 
 labels! {
-    /// A part of the memory of the process.
+    /// Part of the memory of the process.
     MemoryPart {
-        /// Code, threads, and what clients of brokers and pages take by themselves.
+        /// Code, threads, and the memory of broker clients and pages.
         Program = "program",
         /// The cache of the state's database.
         Cache = "cache",
-        /// Batches in hand, records fetched ahead, lines on their way.
+        /// Current batches, prefetched records and lines in flight.
         Queues = "queues",
-        /// What has left, and the lines that wait.
+        /// The release log and the delayed lines.
         Ledger = "ledger",
         /// The window, the planner's sample and the model.
         Window = "window",
         /// Profiles of joins.
         Profiles = "profiles",
-        /// The values that have a code, with the copies that searches work on.
+        /// The values with a code, including the copies for searches.
         Dictionaries = "dictionaries",
-        /// What a batch and a search take while they are at work, and what the allocator holds.
+        /// Temporary memory of a batch and a search, and memory retained by the allocator.
         Reserve = "reserve",
     }
 }
 
 labels! {
-    /// How many attributes a quasi-identifier has.
+    /// Number of attributes of a quasi-identifier.
     QidSize {
         /// One.
         One = "1",
@@ -153,49 +153,50 @@ labels! {
 }
 
 labels! {
-    /// Why nothing of a record was released. Every one is a decision of the policy, none an error.
+    /// Reason for a record without any release. Each is a decision of the policy, not an error.
     SuppressionReason {
-        /// No generalization gave its class support.
+        /// No generalization gave its class enough subjects.
         NoSupport = "no_support",
         /// Its batch had too few subjects until `batch.max_age`.
         Quiet = "quiet",
-        /// Releasing it would have forced a joint value between fragments.
+        /// Its release would have made fragments joinable by counting.
         Guard = "guard",
-        /// It waited, and the daemon stopped.
+        /// It was withheld when the daemon stopped.
         Shutdown = "shutdown",
-        /// It waited for `privacy.max_hold_batches` batches in vain.
+        /// It was withheld for `privacy.max_hold_batches` batches without success.
         HeldOut = "held_out",
-        /// Other records of its subject stand for it: in every group it was one too many, or its subject had filled its share of the batch.
+        /// It exceeded the limit of lines per subject in every group, or its subject had filled its share of the
+        /// batch.
         Thinned = "thinned",
-        /// The stream ended with it.
+        /// It was withheld when the stream ended.
         EndOfStream = "end_of_stream",
-        /// The sink is `none`, or `release.fragments` is false: risk is measured, no record leaves.
+        /// The sink is `none`, or `release.fragments` is false: risk is measured, and no record is released.
         Monitoring = "monitoring",
     }
 }
 
 labels! {
-    /// Why a batch was aborted and rolled back.
+    /// Reason for an aborted batch.
     AbortReason {
-        /// The broker asked for it.
+        /// The broker required the abort.
         Transaction = "transaction",
     }
 }
 
 labels! {
-    /// What became of a configuration that was read anew.
+    /// Outcome of a configuration reload.
     ReloadOutcome {
-        /// It is in force from the next batch on.
+        /// The new configuration is active from the next batch on.
         Replaced = "replaced",
-        /// It says what is in force already.
+        /// The new configuration equals the active one.
         Unchanged = "unchanged",
-        /// It is wrong, its tests fail, or it needs a new start: the old one stays.
+        /// The new configuration is wrong, its tests fail, or it needs a restart; the old one stays active.
         Refused = "refused",
     }
 }
 
 labels! {
-    /// Which way bytes went between this machine and its GPU.
+    /// Direction of a copy between this machine and its GPU.
     Copied {
         Up = "up",
         Down = "down",
@@ -203,34 +204,34 @@ labels! {
 }
 
 labels! {
-    /// A stated limit that was reached.
+    /// Documented limit that was reached.
     Limit {
-        /// Tenure and budgets remember nobody further, who therefore supports nothing new.
+        /// Tenure and budgets register no further subject, so new subjects do not count for others.
         Supporters = "supporters",
-        /// A dictionary takes no further values: they count as the root.
+        /// A dictionary accepts no further values: they count as the root.
         DictionaryValues = "dictionary_values",
-        /// The part of `process.memory_limit` that is for the dictionaries: what is left is in use.
+        /// The dictionaries' share of `process.memory_limit` is used up.
         Memory = "memory",
         /// The model counts fewer pairs of attributes.
         ModelEdges = "model_edges",
-        /// No further line may wait: it is thinned.
+        /// No further line may wait for its delay: it is thinned.
         WaitingLines = "waiting_lines",
-        /// What has been said is remembered of no further subject and group: their lines are thinned.
+        /// The release log accepts no further pairs of subject and group: their lines are thinned.
         SaidLines = "said_lines",
-        /// A join keeps no further profiles: the cells of further people are missing.
+        /// A join stores no further profiles: the cells of further subjects are missing.
         Profiles = "profiles",
     }
 }
 
 labels! {
-    /// What became of a record: the terms of the conservation law.
+    /// Outcome of a record: the terms of the conservation law.
     Outcome {
         Consumed = "consumed",
         Released = "released",
         Suppressed = "suppressed",
         DeadLettered = "dead_lettered",
         Dropped = "dropped",
-        /// It waits in the changelog: its partition has gone, or the process has ended.
+        /// It waits in the changelog: its partition was revoked, or the process has ended.
         Moved = "moved",
     }
 }
@@ -242,36 +243,36 @@ labels! { CrowdSize { Smallest = "smallest", Average = "average", } }
 labels! { Statistic { Highest = "highest", Average = "average", } }
 labels! { PartitionChange { Assigned = "assigned", Revoked = "revoked", Lost = "lost", } }
 
-/// A count for every value of a label.
+/// Count for every value of a label.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Counts<L> {
+pub struct CountsByLabel<L> {
     counts: Vec<u64>,
     label: PhantomData<L>,
 }
 
-impl<L: Label> Default for Counts<L> {
+impl<L: Label> Default for CountsByLabel<L> {
     fn default() -> Self {
         Self { counts: vec![0; L::ALL.len()], label: PhantomData }
     }
 }
 
-impl<L: Label> Counts<L> {
-    /// Counts `n` more of `label`.
+impl<L: Label> CountsByLabel<L> {
+    /// Adds `n` to the count of `label`.
     pub fn add(&mut self, label: L, n: u64) {
         self.counts[label.index()] += n;
     }
 
-    /// The count of one label.
+    /// Returns the count of one label.
     pub fn get(&self, label: L) -> u64 {
         self.counts[label.index()]
     }
 
-    /// All counts together.
+    /// Returns the sum of all counts.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Every label with its count, zeros included.
+    /// Returns every label with its count, including zeros.
     pub fn iter(&self) -> impl Iterator<Item = (L, u64)> + '_ {
         L::ALL.iter().map(|label| (*label, self.get(*label)))
     }
@@ -284,7 +285,7 @@ impl<L: Label> Counts<L> {
     }
 }
 
-impl<L: Label> FromIterator<(L, u64)> for Counts<L> {
+impl<L: Label> FromIterator<(L, u64)> for CountsByLabel<L> {
     fn from_iter<I: IntoIterator<Item = (L, u64)>>(from: I) -> Self {
         let mut counts = Self::default();
         for (label, n) in from {
@@ -294,13 +295,13 @@ impl<L: Label> FromIterator<(L, u64)> for Counts<L> {
     }
 }
 
-impl<L: Label> std::fmt::Debug for Counts<L> {
+impl<L: Label> std::fmt::Debug for CountsByLabel<L> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_map().entries(self.iter().map(|(label, n)| (label.as_str(), n))).finish()
     }
 }
 
-impl<L: Label> Serialize for Counts<L> {
+impl<L: Label> Serialize for CountsByLabel<L> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_map(self.iter().map(|(label, n)| (label.as_str(), n)))
     }
@@ -308,11 +309,11 @@ impl<L: Label> Serialize for Counts<L> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counts, Label, Stage, SuppressionReason};
+    use super::{CountsByLabel, Label, Stage, SuppressionReason};
     use crate::telemetry::RejectionReason;
 
     #[test]
-    fn indices_are_places_and_texts_are_distinct() {
+    fn label_indices_match_and_texts_are_distinct() {
         fn check<L: Label>() {
             let mut texts: Vec<&str> = L::ALL.iter().map(|l| l.as_str()).collect();
             assert!(L::ALL.iter().enumerate().all(|(place, label)| label.index() == place));
@@ -326,8 +327,8 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_written_by_label() {
-        let counts: Counts<RejectionReason> =
+    fn counts_serialize_by_label() {
+        let counts: CountsByLabel<RejectionReason> =
             [(RejectionReason::Empty, 2), (RejectionReason::TooDeep, 1), (RejectionReason::Empty, 1)]
                 .into_iter()
                 .collect();

@@ -1,4 +1,4 @@
-//! Log lines on standard error, as text or JSON, and how often one kind of them is written.
+//! Log lines on standard error, as text or JSON, with a rate limit per kind of line.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Why logging could not begin.
+/// Error of the logging setup.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each says it")]
 pub enum LoggingError {
@@ -19,8 +19,8 @@ pub enum LoggingError {
     Twice,
 }
 
-/// Begins logging to standard error: `format` is `text` or `json`, `level` the least severe level of our own lines
-/// (other crates speak from `warn` on).
+/// Starts logging to standard error. `format` is `text` or `json`; `level` is the lowest severity of throng's lines
+/// (other crates log from `warn` on).
 ///
 /// # Errors
 /// [`LoggingError`]: an unknown format or level, or a second call in one process.
@@ -45,18 +45,19 @@ pub fn init_logging(format: &str, level: &str) -> Result<(), LoggingError> {
     begun.map_err(|_| LoggingError::Twice)
 }
 
-/// Whether a panic says that nobody reads standard output any more, for which `println!` has no other way.
-pub fn says_nobody_reads(payload: &(dyn Any + Send)) -> bool {
+/// Returns true if a panic was caused by a broken pipe on standard output, which `println!` reports only by a panic.
+pub fn is_broken_pipe_panic(payload: &(dyn Any + Send)) -> bool {
     payload.downcast_ref::<String>().is_some_and(|said| {
         said.starts_with("failed printing to stdout")
             && said.ends_with(&format!("(os error {})", rustix::io::Errno::PIPE.raw_os_error()))
     })
 }
 
-/// Makes a panic log its place only: its text may quote a value of a record (a failed assertion does).
+/// Makes panics log only their position, because the message may quote a value of a record (as a failed assertion
+/// does).
 pub fn silence_panic_payloads() {
     std::panic::set_hook(Box::new(|panic| {
-        if says_nobody_reads(panic.payload()) {
+        if is_broken_pipe_panic(panic.payload()) {
             return;
         }
         let (file, line) = panic.location().map_or(("", 0), |place| (place.file(), place.line()));
@@ -66,19 +67,19 @@ pub fn silence_panic_payloads() {
         }
         let said = writeln!(std::io::stderr(), "error: throng has a bug and ended at {file}:{line}; please report it");
         if said.is_err() {
-            // Nobody reads what is said.
+            // No reader remains.
         }
     }));
 }
 
-/// Lines of one kind written within [`WINDOW_MS`].
-const BURST: u32 = 5;
-const WINDOW_MS: u64 = 10_000;
+/// Maximum number of lines of one kind within [`LOG_WINDOW_MS`].
+const MAX_LINES_PER_WINDOW: u32 = 5;
+const LOG_WINDOW_MS: u64 = 10_000;
 
-/// What to do with a line.
+/// Decision about a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Write it, and say before that so many like it were not written.
+pub(super) enum LogDecision {
+    /// Write the line, preceded by the number of suppressed lines.
     Write {
         unwritten: u64,
     },
@@ -86,7 +87,7 @@ pub(super) enum Verdict {
 }
 
 #[derive(Default)]
-struct Window {
+struct LogWindow {
     began_ms: u64,
     written: u32,
     unwritten: u64,
@@ -94,58 +95,59 @@ struct Window {
 
 /// Counts lines by kind. Kinds are literals and labels of the program, so their number is bounded.
 #[derive(Default)]
-pub(super) struct Limiter(BTreeMap<(&'static str, &'static str), Window>);
+pub(super) struct LogLimiter(BTreeMap<(&'static str, &'static str), LogWindow>);
 
-impl Limiter {
-    pub fn judge(&mut self, kind: &'static str, label: &'static str, now_ms: u64) -> Verdict {
+impl LogLimiter {
+    pub fn admit_line(&mut self, kind: &'static str, label: &'static str, now_ms: u64) -> LogDecision {
         let window = self.0.entry((kind, label)).or_default();
         let mut unwritten = 0;
-        if now_ms.saturating_sub(window.began_ms) >= WINDOW_MS {
+        if now_ms.saturating_sub(window.began_ms) >= LOG_WINDOW_MS {
             unwritten = window.unwritten;
-            *window = Window { began_ms: now_ms, ..Window::default() };
+            *window = LogWindow { began_ms: now_ms, ..LogWindow::default() };
         }
-        if window.written == BURST {
+        if window.written == MAX_LINES_PER_WINDOW {
             window.unwritten += 1;
-            return Verdict::Skip;
+            return LogDecision::Skip;
         }
         window.written += 1;
-        Verdict::Write { unwritten }
+        LogDecision::Write { unwritten }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BURST, Limiter, LoggingError, Verdict, WINDOW_MS, init_logging};
+    use super::{LOG_WINDOW_MS, LogDecision, LogLimiter, LoggingError, MAX_LINES_PER_WINDOW, init_logging};
     use proptest::prelude::*;
 
     #[test]
-    fn unknown_spellings_are_named() {
+    fn unknown_log_format_or_level_is_named() {
         assert!(matches!(init_logging("xml", "info"), Err(LoggingError::Format(f)) if f == "xml"));
         assert!(matches!(init_logging("text", "loud"), Err(LoggingError::Level(l)) if l == "loud"));
     }
 
     #[test]
-    fn a_flood_is_cut_and_accounted_for() {
-        let mut limiter = Limiter::default();
-        let written = (0..100).filter(|_| limiter.judge("a", "", 3) != Verdict::Skip).count();
-        assert_eq!(written, BURST as usize);
-        assert_eq!(limiter.judge("a", "other", 3), Verdict::Write { unwritten: 0 });
-        assert_eq!(limiter.judge("a", "", WINDOW_MS), Verdict::Write { unwritten: 95 });
+    fn log_flood_is_limited_and_counted() {
+        let mut limiter = LogLimiter::default();
+        let written = (0..100).filter(|_| limiter.admit_line("a", "", 3) != LogDecision::Skip).count();
+        assert_eq!(written, MAX_LINES_PER_WINDOW as usize);
+        assert_eq!(limiter.admit_line("a", "other", 3), LogDecision::Write { unwritten: 0 });
+        assert_eq!(limiter.admit_line("a", "", LOG_WINDOW_MS), LogDecision::Write { unwritten: 95 });
     }
 
     proptest! {
         #[test]
-        fn no_line_is_lost_from_the_account(gaps in prop::collection::vec(0u64..4_000, 1..200)) {
-            let (mut limiter, mut now, mut written, mut named) = (Limiter::default(), 0, 0u64, 0u64);
+        fn skipped_log_lines_are_all_reported(gaps in prop::collection::vec(0u64..4_000, 1..200)) {
+            let (mut limiter, mut now, mut written, mut named) = (LogLimiter::default(), 0, 0u64, 0u64);
             for gap in &gaps {
                 now += gap;
-                if let Verdict::Write { unwritten } = limiter.judge("a", "", now) {
+                if let LogDecision::Write { unwritten } = limiter.admit_line("a", "", now) {
                     written += 1;
                     named += unwritten;
                 }
             }
-            // The line after a window names all that were skipped; only those of the last window are still unnamed.
-            if let Verdict::Write { unwritten } = limiter.judge("a", "", now + WINDOW_MS) {
+            // The first line after a window reports all skipped lines; only those of the last window are not yet
+            // reported.
+            if let LogDecision::Write { unwritten } = limiter.admit_line("a", "", now + LOG_WINDOW_MS) {
                 named += unwritten;
             }
             prop_assert_eq!(written + named, gaps.len() as u64);

@@ -1,4 +1,4 @@
-//! Every metric of the product, each named once. All series are made at the start.
+//! All metrics, each named once. All time series are created at the start.
 
 use super::labels::{
     AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, MemoryPart, Outcome, PartitionChange,
@@ -12,7 +12,6 @@ use prometheus::{
 };
 use std::marker::PhantomData;
 
-/// Every metric of the product.
 pub(super) struct Metrics {
     registry: Registry,
     pub flow: Flow,
@@ -26,13 +25,13 @@ pub(super) struct Metrics {
     pub erasures: Erasures,
     pub series: Series,
     pub planning: Planning,
-    /// By attribute of the schema: there are as many as the schema names, whatever the records hold.
+    /// By attribute of the schema, so that the number of series does not depend on the records.
     pub involvement: GaugeVec,
     pub gpu: Gpu,
     pub health: Health,
 }
 
-/// The type of a series, by the method of [`Shelf`] that makes it.
+/// Type of a time series, by the method of [`Shelf`] that creates it.
 macro_rules! series_type {
     (counter) => { IntCounter };
     (sum) => { Counter };
@@ -63,7 +62,7 @@ macro_rules! series {
 }
 
 series! {
-    /// Records, batches and bytes, and how long they take.
+    /// Records, batches and bytes, and their processing times.
     Flow {
         records: counters<Outcome> "throng_records_total",
             "Records by outcome, across restarts: consumed = released + suppressed + dead_lettered + dropped + moved + held.", "outcome";
@@ -90,7 +89,7 @@ series! {
         batch_clock: gauge "throng_last_commit_timestamp_seconds", "Batch clock of the last commit.";
     }
 
-    /// What a release tells of people, and what it costs.
+    /// Risk and information loss of the release.
     Quality {
         risk: gauge_table<Picture, Statistic> "throng_reidentification_risk",
             "Re-identification risk (1 / subjects in a record's class): highest is a bound, average is of at least 1,000 records, rounded and held.",
@@ -115,7 +114,7 @@ series! {
             "Cells of sensitive attributes under a privacy model that left as *, in fragments that were released.";
     }
 
-    /// Where the records come from.
+    /// Source of the records.
     Source {
         lag: gauge "throng_source_lag_records", "Records behind the end of the source; NaN if unknown.";
         connected: count "throng_source_connected", "1 while the source answers.";
@@ -132,7 +131,7 @@ series! {
             "Schemas of records that were met since the start of the process.", "format", "outcome";
     }
 
-    /// Profiles of people, and what joins bring to records.
+    /// Profiles of subjects, and their joins to records.
     Profiles {
         kept: count "throng_profiles", "Profiles of people that joins keep, rounded and held.";
         updates: counter "throng_profile_updates_total", "Profiles and removals read from topics of profiles.";
@@ -143,7 +142,7 @@ series! {
         lag: gauge "throng_profiles_lag_records", "Messages behind the ends of the topics of profiles; NaN if unknown.";
     }
 
-    /// What is remembered, in memory and on disk.
+    /// Retained data, in memory and on disk.
     Memory {
         ledger_bytes: count "throng_ledger_bytes", "Memory of the ledger, rounded and held.";
         supporters: count "throng_ledger_supporters",
@@ -168,7 +167,7 @@ series! {
             "What a part of the memory takes, copies for searches included, rounded and held; NaN for parts that nobody measures.", "part";
     }
 
-    /// Records and people that the release represents, and the rows of series.
+    /// Records and subjects that the release represents, and the rows of series.
     Series {
         people: count "throng_people_represented", "People whose values are in published rows of series.";
         share: gauge "throng_records_represented_share",
@@ -182,7 +181,7 @@ series! {
             "Rows withheld because one or two members dominate a sum, or all have one value, and no intervals hold enough members.";
     }
 
-    /// Erasures of people.
+    /// Erasures of subjects.
     Erasures {
         done: counter "throng_erasures_total",
             "Times that people were erased from the state, since the start of the process.";
@@ -200,7 +199,7 @@ series! {
             "Messages of the erasure topic that have not been acted on, read or not; NaN if unknown.";
     }
 
-    /// Plans and the evidence for them.
+    /// Plans and their evidence.
     Planning {
         drift: gauge "throng_plan_drift",
             "Largest divergence of an attribute's values from those that the plan was made for, in bits; rounded and held.";
@@ -238,7 +237,7 @@ series! {
         lost: count "throng_gpu_lost", "1 after the GPU failed for good: the CPU counts until the next start.";
     }
 
-    /// Whether the daemon works as it should.
+    /// Operational health of the daemon.
     Health {
         refusals: counter "throng_verification_refusals_total", "Batches that verification refused.";
         violations: counter "throng_verification_violations_total", "Fragments that verification refused.";
@@ -251,25 +250,25 @@ series! {
             "1 while the configuration that was read last was refused: an older one is in force.";
         reload_time: gauge "throng_last_reload_timestamp_seconds",
             "When the configuration was last read anew; 0 if not since the start.";
-        /// `privacy.k` of the policy in force.
+        /// `privacy.k` of the active policy.
         k: count "throng_privacy_k", "Smallest crowd, in distinct subjects, as configured.";
     }
 }
 
 impl Metrics {
-    /// All series, at zero. Those of fragments are named by `groups`, in this order, and `other`.
+    /// Creates all series at zero. Those of fragments are named by `groups`, in this order, and `other`.
     pub fn new(k: usize, groups: &[String]) -> Self {
         let shelf = Shelf(Registry::new());
-        let build = shelf.keep(GaugeVec::new(
+        let build = shelf.register_metric(GaugeVec::new(
             Opts::new("throng_build_info", "Constant 1; the label names the version that runs."),
             &["version"],
         ));
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1.0);
-        let dead_letters = shelf.keep(IntCounterVec::new(
+        let dead_letters = shelf.register_metric(IntCounterVec::new(
             Opts::new("throng_dead_letters_total", "Dead letters committed since the start of the process."),
             &["stage", "reason"],
         ));
-        let fragments = shelf.keep(IntCounterVec::new(
+        let fragments = shelf.register_metric(IntCounterVec::new(
             Opts::new("throng_fragments_total", "Fragments released, by configured group of attributes."),
             &["group"],
         ));
@@ -291,7 +290,7 @@ impl Metrics {
             erasures: Erasures::new(&shelf),
             series: Series::new(&shelf),
             planning: Planning::new(&shelf),
-            involvement: shelf.keep(GaugeVec::new(
+            involvement: shelf.register_metric(GaugeVec::new(
                 Opts::new(
                     "throng_attribute_involvement",
                     "Share of those minimal quasi-identifiers that the attribute is in, 0 to 1; told once a plan.",
@@ -304,7 +303,7 @@ impl Metrics {
         }
     }
 
-    /// The text exposition format of all series.
+    /// Renders all series in the text exposition format.
     pub fn render(&self) -> String {
         let mut text = String::new();
         if let Err(error) = TextEncoder::new().encode_utf8(&self.registry.gather(), &mut text) {
@@ -314,12 +313,12 @@ impl Metrics {
     }
 }
 
-/// A gauge's value; what exceeds it is shown as the largest.
+/// Converts to a gauge value; larger values become the maximum.
 pub(super) fn clamped(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// One series for every value of a label.
+/// One time series for every value of a label.
 pub(super) struct PerLabel<L, M> {
     series: Vec<M>,
     label: PhantomData<L>,
@@ -335,53 +334,55 @@ impl<L: Label, M> PerLabel<L, M> {
     }
 }
 
-/// Makes series and registers them. Names and labels are literals of this file and are registered once, so that the
-/// only errors prometheus knows (a bad name, a double one) cannot arise from any input.
+/// Creates series and registers them. Names and labels are literals of this file and are registered once, so the
+/// possible prometheus errors (an invalid or duplicate name) cannot arise from any input.
 struct Shelf(Registry);
 
 impl Shelf {
-    fn keep<M: Collector + Clone + 'static>(&self, metric: prometheus::Result<M>) -> M {
+    fn register_metric<M: Collector + Clone + 'static>(&self, metric: prometheus::Result<M>) -> M {
         let metric = metric.expect("metric names and labels are well-formed literals");
         self.0.register(Box::new(metric.clone())).expect("every metric is registered once");
         metric
     }
 
     fn counter(&self, name: &str, help: &str) -> IntCounter {
-        self.keep(IntCounter::new(name, help))
+        self.register_metric(IntCounter::new(name, help))
     }
 
     fn sum(&self, name: &str, help: &str) -> Counter {
-        self.keep(Counter::new(name, help))
+        self.register_metric(Counter::new(name, help))
     }
 
     fn count(&self, name: &str, help: &str) -> IntGauge {
-        self.keep(IntGauge::new(name, help))
+        self.register_metric(IntGauge::new(name, help))
     }
 
     fn gauge(&self, name: &str, help: &str) -> Gauge {
-        self.keep(Gauge::new(name, help))
+        self.register_metric(Gauge::new(name, help))
     }
 
-    /// A histogram whose buckets are finer about a second, where `batch.max_wait` puts most batches: 1.25 s tells whether one was late.
+    /// Creates a histogram with finer buckets around one second, the default of `batch.max_wait`: 1.25 s shows a late
+    /// batch.
     fn waits(&self, name: &str, help: &str) -> Histogram {
         let mut bounds = buckets();
         bounds.extend([0.75, 1.0, 1.25, 1.5, 3.0, 6.0]);
         bounds.sort_unstable_by(f64::total_cmp);
-        self.keep(Histogram::with_opts(HistogramOpts::new(name, help).buckets(bounds)))
+        self.register_metric(Histogram::with_opts(HistogramOpts::new(name, help).buckets(bounds)))
     }
 
     fn counters<L: Label>(&self, name: &str, help: &str, label: &str) -> PerLabel<L, IntCounter> {
-        let family = self.keep(IntCounterVec::new(Opts::new(name, help), &[label]));
+        let family = self.register_metric(IntCounterVec::new(Opts::new(name, help), &[label]));
         PerLabel::new(|value: L| family.with_label_values(&[value.as_str()]))
     }
 
     fn gauges<L: Label>(&self, name: &str, help: &str, label: &str) -> PerLabel<L, Gauge> {
-        let family = self.keep(GaugeVec::new(Opts::new(name, help), &[label]));
+        let family = self.register_metric(GaugeVec::new(Opts::new(name, help), &[label]));
         PerLabel::new(|value: L| family.with_label_values(&[value.as_str()]))
     }
 
     fn histograms<L: Label>(&self, name: &str, help: &str, label: &str) -> PerLabel<L, Histogram> {
-        let family = self.keep(HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets()), &[label]));
+        let family =
+            self.register_metric(HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets()), &[label]));
         PerLabel::new(|value: L| family.with_label_values(&[value.as_str()]))
     }
 
@@ -392,7 +393,7 @@ impl Shelf {
         one: &str,
         other: &str,
     ) -> PerLabel<A, PerLabel<B, IntCounter>> {
-        let family = self.keep(IntCounterVec::new(Opts::new(name, help), &[one, other]));
+        let family = self.register_metric(IntCounterVec::new(Opts::new(name, help), &[one, other]));
         PerLabel::new(|a: A| PerLabel::new(|b: B| family.with_label_values(&[a.as_str(), b.as_str()])))
     }
 
@@ -403,12 +404,12 @@ impl Shelf {
         one: &str,
         other: &str,
     ) -> PerLabel<A, PerLabel<B, Gauge>> {
-        let family = self.keep(GaugeVec::new(Opts::new(name, help), &[one, other]));
+        let family = self.register_metric(GaugeVec::new(Opts::new(name, help), &[one, other]));
         PerLabel::new(|a: A| PerLabel::new(|b: B| family.with_label_values(&[a.as_str(), b.as_str()])))
     }
 }
 
-/// 1 ms to about 65 s, each bucket twice the one before.
+/// Returns bounds from 1 ms to about 65 s, each twice the previous one.
 fn buckets() -> Vec<f64> {
     (0..17).map(|step| 0.001 * f64::from(1u32 << step)).collect()
 }

@@ -1,56 +1,57 @@
-//! Events that are log line and metric at once, and what the status page shows of them.
+//! Events that update the log and the metrics together, and the data of the status page.
 //!
-//! One struct an event, with [`emit`](BatchCommitted::emit), which writes the log line and moves the metrics together. Counts of records move
-//! only with their batch's commit, so that they obey conservation and a retried batch is counted once. Lines of one kind are limited; metrics
-//! are not. No struct has a field that could hold a raw value, label
-//! sets are closed, and every series exists from the start, so that nothing in the data can change their number.
+//! One struct per event, with [`emit`](BatchCommitted::emit), which writes the log line and updates the metrics.
+//! Counts of records change only with the commit of their batch, so that they obey conservation and a retried batch
+//! is counted once. Lines of one kind are limited; metrics are not. No struct has a field for a raw value, label sets
+//! are closed, and every series exists from the start, so that the data cannot change their number.
 
-mod batches;
-mod changelog;
-mod coarse;
-mod health;
+mod batch_events;
+mod changelog_events;
+mod figure_rounding;
+mod health_events;
 mod history;
 mod labels;
 mod logging;
 mod metrics;
-mod people;
-mod plans;
+mod plan_events;
 mod reason;
 mod report;
-mod series;
-mod source;
+mod series_events;
+mod source_events;
 mod status;
+mod subject_events;
 
-pub use batches::{
-    AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, Doubt, FileDivided, FileOpened, WrongType,
+pub use batch_events::{
+    AttributesNeverMet, BatchAborted, BatchCommitted, CellTypeMismatch, ColumnsDropped, FileDivided, FileOpened,
+    SchemaWarning,
 };
-pub use changelog::{StateMoved, StateRestored};
-pub use coarse::{Draws, about, in_steps};
-pub use health::{
-    LimitReached, PolicyInForce, Reloaded, StateAnswers, StateRecovered, StateStalled, VerificationRefused,
+pub use changelog_events::{StateMoved, StateRestored};
+pub use figure_rounding::{RoundingDraws, round_count, round_to_step};
+pub use health_events::{
+    ConfigReloaded, LimitReached, PolicyActivated, StateRecovered, StateResponding, StateStalled, VerificationRefused,
 };
-pub use history::Point;
+pub use history::HistoryPoint;
 pub use labels::{
-    AbortReason, Counts, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome, SecurityRefusal, Stage,
+    AbortReason, CountsByLabel, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome, SecurityRefusal, Stage,
     SuppressionReason, WrittenAs,
 };
-pub use logging::{LoggingError, init_logging, says_nobody_reads, silence_panic_payloads};
-pub use people::{
+pub use logging::{LoggingError, init_logging, is_broken_pipe_panic, silence_panic_payloads};
+pub use plan_events::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed, StaticGroupLost};
+pub use reason::{RejectionReason, stage_of};
+pub use report::{
+    BatchReport, ClassSizeFigures, RecordShare, RecordTotals, RepresentedShare, RiskFigures, SeriesPublished,
+    SeriesRecords, StageSeconds, TooFewBuckets,
+};
+pub use series_events::CohortsElsewhere;
+pub use source_events::{
+    InputLost, PartitionsChanged, RegistryAnswered, RegistryLost, SchemaLookupsExhausted, SchemaUnknown,
+    SourceConnected, SourceLost, SourceRefused, WriterSchemaMet,
+};
+pub use status::{LastReload, Readiness, ShareScope, Status, Telemetry};
+pub use subject_events::{
     ErasureFailed, ErasureLag, ErasureMessage, ErasuresMissed, ProfileRefused, ProfileUpdate, ProfilesLag,
     ProfilesRead, SubjectsErased,
 };
-pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed, StaticGroupLost};
-pub use reason::{RejectionReason, stage_of};
-pub use report::{
-    BatchReport, CrowdPicture, RecordShare, Represented, RiskPicture, SeriesPublished, SeriesRecords, StageSeconds,
-    TooFewBuckets, Totals,
-};
-pub use series::CohortsElsewhere;
-pub use source::{
-    InputLost, Rebalanced, RegistryAnswered, RegistryLost, SchemaLookupsExhausted, SchemaUnknown, SourceConnected,
-    SourceLost, SourceRefused, WriterSchemaMet,
-};
-pub use status::{LastReload, Readiness, Settled, Status, Telemetry};
 pub use throng_core::printable::printable;
 
 #[cfg(test)]

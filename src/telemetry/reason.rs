@@ -1,12 +1,13 @@
-//! Reasons in words, for pages, summaries and reports: of records of which nothing was released, and of dead letters.
+//! Human-readable reasons of suppressed records, and the label of rejection reasons, for pages, summaries and
+//! reports.
 
 use super::labels::{Label, Stage, SuppressionReason};
 pub use throng_core::values::rejection::RejectionReason;
 
 impl SuppressionReason {
-    /// The reason in words, behind "suppressed:".
+    /// Returns the reason as text that follows "suppressed:".
     #[must_use]
-    pub const fn words(self) -> &'static str {
+    pub const fn reason_text(self) -> &'static str {
         match self {
             Self::NoSupport => "too few people share their values, however general",
             Self::Quiet => "their batch had too few people for too long",
@@ -28,7 +29,7 @@ pub const fn stage_of(reason: RejectionReason) -> Stage {
     }
 }
 
-/// As a label, every reason stands for the one that it is [counted as](RejectionReason::counted_as).
+/// As a label, every reason is represented by the one that it is [counted as](RejectionReason::counted_reason).
 impl Label for RejectionReason {
     const ALL: &'static [Self] = &[
         Self::MalformedJson,
@@ -53,11 +54,11 @@ impl Label for RejectionReason {
     ];
 
     fn as_str(self) -> &'static str {
-        self.counted_as().name()
+        self.counted_reason().name()
     }
 
     fn index(self) -> usize {
-        self.counted_as() as usize
+        self.counted_reason() as usize
     }
 }
 
@@ -66,9 +67,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_has_words_of_its_own() {
-        let suppressed = SuppressionReason::ALL.iter().map(|reason| reason.words());
-        let mut words: Vec<&str> = suppressed.chain(RejectionReason::ALL.iter().map(|reason| reason.words())).collect();
+    fn reason_texts_are_distinct_and_not_empty() {
+        let suppressed = SuppressionReason::ALL.iter().map(|reason| reason.reason_text());
+        let mut words: Vec<&str> =
+            suppressed.chain(RejectionReason::ALL.iter().map(|reason| reason.reason_clause())).collect();
         words.sort_unstable();
         let all = words.len();
         words.dedup();
@@ -76,11 +78,11 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_is_counted_under_a_label() {
+    fn every_rejection_reason_has_label() {
         for reason in
             RejectionReason::ALL.iter().copied().chain([RejectionReason::Truncated, RejectionReason::TrailingText])
         {
-            assert_eq!(RejectionReason::ALL[reason.index()], reason.counted_as(), "{reason}");
+            assert_eq!(RejectionReason::ALL[reason.index()], reason.counted_reason(), "{reason}");
             assert_eq!(RejectionReason::ALL[reason.index()].as_str(), reason.as_str(), "{reason}");
         }
     }

@@ -1,12 +1,12 @@
-//! The shared account that events write and the HTTP pages read.
+//! Shared telemetry state that events write and the HTTP pages read.
 
-use super::coarse::{Coarse, Draws, about};
-use super::history::{History, Point};
-use super::labels::{Counts, MemoryPart, Outcome, ReloadOutcome, SecurityRefusal, SuppressionReason, WrittenAs};
-use super::logging::{Limiter, Verdict};
+use super::figure_rounding::{FigureRounding, RoundingDraws, round_count};
+use super::history::{HistoryPoint, SecondsHistory};
+use super::labels::{CountsByLabel, MemoryPart, Outcome, ReloadOutcome, SecurityRefusal, SuppressionReason, WrittenAs};
+use super::logging::{LogDecision, LogLimiter};
 use super::metrics::{Metrics, clamped};
 use super::reason::RejectionReason;
-use super::report::{BatchReport, RecordShare, Represented, SeriesPublished, Totals};
+use super::report::{BatchReport, RecordShare, RecordTotals, RepresentedShare, SeriesPublished};
 use crate::html::series_chart::SeriesCharts;
 use serde::Serialize;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// What must hold before the daemon says that it is ready.
+/// Conditions for the readiness of the daemon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "conditions that hold or do not, each by itself")]
 pub struct Readiness {
@@ -22,18 +22,18 @@ pub struct Readiness {
     pub assignment: bool,
     /// The record schema and its hierarchies are loaded.
     pub schema: bool,
-    /// A broker answers (a file source: always).
+    /// A broker responds (a file source: always).
     pub broker: bool,
-    /// The disk of the state directory does not answer, or has failed.
+    /// The disk of the state directory does not respond, or has failed.
     pub state_failed: bool,
-    /// Records, or the start, wait for a schema registry that does not answer.
+    /// Records, or the start, wait for a schema registry that does not respond.
     pub registry_waited_for: bool,
-    /// Why brokers do not let us in, or we do not trust them, where that is so.
+    /// Reason of a failed authentication between client and broker, if any.
     pub refused: Option<SecurityRefusal>,
 }
 
 impl Readiness {
-    /// Why the daemon is not ready; empty when it is.
+    /// Returns the reasons why the daemon is not ready; empty if it is.
     pub fn reasons(self) -> Vec<&'static str> {
         let conditions = [
             (self.schema, "the record schema is not loaded"),
@@ -53,148 +53,149 @@ impl Readiness {
     }
 }
 
-/// Which records a share is of.
+/// Set of records for a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
-    /// All of them: of a file, whatever process has read it.
-    ByTheState,
-    /// By this process, since its start.
-    ByThisProcess,
+pub enum ShareScope {
+    /// All records of the state, read by any process.
+    WholeState,
+    /// Records read by this process, since its start.
+    CurrentProcess,
 }
 
-/// When the configuration was last read anew, and what became of it.
+/// Time and outcome of the last configuration reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LastReload {
     /// Seconds since 1970.
     pub at_seconds: u64,
-    /// What became of it.
+    /// Outcome of the reload.
     pub outcome: ReloadOutcome,
 }
 
-/// What the status page shows. Counts, shares, names of the configuration; never a value of a record.
+/// Data of the status page: counts, shares and names of the configuration; never a value of a record.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
     /// Version of the program.
     pub version: &'static str,
     /// `privacy.k`.
     pub k: usize,
-    /// The first digits of the digest of the policy in force; empty before there is one.
+    /// First digits of the digest of the active policy; empty before there is one.
     pub policy: String,
-    /// None where nobody has asked for it since the start.
+    /// Last reload; None if none was requested since the start.
     pub last_reload: Option<LastReload>,
-    /// Since the start of the process.
+    /// Seconds since the start of the process.
     pub uptime_seconds: u64,
-    /// Whether nothing stands in the way of releasing.
+    /// The daemon is ready to release.
     pub ready: bool,
-    /// Why not.
+    /// Reasons why the daemon is not ready.
     pub reasons: Vec<&'static str>,
-    /// What the schema leaves unprotected, by attribute.
+    /// Warnings about attributes that the schema leaves unprotected.
     pub doubts: Vec<String>,
-    /// Across restarts.
-    pub totals: Totals,
-    /// Records held.
+    /// Record totals across restarts.
+    pub totals: RecordTotals,
+    /// Withheld records.
     pub held: u64,
-    /// Whether the totals and what is held add up.
+    /// The totals and the withheld records add up.
     pub conserved: bool,
-    /// Mean over the last ten seconds.
+    /// Records consumed per second, mean over the last ten seconds.
     pub consumed_per_second: f64,
-    /// Records released a second, in the mean of the last minute.
+    /// Records released per second, mean over the last ten seconds.
     pub released_per_second: f64,
-    /// Since the start of the process.
+    /// Batches committed since the start of the process.
     pub batches_committed: u64,
-    /// Since the start of the process.
+    /// Batches aborted since the start of the process.
     pub batches_aborted: u64,
-    /// Since the start of the process.
+    /// Batches refused by verification since the start of the process.
     pub verification_refusals: u64,
-    /// By reason, since the start of the process.
-    pub suppressed: Counts<SuppressionReason>,
-    /// By reason, since the start of the process.
-    pub dead_lettered: Counts<RejectionReason>,
+    /// Suppressed records by reason, since the start of the process.
+    pub suppressed: CountsByLabel<SuppressionReason>,
+    /// Dead letters by reason, since the start of the process.
+    pub dead_lettered: CountsByLabel<RejectionReason>,
     /// Names of the groups, in the order of `fragments_by_group`.
     pub groups: Vec<String>,
     /// Fragments released, by group.
     pub fragments_by_group: Vec<u64>,
-    /// Mean loss of all present quasi cells that were settled since the start of the process.
+    /// Mean loss of all present quasi cells of completed records since the start of the process.
     pub mean_loss: Option<f64>,
-    /// How much of the input the rows of the series represent; none without series.
+    /// Share of the input that the rows of the series represent; None without series.
     pub series: Option<SeriesPublished>,
     /// Share of the records that the release represents.
-    pub represented: Represented,
-    /// Whether only series leave: no record leaves as fragments.
+    pub represented: RepresentedShare,
+    /// Only series are released, and no fragments.
     pub only_series: bool,
-    /// Fragments thinned since the start of the process: other lines of their subject stand for them. Rounded and held.
+    /// Fragments thinned since the start of the process, by the limit of lines per subject. Rounded and renewed at
+    /// intervals.
     pub thinned_fragments: u64,
-    /// Lines that have waited for their delay since then, and how long in the mean. Rounded and held.
+    /// Lines with a delay that has ended since the start of the process. Rounded and renewed at intervals.
     pub delayed_lines: u64,
-    /// Mean wait of delayed lines; none where none has waited.
+    /// Mean delay of these lines; None without any.
     pub mean_delay_seconds: Option<f64>,
-    /// The last committed batch; sizes and risk as they are shown.
+    /// Last committed batch, with rounded sizes and risk.
     pub last: Option<BatchReport>,
-    /// The last two minutes, a point a second.
-    pub history: Vec<Point>,
-    /// The plan in force, as the daemon summarises it.
+    /// The last two minutes, one point per second.
+    pub history: Vec<HistoryPoint>,
+    /// Summary of the active plan.
     pub plan: Value,
-    /// Resident memory of the process; none where the system does not say.
+    /// Resident memory of the process; None if the system does not report it.
     pub resident_bytes: Option<u64>,
 }
 
-/// What changes; one lock, so that a scrape sees either all of a batch or nothing of it.
+/// Variable state. One lock, so that a scrape sees either all of a batch or none of it.
 #[derive(Default)]
-pub(super) struct Board {
-    /// By join that reads a topic: messages that it has not read.
+pub(super) struct TelemetryState {
+    /// Unread messages, by join with a topic.
     pub profile_lags: std::collections::BTreeMap<String, Option<u64>>,
-    pub totals: Totals,
-    /// The totals that the durable state had at the start.
-    pub before: Totals,
-    /// Records of which only the risk had been measured by then.
+    pub totals: RecordTotals,
+    /// Totals of the durable state at the start.
+    pub before: RecordTotals,
+    /// Records that were only measured (sink `none`) before the start.
     monitored_before: u64,
     pub held: u64,
     pub aborted: u64,
     pub committed: u64,
     pub refusals: u64,
-    pub suppressed: Counts<SuppressionReason>,
-    pub dead_lettered: Counts<RejectionReason>,
+    pub suppressed: CountsByLabel<SuppressionReason>,
+    pub dead_lettered: CountsByLabel<RejectionReason>,
     pub fragments_by_group: Vec<u64>,
-    /// As it is shown, and as it was.
+    /// Last report as displayed, and with exact values.
     pub last: Option<BatchReport>,
     pub exact: Option<BatchReport>,
-    pub coarse: Coarse,
-    pub history: History,
+    pub coarse: FigureRounding,
+    pub history: SecondsHistory,
     pub readiness: Readiness,
-    /// How the records that are read are written down.
+    /// Encoding of the source records.
     pub written_as: Option<WrittenAs>,
     doubts: Vec<String>,
     pub partitions: u64,
-    /// Sum of the loss of the quasi cells settled, and their number.
+    /// Sum of the loss of the completed quasi cells, and their number.
     loss: (f64, u64),
     thinned_fragments: u64,
     pub series: Option<SeriesPublished>,
     pub charts: SeriesCharts,
     min_represented: f64,
-    /// Records that could not be read count in the share that the release represents.
+    /// Unreadable records count in the represented share.
     judges_unreadable: bool,
     only_series: bool,
-    /// Another instance has the cohorts of the series, and judges what the release represents.
+    /// Another instance owns the cohorts of the series and checks the represented share.
     pub has_cohorts_elsewhere: bool,
-    /// Lines that have waited for their delay, and their delays in all.
+    /// Delayed lines, and the sum of their delays in seconds.
     delayed: (u64, f64),
     plan: Value,
     policy: String,
     last_reload: Option<LastReload>,
-    limiter: Limiter,
+    limiter: LogLimiter,
 }
 
-struct Inner {
+struct TelemetryInner {
     started: Instant,
     k: AtomicUsize,
     groups: Vec<String>,
     metrics: Metrics,
-    board: Mutex<Board>,
+    board: Mutex<TelemetryState>,
 }
 
-/// Metrics, log limits and status of one daemon. Clones share everything.
+/// Metrics, log limits and status of one daemon. Clones share all data.
 #[derive(Clone)]
-pub struct Telemetry(Arc<Inner>);
+pub struct Telemetry(Arc<TelemetryInner>);
 
 impl std::fmt::Debug for Telemetry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -203,11 +204,11 @@ impl std::fmt::Debug for Telemetry {
 }
 
 impl Telemetry {
-    /// Makes every series: `k` as configured, `groups` the names of the configured groups of attributes (a fragment
-    /// of any other is counted under `other`).
+    /// Creates every series. `k` is as configured; `groups` are the names of the configured groups of attributes.
+    /// Fragments of any other group are counted under `other`.
     pub fn new(k: usize, groups: &[String]) -> Self {
-        let board = Board { fragments_by_group: vec![0; groups.len() + 1], ..Board::default() };
-        Self(Arc::new(Inner {
+        let board = TelemetryState { fragments_by_group: vec![0; groups.len() + 1], ..TelemetryState::default() };
+        Self(Arc::new(TelemetryInner {
             started: Instant::now(),
             k: AtomicUsize::new(k),
             groups: groups.to_vec(),
@@ -216,28 +217,28 @@ impl Telemetry {
         }))
     }
 
-    /// Makes the series of the attributes that a search of the window may name.
+    /// Creates the series of the attributes that a search of the window may name.
     #[must_use]
-    pub fn naming(self, attributes: &[&str]) -> Self {
+    pub fn with_attribute_series(self, attributes: &[&str]) -> Self {
         for attribute in attributes {
             self.metrics().involvement.with_label_values(&[attribute]);
         }
         self
     }
 
-    /// Says what each part of the memory may take, in bytes.
-    pub fn divide_memory(&self, parts: &[(MemoryPart, u64)]) {
+    /// Sets the memory limit of each part, in bytes.
+    pub fn set_memory_limits(&self, parts: &[(MemoryPart, u64)]) {
         for (part, bytes) in parts {
             self.metrics().memory.part_limits.of(*part).set(*bytes as f64);
         }
     }
 
-    /// Sets the record counters to the totals of the durable state, so that conservation holds across restarts. What
-    /// the totals leave open is held. Of `monitored` records only the risk was measured.
-    pub fn restore(&self, totals: Totals, monitored: u64) {
+    /// Sets the record counters to the totals of the durable state, so that conservation holds across restarts.
+    /// Records that the totals do not account for are withheld. `monitored` records were only measured.
+    pub fn restore(&self, totals: RecordTotals, monitored: u64) {
         let mut board = self.board();
         if board.committed > 0 && board.totals == totals {
-            // The same records, known to another engine of this process.
+            // The same records were already counted by another engine of this process.
             return;
         }
         board.totals = totals;
@@ -259,55 +260,55 @@ impl Telemetry {
         }
         metrics.flow.held.set(clamped(board.held));
         drop(board);
-        self.show_represented();
+        self.update_represented_metrics();
     }
 
-    /// All metrics in Prometheus' text format.
+    /// Renders all metrics in Prometheus' text format.
     pub fn render(&self) -> String {
         let board = self.board();
         let metrics = self.metrics();
         metrics.health.ready.set(i64::from(board.readiness.reasons().is_empty()));
-        metrics.memory.resident.set(clamped(resident().unwrap_or_default()));
+        metrics.memory.resident.set(clamped(rounded_resident_bytes().unwrap_or_default()));
         metrics.render()
     }
 
-    /// Says how the records that are read are written down.
-    pub fn read_as(&self, format: WrittenAs) {
+    /// Sets the encoding of the source records.
+    pub fn set_record_encoding(&self, format: WrittenAs) {
         self.board().written_as = Some(format);
     }
 
-    /// Changes what must hold for readiness.
+    /// Changes the conditions of readiness.
     pub fn set_readiness(&self, change: impl FnOnce(&mut Readiness)) {
         change(&mut self.board().readiness);
     }
 
-    /// What stands in the way of releasing.
+    /// Returns the conditions of readiness.
     pub fn readiness(&self) -> Readiness {
         self.board().readiness
     }
 
-    /// Sets what `/plan` and the status page show of the plan in force: names, levels and counts, **no value and no
-    /// label of a hierarchy**. The page draws `{"version", "identifiers": [..], "groups": [{"name", "quasi": [..],
+    /// Sets the summary of the active plan for `/plan` and the status page: names, levels and counts, **no value and
+    /// no label of a hierarchy**. The page draws `{"version", "identifiers": [..], "groups": [{"name", "quasi": [..],
     /// "sensitive": [..], "insensitive": [..], "nodes"}]}` and shows no other key.
     pub fn set_plan(&self, summary: Value) {
         self.board().plan = summary;
     }
 
-    /// The plan in force as its page shows it.
+    /// Returns the summary of the active plan.
     pub fn plan(&self) -> Value {
         self.board().plan.clone()
     }
 
-    /// Share of the records settled of which nothing was released, by the form that loses fewest; 0 where none was settled. Records that
-    /// only the risk was measured of are not settled, nor are tombstones. With series, those that their rows represent are released.
-    /// `more` were lost before they were records.
-    pub fn share_lost(&self, of: Settled, more: u64) -> f64 {
+    /// Returns the share of the completed records without any release, by the form that loses fewest; 0 without
+    /// completed records. Records that were only measured, and tombstones, are not completed. With series, the
+    /// records that their rows represent are released. `more` were lost before they became records.
+    pub fn share_lost(&self, of: ShareScope, more: u64) -> f64 {
         let board = self.board();
         let mut monitored = board.suppressed.get(SuppressionReason::Monitoring);
-        let Totals { mut released, mut suppressed, dead_lettered: mut unreadable, .. } = board.totals;
+        let RecordTotals { mut released, mut suppressed, dead_lettered: mut unreadable, .. } = board.totals;
         match of {
-            Settled::ByTheState => monitored += board.monitored_before,
-            Settled::ByThisProcess => {
+            ShareScope::WholeState => monitored += board.monitored_before,
+            ShareScope::CurrentProcess => {
                 released -= board.before.released;
                 suppressed -= board.before.suppressed;
                 unreadable -= board.before.dead_lettered;
@@ -322,21 +323,20 @@ impl Telemetry {
         by_series.map_or(by_fragments, |by_series| by_series.min(by_fragments))
     }
 
-    /// Share of the records that the release represents, since the state was made.
-    pub fn represented(&self) -> Represented {
+    /// Returns the share of the records that the release represents, since the creation of the state.
+    pub fn represented(&self) -> RepresentedShare {
         self.board().represented()
     }
 
-    /// Sets the metrics of the share that the release represents.
-    pub(super) fn show_represented(&self) {
+    pub(super) fn update_represented_metrics(&self) {
         let represented = self.represented();
         let metrics = &self.metrics().series;
         metrics.share.set(represented.share().unwrap_or(f64::NAN));
         metrics.minimum.set(represented.minimum);
     }
 
-    /// Sets what the policy in force asks of the release: `minimum` is its `release.min_represented`.
-    /// `judges_unreadable`: records that could not be read count.
+    /// Sets the requirements of the active policy for the release. `minimum` is its `release.min_represented`.
+    /// `judges_unreadable`: unreadable records count.
     pub(super) fn set_release(&self, minimum: f64, judges_unreadable: bool, only_series: bool) {
         {
             let mut board = self.board();
@@ -344,29 +344,30 @@ impl Telemetry {
             board.judges_unreadable = judges_unreadable;
             board.only_series = only_series;
         }
-        self.show_represented();
+        self.update_represented_metrics();
     }
 
-    /// Keys the draws by which figures are rounded.
-    pub fn key_draws(&self, key: &[u8; 32]) {
-        self.board().coarse.draws = Draws::new(key);
+    /// Sets the key of the draws for rounding.
+    pub fn set_rounding_key(&self, key: &[u8; 32]) {
+        self.board().coarse.draws = RoundingDraws::new(key);
     }
 
-    /// Draws for what else is rounded.
-    pub fn draws(&self) -> Draws {
+    /// Returns the draws for other rounded figures.
+    pub fn rounding_draws(&self) -> RoundingDraws {
         self.board().coarse.draws
     }
 
-    /// The last batch as it was, for whoever runs an engine in their own process. No page and no metric shows it.
-    pub fn exact(&self) -> Option<BatchReport> {
+    /// Returns the exact report of the last batch, for callers that run an engine in their process. No page and no
+    /// metric shows it.
+    pub fn exact_last_report(&self) -> Option<BatchReport> {
         self.board().exact.clone()
     }
 
-    /// A snapshot for the status page.
+    /// Returns a snapshot for the status page.
     pub fn status(&self) -> Status {
         let uptime_seconds = self.0.started.elapsed().as_secs();
         let mut board = self.board();
-        let history = board.history.completed(uptime_seconds);
+        let history = board.history.completed_seconds(uptime_seconds);
         let (consumed_per_second, released_per_second) = rates(&history);
         let reasons = board.readiness.reasons();
         Status {
@@ -400,7 +401,7 @@ impl Telemetry {
             last: board.last.clone(),
             history,
             plan: board.plan.clone(),
-            resident_bytes: resident(),
+            resident_bytes: rounded_resident_bytes(),
         }
     }
 
@@ -408,8 +409,8 @@ impl Telemetry {
         &self.0.metrics
     }
 
-    /// The board; a panic elsewhere leaves counts that are still worth showing.
-    pub(super) fn board(&self) -> MutexGuard<'_, Board> {
+    /// Locks the board. After a panic elsewhere the counts remain usable.
+    pub(super) fn board(&self) -> MutexGuard<'_, TelemetryState> {
         self.0.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -417,7 +418,7 @@ impl Telemetry {
         self.0.k.load(Ordering::Relaxed)
     }
 
-    /// A policy is in force: the first digits of its digest, and its k.
+    /// Sets the active policy: the first digits of its digest, and its k.
     pub(super) fn set_policy(&self, digest: &str, k: usize) {
         self.0.k.store(k, Ordering::Relaxed);
         self.metrics().health.k.set(clamped(k as u64));
@@ -432,69 +433,71 @@ impl Telemetry {
         self.0.started.elapsed().as_secs()
     }
 
-    /// Whether a line of this kind may be logged now; says how many before it were not.
+    /// Returns true if a line of this kind may be logged now, and logs the number of suppressed lines before it.
     pub(super) fn may_log(&self, kind: &'static str, label: &'static str) -> bool {
         let now = u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let verdict = self.board().limiter.judge(kind, label, now);
-        if let Verdict::Write { unwritten: unwritten @ 1.. } = verdict {
+        let verdict = self.board().limiter.admit_line(kind, label, now);
+        if let LogDecision::Write { unwritten: unwritten @ 1.. } = verdict {
             tracing::info!(event = kind, label, suppressed = unwritten, "lines of this kind were not written");
         }
-        verdict != Verdict::Skip
+        verdict != LogDecision::Skip
     }
 }
 
-/// Resident memory to two digits, in steps of 16 MiB at least: a table that doubles for one more value is not told.
-fn resident() -> Option<u64> {
-    resident_bytes().map(|bytes| about(bytes, 16 << 20, 0.5))
+/// Returns the resident memory to two digits, in steps of at least 16 MiB, so that a table that doubles for one more
+/// value is not visible.
+fn rounded_resident_bytes() -> Option<u64> {
+    resident_bytes().map(|bytes| round_count(bytes, 16 << 20, 0.5))
 }
 
-/// Records consumed and released a second, over the last ten seconds that are over.
-fn rates(history: &[Point]) -> (f64, f64) {
+/// Returns the records consumed and released per second, over the last ten completed seconds.
+fn rates(history: &[HistoryPoint]) -> (f64, f64) {
     let recent = &history[history.len().saturating_sub(10)..];
     let seconds = recent.len().max(1) as f64;
-    let mean = |of: fn(&Point) -> u64| recent.iter().map(of).sum::<u64>() as f64 / seconds;
+    let mean = |of: fn(&HistoryPoint) -> u64| recent.iter().map(of).sum::<u64>() as f64 / seconds;
     (mean(|point| point.consumed), mean(|point| point.released))
 }
 
-/// Doubts kept at most: two an attribute of a wide schema.
-const MAX_DOUBTS: usize = 256;
+/// Upper limit of stored warnings: two per attribute of a wide schema.
+const MAX_SCHEMA_WARNINGS: usize = 256;
 
-impl Board {
-    /// Notes a doubt; false where it is known already.
-    pub fn doubt(&mut self, doubt: &str) -> bool {
-        let new = self.doubts.len() < MAX_DOUBTS && self.doubts.iter().all(|known| known != doubt);
+impl TelemetryState {
+    /// Stores a warning; false if it is already known or the limit is reached.
+    pub fn add_warning(&mut self, doubt: &str) -> bool {
+        let new = self.doubts.len() < MAX_SCHEMA_WARNINGS && self.doubts.iter().all(|known| known != doubt);
         if new {
             self.doubts.push(doubt.to_owned());
         }
         new
     }
 
-    /// Records of which only the risk was measured, since the state was made.
+    /// Returns the records that were only measured, since the creation of the state.
     fn monitored(&self) -> u64 {
         self.suppressed.get(SuppressionReason::Monitoring) + self.monitored_before
     }
 
-    /// Share of the records that the release represents. Records of which only the risk was measured are not released as fragments.
-    fn represented(&self) -> Represented {
+    /// Returns the share of the records that the release represents. Records that were only measured do not count as
+    /// fragments.
+    fn represented(&self) -> RepresentedShare {
         let settled = (self.totals.released + self.totals.suppressed).saturating_sub(self.monitored());
         let unreadable = if self.judges_unreadable { self.totals.dead_lettered } else { 0 };
-        Represented {
+        RepresentedShare {
             by_fragments: RecordShare::of(self.totals.released, settled, unreadable),
-            by_series: self.series.and_then(|series| series.best.judged(unreadable)),
+            by_series: self.series.and_then(|series| series.best.checked_share(unreadable)),
             minimum: if self.has_cohorts_elsewhere { 0.0 } else { self.min_represented },
             unreadable,
         }
     }
 
-    /// Enters a committed batch.
-    pub fn enter(&mut self, second: u64, report: &BatchReport, shown: BatchReport) {
+    /// Adds a committed batch.
+    pub fn add_batch(&mut self, second: u64, report: &BatchReport, shown: BatchReport) {
         self.committed += 1;
         self.totals.add(report);
         self.held = report.held;
         self.suppressed.merge(&report.suppressed);
         self.dead_lettered.merge(&report.dead_lettered);
         for (group, fragments) in report.fragments_by_group.iter().enumerate() {
-            // Fragments of groups that were not named at the start are those of "other", the last.
+            // Fragments of groups that were not named at the start count as "other", the last.
             let place = group.min(self.fragments_by_group.len() - 1);
             self.fragments_by_group[place] += fragments;
         }
@@ -509,25 +512,25 @@ impl Board {
     }
 }
 
-/// Resident bytes, from the kernel's account of the process; None where there is no such account.
+/// Returns the resident bytes from the kernel's process status; None if it is not available.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    resident_of(&status)
+    parse_resident_bytes(&status)
 }
 
-fn resident_of(status: &str) -> Option<u64> {
+fn parse_resident_bytes(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{resident_bytes, resident_of};
+    use super::{parse_resident_bytes, resident_bytes};
 
     #[test]
-    fn the_kernel_account_is_read() {
-        assert_eq!(resident_of("Name:\tx\nVmRSS:\t   12 kB\nThreads:\t1\n"), Some(12 * 1024));
-        assert_eq!(resident_of("Name:\tx\n"), None);
+    fn resident_memory_is_read_from_proc_status() {
+        assert_eq!(parse_resident_bytes("Name:\tx\nVmRSS:\t   12 kB\nThreads:\t1\n"), Some(12 * 1024));
+        assert_eq!(parse_resident_bytes("Name:\tx\n"), None);
         if cfg!(target_os = "linux") {
             assert!(resident_bytes().is_some_and(|bytes| bytes > 1 << 20));
         }

@@ -1,4 +1,5 @@
-//! What scrapes and pages may rely on: conservation, a constant number of series, an exposition that promtool accepts.
+//! Tests of properties that scrapes and pages rely on: conservation, a constant number of series, and an exposition
+//! that promtool accepts.
 
 use std::{
     io::Write as _,
@@ -11,10 +12,10 @@ use super::labels::QidSize;
 use super::*;
 
 fn telemetry() -> Telemetry {
-    Telemetry::new(5, &["person".into(), "signals".into()]).naming(&["age", "zip"])
+    Telemetry::new(5, &["person".into(), "signals".into()]).with_attribute_series(&["age", "zip"])
 }
 
-/// Lines of the exposition that are samples, without their values.
+/// Returns the sample names of the exposition, without their values.
 fn series(text: &str) -> Vec<String> {
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     samples.filter_map(|line| line.rsplit_once(' ').map(|(name, _)| name.to_owned())).collect()
@@ -29,7 +30,7 @@ fn outcome(text: &str, outcome: &str) -> f64 {
     sample(text, &format!("throng_records_total{{outcome=\"{outcome}\"}}"))
 }
 
-/// A report that conserves records, whatever the numbers: what comes in is split by shares.
+/// Builds a report that conserves records for any numbers: the records are divided by shares.
 fn report(consumed: u64, shares: [u64; 4], was_held: u64) -> BatchReport {
     let treated = consumed + was_held;
     let mut left = treated;
@@ -65,9 +66,9 @@ fn everything_else(telemetry: &Telemetry, seed: u64) {
     LimitReached { limit: Limit::ALL[pick(Limit::ALL.len())] }.emit(telemetry);
     SourceLost { address: "broker:9092" }.emit(telemetry);
     let refusal = SecurityRefusal::ALL[pick(SecurityRefusal::ALL.len())];
-    SourceRefused { refusal, told: "renew it" }.emit(telemetry);
+    SourceRefused { refusal, message: "renew it" }.emit(telemetry);
     SourceConnected.emit(telemetry);
-    Rebalanced { assigned: seed, revoked: seed / 2, lost: 1 }.emit(telemetry);
+    PartitionsChanged { assigned: seed, revoked: seed / 2, lost: 1 }.emit(telemetry);
     PlanAdopted { version: seed, why: "interval", groups: 2, ladder_nodes: seed, static_groups: seed, seconds: 0.5 }
         .emit(telemetry);
     PlannerFailed.emit(telemetry);
@@ -84,8 +85,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn records_are_conserved_at_every_scrape_and_across_restarts(batches in reports(), restart in 0usize..30) {
-        let (mut telemetry, mut totals, mut held) = (telemetry(), Totals::default(), 0);
+    fn records_are_conserved_across_scrapes_and_restarts(batches in reports(), restart in 0usize..30) {
+        let (mut telemetry, mut totals, mut held) = (telemetry(), RecordTotals::default(), 0);
         for (index, (consumed, shares)) in batches.into_iter().enumerate() {
             if index == restart {
                 telemetry = self::telemetry();
@@ -106,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn the_number_of_series_never_changes(batches in reports(), seed: u16) {
+    fn metric_series_count_stays_constant(batches in reports(), seed: u16) {
         let telemetry = telemetry();
         let at_start = series(&telemetry.render());
         for (consumed, shares) in batches {
@@ -118,7 +119,7 @@ proptest! {
 }
 
 #[test]
-fn every_series_is_there_from_the_start_and_zero() {
+fn all_metric_series_start_at_zero() {
     let text = telemetry().render();
     for outcome in ["consumed", "released", "suppressed", "dead_lettered", "dropped"] {
         assert_eq!(self::outcome(&text, outcome).to_bits(), 0f64.to_bits(), "{outcome}");
@@ -134,10 +135,10 @@ fn every_series_is_there_from_the_start_and_zero() {
 }
 
 #[test]
-fn a_report_reaches_its_metrics() {
+fn batch_report_updates_metrics() {
     let telemetry = telemetry();
     let mut report = report(2000, [50, 50, 50, 0], 0);
-    report.risk_before = RiskPicture { highest: 1.0, average: 0.5, share_below_k: 0.25 };
+    report.risk_before = RiskFigures { highest: 1.0, average: 0.5, share_below_k: 0.25 };
     report.lag_records = Some(7);
     report.seconds.add(Stage::Verify, 0.25);
     report.append_to_commit_seconds = Some(0.5);
@@ -162,7 +163,7 @@ fn a_report_reaches_its_metrics() {
 }
 
 #[test]
-fn evidence_is_counted_by_size_and_by_attribute() {
+fn evidence_sets_size_and_attribute_gauges() {
     let telemetry = telemetry();
     let told = |by_size: &[u64], involvement: &[(&str, f64)]| {
         let involvement = involvement.iter().map(|(name, share)| ((*name).to_owned(), *share)).collect();
@@ -179,15 +180,15 @@ fn evidence_is_counted_by_size_and_by_attribute() {
 }
 
 #[test]
-fn readiness_follows_source_and_assignment() {
+fn readiness_requires_source_and_assignment() {
     let telemetry = telemetry();
     assert_eq!(telemetry.readiness().reasons().len(), 3);
     telemetry.set_readiness(|readiness| readiness.schema = true);
     SourceConnected.emit(&telemetry);
-    Rebalanced { assigned: 2, ..Rebalanced::default() }.emit(&telemetry);
+    PartitionsChanged { assigned: 2, ..PartitionsChanged::default() }.emit(&telemetry);
     assert!(telemetry.readiness().reasons().is_empty());
     assert!(telemetry.render().contains("\nthrong_ready 1"));
-    Rebalanced { revoked: 1, lost: 1, ..Rebalanced::default() }.emit(&telemetry);
+    PartitionsChanged { revoked: 1, lost: 1, ..PartitionsChanged::default() }.emit(&telemetry);
     assert_eq!(telemetry.status().reasons, ["no partition is assigned"]);
     assert!(telemetry.render().contains("\nthrong_ready 0"));
 }
@@ -220,7 +221,7 @@ fn promtool_accepts_the_exposition() {
 
 /// A job that only publishes series: its records are measured as fragments, and rows of series represent them.
 #[test]
-fn records_that_series_represent_are_not_lost() {
+fn records_represented_by_series_are_not_lost() {
     let of = |represented: u64, released: u64, monitored: u64, suppressed: u64, unreadable: u64| {
         let telemetry = telemetry();
         let reasons = [(SuppressionReason::Monitoring, monitored), (SuppressionReason::Quiet, suppressed)];
@@ -237,7 +238,7 @@ fn records_that_series_represent_are_not_lost() {
             ..SeriesPublished::default()
         }
         .emit(&telemetry);
-        telemetry.share_lost(Settled::ByTheState, 0)
+        telemetry.share_lost(ShareScope::WholeState, 0)
     };
     assert!((of(50, 0, 198, 0, 1) - 0.01).abs() < 1e-12, "1 of 99 represented ones and itself");
     assert!((of(0, 0, 198, 0, 1) - 1.0).abs() < 1e-12, "no row represents a record");

@@ -8,7 +8,7 @@ use std::process::Output;
 use std::sync::Arc;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::DigestKey;
-use throng_core::values::raw::Token;
+use throng_core::values::raw_batch::RawToken;
 use throng_core::values::schema::{Role, Schema};
 use throng_formats::CatalogGroup;
 
@@ -117,7 +117,7 @@ fn told_apart(folder: &Path, schema: &Path, release: &str, separator: char) -> V
     for line in raw.lines().skip(1) {
         let cells: Vec<&str> = line.split(separator).collect();
         let text = |(column, level, book): &mut (usize, usize, Codebook)| {
-            let code = book.encode(Token::Untyped(cells[*column])).expect("of its type");
+            let code = book.encode(RawToken::Untyped(cells[*column])).expect("of its type");
             let text = book.text(book.cell(code, *level));
             text.trim_matches('"').to_owned()
         };
@@ -158,7 +158,8 @@ fn classes_are_filled_and_the_catalog_says_with_what() {
         assert!(members.iter().filter(|line| line.is_true).count() >= 2, "counterfeits count for no k: {class:?}");
         assert!(members.len() == 5 || members.iter().all(|line| line.is_true), "only the smallest are filled");
     }
-    let groups: Vec<CatalogGroup> = catalog.lines().map(|line| CatalogGroup::read(line).expect("a group")).collect();
+    let groups: Vec<CatalogGroup> =
+        catalog.lines().map(|line| CatalogGroup::parse_catalog_line(line).expect("a group")).collect();
     let said: u64 = groups.iter().flat_map(|group| &group.counterfeits).map(|(_, count)| count).sum();
     assert_eq!(said, counterfeits);
     // Nothing marks them: one order, one header, cells of the same texts as those of records.
@@ -460,7 +461,7 @@ fn the_ends_of_the_range() {
     }
 }
 
-/// ADULT with the paper's seven quasi attributes: [HCE] Fig. 5 to 8, and the attacks. The table of docs/counterfeits.md.
+/// ADULT with the paper's seven quasi attributes: [HCE] Fig. 5 to 8, and the attacks. The table of docs/internals/counterfeits.md.
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names"]
 fn adult_beside_the_paper() {

@@ -56,7 +56,7 @@ impl Released {
                 .flat_map(|class| values.iter().map(move |value| (class.clone(), value.clone())).collect::<Vec<_>>())
                 .collect::<Vec<_>>()
         };
-        let groups = catalog.lines().map(|line| CatalogGroup::read(line).expect("a group"));
+        let groups = catalog.lines().map(|line| CatalogGroup::parse_catalog_line(line).expect("a group"));
         Self { policy, lines, shown, named: groups.flat_map(of_group).collect() }
     }
 }

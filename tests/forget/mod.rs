@@ -1,5 +1,5 @@
 //! People are erased from a state: what remains of it, what it goes on releasing, and what a process that dies meanwhile leaves
-//! behind (docs/erasure.md, threats 32, 33 and 37).
+//! behind (docs/operation.md, threats 32, 33 and 37).
 #![cfg(feature = "failpoints")]
 
 mod at_rest;

@@ -3,10 +3,10 @@
 
 use crate::support::stand::{Fault, Stand, record};
 use std::collections::BTreeSet;
-use throng::config::Tuning;
-use throng::daemon::engine::Settling;
-use throng::daemon::erasure::{ErasureRequest, NamedSubjects, Receipt};
-use throng_core::values::raw::Token;
+use throng::config::FixedSettings;
+use throng::daemon::engine::SettlementReason;
+use throng::daemon::erasure::{ErasureReceipt, ErasureRequest, NamedSubjects};
+use throng_core::values::raw_batch::RawToken;
 
 const NOW: i64 = 1_700_000_000_000;
 const SCHEMA: &str = "name = \"moved\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n\
@@ -22,16 +22,20 @@ fn visits(people: std::ops::Range<usize>) -> Vec<Option<Vec<u8>>> {
 
 /// Batches in which everybody is seen, says something, and waits.
 fn lived() -> Stand {
-    let mut stand = Stand::of_a_topic(SCHEMA, SETTINGS, Tuning::default());
+    let mut stand = Stand::of_a_topic(SCHEMA, SETTINGS, FixedSettings::default());
     for batch in 0..4 {
-        stand.offer(&visits(0..12), Settling::No, NOW + batch * 1_200_000, Fault::Nothing);
+        stand.offer(&visits(0..12), SettlementReason::Ordinary, NOW + batch * 1_200_000, Fault::Nothing);
     }
     let restored = stand.in_the_changelog();
-    assert!(!restored.said.is_empty() && !restored.people.is_empty() && !restored.classes.is_empty());
+    assert!(
+        !restored.release_entries.is_empty()
+            && !restored.tenure_records.is_empty()
+            && !restored.restored_classes.is_empty()
+    );
     stand
 }
 
-fn erase(stand: &mut Stand, person: &str) -> Receipt {
+fn erase(stand: &mut Stand, person: &str) -> ErasureReceipt {
     let request = ErasureRequest::Named(NamedSubjects { subjects: vec![person.to_owned()], dry_run: false });
     let (engine, sink) = stand.parts();
     let answer = engine.erase(request, sink, NOW + 5_000_000).expect("a state that can be read back");
@@ -39,14 +43,14 @@ fn erase(stand: &mut Stand, person: &str) -> Receipt {
 }
 
 fn digest(stand: &mut Stand, person: &str) -> u64 {
-    stand.engine().subjects().expect("subjects").digest(Token::Text(person)).expect("a text")
+    stand.engine().subjects().expect("subjects").digest(RawToken::Text(person)).expect("a text")
 }
 
 /// Numbers of lines, people and waiting rows in the changelog, and the people among them.
 fn entries(stand: &mut Stand) -> (usize, BTreeSet<u64>, Vec<u64>) {
     let restored = stand.in_the_changelog();
-    let people = restored.people.iter().map(|(subject, _)| *subject).collect();
-    (restored.said.len(), people, restored.waiting.iter().map(|row| row.subject).collect())
+    let people = restored.tenure_records.iter().map(|(subject, _)| *subject).collect();
+    (restored.release_entries.len(), people, restored.waiting.iter().map(|row| row.subject).collect())
 }
 
 #[test]
@@ -67,8 +71,8 @@ fn threat_32_nothing_of_an_erased_person_stays_in_the_changelog() {
     for fault in [Fault::Nothing, Fault::Move] {
         let homes = |stand: &Stand| stand.sink.lines.iter().filter(|line| line.group == 0).count();
         let before = homes(&stand);
-        stand.offer(&visits(0..3), Settling::No, NOW + 6_000_000, fault);
-        stand.offer(&visits(4..12), Settling::No, NOW + 10_000_000, Fault::Nothing);
+        stand.offer(&visits(0..3), SettlementReason::Ordinary, NOW + 6_000_000, fault);
+        stand.offer(&visits(4..12), SettlementReason::Ordinary, NOW + 10_000_000, Fault::Nothing);
         assert!(homes(&stand) - before <= 12 - lines_after, "a home is said once a window");
         stand.check_conservation().expect("conservation");
     }
@@ -81,11 +85,11 @@ fn threat_37_a_partition_that_comes_later_brings_nobody_back() {
     let subject = digest(&mut stand, "p3");
     let places: BTreeSet<(u16, i32)> = [(0, 0)].into();
     // Another instance has the partition, and does not hear of the erasure.
-    stand.engine().let_partitions_go(&places);
+    stand.engine().drop_partitions(&places);
     erase(&mut stand, "p3");
     assert!(entries(&mut stand).1.contains(&subject), "nothing of it lies here");
     let restored = stand.in_the_changelog();
-    stand.engine().take_partitions_over(restored, &places, NOW + 5_100_000).expect("a state of this stream");
+    stand.engine().adopt_partitions(restored, &places, NOW + 5_100_000).expect("a state of this stream");
     assert!(stand.engine().has_pending_changes());
     let (engine, sink) = stand.parts();
     engine.make_pending_changes(sink, NOW + 5_200_000).expect("the sink takes them");

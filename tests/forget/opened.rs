@@ -4,15 +4,15 @@ use crate::support::canaries::hex;
 use crate::support::copies;
 use std::path::Path;
 use std::sync::Arc;
-use throng::anonymity::treatment::names::{class_base, turn_name};
+use throng::anonymity::treatment::group_digests::{class_key_base, group_identity};
 use throng::config::Config;
-use throng::daemon::state::seal::Keys;
-use throng::start::checked::Checked;
-use throng_core::ledger::said::said_key;
+use throng::daemon::state::state_keys::StateKeys;
+use throng::start::checked_config::CheckedConfig;
+use throng_core::ledger::release_log::release_log_key;
 use throng_core::ledger::supporters::supporter_key;
 use throng_core::values::digest::{DigestKey, NameDigest};
-use throng_core::values::raw::Token;
-use throng_core::values::subject::Subjects;
+use throng_core::values::raw_batch::RawToken;
+use throng_core::values::subject_digest::SubjectDigester;
 
 /// Every value of a database, opened, with its key before it.
 pub struct Opened {
@@ -37,7 +37,7 @@ impl Opened {
     pub fn read(state: &Path, secret: &[u8]) -> Self {
         let databases = databases(state);
         assert_eq!(databases.len(), 1, "one database: {databases:?}");
-        let sealer = Keys::derive(secret).sealer();
+        let sealer = StateKeys::derive(secret).sealer();
         let (mut values, mut all) = (Vec::new(), Vec::new());
         copies::look(&state.join(&databases[0]), |db| {
             for name in ["throng", "window"] {
@@ -85,11 +85,11 @@ impl Opened {
 /// Every spelling of a person that a state of this configuration could hold: the digest in each order of bytes, and the keys of what
 /// groups have said of them and of what they support.
 pub fn spellings(config: &Config, secret: &[u8], person: &str) -> Vec<Vec<u8>> {
-    let checked = Checked::new(config.clone(), "throng.toml").unwrap_or_else(|p| panic!("{p:#?}"));
-    let keys = Keys::derive(secret);
+    let checked = CheckedConfig::new(config.clone(), "throng.toml").unwrap_or_else(|p| panic!("{p:#?}"));
+    let keys = StateKeys::derive(secret);
     let subject = &checked.schema.attributes[checked.schema.subject.expect("a subject")];
-    let mut subjects = Subjects::new(Arc::clone(subject), &DigestKey(keys.subjects));
-    let digest = subjects.digest(Token::Untyped(person)).expect("a subject");
+    let mut subjects = SubjectDigester::new(Arc::clone(subject), &DigestKey(keys.subjects));
+    let digest = subjects.digest(RawToken::Untyped(person)).expect("a subject");
     let mut found = vec![digest.to_le_bytes().to_vec(), digest.to_be_bytes().to_vec(), varint(digest.into())];
     found.push(hex(&digest.to_be_bytes()).into_bytes());
     // A short name may stand anywhere.
@@ -101,8 +101,8 @@ pub fn spellings(config: &Config, secret: &[u8], person: &str) -> Vec<Vec<u8>> {
     for shape in &checked.shapes {
         let group = shape.without_ladder();
         let name = |text: &str| of_names.digest(text);
-        let said = said_key(turn_name(&group, &names, name), digest);
-        let supporter = supporter_key(class_base(&group, &names, name), digest);
+        let said = release_log_key(group_identity(&group, &names, name), digest);
+        let supporter = supporter_key(class_key_base(&group, &names, name), digest);
         for key in [said, supporter] {
             found.extend([key.to_le_bytes().to_vec(), varint(key)]);
         }

@@ -8,11 +8,11 @@ use crate::support::stand::{Fault, SECRET, Stand, record};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use throng::daemon::engine::Settling;
-use throng::daemon::erasure::{ErasureError, ErasureRequest, NamedSubjects, Receipt};
-use throng::daemon::state::seal::Keys;
-use throng::daemon::state::store::{Recovered, Store};
-use throng_core::ledger::per_subject::Ledger;
+use throng::daemon::engine::SettlementReason;
+use throng::daemon::erasure::{ErasureError, ErasureReceipt, ErasureRequest, NamedSubjects};
+use throng::daemon::state::state_keys::StateKeys;
+use throng::daemon::state::store::{RecoveredState, StateStore};
+use throng_core::ledger::subject_ledger::SubjectLedger;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::DigestKey;
 use throng_core::values::schema::Schema;
@@ -75,14 +75,14 @@ fn visit(person: &str, n: usize) -> Option<Vec<u8>> {
 }
 
 #[track_caller]
-fn erased(stand: &mut Stand, people: &[&str], dry_run: bool) -> Receipt {
+fn erased(stand: &mut Stand, people: &[&str], dry_run: bool) -> ErasureReceipt {
     match erase(stand, people, dry_run) {
         Ok(receipt) => receipt,
         Err(error) => panic!("{error}"),
     }
 }
 
-fn erase(stand: &mut Stand, people: &[&str], dry_run: bool) -> Result<Receipt, ErasureError> {
+fn erase(stand: &mut Stand, people: &[&str], dry_run: bool) -> Result<ErasureReceipt, ErasureError> {
     let subjects = people.iter().map(|person| (*person).to_owned()).collect();
     let request = ErasureRequest::Named(NamedSubjects { subjects, dry_run });
     let (engine, sink) = stand.parts();
@@ -101,14 +101,14 @@ fn opened(stand: &mut Stand, look: impl FnOnce(&Opened)) {
 
 #[test]
 fn threat_32_nothing_of_an_erased_person_is_in_any_store() {
-    let of = |receipt: &Receipt| {
+    let of = |receipt: &ErasureReceipt| {
         let removed = receipt.removed;
         vec![("held", removed.held_rows), ("supporters", removed.supporters)]
     };
     nothing_stays(EVERYTHING, &["throng/delta", "throng/held"], of);
 }
 
-fn nothing_stays(settings: &str, kept: &[&str], counts: impl Fn(&Receipt) -> Vec<(&'static str, u64)>) {
+fn nothing_stays(settings: &str, kept: &[&str], counts: impl Fn(&ErasureReceipt) -> Vec<(&'static str, u64)>) {
     let mut stand = Stand::new(SCHEMA, settings);
     let gone = "canary-person-one";
     let hers = r#"{"person":"canary-person-one","age":31,"city":"Canarytown","birth":"canary1955","illness":"flu","mood":"calm"}"#;
@@ -122,7 +122,7 @@ fn nothing_stays(settings: &str, kept: &[&str], counts: impl Fn(&Receipt) -> Vec
             1 => records.push(visit(gone, batch)),
             _ => records.push(record(hers)),
         }
-        stand.offer(&records, Settling::No, NOW + batch as i64 * 60_000, Fault::Nothing);
+        stand.offer(&records, SettlementReason::Ordinary, NOW + batch as i64 * 60_000, Fault::Nothing);
     }
     let names = spellings(&stand.config, SECRET.as_bytes(), gone);
     let values = [b"Canarytown".to_vec(), b"canary1955".to_vec()];
@@ -138,7 +138,7 @@ fn nothing_stays(settings: &str, kept: &[&str], counts: impl Fn(&Receipt) -> Vec
     let would = erased(&mut stand, &[gone], true);
     assert_eq!(files(&stand).len(), files_before.len(), "a dry run writes nothing");
     let done = erased(&mut stand, &[gone], false);
-    assert_eq!(Receipt { dry_run: true, ..done.clone() }, would, "a dry run says what would go");
+    assert_eq!(ErasureReceipt { dry_run: true, ..done.clone() }, would, "a dry run says what would go");
     let removed = done.removed;
     let all = [("window", removed.window_rows), ("sample", removed.sample_rows)];
     for (what, count) in all.into_iter().chain(counts(&done)) {
@@ -158,9 +158,9 @@ fn nothing_stays(settings: &str, kept: &[&str], counts: impl Fn(&Receipt) -> Vec
     for batch in 9..15 {
         let records: Vec<_> = (0..18).map(|n| visit(&format!("p{n}"), n + batch)).collect();
         let fault = if batch == 11 { Fault::Restart } else { Fault::Nothing };
-        stand.offer(&records, Settling::No, NOW + batch as i64 * 60_000, fault);
+        stand.offer(&records, SettlementReason::Ordinary, NOW + batch as i64 * 60_000, fault);
     }
-    stand.settle(Settling::EndOfStream, NOW + 3_600_000);
+    stand.settle(SettlementReason::EndOfStream, NOW + 3_600_000);
     stand.check_conservation().expect("conservation");
     for batch in 1..=stand.sink.committed.0 {
         stand.promise.check_release(&stand.sink.lines, batch).expect("R(k)");
@@ -198,14 +198,14 @@ fn who_cannot_be_found_is_told_without_being_named() {
 type Rows = Vec<(u64, Vec<String>)>;
 
 /// The window and the sample that a state holds.
-fn learned(stand: &mut Stand, window: usize) -> (Rows, Rows, Recovered) {
+fn learned(stand: &mut Stand, window: usize) -> (Rows, Rows, RecoveredState) {
     stand.engine().flush().expect("a state");
     let copy = tempfile::tempdir().expect("a directory");
     copies::tree(stand.state(), copy.path());
-    let mut ledger = Ledger::default();
-    let (_, _, recovered) = Store::open(copy.path(), Some(SECRET.as_bytes()), &mut ledger).expect("a state");
+    let mut ledger = SubjectLedger::default();
+    let (_, _, recovered) = StateStore::open(copy.path(), Some(SECRET.as_bytes()), &mut ledger).expect("a state");
     let schema = Schema::parse(SCHEMA, "s.toml", std::path::Path::new("")).expect("a schema");
-    let key = DigestKey(Keys::derive(SECRET.as_bytes()).classes);
+    let key = DigestKey(StateKeys::derive(SECRET.as_bytes()).classes);
     let mut books: Vec<Codebook> =
         schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, 10_000).expect("a codebook")).collect();
     let kept: Vec<usize> =
@@ -237,8 +237,8 @@ fn what_is_learned_is_what_a_run_learns_that_never_saw_the_person() {
         let others: Vec<_> = (0..20).map(|n| visit(&format!("p{n}"), n * 7 + batch)).collect();
         let mut all = others.clone();
         (0..3).for_each(|n| all.insert(n * 5, visit("she", n + batch)));
-        saw.offer(&all, Settling::No, NOW + batch as i64, Fault::Nothing);
-        never.offer(&others, Settling::No, NOW + batch as i64, Fault::Nothing);
+        saw.offer(&all, SettlementReason::Ordinary, NOW + batch as i64, Fault::Nothing);
+        never.offer(&others, SettlementReason::Ordinary, NOW + batch as i64, Fault::Nothing);
     }
     let done = erased(&mut saw, &["she"], false);
     assert_eq!((done.removed.window_rows, done.removed.sample_rows), (15, 15));
@@ -248,12 +248,12 @@ fn what_is_learned_is_what_a_run_learns_that_never_saw_the_person() {
     assert!(sample == others_sample, "the sample");
     // The model is counted from these rows, in the running engine as in the next process.
     let size = |stand: &mut Stand| {
-        let report = stand.telemetry.exact().expect("a batch");
+        let report = stand.telemetry.exact_last_report().expect("a batch");
         (report.model_nodes, report.model_edges)
     };
     for stand in [&mut saw, &mut never] {
-        stand.offer(&[visit("p1", 3)], Settling::No, NOW + 10, Fault::Nothing);
-        stand.offer(&[visit("p2", 3)], Settling::No, NOW + 11, Fault::Nothing);
+        stand.offer(&[visit("p1", 3)], SettlementReason::Ordinary, NOW + 10, Fault::Nothing);
+        stand.offer(&[visit("p2", 3)], SettlementReason::Ordinary, NOW + 11, Fault::Nothing);
     }
     assert_eq!(size(&mut saw), size(&mut never), "the model");
 }
@@ -276,14 +276,14 @@ proptest! {
             people.iter().for_each(|(person, _)| *rows_of.entry(*person).or_default() += 1);
             window += records.len() as u64;
             let fault = [Fault::Nothing, Fault::Restart, Fault::Abort, Fault::AbortAndDie, Fault::LeaveAndDie, Fault::Nothing][usize::from(*fault)];
-            stand.offer(&records, Settling::No, NOW + number * 600_000, fault);
+            stand.offer(&records, SettlementReason::Ordinary, NOW + number * 600_000, fault);
             if let Some(who) = who {
                 let done = erased(&mut stand, &[&format!("p{who}")], false);
                 if everything {
                     // The window holds all records of the test.
                     prop_assert_eq!(done.removed.window_rows, rows_of.remove(who).unwrap_or(0));
                     gone += done.removed.window_rows;
-                    let known = stand.telemetry.exact().map(|report| report.window_records);
+                    let known = stand.telemetry.exact_last_report().map(|report| report.window_records);
                     prop_assert!(known.is_some() && gone <= window);
                 }
                 stand.check_conservation().map_err(TestCaseError::fail)?;
@@ -291,7 +291,7 @@ proptest! {
                 opened(&mut stand, |state| assert_eq!(state.with(&names), Vec::<String>::new()));
             }
         }
-        stand.settle(Settling::EndOfStream, NOW + 90_000_000);
+        stand.settle(SettlementReason::EndOfStream, NOW + 90_000_000);
         stand.check_conservation().map_err(TestCaseError::fail)?;
         if !everything {
             stand.promise.check_all(&stand.sink.lines).map_err(TestCaseError::fail)?;

@@ -16,11 +16,11 @@ use serde_json::Value;
 use support::kafka::{Broker, Record, unique};
 use support::ports::free_port;
 use support::registry::{Registry, client};
-use throng_core::values::based::Resolved;
-use throng_core::values::canonical::Canonical;
-use throng_core::values::raw::{Coordinate, RawBatch};
-use throng_core::values::schema::{Origin, Schema};
-use throng_formats::{Field, JsonCodec, Limits};
+use throng_core::values::canonical::CanonicalKind;
+use throng_core::values::raw_batch::{RawBatch, RecordPosition};
+use throng_core::values::resolved_times::ResolvedTimes;
+use throng_core::values::schema::{AttributeOrigin, Schema};
+use throng_formats::{DecodeLimits, FieldPath, JsonCodec};
 
 #[test]
 fn avro_in_the_frames_of_a_registry_comes_and_leaves() {
@@ -273,19 +273,19 @@ fn cells(schema: &str, text: &str) -> Vec<(String, String)> {
 /// The cells of each record of a document that are there.
 fn records(schema: &str, text: &str) -> Vec<Vec<(String, String)>> {
     let schema = Schema::load(Path::new(&file(schema))).expect("a sound schema");
-    let fields: Vec<Field> = schema.attributes.iter().map(|a| Field::of(a)).collect();
+    let fields: Vec<FieldPath> = schema.attributes.iter().map(|a| FieldPath::for_attribute_path(a)).collect();
     let mut batch = RawBatch::new(fields.len());
-    let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
-    JsonCodec::new(&fields, Limits::default()).decode(text.as_bytes(), at, &mut batch).expect("a record");
-    let resolved = Resolved::of(&batch, &schema.attributes);
+    let at = RecordPosition { topic: 0, partition: 0, offset: 0, element: 0 };
+    JsonCodec::new(&fields, DecodeLimits::default()).decode(text.as_bytes(), at, &mut batch).expect("a record");
+    let resolved = ResolvedTimes::from_raw_batch(&batch, &schema.attributes);
     let cell = |row: usize, (i, attribute): (usize, &std::sync::Arc<throng_core::values::schema::Attribute>)| {
         let mut text = String::new();
         let (cells, column) = resolved.as_ref().and_then(|resolved| resolved.column(i)).unwrap_or((&batch, i));
         match attribute.typing.canonical(cells.token(row, column), &mut text).expect("of its type") {
-            Canonical::Value => Some((attribute.name.clone(), text)),
+            CanonicalKind::Value => Some((attribute.name.clone(), text)),
             // A document is a value alone.
-            _ if attribute.optional || attribute.from != Origin::Value => None,
-            Canonical::Absent | Canonical::Null => panic!("{} is missing", attribute.name),
+            _ if attribute.optional || attribute.from != AttributeOrigin::Value => None,
+            CanonicalKind::Absent | CanonicalKind::Null => panic!("{} is missing", attribute.name),
         }
     };
     let record = |row| schema.attributes.iter().enumerate().filter_map(|attribute| cell(row, attribute)).collect();

@@ -1,5 +1,7 @@
-//! Threat 26: sensitive cells that are not exact. An observer who knows the algorithm, the hierarchies and every byte asks
-//! of each class, and each text in it that covers several values: who could show it, and what could be behind it?
+//! Threat 26: sensitive cells that are not exact.
+//!
+//! An observer knows the algorithm, the hierarchies and every output byte. For each class and each text that covers
+//! several values, the tests count the subjects that show the text and the values it may hide.
 
 use crate::support;
 
@@ -11,19 +13,20 @@ use proptest::prelude::*;
 use small::Bench;
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::Settling;
+use throng::daemon::engine::SettlementReason;
 use throng::release::verify::Violation;
 
 const SCHEMA: &str = schema!("clinic"; person, text "zip", sensitive "diagnosis");
 const K: usize = 5;
 const NOW: i64 = 1_700_000_000_000;
 
-/// 2,000 people of 20 postal codes, three common diagnoses; persons 137, 800, 1204 and 1777 have a rare one.
+/// Returns the diagnosis of a person. There are 2,000 people in 20 postal codes with three common diagnoses; persons
+/// 137, 800, 1204 and 1777 have a rare one.
 fn diagnosis(person: usize) -> &'static str {
     if [137, 800, 1204, 1777].contains(&person) { "hiv" } else { ["flu", "asthma", "migraine"][person / 20 % 3] }
 }
 
-/// Streams them in two batches of all, and returns the lines of the second: zip, person, diagnosis as printed.
+/// Streams all people in each of two batches and returns the lines of the second: zip, person, printed diagnosis.
 fn clinic(settings: &str) -> Vec<(String, usize, String)> {
     let mut stand = Stand::new(SCHEMA, &format!("[privacy]\nk = {K}\n{settings}"));
     for batch in 0..2 {
@@ -32,7 +35,7 @@ fn clinic(settings: &str) -> Vec<(String, usize, String)> {
             record(format!(r#"{{"person":"p{person}","zip":"{zip}","diagnosis":"{diagnosis}"}}"#))
         };
         let records: Vec<_> = (0..2000).map(record).collect();
-        stand.offer(&records, Settling::No, NOW + batch, Fault::Nothing);
+        stand.offer(&records, SettlementReason::Ordinary, NOW + batch, Fault::Nothing);
     }
     let last = stand.sink.lines.iter().map(|line| line.batch).max().expect("lines");
     let of = |text: &serde_json::Value, name: &str| text[name].as_str().expect("a text").to_owned();
@@ -61,19 +64,19 @@ fn assert_nobody_is_named(settings: &str) {
 }
 
 #[test]
-fn threat_26_the_star_of_a_rare_value_is_not_its_name() {
+fn threat_26_suppressed_cell_does_not_reveal_rare_value() {
     assert_nobody_is_named("");
 }
 
 #[test]
-fn threat_26_nor_under_diversity() {
+fn threat_26_suppressed_cell_hides_rare_value_under_l_diversity() {
     assert_nobody_is_named(
         "[[privacy.model]]\nkind = \"l_diversity\"\nattribute = \"diagnosis\"\ndiversity = \"distinct\"\nl = 2\n",
     );
 }
 
 #[test]
-fn threat_26_nor_under_closeness() {
+fn threat_26_suppressed_cell_hides_rare_value_under_t_closeness() {
     assert_nobody_is_named("[[privacy.model]]\nkind = \"t_closeness\"\nattribute = \"diagnosis\"\nt = 0.6\n");
 }
 
@@ -94,9 +97,9 @@ fn batches() -> impl Strategy<Value = Vec<Vec<Row>>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
-    /// What is treated hides by definition, passes verification, and is the same when it is treated again.
+    /// A treated batch satisfies the definition, passes verification and is identical when treated again.
     #[test]
-    fn what_hides_hides_among_others(
+    fn treated_batch_reveals_no_hidden_value(
         batches in batches(),
         k in 2usize..5,
         groups in 0usize..4,
@@ -111,9 +114,9 @@ proptest! {
         }
     }
 
-    /// Verification refuses what an observer would learn from, and only that for that reason.
+    /// Verification refuses a revealing cell, and reports `RevealingCell` only if the observer learns something.
     #[test]
-    fn what_does_not_hide_is_refused(
+    fn revealing_cell_is_refused_by_verification(
         rows in prop::collection::vec(row(), 0..26),
         k in 2usize..4,
         groups in 0usize..4,
@@ -130,8 +133,8 @@ proptest! {
         let told = too_telling(&bench, &rows, &treated);
         match bench.verify(&rows, treated.lines(&bench)).err().map(|refusal| refusal.violation) {
             None => prop_assert_eq!(told, None),
-            Some(Violation::TellingCell) => prop_assert!(told.is_some()),
-            // Another rule is broken too.
+            Some(Violation::RevealingCell) => prop_assert!(told.is_some()),
+            // The batch also breaks another rule.
             Some(_) => {}
         }
     }

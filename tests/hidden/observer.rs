@@ -1,12 +1,12 @@
-//! The requirement by its definition, on printed texts and sets of people.
+//! Reference implementation of the requirement for hidden cells, on printed texts and sets of subjects.
 
 use crate::hidden::small::{Bench, ILLNESSES};
 use std::collections::{BTreeMap, BTreeSet};
 use throng::anonymity::treatment::proposal::ProposedGroup;
+use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{CellId, SUPPRESSED};
-use throng_core::values::table::Batch;
 
-/// A record. Subject 0 is nobody.
+/// Input record. Subject 0 means that the record has no subject.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub subject: u64,
@@ -27,10 +27,10 @@ pub enum Cell {
     Own,
 }
 
-/// The cells that leave, by group: rows, and their cells by attribute.
+/// Released cells by group: the row, and its cells by attribute.
 pub struct Treated {
     pub groups: Vec<Vec<(u32, Vec<(usize, CellId)>)>>,
-    pub batch: Batch,
+    pub batch: CodeBatch,
 }
 
 impl Treated {
@@ -38,7 +38,7 @@ impl Treated {
         self.groups.iter().enumerate().map(|(number, cells)| bench.encode_lines(number, cells)).collect()
     }
 
-    /// Gives a row another cell of the sensitive attribute at `side`, wherever it leaves with one.
+    /// Replaces the cell of the sensitive attribute at `side` in every group that releases the row.
     pub fn change(&mut self, row: usize, side: usize, cell: Cell, bench: &Bench) {
         let cell = bench.cell(&self.batch, row, 1 + side, cell);
         for (group, shape) in self.groups.iter_mut().zip(bench.groups()) {
@@ -47,14 +47,14 @@ impl Treated {
                     *old = cell;
                 }
             }
-            // A line that says nothing is none.
+            // A line with only suppressed cells is not released.
             let guarded = |a: &usize| shape.quasi.contains(a) || shape.sensitive.contains(a);
             group.retain(|(_, cells)| cells.iter().any(|(a, cell)| guarded(a) && *cell != SUPPRESSED));
         }
     }
 }
 
-/// What an observer learns from a text that covers several values: none, or the group, class and text.
+/// Returns the group, class and text from which an observer learns too much, or `None`.
 pub fn too_telling(bench: &Bench, rows: &[Row], treated: &Treated) -> Option<(usize, Vec<String>, String)> {
     let texts: Vec<[String; 3]> = rows.iter().map(Row::texts).collect();
     for ((number, group), shape) in treated.groups.iter().enumerate().zip(bench.groups()) {
@@ -71,7 +71,7 @@ pub fn too_telling(bench: &Bench, rows: &[Row], treated: &Treated) -> Option<(us
             let class = print(&shape.quasi).into_values().collect();
             classes.entry(class).or_default().push((*row, print(&shape.sensitive)));
         }
-        // Whether k people have a value.
+        // Checks that at least k subjects have a value.
         let printable = |a: usize, text: &String| {
             let having: Vec<u32> = everybody.iter().copied().filter(|row| texts[*row as usize][a] == *text).collect();
             people(&having).len() >= bench.k
@@ -85,7 +85,7 @@ pub fn too_telling(bench: &Bench, rows: &[Row], treated: &Treated) -> Option<(us
                 .copied()
                 .filter(|&a| !(silent(a, &all) && people(&everybody).len() >= bench.k))
                 .collect();
-            // Who looks alike: in one attribute, and in all that distinguish lines of the class.
+            // Lines are compared in each attribute alone, and in all attributes that distinguish lines of the class.
             let mut views: Vec<Vec<usize>> = asked.iter().map(|&a| vec![a]).collect();
             views.push(asked.iter().copied().filter(|&a| !silent(a, lines)).collect());
             for view in views {

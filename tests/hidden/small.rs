@@ -1,26 +1,28 @@
-//! Small batches through treatment and verification.
+//! Test bench that runs small batches through treatment and verification.
 
 use crate::hidden::observer::{Cell, Row, Treated};
 use std::path::Path;
 use std::sync::Arc;
-use throng::anonymity::plan::{Group, Plan};
+use throng::anonymity::plan::{Plan, PlanGroup};
 use throng::anonymity::planner::LadderLimits;
-use throng::anonymity::planner::sample::Sample;
+use throng::anonymity::planner::planner_sample::PlannerSample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
-use throng::anonymity::treatment::mask::Mask;
-use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
-use throng::anonymity::treatment::treat::{GroupNames, Policy, Records, Rules, group_names, treat};
-use throng::release::given::{Given, GroupTerms};
-use throng::release::repetition::LineLimit;
-use throng::release::verified::Verified;
-use throng::release::verify::{Refusal, verify};
-use throng_core::ledger::per_subject::Ledger;
+use throng::anonymity::treatment::batch_treatment::{
+    GroupNames, TreatmentInput, TreatmentRules, TreatmentSettings, group_names, treat_batch,
+};
+use throng::anonymity::treatment::group_mask::GroupMask;
+use throng::anonymity::treatment::proposal::{LineRun, ProposedGroup};
+use throng::release::line_limits::LineLimit;
+use throng::release::verified_batch::ReleasableBatch;
+use throng::release::verifier_input::{GroupTerms, VerifierInput};
+use throng::release::verify::{BatchRefusal, verify};
+use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{CellId, Codebook};
 use throng_core::values::digest::{DigestKey, NameDigest};
-use throng_core::values::holders::Holders;
-use throng_core::values::raw::Coordinate;
+use throng_core::values::raw_batch::RecordPosition;
 use throng_core::values::schema::Schema;
-use throng_core::values::table::Batch;
+use throng_core::values::subjects_by_value::SubjectsByValue;
 use throng_formats::LineFormat;
 
 const SCHEMA: &str = r#"
@@ -44,7 +46,7 @@ type = "integer"
 role = "sensitive"
 hierarchy = { kind = "intervals", min = 0, max = 7, origin = 0, widths = [2, 4] }
 "#;
-/// The last is not in the hierarchy; before it, a cell that is missing and one that is not there.
+/// Illness cells as JSON. The last value is outside the hierarchy; `null` and the empty text are missing cells.
 pub const ILLNESSES: [&str; 8] =
     ["\"flu\"", "\"fracture\"", "\"hiv\"", "\"hepatitis\"", "\"gout\"", "null", "", "\"*\""];
 const CLOCK: i64 = 1_700_000_000_000;
@@ -58,7 +60,8 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// One group or two, with one sensitive attribute or two, or no quasi attribute at all.
+    /// Creates a bench by layout number: 0 and 1 have one group with one or two sensitive attributes, 2 has two
+    /// groups, and any other number has no quasi-identifier.
     pub fn new(k: usize, groups: usize) -> Self {
         let schema = Schema::parse(SCHEMA, "small.toml", Path::new("")).expect("a schema");
         let key = DigestKey([7; 32]);
@@ -79,15 +82,15 @@ impl Bench {
         };
         let settings = PlannerSettings {
             k,
-            ladder: LadderLimits { complete: 5000, chosen: 400 },
+            ladder: LadderLimits { max_complete_nodes: 5000, max_selected_nodes: 400 },
             identifier_cardinality: 2.0,
             window_records: 1000,
             batch_records: 100,
         };
-        let plan = make_plan(1, &shapes, &Sample::new(3, 100, 1000), &books, &settings);
+        let plan = make_plan(1, &shapes, &PlannerSample::new(3, 100, 1000), &books, &settings);
         let digests = NameDigest::new(&key);
         let names = group_names(&plan, &["age", "illness", "income"], &LineFormat::Json, |name| digests.digest(name));
-        let terms = |(group, (layout, &base)): (&Group, (_, &u128))| GroupTerms {
+        let terms = |(group, (layout, &base)): (&PlanGroup, (_, &u128))| GroupTerms {
             quasi: group.attributes().iter().map(|a| group.quasi.contains(a)).collect(),
             sensitive: group.attributes().iter().map(|a| group.sensitive.contains(a)).collect(),
             attributes: group.attributes(),
@@ -98,39 +101,45 @@ impl Bench {
             narrowing: None,
             lines: LineLimit::None,
             ranges: false,
-            shown_beside: Vec::new(),
-            holders_beside: Holders::default(),
+            shown_elsewhere: Vec::new(),
+            holders_elsewhere: SubjectsByValue::default(),
         };
         let terms = plan.groups.iter().zip(names.layouts.iter().zip(&names.bases)).map(terms).collect();
         Self { k, books, plan, names, terms }
     }
 
-    pub fn groups(&self) -> &[Group] {
+    pub fn groups(&self) -> &[PlanGroup] {
         &self.plan.groups
     }
 
-    fn encode(&mut self, rows: &[Row]) -> Batch {
-        let mut batch = Batch::new(3);
+    fn encode(&mut self, rows: &[Row]) -> CodeBatch {
+        let mut batch = CodeBatch::new(3);
         for (number, row) in (0i64..).zip(rows) {
             for (a, text) in row.texts().iter().enumerate() {
                 batch.columns[a].push(self.books[a].encode_canonical(text));
             }
             batch.subjects.push(row.subject);
-            batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: number, element: 0 });
+            batch.coordinates.push(RecordPosition { topic: 0, partition: 0, offset: number, element: 0 });
         }
         batch
     }
 
     pub fn treat(&mut self, rows: &[Row]) -> Treated {
         let batch = self.encode(rows);
-        let policy = Policy { k: self.k, max_hold_batches: 0 };
+        let policy = TreatmentSettings { k: self.k, max_hold_batches: 0 };
         let waited = vec![0; rows.len()];
-        let ledger = Ledger::default();
-        let everybody = Mask::default();
-        let rules = Rules { plan: &self.plan, names: &self.names, books: &self.books, policy: &policy, protected: &[] };
-        let records = Records { batch: &batch, mask: &everybody, waited: &waited, last: true };
-        let proposal = treat(&records, &rules, &ledger.at(CLOCK));
-        let of = |(group, proposed): (&Group, &ProposedGroup)| {
+        let ledger = SubjectLedger::default();
+        let everybody = GroupMask::default();
+        let rules = TreatmentRules {
+            plan: &self.plan,
+            names: &self.names,
+            books: &self.books,
+            policy: &policy,
+            protected: &[],
+        };
+        let records = TreatmentInput { batch: &batch, mask: &everybody, waited: &waited, holding_ended: true };
+        let proposal = treat_batch(&records, &rules, &ledger.at(CLOCK));
+        let of = |(group, proposed): (&PlanGroup, &ProposedGroup)| {
             let mut leaving: Vec<u32> = proposed.rows.clone();
             leaving.sort_unstable();
             let cells = |row: &u32| {
@@ -141,7 +150,7 @@ impl Bench {
         Treated { groups: self.plan.groups.iter().zip(&proposal.groups).map(of).collect(), batch }
     }
 
-    /// The lines of some cells.
+    /// Encodes the given cells of a group as sorted lines.
     pub fn encode_lines(&self, group: usize, cells: &[(u32, Vec<(usize, CellId)>)]) -> ProposedGroup {
         let mut lines: std::collections::BTreeMap<Vec<u8>, Vec<u32>> = std::collections::BTreeMap::new();
         for (row, cells) in cells {
@@ -155,20 +164,20 @@ impl Bench {
             let (start, first) = (proposed.arena.len(), proposed.rows.len());
             proposed.arena.extend(line);
             proposed.rows.extend(rows);
-            proposed.runs.push(Run { line: start..proposed.arena.len(), rows: first..proposed.rows.len() });
+            proposed.runs.push(LineRun { line: start..proposed.arena.len(), rows: first..proposed.rows.len() });
         }
         proposed
     }
 
-    pub fn verify(&mut self, rows: &[Row], lines: Vec<ProposedGroup>) -> Result<Verified, Refusal> {
+    pub fn verify(&mut self, rows: &[Row], lines: Vec<ProposedGroup>) -> Result<ReleasableBatch, BatchRefusal> {
         let batch = self.encode(rows);
-        let Batch { subjects, columns, .. } = &batch;
-        let given = Given { subjects, columns, waiting: 0, sequence: 1, age_ms: CLOCK };
-        verify(lines, &given, &self.terms, &self.books, Ledger::default().at(CLOCK), self.k)
+        let CodeBatch { subjects, columns, .. } = &batch;
+        let given = VerifierInput { subjects, columns, waiting: 0, sequence: 1, age_ms: CLOCK };
+        verify(lines, &given, &self.terms, &self.books, SubjectLedger::default().at(CLOCK), self.k)
     }
 
-    /// The cell of a row on its own, or suppressed.
-    pub fn cell(&self, batch: &Batch, row: usize, attribute: usize, cell: Cell) -> CellId {
+    /// Returns the exact cell of a row, or the suppressed cell.
+    pub fn cell(&self, batch: &CodeBatch, row: usize, attribute: usize, cell: Cell) -> CellId {
         match cell {
             Cell::Star => throng_core::values::codebook::SUPPRESSED,
             Cell::Own => self.books[attribute].cell(batch.columns[attribute][row], 0),

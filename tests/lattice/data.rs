@@ -1,36 +1,36 @@
-//! Tables of the test data, through the same schema and codebooks that the program uses.
+//! Test data tables, loaded through the product's schema and codebooks.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use throng::anonymity::domain::Domain;
-use throng::anonymity::lattice::coding;
-use throng::anonymity::lattice::table::{Records, Table};
+use throng::anonymity::lattice::attribute_coding;
+use throng::anonymity::lattice::table::{LatticeTable, TableRecords};
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::DigestKey;
-use throng_core::values::raw::{Coordinate, RawBatch, Token};
+use throng_core::values::raw_batch::{RawBatch, RawToken, RecordPosition};
 use throng_core::values::schema::Schema;
 
-/// The folder of the test data, where there is one.
+/// Returns the test data folder, if it is set.
 pub fn folder() -> Option<PathBuf> {
     std::env::var_os("THRONG_TEST_DATA").map(PathBuf::from)
 }
 
-/// A data set with one hierarchy file an attribute.
+/// Data set with one hierarchy file per attribute.
 pub struct DataSet {
     pub quasi: Vec<String>,
     pub domains: Vec<Domain>,
-    /// Of the sensitive attributes.
+    /// Domains of the sensitive attributes.
     pub beside: Vec<Domain>,
-    pub records: Records,
+    pub records: TableRecords,
 }
 
 impl DataSet {
-    pub fn table(&self) -> Table {
-        Table::new(self.domains.clone(), &self.records).expect("a sound table")
+    pub fn table(&self) -> LatticeTable {
+        LatticeTable::new(self.domains.clone(), &self.records).expect("a sound table")
     }
 }
 
-/// Reads `name` (its file below `folder`), whose columns of the names `sensitive` are that and all others quasi.
+/// Reads `file` in `folder`. The columns in `sensitive` are sensitive and all others are quasi-identifiers.
 pub fn read(folder: &Path, file: &str, sensitive: &[&str]) -> DataSet {
     let text = std::fs::read_to_string(folder.join(file)).expect("the data set");
     let mut lines = text.lines();
@@ -49,9 +49,9 @@ pub fn read(folder: &Path, file: &str, sensitive: &[&str]) -> DataSet {
     let mut columns = vec![Vec::new(); names.len()];
     let mut batch = RawBatch::new(names.len());
     for (offset, line) in (0..).zip(lines) {
-        batch.push_row(Coordinate { topic: 0, partition: 0, offset, element: 0 });
+        batch.push_row(RecordPosition { topic: 0, partition: 0, offset, element: 0 });
         for (a, cell) in line.split(';').enumerate() {
-            batch.set(a, Token::Untyped(cell));
+            batch.set(a, RawToken::Untyped(cell));
         }
     }
     for (a, (book, column)) in books.iter_mut().zip(&mut columns).enumerate() {
@@ -61,6 +61,7 @@ pub fn read(folder: &Path, file: &str, sensitive: &[&str]) -> DataSet {
     let of = |wanted: bool| -> Vec<usize> {
         (0..names.len()).filter(|&a| sensitive.contains(&names[a]) == wanted).collect()
     };
-    let (domains, beside, records) = coding::records(&books, &columns, &of(false), &of(true)).expect("hierarchies");
+    let (domains, beside, records) =
+        attribute_coding::code_table_records(&books, &columns, &of(false), &of(true)).expect("hierarchies");
     DataSet { quasi: of(false).into_iter().map(|a| names[a].to_owned()).collect(), domains, beside, records }
 }

@@ -1,20 +1,22 @@
-//! One end for all passes, on a clock that counts how often it is asked: the same on every machine.
+//! One deadline for all passes, on a clock that counts its reads, so the tests are deterministic.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use throng::anonymity::domain::{Domain, Level};
-use throng::anonymity::lattice::check::{Checker, Terms};
-use throng::anonymity::lattice::passes::{Cut, Passes, Recoded, recode};
-use throng::anonymity::lattice::search::{Progress, Strategy};
-use throng::anonymity::lattice::strategies::search;
-use throng::anonymity::lattice::table::{Records, Table};
-use throng::anonymity::lattice::until::Until;
-use throng::anonymity::privacy::Model;
-use throng::anonymity::quality::Measure;
+use throng::anonymity::domain::{Domain, HierarchyLevel};
+use throng::anonymity::lattice::policy_check::{PolicyChecker, PolicyTerms};
+use throng::anonymity::lattice::recoding_passes::{
+    EarlyEndReason, LocalRecodingResult, LocalRecodingSettings, recode_locally,
+};
+use throng::anonymity::lattice::search::{LatticeSearchProgress, LatticeStrategy};
+use throng::anonymity::lattice::search_deadline::SearchDeadline;
+use throng::anonymity::lattice::strategies::search_lattice;
+use throng::anonymity::lattice::table::{LatticeTable, TableRecords};
+use throng::anonymity::privacy::ClassPrivacyModel;
+use throng::anonymity::quality::QualityMeasure;
 
-/// Five attributes of 16 values that merge in pairs, and 400 records without a pattern.
-fn records() -> (Vec<Domain>, Records) {
-    let level = |shift: u32| Level {
+/// Returns five attributes of 16 values that merge in pairs, and 400 records without a pattern.
+fn records() -> (Vec<Domain>, TableRecords) {
+    let level = |shift: u32| HierarchyLevel {
         cell_of: (0..16).map(|value| value >> shift).collect(),
         loss: vec![f64::from((1 << shift) - 1) / 15.0; 16 >> shift],
     };
@@ -22,99 +24,122 @@ fn records() -> (Vec<Domain>, Records) {
     let mut state = 7u64;
     let mut value = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // Small values are frequent.
+        // Small values are more frequent.
         let (a, b) = (state >> 40 & 15, state >> 50 & 15);
         a.min(b) as u32
     };
     let quasi = (0..5).map(|_| (0..400).map(|_| value()).collect()).collect();
-    ((0..5).map(domain).collect(), Records { quasi, ..Records::default() })
+    ((0..5).map(domain).collect(), TableRecords { quasi, ..TableRecords::default() })
 }
 
-fn terms() -> Terms {
-    Terms { models: vec![Model::KAnonymity { k: 5 }], limit: 0.05, measure: Measure::Loss }
+fn terms() -> PolicyTerms {
+    PolicyTerms { models: vec![ClassPrivacyModel::KAnonymity { k: 5 }], limit: 0.05, measure: QualityMeasure::Loss }
 }
 
-/// What became of the records within `limit` looks at the clock, and how often it was looked at.
-fn local(limit: u64) -> (Recoded, u64) {
+/// Runs local recoding with a limit of clock reads and returns the result and the reads.
+fn local(limit: u64) -> (LocalRecodingResult, u64) {
     let (domains, records) = records();
     let looks = AtomicU64::new(0);
     let clock = || Duration::from_secs(looks.fetch_add(1, Ordering::Relaxed));
     let stop = AtomicBool::new(false);
-    let until = Until::new(&clock, Some(Duration::from_secs(limit)), &stop);
-    let passes = Passes { most: 10, leaves: 1.0, strategy: Strategy::Bfs };
-    let table = Table::new(domains, &records).expect("a table");
-    let recoded = recode(&table, &terms(), passes, until, &|_| {}).expect("possible terms");
+    let until = SearchDeadline::new(&clock, Some(Duration::from_secs(limit)), &stop);
+    let passes =
+        LocalRecodingSettings { max_passes: 10, first_pass_unreleased_share: 1.0, strategy: LatticeStrategy::Bfs };
+    let table = LatticeTable::new(domains, &records).expect("a table");
+    let recoded = recode_locally(&table, &terms(), passes, until, &|_| {}).expect("possible terms");
     (recoded, looks.load(Ordering::Relaxed))
 }
 
 #[test]
-fn one_limit_holds_for_all_passes() {
+fn time_limit_covers_all_recoding_passes() {
     let (whole, work) = local(1 << 40);
-    assert!(whole.cut.is_none() && whole.is_proved() && whole.passes.len() > 1, "{} passes", whole.passes.len());
+    assert!(
+        whole.early_end_reason.is_none() && whole.is_proved_optimal() && whole.passes.len() > 1,
+        "{} passes",
+        whole.passes.len()
+    );
     for limit in [work / 8, work / 4, work / 2] {
         let (cut, looks) = local(limit);
-        // Each search begins and ends with a few looks of its own, and is told once that it is over.
+        // Each search needs a few additional clock reads at its begin and end.
         let own = 10 * (cut.searches.len() as u64 + 2);
         assert!(looks <= limit + own, "{looks} looks of {limit}, {} searches", cut.searches.len());
-        assert_eq!(cut.cut, Some(Cut::Time));
-        assert!(!cut.is_proved());
+        assert_eq!(cut.early_end_reason, Some(EarlyEndReason::Time));
+        assert!(!cut.is_proved_optimal());
     }
 }
 
 #[test]
-fn what_a_single_search_finds_in_a_quarter_of_the_limit_is_never_lost() {
+fn result_of_search_within_quarter_limit_is_kept() {
     let (domains, records) = records();
-    let table = Table::new(domains, &records).expect("a table");
+    let table = LatticeTable::new(domains, &records).expect("a table");
     let terms = terms();
-    let checker = Checker::new(&table, &terms).expect("possible terms");
+    let checker = PolicyChecker::new(&table, &terms).expect("possible terms");
     let (_, work) = local(1 << 40);
     let mut found = 0;
     for limit in (4..work).step_by((work / 24).max(1) as usize) {
         let looks = AtomicU64::new(0);
         let clock = || Duration::from_secs(looks.fetch_add(1, Ordering::Relaxed));
-        let quarter = Until::timed(&clock, Some(Duration::from_secs((limit / 4).saturating_sub(3))));
-        let single = search(&checker, Strategy::Bfs, quarter, &|_| {}).expect("a small lattice");
+        let quarter = SearchDeadline::timed(&clock, Some(Duration::from_secs((limit / 4).saturating_sub(3))));
+        let single = search_lattice(&checker, LatticeStrategy::Bfs, quarter, &|_| {}).expect("a small lattice");
         let says = |policy: &[u8]| policy != table.lattice().top();
         let (recoded, _) = local(limit);
-        let kept = !recoded.passes.is_empty() && recoded.account.suppressed <= recoded.limit;
+        let kept = !recoded.passes.is_empty() && recoded.overall_figures.suppressed <= recoded.limit;
         if single.best.is_some_and(|best| says(&best.policy)) {
             found += 1;
-            assert!(kept, "{limit} looks: {} of {} suppressed", recoded.account.suppressed, recoded.limit);
+            assert!(kept, "{limit} looks: {} of {} suppressed", recoded.overall_figures.suppressed, recoded.limit);
         }
     }
     assert!(found > 5, "{found} found");
 }
 
 #[test]
-fn a_stop_leaves_the_best_found() {
+fn stopped_search_returns_best_policy() {
     let (domains, records) = records();
-    let table = Table::new(domains, &records).expect("a table");
-    let recoded = |most: u8, leaves: f64, stop: &AtomicBool, watch: &(dyn Fn(&Progress) + Sync)| {
-        let passes = Passes { most, leaves, strategy: Strategy::Bfs };
-        let until = Until::new(&|| Duration::ZERO, None, stop);
-        recode(&table, &terms(), passes, until, watch).expect("possible terms")
+    let table = LatticeTable::new(domains, &records).expect("a table");
+    let recoded = |most: u8, leaves: f64, stop: &AtomicBool, watch: &(dyn Fn(&LatticeSearchProgress) + Sync)| {
+        let passes = LocalRecodingSettings {
+            max_passes: most,
+            first_pass_unreleased_share: leaves,
+            strategy: LatticeStrategy::Bfs,
+        };
+        let until = SearchDeadline::new(&|| Duration::ZERO, None, stop);
+        recode_locally(&table, &terms(), passes, until, watch).expect("possible terms")
     };
     let whole = recoded(1, 0.0, &AtomicBool::new(false), &|_| {});
-    assert!(whole.is_proved() && whole.cut.is_none());
+    assert!(whole.is_proved_optimal() && whole.early_end_reason.is_none());
     let stop = AtomicBool::new(false);
     let improved = AtomicU64::new(0);
-    // The third improvement says something: the first is the policy of no value at all.
-    let third = |_: &Progress| {
+    // Only the third improvement is informative: the first is the fully generalized policy.
+    let third = |_: &LatticeSearchProgress| {
         if improved.fetch_add(1, Ordering::Relaxed) >= 2 {
             stop.store(true, Ordering::Relaxed);
         }
     };
     let stopped = recoded(1, 0.0, &stop, &third);
-    assert_eq!((stopped.cut, stopped.is_proved()), (Some(Cut::Stopped), false));
-    assert!(stopped.checked() < whole.checked(), "{} of {}", stopped.checked(), whole.checked());
-    assert!(stopped.passes.len() == 1 && stopped.account.suppressed <= stopped.limit);
+    assert_eq!((stopped.early_end_reason, stopped.is_proved_optimal()), (Some(EarlyEndReason::Stopped), false));
+    assert!(
+        stopped.checked_policy_count() < whole.checked_policy_count(),
+        "{} of {}",
+        stopped.checked_policy_count(),
+        whole.checked_policy_count()
+    );
+    assert!(stopped.passes.len() == 1 && stopped.overall_figures.suppressed <= stopped.limit);
     let before = recoded(1, 0.0, &AtomicBool::new(true), &|_| {});
-    assert!(before.passes.is_empty() && before.cut == Some(Cut::Stopped), "{:?}", before.passes);
-    // Passes that have left more than the limit are no release: some policy that keeps it is.
+    assert!(
+        before.passes.is_empty() && before.early_end_reason == Some(EarlyEndReason::Stopped),
+        "{:?}",
+        before.passes
+    );
+    // Passes that leave more than the limit are not released; a policy within the limit is used instead.
     let stop = AtomicBool::new(false);
     let passes = recoded(10, 1.0, &stop, &|progress| {
         stop.fetch_or(progress.pass == 1 && progress.checked > 20, Ordering::Relaxed);
     });
-    assert_eq!(passes.cut, Some(Cut::Stopped));
-    assert!(passes.account.suppressed <= passes.limit, "{} of {}", passes.account.suppressed, passes.limit);
+    assert_eq!(passes.early_end_reason, Some(EarlyEndReason::Stopped));
+    assert!(
+        passes.overall_figures.suppressed <= passes.limit,
+        "{} of {}",
+        passes.overall_figures.suppressed,
+        passes.limit
+    );
 }

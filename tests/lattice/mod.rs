@@ -1,4 +1,4 @@
-//! The lattice search: against brute force on small random tables, and against what an established tool found on real
+//! Lattice search against brute force on small random tables, and against the results of an established tool on real
 //! data.
 
 mod data;

@@ -1,4 +1,4 @@
-//! Local recoding against its definition, one record after another.
+//! Local recoding against its definition, record by record.
 
 use crate::lattice::twin::{Case, Judged, case, cell, classes, holds, judge_among, leaves, people};
 use proptest::prelude::*;
@@ -6,38 +6,43 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use strum::VariantArray;
 use throng::anonymity::domain::Domain;
-use throng::anonymity::lattice::check::Checker;
-use throng::anonymity::lattice::nearest::nearest;
-use throng::anonymity::lattice::passes::{Passes, Recoded, recode};
-use throng::anonymity::lattice::policy::{Lattice, Policy};
-use throng::anonymity::lattice::search::Strategy;
-use throng::anonymity::lattice::until::Until;
-use throng::anonymity::privacy::{Model, Requirement};
-use throng::anonymity::quality::Measure;
+use throng::anonymity::lattice::nearest_policy::find_nearest_policy;
+use throng::anonymity::lattice::policy::{Lattice, LatticePolicy};
+use throng::anonymity::lattice::policy_check::PolicyChecker;
+use throng::anonymity::lattice::recoding_passes::{LocalRecodingResult, LocalRecodingSettings, recode_locally};
+use throng::anonymity::lattice::search::LatticeStrategy;
+use throng::anonymity::lattice::search_deadline::SearchDeadline;
+use throng::anonymity::privacy::{ClassPrivacyModel, ValueRequirement};
+use throng::anonymity::quality::QualityMeasure;
 
 fn near(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * (1.0 + a.abs().max(b.abs()))
 }
 
-/// What was found, and the pass that each record leaves by.
+/// Recoding result, and the pass that releases each record.
 struct Found {
-    recoded: Recoded,
+    recoded: LocalRecodingResult,
     by: Vec<Option<u8>>,
 }
 
 impl Deref for Found {
-    type Target = Recoded;
+    type Target = LocalRecodingResult;
 
-    fn deref(&self) -> &Recoded {
+    fn deref(&self) -> &LocalRecodingResult {
         &self.recoded
     }
 }
 
 fn recoded(case: &Case, most: u8, leaving: f64) -> Found {
-    let passes = Passes { most, leaves: leaving, strategy: Strategy::Bfs };
+    let passes = LocalRecodingSettings {
+        max_passes: most,
+        first_pass_unreleased_share: leaving,
+        strategy: LatticeStrategy::Bfs,
+    };
     let table = case.table();
-    let recoded = recode(&table, &case.terms, passes, Until::proved(), &|_| {}).expect("possible terms");
-    // A record is in the class of the first pass that has settled one with its cells.
+    let recoded = recode_locally(&table, &case.terms, passes, SearchDeadline::without_deadline(), &|_| {})
+        .expect("possible terms");
+    // A record belongs to the class of the first pass that has decided a class with its cells.
     let mut settled: Vec<BTreeMap<Vec<u32>, bool>> = vec![BTreeMap::new(); recoded.passes.len()];
     let cells = |pass: usize, values: &[u32]| -> Vec<u32> {
         let levels = case.domains.iter().zip(&recoded.passes[pass].policy).zip(values);
@@ -47,7 +52,10 @@ fn recoded(case: &Case, most: u8, leaving: f64) -> Found {
     for (pass, class) in &recoded.classes {
         table.values(class.row, &mut values);
         let pass = usize::from(*pass);
-        assert!(settled[pass].insert(cells(pass, &values), class.leaves).is_none(), "a class is there twice");
+        assert!(
+            settled[pass].insert(cells(pass, &values), class.is_class_released).is_none(),
+            "a class is there twice"
+        );
     }
     let way = |row: usize| {
         let values: Vec<u32> = case.records.quasi.iter().map(|column| column[row]).collect();
@@ -62,21 +70,21 @@ fn lattice(case: &Case) -> Lattice {
     Lattice::new(case.domains.iter().map(Domain::top).collect::<Vec<u8>>())
 }
 
-/// Whether a class has the members that models of counts alone ask for; fewer records than ℓ have no ℓ values either.
+/// Checks the minimum sizes of a class that its models imply. Fewer than ℓ records cannot have ℓ values.
 fn is_crowd(case: &Case, own: &[usize], members: &[usize]) -> bool {
     case.terms.models.iter().all(|model| match model {
-        Model::KAnonymity { k } => people(case, own) >= *k && own.len() as u64 >= *k,
-        Model::KMap { k } => people(case, members) >= *k,
-        Model::Sensitive { of, .. } => match of {
-            Requirement::Distinct { l } | Requirement::Recursive { l, .. } => own.len() >= *l,
-            Requirement::Entropy { l } => own.len() as f64 >= *l,
-            Requirement::Closeness { .. } => true,
+        ClassPrivacyModel::KAnonymity { k } => people(case, own) >= *k && own.len() as u64 >= *k,
+        ClassPrivacyModel::KMap { k } => people(case, members) >= *k,
+        ClassPrivacyModel::Sensitive { of, .. } => match of {
+            ValueRequirement::Distinct { l } | ValueRequirement::Recursive { l, .. } => own.len() >= *l,
+            ValueRequirement::Entropy { l } => own.len() as f64 >= *l,
+            ValueRequirement::Closeness { .. } => true,
         },
-        Model::Presence { .. } => true,
+        ClassPrivacyModel::Presence { .. } => true,
     })
 }
 
-/// The passes once more: of every pass the policy is the best of all, and every record goes where it has to.
+/// Repeats the passes by definition: each policy is optimal, and each record is in the right pass.
 fn follow(case: &Case, most: u8, share: f64, recoded: &Found) -> Result<(), TestCaseError> {
     let rows = case.records.len();
     let all: Vec<usize> = (0..rows).filter(|&row| leaves(&case.records, row)).collect();
@@ -89,12 +97,13 @@ fn follow(case: &Case, most: u8, share: f64, recoded: &Found) -> Result<(), Test
         let own: u64 = open.iter().filter(|&&row| leaves(&case.records, row)).count() as u64;
         prop_assert_eq!(pass.records, own);
         let judged = judge_among(case, &pass.policy, &open);
-        // What a pass may leave: the last of several only as much as the limit, and so the only one.
+        // Records that a pass may leave unreleased. The last of several passes, and the only one, may leave only as
+        // many as the limit.
         let over = own + gone_for_good > limit;
         let as_last = if over { limit.saturating_sub(gone_for_good) } else { own };
         let as_others = if number > 0 { own } else { (share * 10.0).round() as u64 * own / 10 };
         let last = number + 1 == usize::from(most.max(1));
-        // After a search that found nothing, a pass is the last too.
+        // A pass after an unsuccessful search is also the last one.
         let allowed = if last || judged.suppressed > as_others { as_last } else { as_others };
         prop_assert!(judged.suppressed <= allowed, "pass {} leaves {} of {}", number, judged.suppressed, allowed);
         if !last && recoded.searches.len() == recoded.passes.len() {
@@ -125,15 +134,15 @@ fn follow(case: &Case, most: u8, share: f64, recoded: &Found) -> Result<(), Test
     prop_assert!(open.iter().all(|&row| recoded.by[row].is_none()));
     let released: u64 = recoded.passes.iter().map(|pass| pass.released).sum();
     let left = open.iter().filter(|&&row| leaves(&case.records, row)).count() as u64;
-    prop_assert_eq!(recoded.account.suppressed, left + gone_for_good);
+    prop_assert_eq!(recoded.overall_figures.suppressed, left + gone_for_good);
     prop_assert_eq!(released + left + gone_for_good, all.len() as u64, "nothing is lost");
     prop_assert!((0..rows).all(|row| recoded.by[row].is_none() || leaves(&case.records, row)));
     Ok(())
 }
 
-/// Whether no policy that may suppress `allowed` of the `open` rows costs less.
+/// Checks that no policy that suppresses at most `allowed` of the `open` rows costs less.
 fn is_best(case: &Case, policy: &[u8], judged: &Judged, open: &[usize], allowed: u64) -> Result<(), TestCaseError> {
-    // The cost of a part knows the values of the part alone.
+    // The cost of a part depends only on the values of that part.
     for other in lattice(case).iter() {
         let twin = judge_among(case, &other, open);
         if twin.suppressed <= allowed && !twin.cost.is_nan() {
@@ -144,7 +153,7 @@ fn is_best(case: &Case, policy: &[u8], judged: &Judged, open: &[usize], allowed:
     Ok(())
 }
 
-/// The classes of the output: equal sets of covered values, whatever pass and level they come from.
+/// Returns the classes of the output: records with equal sets of covered values, independent of pass and level.
 fn output(case: &Case, recoded: &Found) -> BTreeMap<Vec<BTreeSet<u32>>, Vec<usize>> {
     let mut classes: BTreeMap<Vec<BTreeSet<u32>>, Vec<usize>> = BTreeMap::new();
     for (row, by) in recoded.by.iter().enumerate() {
@@ -170,21 +179,26 @@ fn every_output_class_holds(case: &Case, recoded: &Found) -> Result<(), TestCase
         let covers = |row: &usize| tuple.iter().enumerate().all(|(a, set)| set.contains(&case.records.quasi[a][*row]));
         let members: Vec<usize> = (0..rows).filter(covers).collect();
         for model in &case.terms.models {
-            // δ-presence of a later pass is refused by the configuration.
-            if !matches!(model, Model::Presence { .. }) || recoded.passes.len() == 1 {
+            // The configuration refuses δ-presence with more than one pass.
+            if !matches!(model, ClassPrivacyModel::Presence { .. }) || recoded.passes.len() == 1 {
                 prop_assert!(holds(case, model, own, &members, &all), "{:?} in {:?}", model, tuple);
             }
         }
     }
-    prop_assert_eq!(recoded.account.classes, classes.len() as u64);
-    prop_assert_eq!(recoded.account.smallest, classes.values().map(|own| own.len() as u64).min().unwrap_or(0));
+    prop_assert_eq!(recoded.overall_figures.classes, classes.len() as u64);
+    prop_assert_eq!(recoded.overall_figures.smallest, classes.values().map(|own| own.len() as u64).min().unwrap_or(0));
     let risk: f64 = classes.values().map(|own| own.len() as f64 / people(case, own).max(1) as f64).sum();
     let left = classes.values().map(Vec::len).sum::<usize>();
-    if left > 0 && case.terms.models.iter().any(|model| matches!(model, Model::KAnonymity { .. } | Model::KMap { .. }))
+    if left > 0
+        && case
+            .terms
+            .models
+            .iter()
+            .any(|model| matches!(model, ClassPrivacyModel::KAnonymity { .. } | ClassPrivacyModel::KMap { .. }))
     {
-        prop_assert!(near(recoded.account.average_risk, risk / left as f64));
+        prop_assert!(near(recoded.overall_figures.average_risk, risk / left as f64));
     }
-    // A raw tuple takes one way.
+    // All records with the same raw tuple are in the same pass.
     let mut ways: BTreeMap<Vec<u32>, Option<u8>> = BTreeMap::new();
     for &row in &all {
         let raw = case.records.quasi.iter().map(|column| column[row]).collect();
@@ -193,11 +207,12 @@ fn every_output_class_holds(case: &Case, recoded: &Found) -> Result<(), TestCase
     Ok(())
 }
 
-/// Every measure by its definition, each record at the levels it left at.
-fn measured(case: &Case, recoded: &Found, measure: Measure) -> f64 {
+/// Computes a measure by definition, each record at its released levels.
+fn measured(case: &Case, recoded: &Found, measure: QualityMeasure) -> f64 {
     let all: Vec<usize> = (0..case.records.len()).filter(|&row| leaves(&case.records, row)).collect();
     let n = all.len() as f64;
-    let first: Policy = recoded.passes.first().map_or_else(|| lattice(case).top().into(), |pass| pass.policy.clone());
+    let first: LatticePolicy =
+        recoded.passes.first().map_or_else(|| lattice(case).top().into(), |pass| pass.policy.clone());
     let policy = |row: usize| recoded.by[row].map_or(&first, |by| &recoded.passes[usize::from(by)].policy);
     let gone: Vec<usize> = all.iter().copied().filter(|&row| recoded.by[row].is_none()).collect();
     let classes = output(case, recoded);
@@ -228,29 +243,29 @@ fn measured(case: &Case, recoded: &Found, measure: Measure) -> f64 {
         })
     };
     match measure {
-        Measure::Loss => share(losses()),
-        Measure::LossGeometric => {
+        QualityMeasure::Loss => share(losses()),
+        QualityMeasure::LossGeometric => {
             losses().iter().map(|loss| 1.0 + loss / n).product::<f64>().powf(1.0 / case.domains.len() as f64) - 1.0
         }
-        Measure::Precision => {
+        QualityMeasure::Precision => {
             1.0 - share(each(&|a, row| match recoded.by[row] {
                 None => 1.0,
                 Some(_) => f64::from(policy(row)[a]) / f64::from(case.domains[a].top()),
             }))
         }
-        Measure::Discernibility => {
+        QualityMeasure::Discernibility => {
             classes.values().map(|own| (own.len() * own.len()) as f64).sum::<f64>() + gone.len() as f64 * n
         }
-        Measure::Aecs => n / (classes.len() + usize::from(!gone.is_empty())).max(1) as f64,
-        Measure::Nue => entropies(false).iter().sum(),
-        Measure::NueMonotonic => entropies(true).iter().sum(),
-        Measure::NueNormalized => {
+        QualityMeasure::Aecs => n / (classes.len() + usize::from(!gone.is_empty())).max(1) as f64,
+        QualityMeasure::Nue => entropies(false).iter().sum(),
+        QualityMeasure::NueMonotonic => entropies(true).iter().sum(),
+        QualityMeasure::NueNormalized => {
             let whole = each(&|a, row| {
                 (n / all.iter().filter(|&&other| value(a, other) == value(a, row)).count() as f64).log2()
             });
             entropies(false).iter().zip(whole).map(|(e, w)| if w > 0.0 { e / w } else { 0.0 }).sum()
         }
-        Measure::KlDivergence => {
+        QualityMeasure::KlDivergence => {
             let values =
                 |a: usize, rows: &[usize]| rows.iter().map(|&row| value(a, row)).collect::<BTreeSet<_>>().len();
             let alike = |row: usize, other: &usize| attributes.clone().all(|a| value(a, row) == value(a, *other));
@@ -275,28 +290,32 @@ fn the_account_is_that_of_the_output(case: &Case, recoded: &Found) -> Result<(),
     if !(0..case.records.len()).any(|row| leaves(&case.records, row)) {
         return Ok(());
     }
-    for &measure in Measure::VARIANTS {
-        let (found, twin) = (recoded.account.worth.of(measure), measured(case, recoded, measure));
+    for &measure in QualityMeasure::VARIANTS {
+        let (found, twin) =
+            (recoded.overall_figures.policy_quality.measure_value(measure), measured(case, recoded, measure));
         prop_assert!(near(found, twin), "{}: {} for {}", measure.name(), found, twin);
     }
     Ok(())
 }
 
-/// One pass is full-domain generalization: the account of the checker.
+/// One pass equals full-domain generalization, with the figures of the checker.
 fn one_pass_is_the_search(case: &Case) -> Result<(), TestCaseError> {
     let recoded = recoded(case, 1, 1.0);
     let table = case.table();
-    let checker = Checker::new(&table, &case.terms).expect("possible terms");
+    let checker = PolicyChecker::new(&table, &case.terms).expect("possible terms");
     let best = recoded.searches[0].best.as_ref();
     let Some(best) = best.filter(|best| *best.policy != *checker.lattice().top() && !recoded.passes.is_empty()) else {
         prop_assert!(recoded.passes.is_empty());
         return Ok(());
     };
-    let account = checker.account(&best.policy);
+    let account = checker.policy_figures(&best.policy);
     prop_assert_eq!(recoded.passes.len(), 1);
-    prop_assert_eq!((recoded.account.suppressed, recoded.account.classes), (account.suppressed, account.classes));
-    for (measure, value) in account.worth.0 {
-        prop_assert!(near(recoded.account.worth.of(measure), value), "{}", measure.name());
+    prop_assert_eq!(
+        (recoded.overall_figures.suppressed, recoded.overall_figures.classes),
+        (account.suppressed, account.classes)
+    );
+    for (measure, value) in account.policy_quality.0 {
+        prop_assert!(near(recoded.overall_figures.policy_quality.measure_value(measure), value), "{}", measure.name());
     }
     Ok(())
 }
@@ -305,7 +324,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
 
     #[test]
-    fn local_recoding_is_its_definition(case in case(), most in 1u8..6, tenths in 0u32..=10) {
+    fn local_recoding_equals_definition(case in case(), most in 1u8..6, tenths in 0u32..=10) {
         let share = f64::from(tenths) / 10.0;
         let recoded = recoded(&case, most, share);
         follow(&case, most, share, &recoded)?;
@@ -314,19 +333,19 @@ proptest! {
     }
 
     #[test]
-    fn one_pass_is_full_domain(case in case()) {
+    fn one_recoding_pass_equals_full_domain_search(case in case()) {
         one_pass_is_the_search(&case)?;
     }
 }
 
-/// The least that any policy suppresses, where none keeps the limit.
+/// The nearest policy suppresses the minimum number of records when no policy meets the limit.
 fn the_nearest_suppresses_least(case: &Case) -> Result<(), TestCaseError> {
     let table = case.table();
     let everybody: Vec<usize> = (0..case.records.len()).collect();
     let least = lattice(case).iter().map(|policy| judge_among(case, &policy, &everybody).suppressed).min();
-    let limit = Checker::new(&table, &case.terms).expect("possible terms").limit();
+    let limit = PolicyChecker::new(&table, &case.terms).expect("possible terms").limit();
     prop_assume!(least > Some(limit));
-    let found = nearest(&table, &case.terms, Until::proved()).expect("possible terms");
+    let found = find_nearest_policy(&table, &case.terms, SearchDeadline::without_deadline()).expect("possible terms");
     prop_assert!(found.proved);
     match found.best {
         None => prop_assert_eq!(least, Some(table.records())),
@@ -342,7 +361,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, max_global_rejects: 100_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_nearest_policy_is_the_nearest(case in case()) {
+    fn nearest_policy_suppresses_fewest_records(case in case()) {
         the_nearest_suppresses_least(&case)?;
     }
 }

@@ -1,25 +1,26 @@
-//! Which conclusion from one policy to others is sound ([FL2] §2.4–2.7), as a table, walked through: what it allows holds on
-//! thousands of random tables, and what it forbids has a counterexample among them.
+//! Soundness table of conclusions from one policy to others ([FL2] §2.4–2.7). Sound conclusions hold on thousands of
+//! random tables, and each unsound one has a counterexample.
 //!
-//! [FL2] shows that under suppression most models and all measures lose the monotony that searches live on. Two conclusions
-//! always hold and carry the searches: too many records lost for every specialisation ([`Conclusion::LostBelow`]), and a bound
-//! from generalization alone that is beaten already ([`Conclusion::BeatenAbove`]).
+//! [FL2] shows that under suppression most models and all measures lose the monotonicity that searches need. Two
+//! conclusions always hold, and the searches rely on them: too many records lost for every specialization
+//! ([`Conclusion::LostBelow`]), and a bound from generalization alone that exceeds a known cost
+//! ([`Conclusion::BeatenAbove`]).
 
 use crate::lattice::properties::checked;
 use crate::lattice::twin::{Case, case};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::BTreeMap;
-use throng::anonymity::lattice::check::{Checker, Terms};
-use throng::anonymity::lattice::policy::is_below;
-use throng::anonymity::privacy::{Model, Requirement};
+use throng::anonymity::lattice::policy::is_same_or_specialization;
+use throng::anonymity::lattice::policy_check::{PolicyChecker, PolicyTerms};
+use throng::anonymity::privacy::{ClassPrivacyModel, ValueRequirement};
 
-/// From what is known of a policy x to the policies above or below it.
+/// Conclusion from a policy x to the policies above or below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conclusion {
-    /// The records that x loses for every specialisation exceed the limit: no specialisation is admissible.
+    /// The records that x loses for every specialization exceed the limit: no specialization is admissible.
     LostBelow,
-    /// x is not admissible: no specialisation is.
+    /// x is not admissible: no specialization is.
     InadmissibleBelow,
     /// x is admissible: every generalization is.
     AdmissibleAbove,
@@ -30,12 +31,12 @@ pub enum Conclusion {
 }
 
 impl Conclusion {
-    /// Every conclusion.
+    /// All conclusions.
     pub const ALL: [Self; 5] =
         [Self::LostBelow, Self::InadmissibleBelow, Self::AdmissibleAbove, Self::DearerAbove, Self::BeatenAbove];
 
-    /// Whether it is sound for these terms, where the limit allows `may_suppress` records. No measure tells them apart:
-    /// none is monotone once anything is suppressed ([FL2] §2.5), all are before.
+    /// Checks that the conclusion is sound for these terms, with a limit of `may_suppress` records. The result does
+    /// not depend on the measure: all are monotone without suppression and none with it ([FL2] §2.5).
     ///
     /// | | nothing suppressed | k-anonymity, k-map, distinct-ℓ | any other model | δ-presence with min > 0 |
     /// |---|---|---|---|---|
@@ -45,8 +46,8 @@ impl Conclusion {
     /// | `DearerAbove` | yes | no | no | no; yes where nothing is suppressed |
     /// | `BeatenAbove` | yes | yes | yes | yes |
     ///
-    /// The first column does not hold for δ-presence with min > 0 in its second and third row.
-    pub fn is_sound(self, terms: &Terms, may_suppress: u64) -> bool {
+    /// The second and third row of the first column exclude δ-presence with min > 0.
+    pub fn is_sound(self, terms: &PolicyTerms, may_suppress: u64) -> bool {
         match self {
             Self::LostBelow | Self::BeatenAbove => true,
             Self::DearerAbove => may_suppress == 0,
@@ -58,29 +59,31 @@ impl Conclusion {
     }
 }
 
-/// Whether "this policy is admissible" is inherited by generalizations although classes are suppressed up to a
-/// limit above 0 ([FL2] §2.4): k-anonymity, k-map and distinct diversity only.
-fn monotone_under_suppression(model: &Model) -> bool {
-    let distinct = |model: &Model| matches!(model, Model::Sensitive { of: Requirement::Distinct { .. }, .. });
-    matches!(model, Model::KAnonymity { .. } | Model::KMap { .. }) || distinct(model)
+/// Checks that generalizations inherit admissibility under suppression with a limit above 0 ([FL2] §2.4). This holds
+/// only for k-anonymity, k-map and distinct diversity.
+fn monotone_under_suppression(model: &ClassPrivacyModel) -> bool {
+    let distinct = |model: &ClassPrivacyModel| {
+        matches!(model, ClassPrivacyModel::Sensitive { of: ValueRequirement::Distinct { .. }, .. })
+    };
+    matches!(model, ClassPrivacyModel::KAnonymity { .. } | ClassPrivacyModel::KMap { .. }) || distinct(model)
 }
 
-/// Whether it is inherited by generalizations when nothing may be suppressed ([FL2] §2.4).
+/// Checks that generalizations inherit admissibility without suppression ([FL2] §2.4).
 ///
-/// δ-presence with a lower bound is not: a class without released records is nothing to judge, and merged into
-/// another it lowers that one's share.
-fn monotone_without_suppression(model: &Model) -> bool {
-    !matches!(model, Model::Presence { min, .. } if *min > 0.0)
+/// δ-presence with a lower bound is the exception: a class without released records is not judged, but lowers the
+/// share of a class that it is merged with.
+fn monotone_without_suppression(model: &ClassPrivacyModel) -> bool {
+    !matches!(model, ClassPrivacyModel::Presence { min, .. } if *min > 0.0)
 }
 
-/// Whether a conclusion is wrong somewhere in this lattice.
+/// Returns each conclusion with its soundness, and true if it is wrong in this lattice.
 fn refuted(case: &Case) -> Vec<(Conclusion, bool, bool)> {
     let table = case.table();
-    let checker = Checker::new(&table, &case.terms).expect("possible terms");
+    let checker = PolicyChecker::new(&table, &case.terms).expect("possible terms");
     let all = checked(&checker);
     let best = all.iter().map(|(_, o)| o.cost).fold(f64::INFINITY, f64::min);
     let pairs = || {
-        let above = |x| all.iter().filter(move |(y, _)| is_below(x, y));
+        let above = |x| all.iter().filter(move |(y, _)| is_same_or_specialization(x, y));
         all.iter().flat_map(move |(x, low)| above(x).map(move |(_, high)| (low, high)))
     };
     let wrong = |conclusion: Conclusion| match conclusion {
@@ -97,20 +100,20 @@ fn refuted(case: &Case) -> Vec<(Conclusion, bool, bool)> {
 }
 
 #[test]
-fn what_is_sound_holds_and_what_is_not_has_a_counterexample() {
+fn sound_conclusions_hold_and_unsound_ones_have_counterexamples() {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[5; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
-    // By conclusion and the models that forbid it: how many counterexamples.
+    // Number of counterexamples by unsound conclusion and model.
     let mut counterexamples: BTreeMap<(String, String), u32> = BTreeMap::new();
     for _ in 0..30_000 {
         let case = case().new_tree(&mut runner).expect("a case").current();
         let [model] = case.terms.models.as_slice() else { continue };
-        let suppresses = Checker::new(&case.table(), &case.terms).expect("possible terms").limit() > 0;
+        let suppresses = PolicyChecker::new(&case.table(), &case.terms).expect("possible terms").limit() > 0;
         for (conclusion, sound, wrong) in refuted(&case) {
             assert!(!(sound && wrong), "{conclusion:?} is called sound for {:?}", case.terms);
             if !sound {
                 let kind = match model {
-                    Model::Sensitive { of, .. } => format!("{of:?}"),
+                    ClassPrivacyModel::Sensitive { of, .. } => format!("{of:?}"),
                     model => format!("{model:?}"),
                 };
                 let kind = kind.split(' ').next().expect("a name").to_owned();
@@ -121,7 +124,8 @@ fn what_is_sound_holds_and_what_is_not_has_a_counterexample() {
         }
     }
     assert!(counterexamples.len() >= 15, "{counterexamples:?}");
-    // Too rare to be drawn: `fuller::presence_is_not_monotone_without_suppression` has the counterexample.
+    // This case is too rare to be drawn; `fuller::presence_is_not_monotone_without_suppression` is its
+    // counterexample.
     let rare = |kind: &str| kind == "Presence, not suppressing";
     let found = counterexamples.iter();
     let needless: Vec<_> = found.filter(|&((_, kind), &count)| count == 0 && !rare(kind)).collect();

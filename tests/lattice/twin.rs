@@ -1,36 +1,36 @@
-//! The definitions, written down a second time: one record after another, no sharing, no pruning.
+//! Reference implementation of the definitions, record by record, without sharing or pruning.
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use strum::VariantArray;
-use throng::anonymity::domain::{Domain, Level};
-use throng::anonymity::lattice::check::Terms;
-use throng::anonymity::lattice::table::{Records, Table};
-use throng::anonymity::privacy::{Ground, Model, Requirement};
-use throng::anonymity::quality::Measure;
+use throng::anonymity::domain::{Domain, HierarchyLevel};
+use throng::anonymity::lattice::policy_check::PolicyTerms;
+use throng::anonymity::lattice::table::{LatticeTable, TableRecords};
+use throng::anonymity::privacy::{ClassPrivacyModel, GroundMetric, ValueRequirement};
+use throng::anonymity::quality::QualityMeasure;
 
-/// A small table with terms.
+/// Small table with terms.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub domains: Vec<Domain>,
-    pub records: Records,
-    pub terms: Terms,
+    pub records: TableRecords,
+    pub terms: PolicyTerms,
 }
 
 impl Case {
-    pub fn table(&self) -> Table {
-        Table::new(self.domains.clone(), &self.records).expect("a sound table")
+    pub fn table(&self) -> LatticeTable {
+        LatticeTable::new(self.domains.clone(), &self.records).expect("a sound table")
     }
 }
 
-/// Nested partitions of `values`: the seed says which cells of a level merge.
+/// Returns nested partitions of `values`. The seeds select the cells of a level that merge.
 fn partitions(values: usize, seeds: &[u64]) -> Vec<Vec<u32>> {
     let mut levels = vec![(0..values as u32).collect::<Vec<u32>>()];
     for seed in seeds {
         let below = levels.last().expect("a level");
         let groups = 1 + (seed % values as u64) as u32;
         let merged: Vec<u32> = below.iter().map(|&cell| (u64::from(cell) * 7 + seed) as u32 % groups).collect();
-        // Dense numbers in the order of the values.
+        // Renumbers the cells densely in the order of the values.
         let mut number = BTreeMap::new();
         let dense = merged.iter().map(|cell| {
             let next = number.len() as u32;
@@ -43,49 +43,49 @@ fn partitions(values: usize, seeds: &[u64]) -> Vec<Vec<u32>> {
     levels
 }
 
-/// Loss by the values that a cell covers.
+/// Returns a domain with losses by the number of values that a cell covers.
 fn domain(name: &str, values: usize, seeds: &[u64]) -> Domain {
     let level = |cell_of: Vec<u32>| {
         let cells = cell_of.iter().max().map_or(0, |&c| c as usize + 1);
         let covered = |cell: u32| cell_of.iter().filter(|&&c| c == cell).count();
         let loss =
             (0..cells as u32).map(|c| if values < 2 { 0.0 } else { (covered(c) - 1) as f64 / (values - 1) as f64 });
-        Level { loss: loss.collect(), cell_of }
+        HierarchyLevel { loss: loss.collect(), cell_of }
     };
-    let mut levels: Vec<Level> = partitions(values, seeds).into_iter().map(level).collect();
+    let mut levels: Vec<HierarchyLevel> = partitions(values, seeds).into_iter().map(level).collect();
     levels.last_mut().expect("a root").loss = vec![1.0];
     Domain::new(name, levels).expect("a hierarchy")
 }
 
-fn model(attributes: usize) -> impl Strategy<Value = (Model, bool)> {
+fn model(attributes: usize) -> impl Strategy<Value = (ClassPrivacyModel, bool)> {
     let attribute = 0..attributes;
     prop_oneof![
-        3 => (1u64..5).prop_map(|k| (Model::KAnonymity { k }, false)),
-        1 => (1u64..6).prop_map(|k| (Model::KMap { k }, false)),
-        1 => (attribute.clone(), 1usize..4).prop_map(|(attribute, l)| (Model::Sensitive { attribute, of: Requirement::Distinct { l } }, false)),
+        3 => (1u64..5).prop_map(|k| (ClassPrivacyModel::KAnonymity { k }, false)),
+        1 => (1u64..6).prop_map(|k| (ClassPrivacyModel::KMap { k }, false)),
+        1 => (attribute.clone(), 1usize..4).prop_map(|(attribute, l)| (ClassPrivacyModel::Sensitive { attribute, of: ValueRequirement::Distinct { l } }, false)),
         1 => (attribute.clone(), prop_oneof![Just(1.5), Just(2.0), Just(2.7), Just(3.0)])
-            .prop_map(|(attribute, l)| (Model::Sensitive { attribute, of: Requirement::Entropy { l } }, false)),
+            .prop_map(|(attribute, l)| (ClassPrivacyModel::Sensitive { attribute, of: ValueRequirement::Entropy { l } }, false)),
         2 => (attribute.clone(), prop_oneof![Just(0.5), Just(1.0), Just(2.5), Just(4.0)], 2usize..4)
-            .prop_map(|(attribute, c, l)| (Model::Sensitive { attribute, of: Requirement::Recursive { c, l } }, false)),
+            .prop_map(|(attribute, c, l)| (ClassPrivacyModel::Sensitive { attribute, of: ValueRequirement::Recursive { c, l } }, false)),
         2 => (attribute.clone(), 0u32..6, any::<bool>()).prop_map(|(attribute, t, ordered)| {
-            let ground = if ordered { Ground::Ordered } else { Ground::Equal };
-            (Model::Sensitive { attribute, of: Requirement::Closeness { t: f64::from(t) / 10.0, ground } }, false)
+            let ground = if ordered { GroundMetric::Ordered } else { GroundMetric::Equal };
+            (ClassPrivacyModel::Sensitive { attribute, of: ValueRequirement::Closeness { t: f64::from(t) / 10.0, ground } }, false)
         }),
-        // The tree is put in once the table is known.
+        // The tree is inserted when the table is known.
         1 => (attribute, 0u32..6).prop_map(|(attribute, t)| {
-            (Model::Sensitive { attribute, of: Requirement::Closeness { t: f64::from(t) / 10.0, ground: Ground::Equal } }, true)
+            (ClassPrivacyModel::Sensitive { attribute, of: ValueRequirement::Closeness { t: f64::from(t) / 10.0, ground: GroundMetric::Equal } }, true)
         }),
         2 => (0u32..4, 0u32..6).prop_map(|(min, more)| {
-            (Model::Presence { min: f64::from(min) / 10.0, max: f64::from(min + more) / 10.0 }, false)
+            (ClassPrivacyModel::Presence { min: f64::from(min) / 10.0, max: f64::from(min + more) / 10.0 }, false)
         }),
     ]
 }
 
-fn measure() -> impl Strategy<Value = Measure> {
-    prop::sample::select(Measure::VARIANTS)
+fn measure() -> impl Strategy<Value = QualityMeasure> {
+    prop::sample::select(QualityMeasure::VARIANTS)
 }
 
-/// Any small table with any terms.
+/// Returns a strategy for small tables with any terms.
 pub fn case() -> impl Strategy<Value = Case> {
     let shapes = prop::collection::vec((1usize..6, prop::collection::vec(any::<u64>(), 0..3)), 1..4);
     let beside = prop::collection::vec((1usize..5, prop::collection::vec(any::<u64>(), 0..2)), 1..3);
@@ -103,21 +103,23 @@ pub fn case() -> impl Strategy<Value = Case> {
         .prop_map(|((shapes, beside), quasi, sensitive, subjects, released, models, limit, measure)| {
             let domains: Vec<Domain> = shapes.iter().map(|(values, seeds)| domain("a", *values, seeds)).collect();
             let trees: Vec<_> = beside.iter().map(|(values, seeds)| domain("s", *values, seeds).parents()).collect();
-            let rooted = |(model, hierarchical): (Model, bool)| match model {
-                Model::Sensitive { attribute, of: Requirement::Closeness { t, .. } } if hierarchical => {
-                    let ground = Ground::Hierarchical(trees[attribute].clone());
-                    Model::Sensitive { attribute, of: Requirement::Closeness { t, ground } }
+            let rooted = |(model, hierarchical): (ClassPrivacyModel, bool)| match model {
+                ClassPrivacyModel::Sensitive { attribute, of: ValueRequirement::Closeness { t, .. } }
+                    if hierarchical =>
+                {
+                    let ground = GroundMetric::Hierarchical(trees[attribute].clone());
+                    ClassPrivacyModel::Sensitive { attribute, of: ValueRequirement::Closeness { t, ground } }
                 }
                 model => model,
             };
-            let terms = Terms { models: models.into_iter().map(rooted).collect(), limit, measure };
+            let terms = PolicyTerms { models: models.into_iter().map(rooted).collect(), limit, measure };
             let sensitive = sensitive.into_iter().zip(&beside).map(|(column, (values, _))| (column, *values)).collect();
-            let records = Records { quasi, sensitive, subjects, released, ..Records::default() };
+            let records = TableRecords { quasi, sensitive, subjects, released, ..TableRecords::default() };
             Case { domains, records, terms }
         })
 }
 
-/// The same with some values that leave as `*`.
+/// Returns the same strategy with some values that are released as `*`.
 pub fn rare_case() -> impl Strategy<Value = Case> {
     (case(), prop::collection::vec(prop::bool::weighted(0.3), 10)).prop_map(|(mut case, marks)| {
         let of = |(at, (_, values)): (usize, &(Vec<u32>, usize))| marks[at * 5..at * 5 + values].to_vec();
@@ -126,16 +128,16 @@ pub fn rare_case() -> impl Strategy<Value = Case> {
     })
 }
 
-/// What a policy comes to.
+/// Evaluation of a policy.
 pub struct Judged {
     pub suppressed: u64,
     pub admissible: bool,
-    /// As a cost; see `Measure::shown`.
+    /// Quality as a cost; see `QualityMeasure::shown`.
     pub cost: f64,
     pub rows: Vec<bool>,
 }
 
-pub fn leaves(records: &Records, row: usize) -> bool {
+pub fn leaves(records: &TableRecords, row: usize) -> bool {
     records.released.as_ref().is_none_or(|marks| marks[row])
 }
 
@@ -144,7 +146,7 @@ pub fn cell(case: &Case, policy: &[u8], attribute: usize, row: usize) -> u32 {
     case.domains[attribute].levels()[policy[attribute] as usize].cell_of[value as usize]
 }
 
-/// The members of each class of `policy` among the rows `among`.
+/// Returns the members of each class of `policy` among the rows `among`.
 pub fn classes(case: &Case, policy: &[u8], among: &[usize]) -> BTreeMap<Vec<u32>, Vec<usize>> {
     let tuple = |row: usize| -> Vec<u32> { (0..policy.len()).map(|a| cell(case, policy, a, row)).collect() };
     let mut classes: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
@@ -159,7 +161,7 @@ pub fn judge(case: &Case, policy: &[u8]) -> Judged {
     judge_among(case, policy, &everybody)
 }
 
-/// A policy over the rows `among`; distances are to all records.
+/// Evaluates a policy over the rows `among`; distances refer to all records.
 pub fn judge_among(case: &Case, policy: &[u8], among: &[usize]) -> Judged {
     let rows = case.records.len();
     let whole: Vec<usize> = (0..rows).filter(|&row| leaves(&case.records, row)).collect();
@@ -185,7 +187,7 @@ fn counts(case: &Case, attribute: usize, rows: &[usize]) -> Vec<u64> {
     (0..*values as u32).map(|v| rows.iter().filter(|&&row| column[row] == v).count() as u64).collect()
 }
 
-/// Distinct subjects, or records where there are none.
+/// Counts distinct subjects, or records if there are no subjects.
 pub fn people(case: &Case, rows: &[usize]) -> u64 {
     match &case.records.subjects {
         None => rows.len() as u64,
@@ -193,11 +195,12 @@ pub fn people(case: &Case, rows: &[usize]) -> u64 {
     }
 }
 
-/// Whether a class holds: the records of it that leave, its members, and all records of the table.
-pub fn holds(case: &Case, model: &Model, own: &[usize], members: &[usize], all: &[usize]) -> bool {
+/// Checks a class against a model. `own` are its released records, `members` all of its records, and `all` the
+/// released records of the table.
+pub fn holds(case: &Case, model: &ClassPrivacyModel, own: &[usize], members: &[usize], all: &[usize]) -> bool {
     let population = members.len();
     let is_rare = |a: usize, v: u32| case.records.rare.get(a).is_some_and(|marks| marks[v as usize]);
-    // What is rare leaves as `*`: more than half of the class would be named by it.
+    // Rare values are released as `*`, which would reveal a value of more than half of the class.
     let names_the_rare =
         |a: usize| (0u32..).zip(counts(case, a, own)).any(|(v, count)| is_rare(a, v) && 2 * count > people(case, own));
     if (0..case.records.sensitive.len()).any(names_the_rare) {
@@ -213,41 +216,45 @@ pub fn holds(case: &Case, model: &Model, own: &[usize], members: &[usize], all: 
         r
     };
     match model {
-        Model::KAnonymity { k } => people(case, own) >= *k,
-        Model::KMap { k } => people(case, members) >= *k,
-        Model::Sensitive { attribute, of: Requirement::Distinct { l } } => descending(*attribute).len() >= *l,
-        Model::Sensitive { attribute, of: Requirement::Entropy { l } } => {
+        ClassPrivacyModel::KAnonymity { k } => people(case, own) >= *k,
+        ClassPrivacyModel::KMap { k } => people(case, members) >= *k,
+        ClassPrivacyModel::Sensitive { attribute, of: ValueRequirement::Distinct { l } } => {
+            descending(*attribute).len() >= *l
+        }
+        ClassPrivacyModel::Sensitive { attribute, of: ValueRequirement::Entropy { l } } => {
             let r = descending(*attribute);
             let n = shown(*attribute).len() as f64;
             let entropy = -r.iter().map(|&c| c as f64 / n).map(|p| p * p.ln()).sum::<f64>();
-            // Tables are small: what is so near is equal.
+            // The tables are small, so the tolerance only covers rounding errors.
             r.len() as f64 >= *l && entropy >= l.ln() - 1e-12
         }
-        Model::Sensitive { attribute, of: Requirement::Recursive { c, l } } => {
+        ClassPrivacyModel::Sensitive { attribute, of: ValueRequirement::Recursive { c, l } } => {
             let r = descending(*attribute);
             let tail: u64 = r.iter().skip(l - 1).sum();
             r.len() >= *l && (r[0] as f64) < c * tail as f64
         }
-        Model::Sensitive { attribute, of: Requirement::Closeness { t, ground } } => {
+        ClassPrivacyModel::Sensitive { attribute, of: ValueRequirement::Closeness { t, ground } } => {
             let own = shown(*attribute);
             let (class, whole) = (counts(case, *attribute, &own), counts(case, *attribute, all));
             let (n, total) = (own.len() as u64, all.len() as u64);
-            // Everything in units of 1 / (n · total), tenths of t on the other side.
+            // All distances are in units of 1 / (n · total), compared in tenths of t.
             let (distance, unit) = match ground {
-                Ground::Equal => (class.iter().zip(&whole).map(|(c, w)| (c * total).abs_diff(w * n)).sum::<u64>(), 2),
-                Ground::Ordered => (matched(&class, &whole, n, total), (class.len() as u64).max(2) - 1),
-                Ground::Hierarchical(levels) => along_edges(&class, &whole, n, total, levels),
+                GroundMetric::Equal => {
+                    (class.iter().zip(&whole).map(|(c, w)| (c * total).abs_diff(w * n)).sum::<u64>(), 2)
+                }
+                GroundMetric::Ordered => (matched(&class, &whole, n, total), (class.len() as u64).max(2) - 1),
+                GroundMetric::Hierarchical(levels) => along_edges(&class, &whole, n, total, levels),
             };
             distance * 10 <= (t * 10.0).round() as u64 * unit * n * total
         }
-        Model::Presence { min, max } => {
+        ClassPrivacyModel::Presence { min, max } => {
             let tenths = |share: &f64| (share * 10.0).round() as usize * population;
             tenths(min) <= own.len() * 10 && own.len() * 10 <= tenths(max)
         }
     }
 }
 
-/// Units of one side in a row, paired with those of the other in their order: how far each has to go.
+/// Returns the total distance between the sorted units of both distributions, matched in order.
 fn matched(class: &[u64], whole: &[u64], n: u64, total: u64) -> u64 {
     let units = |counts: &[u64], each: u64| -> Vec<usize> {
         counts.iter().enumerate().flat_map(|(v, &c)| std::iter::repeat_n(v, (c * each) as usize)).collect()
@@ -256,7 +263,7 @@ fn matched(class: &[u64], whole: &[u64], n: u64, total: u64) -> u64 {
     from.iter().zip(&to).map(|(a, b)| a.abs_diff(*b) as u64).sum()
 }
 
-/// What crosses each edge of the tree; an edge is half a level long.
+/// Returns the total flow over the edges of the tree, and its scale. An edge is half a level long.
 fn along_edges(class: &[u64], whole: &[u64], n: u64, total: u64, levels: &[Vec<u32>]) -> (u64, u64) {
     let mut surplus: Vec<i64> = class.iter().zip(whole).map(|(&c, &w)| (c * total) as i64 - (w * n) as i64).collect();
     let mut crossing = 0;
@@ -312,9 +319,9 @@ fn cost(
         classes.values().map(own).filter(|c| !c.is_empty() && !suppressed[c[0]]).map(|c| c.len()).collect();
     let gone = all.iter().filter(|&&row| suppressed[row]).count();
     match case.terms.measure {
-        Measure::Loss => losses().iter().sum::<f64>() / n / m,
-        Measure::LossGeometric => losses().iter().map(|loss| loss / n + 1.0).product(),
-        Measure::Precision => {
+        QualityMeasure::Loss => losses().iter().sum::<f64>() / n / m,
+        QualityMeasure::LossGeometric => losses().iter().map(|loss| loss / n + 1.0).product(),
+        QualityMeasure::Precision => {
             per_attribute(&|a, row| {
                 if suppressed[row] { 1.0 } else { f64::from(policy[a]) / f64::from(case.domains[a].top()) }
             })
@@ -323,16 +330,16 @@ fn cost(
                 / n
                 / m
         }
-        Measure::Discernibility => kept.iter().map(|&c| (c * c) as f64).sum::<f64>() + gone as f64 * n,
-        Measure::Aecs => n / (kept.len() + usize::from(gone > 0)) as f64,
-        Measure::Nue => entropies(false, policy).iter().sum(),
-        Measure::NueMonotonic => entropies(true, policy).iter().sum(),
-        Measure::NueNormalized => {
+        QualityMeasure::Discernibility => kept.iter().map(|&c| (c * c) as f64).sum::<f64>() + gone as f64 * n,
+        QualityMeasure::Aecs => n / (kept.len() + usize::from(gone > 0)) as f64,
+        QualityMeasure::Nue => entropies(false, policy).iter().sum(),
+        QualityMeasure::NueMonotonic => entropies(true, policy).iter().sum(),
+        QualityMeasure::NueNormalized => {
             let top: Vec<u8> = case.domains.iter().map(Domain::top).collect();
             let whole = entropies(true, &top);
             entropies(false, policy).iter().zip(whole).map(|(e, w)| if w > 0.0 { e / w } else { 0.0 }).sum()
         }
-        Measure::KlDivergence => {
+        QualityMeasure::KlDivergence => {
             let occurring = |a: usize, row: Option<usize>| {
                 let values: BTreeSet<u32> = all
                     .iter()

@@ -1,5 +1,5 @@
-//! Privacy models in a stream: random small streams through the engine, with restarts, crashes and aborts, under random
-//! models; every class is recounted at every commit by `support::models`, which shares no code with the product.
+//! Privacy models in random small streams with restarts, crashes and aborts. `support::models`, which shares no code
+//! with the product, recounts every class at every commit.
 
 use crate::support;
 
@@ -13,7 +13,7 @@ use support::invariants::{Line, check_once};
 use support::models::{Distribution, Ground, Models, Question};
 use support::schemas::PERSON;
 use support::stand::{Fault, Stand};
-use throng::daemon::engine::Settling;
+use throng::daemon::engine::SettlementReason;
 
 const QUASI: &str = "[[attribute]]\nname = \"age\"\ntype = \"integer\"\n[attribute.hierarchy]\nkind = \"intervals\"\n\
     min = 0\nmax = 100\nwidths = [5, 20]\n\
@@ -27,7 +27,7 @@ const ILLNESSES: [&str; 9] =
     ["\"flu\"", "\"flu\"", "\"flu\"", "\"cold\"", "\"cold\"", "\"hiv\"", "\"ebola\"", "null", "\"unheard of\""];
 const PULSES: [&str; 6] = ["60", "60", "70", "80", "9", ""];
 
-/// One record: person, age, city, illness, pulse.
+/// Record draft: person, age, city, illness, pulse.
 type Draft = (u8, u8, u8, u8, u8);
 
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ struct Scenario {
     two_groups: bool,
     k: usize,
     hold: u8,
-    /// Models of illness, at least one, and of pulse.
+    /// Numbers of the models of illness (at least one) and of pulse.
     illness: Vec<u8>,
     pulse: Vec<u8>,
     batches: Vec<(Vec<Draft>, Fault, i64)>,
@@ -73,7 +73,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
         })
 }
 
-/// A model by number: its TOML beside the attribute, and what the observer asks.
+/// Returns a model by number: its TOML, and the requirement that the test checks.
 fn model(number: u8, attribute: &str) -> (String, Question) {
     let tree = |above: &[(&str, &str)]| {
         let root = |node: &str| vec![node.to_owned(), "*".to_owned()];
@@ -81,7 +81,7 @@ fn model(number: u8, attribute: &str) -> (String, Question) {
     };
     let illnesses =
         [("\"flu\"", "mild"), ("\"cold\"", "mild"), ("\"hiv\"", "grave"), ("\"ebola\"", "grave"), ("null", "null")];
-    // Without a hierarchy only the root is above.
+    // Without a hierarchy the tree has only a root.
     let flat = || Ground::Tree(PULSES.iter().map(|text| ((*text).to_owned(), vec!["*".to_owned()])).collect());
     let (toml, asked) = match number {
         0 => ("kind = \"l_diversity\"\nl = 2\n", Question::Distinct(2)),
@@ -130,7 +130,7 @@ impl Scenario {
         text
     }
 
-    /// What the observer holds the product to.
+    /// Returns the requirements that the test checks.
     fn promises(&self) -> Vec<Models> {
         let of = |numbers: &[u8], attribute: &str| Models {
             group: usize::from(self.two_groups && attribute == "pulse"),
@@ -148,7 +148,7 @@ impl Scenario {
 
     fn payload(&self, draft: Draft, offset: i64) -> (Option<Vec<u8>>, Option<String>) {
         let (person, age, city, illness, pulse) = draft;
-        // Few people send much; one in sixteen records names nobody.
+        // A few people send many records; one in sixteen records has no person.
         let person = (person > 0).then(|| format!("p{}", if person > 11 { person - 11 } else { person }));
         let truth = if self.names_subjects { person.clone() } else { Some(format!("record {offset}")) };
         let mut fields = Vec::new();
@@ -166,8 +166,8 @@ impl Scenario {
     }
 }
 
-/// The distribution of an attribute that the engine compares with, in the order of an ordered distance: what is missing,
-/// then numbers by size or texts by their spelling.
+/// Returns the engine's reference distribution of an attribute in the order of the ordered distance: missing values,
+/// then numbers by size or texts alphabetically.
 fn distribution(stand: &mut Stand, attribute: &str) -> Distribution {
     let position = stand.position(attribute);
     let counts = stand.engine().references().iter().find(|r| r.attribute == position).cloned().unwrap_or_default();
@@ -181,13 +181,13 @@ fn distribution(stand: &mut Stand, attribute: &str) -> Distribution {
     texts
 }
 
-/// The lines with the subjects that the test knows instead of the product's digests.
+/// Replaces the digests in the lines by the true subjects.
 fn with_truth(lines: &[Line], truth: &[Option<String>]) -> Vec<Line> {
     let subject = |line: &Line| truth[usize::try_from(line.source.2).expect("an offset")].clone();
     lines.iter().map(|line| Line { subject: subject(line), ..line.clone() }).collect()
 }
 
-/// Runs a scenario and returns the stand and how many protected cells were shown, by attribute.
+/// Runs a scenario and returns the test engine and the number of shown protected cells by attribute.
 fn run(scenario: &Scenario) -> Result<(Stand, BTreeMap<String, usize>), TestCaseError> {
     let mut stand = Stand::new(&scenario.schema(), &scenario.settings());
     let (mut truth, mut shown) = (Vec::new(), BTreeMap::new());
@@ -205,9 +205,9 @@ fn run(scenario: &Scenario) -> Result<(Stand, BTreeMap<String, usize>), TestCase
                     records.push(payload);
                     truth.push(person);
                 }
-                stand.offer(&records, Settling::No, now, *fault);
+                stand.offer(&records, SettlementReason::Ordinary, now, *fault);
             }
-            None => stand.settle(Settling::EndOfStream, now),
+            None => stand.settle(SettlementReason::EndOfStream, now),
         }
         let lines = with_truth(&stand.sink.lines, &truth);
         let batch = stand.sink.committed.0;
@@ -234,15 +234,15 @@ fn cases() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 1000, ..ProptestConfig::default() })]
     #[test]
-    fn random_streams_keep_their_models_at_every_commit(scenario in scenario()) {
+    fn random_streams_satisfy_models_at_every_commit(scenario in scenario()) {
         run(&scenario)?;
     }
 }
 
-/// The property above means little if nothing is shown: over fixed scenarios, every model shows and withholds. Little is
-/// shown where streams are small and values hide others, so each model gets as many scenarios as it needs.
+/// Checks that the random streams are not trivial: every model shows and withholds values. Small streams show few
+/// values, so each model gets as many scenarios as it needs.
 #[test]
-fn random_streams_do_show_values() {
+fn random_streams_show_and_withhold_values() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut shown, mut withheld) = ([0usize; 7], 0);
@@ -264,7 +264,7 @@ fn random_streams_do_show_values() {
 
 const NOW: i64 = 1_700_000_000_000;
 
-/// Thirty records of batch `number`; people and illnesses change from batch to batch.
+/// Returns thirty records of batch `number`, with varying people and illnesses.
 fn thirty(number: usize) -> Vec<Option<Vec<u8>>> {
     let one = |i: usize| {
         let (person, age) = ((number * 7 + i * 3) % 97, 30 + (i * 5 + number) % 12);
@@ -282,14 +282,14 @@ const CLOSE: &str =
     "[[privacy.model]]\nkind = \"t_closeness\"\nattribute = \"illness\"\nt = 0.4\n[plan]\ninterval = \"5s\"\n";
 
 #[test]
-fn a_restart_is_no_restart() {
+fn restarts_do_not_change_released_lines() {
     for model in [ENTROPY, DISTINCT, CLOSE] {
         let leave = |fault: fn(usize) -> Fault| {
             let schema = format!("name = \"restarts\"\n{PERSON}{QUASI}{ILLNESS}");
             let mut stand = Stand::new(&schema, &format!("[privacy]\nk = 3\n[batch]\nmax_records = 30\n{model}"));
             for number in 0..40 {
                 let now = NOW + 700 * i64::try_from(number).expect("small");
-                stand.offer(&thirty(number), Settling::No, now, fault(number));
+                stand.offer(&thirty(number), SettlementReason::Ordinary, now, fault(number));
             }
             stand.sink.lines.iter().map(|l| (l.batch, l.text.clone())).collect::<Vec<_>>()
         };

@@ -1,4 +1,5 @@
-//! Models that a stream cannot keep are refused by `throng check` and `throng run` alike: file, key, remedy.
+//! Models that a stream cannot satisfy: `throng check` and `throng run` refuse them with the file, the key and a
+//! remedy.
 
 use crate::models::{ILLNESS, QUASI};
 use crate::support::binary::Place;
@@ -12,7 +13,7 @@ fn place(models: &str) -> Place {
 }
 
 #[test]
-fn models_that_a_stream_cannot_keep_are_named() {
+fn unsupported_stream_models_are_refused_with_key() {
     let diverse = |rest: &str| format!("kind = \"l_diversity\"\n{rest}");
     let of_illness = |rest: &str| diverse(&format!("attribute = \"illness\"\n{rest}"));
     for (model, key, says) in [
@@ -39,7 +40,7 @@ fn models_that_a_stream_cannot_keep_are_named() {
 }
 
 #[test]
-fn models_that_a_stream_keeps_are_accepted_and_warned_of_no_more() {
+fn supported_stream_models_are_accepted_without_warning() {
     let none = check(&place(""));
     assert!(none.0 == Some(0) && none.1.contains("no diversity is asked for"), "{}", none.1);
     let models = "[[privacy.model]]\nkind = \"t_closeness\"\nattribute = \"illness\"\nt = 0.2\nground = \"hierarchical\"\n\
@@ -48,7 +49,7 @@ fn models_that_a_stream_keeps_are_accepted_and_warned_of_no_more() {
     assert!(some.0 == Some(0) && !some.1.contains("warning"), "{}", some.1);
 }
 
-/// The exit code of `throng check`, and what it said.
+/// Returns the exit code and the output of `throng check`.
 fn check(place: &Place) -> (Option<i32>, String) {
     let run = place.command(&[], &[]);
     let mut command = Command::new(run.get_program());

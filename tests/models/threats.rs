@@ -1,10 +1,10 @@
-//! What an attacker learns of somebody whose class he knows (`docs/threats.md`, 9): homogeneity, a talkative neighbour,
-//! skewness, similarity. Each time the same stream shows it without the model.
+//! Inferences about a subject in a known class (`docs/internals/threats.md`, 9): homogeneity, a subject with many
+//! records, skewness and similarity. Each stream reveals the value without the model.
 
 use crate::models::{ILLNESS, QUASI};
 use crate::support::schemas::PERSON;
 use crate::support::stand::{Fault, Stand, record};
-use throng::daemon::engine::Settling;
+use throng::daemon::engine::SettlementReason;
 
 const NOW: i64 = 1_700_000_000_000;
 const K3: &str = "[privacy]\nk = 3\n";
@@ -13,7 +13,7 @@ fn stand(models: &str) -> Stand {
     Stand::new(&format!("name = \"attack\"\n{PERSON}{QUASI}{ILLNESS}"), &format!("{K3}{models}"))
 }
 
-/// People of one town, one for each illness named.
+/// Returns people of one city, one per illness.
 fn people(name: &str, city: &str, illnesses: &[&str]) -> Vec<Option<Vec<u8>>> {
     let one = |(number, illness): (usize, &&str)| {
         record(format!(r#"{{"person":"{name}{number}","age":40,"city":"{city}","illness":"{illness}"}}"#))
@@ -21,7 +21,7 @@ fn people(name: &str, city: &str, illnesses: &[&str]) -> Vec<Option<Vec<u8>>> {
     illnesses.iter().enumerate().map(one).collect()
 }
 
-/// What leaves of the people of `city`: how often each illness is shown, and how often none.
+/// Returns the illnesses shown for a city and the number of withheld ones.
 fn shown(stand: &Stand, city: &str) -> (Vec<String>, usize) {
     let of_city = stand.sink.lines.iter().filter(|l| l.text.contains(city));
     let mut illnesses: Vec<String> = Vec::new();
@@ -41,14 +41,14 @@ fn shown(stand: &Stand, city: &str) -> (Vec<String>, usize) {
 const DISTINCT: &str = "[[privacy.model]]\nkind = \"l_diversity\"\nattribute = \"illness\"\nl = 2\n";
 
 #[test]
-fn threat_09_a_class_with_one_value_is_not_released_with_it() {
+fn threat_09_value_of_homogeneous_class_is_withheld() {
     let mut records = people("z", "Zug", &["hiv"; 6]);
     records.extend(people("p", "Paris", &["hiv", "flu", "flu", "flu", "hiv", "hiv"]));
     let mut without = stand("");
-    without.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
+    without.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
     assert_eq!(shown(&without, "Zug"), (vec!["hiv".to_owned()], 0), "everybody of Zug is known to have it");
     let mut with = stand(DISTINCT);
-    with.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
+    with.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
     let (illnesses, withheld) = shown(&with, "Zug");
     assert!(illnesses.is_empty() && withheld <= 6, "{illnesses:?}, {withheld}");
     assert_eq!(shown(&with, "Paris"), (vec!["flu".to_owned(), "hiv".to_owned()], 0));
@@ -56,7 +56,7 @@ fn threat_09_a_class_with_one_value_is_not_released_with_it() {
 }
 
 #[test]
-fn threat_09_one_talkative_person_makes_no_class_diverse() {
+fn threat_09_many_records_of_one_subject_do_not_add_diversity() {
     let mut records = people("z", "Zug", &["hiv"; 5]);
     for illness in ["flu", "cold", "ebola"] {
         records.push(record(format!(r#"{{"person":"z0","age":40,"city":"Zug","illness":"{illness}"}}"#)));
@@ -64,53 +64,53 @@ fn threat_09_one_talkative_person_makes_no_class_diverse() {
     }
     let three = DISTINCT.replace("l = 2", "l = 3");
     let mut with = stand(&three);
-    with.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
-    // Two values can be told by two people, no third by a third: all but z0 have hiv.
+    with.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
+    // Two values can be assigned to two subjects, but no third value to a third subject: all but z0 have hiv.
     assert_eq!(shown(&with, "Zug").0, Vec::<String>::new());
     assert_eq!(shown(&with, "Paris").0.len(), 3);
     let mut with = stand(DISTINCT);
-    with.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
+    with.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
     assert_eq!(shown(&with, "Zug").0.len(), 4, "two values of two people are all that l = 2 asks for");
 }
 
-/// Forty people of Paris, mostly with a flu, from which the distribution is learned.
+/// Returns a test engine that has learned the distribution from forty people of Paris, mostly with flu.
 fn with_history(models: &str) -> Stand {
     let mut stand = stand(models);
     let mut history = vec!["flu"; 30];
     history.extend(["cold"; 6]);
     history.extend(["hiv", "hiv", "hiv", "ebola", "ebola", "ebola"]);
-    stand.offer(&people("p", "Paris", &history), Settling::No, NOW, Fault::Nothing);
+    stand.offer(&people("p", "Paris", &history), SettlementReason::Ordinary, NOW, Fault::Nothing);
     stand
 }
 
 #[test]
-fn threat_09_a_class_far_more_ill_than_everybody_is_not_released_so() {
+fn threat_09_values_of_skewed_class_are_withheld() {
     let skewed = people("z", "Zug", &["hiv", "flu", "hiv", "flu", "hiv", "flu"]);
     let mut diverse = with_history(DISTINCT);
-    diverse.offer(&skewed, Settling::EndOfStream, NOW + 1000, Fault::Nothing);
+    diverse.offer(&skewed, SettlementReason::EndOfStream, NOW + 1000, Fault::Nothing);
     assert_eq!(shown(&diverse, "Zug").0.len(), 2, "diverse, and half of Zug is known to have what one in fourteen has");
     let close = "[[privacy.model]]\nkind = \"t_closeness\"\nattribute = \"illness\"\nt = 0.35\n";
     let mut close = with_history(close);
-    close.offer(&skewed, Settling::No, NOW + 1000, Fault::Nothing);
+    close.offer(&skewed, SettlementReason::Ordinary, NOW + 1000, Fault::Nothing);
     assert_eq!(shown(&close, "Zug").0, Vec::<String>::new());
-    // A town like everybody else is shown.
+    // The values of a city with the usual distribution are shown.
     let usual = people("l", "Lyon", &["flu", "flu", "flu", "flu", "flu", "cold"]);
-    close.offer(&usual, Settling::EndOfStream, NOW + 2000, Fault::Nothing);
+    close.offer(&usual, SettlementReason::EndOfStream, NOW + 2000, Fault::Nothing);
     assert!(!shown(&close, "Lyon").0.is_empty());
 }
 
 #[test]
-fn threat_09_values_that_mean_the_same_are_not_taken_for_diverse() {
+fn threat_09_similar_values_do_not_count_as_diverse() {
     let grave = people("z", "Zug", &["hiv", "ebola", "hiv", "ebola", "hiv", "ebola"]);
     let mut diverse = with_history(DISTINCT);
-    diverse.offer(&grave, Settling::EndOfStream, NOW + 1000, Fault::Nothing);
+    diverse.offer(&grave, SettlementReason::EndOfStream, NOW + 1000, Fault::Nothing);
     assert_eq!(shown(&diverse, "Zug").0.len(), 2, "two values, and everybody of Zug is gravely ill");
     let similar =
         "[[privacy.model]]\nkind = \"t_closeness\"\nattribute = \"illness\"\nt = 0.5\nground = \"hierarchical\"\n";
     let mut close = with_history(similar);
-    close.offer(&grave, Settling::No, NOW + 1000, Fault::Nothing);
+    close.offer(&grave, SettlementReason::Ordinary, NOW + 1000, Fault::Nothing);
     assert_eq!(shown(&close, "Zug").0, Vec::<String>::new());
     let mild = people("l", "Lyon", &["flu", "cold", "flu", "cold", "flu", "cold"]);
-    close.offer(&mild, Settling::EndOfStream, NOW + 2000, Fault::Nothing);
+    close.offer(&mild, SettlementReason::EndOfStream, NOW + 2000, Fault::Nothing);
     assert_eq!(shown(&close, "Lyon").0.len(), 2, "as far from everybody in values, and close in what they mean");
 }

@@ -1,30 +1,31 @@
-//! Threat 25, as the attacker would try it: repetition. Every attack is run on the release without limits, where it must
-//! win, and on the release with them, where it may do no better than the larger of 1/k and 1.5 × chance. Chance is the
-//! same attack on fragments whose subjects were permuted between the groups. That nothing leaves is no protection: how
-//! much must leave is asked for, too.
+//! Threat 25: attacks by repetition. Each attack must succeed on a release without limits.
 //!
-//! All is drawn from fixed seeds and the secret of the stand, so that a test passes always or never.
+//! With limits, it may be no better than the larger of 1/k and 1.5 × chance. Chance is the same attack after a
+//! permutation of the subjects between the groups. The tests also require a minimum number of released lines, because
+//! an empty release protects trivially.
+//!
+//! All seeds and the secret of the test engine are fixed, so the results are deterministic.
 
 use crate::support::invariants::{Line, cells};
 use crate::support::schemas::PERSON;
 use crate::support::stand::{Fault, Stand, record};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
-use throng::daemon::engine::Settling;
+use throng::daemon::engine::SettlementReason;
 
 const K: usize = 5;
 const NOW: i64 = 1_700_000_000_000;
 const MINUTE: i64 = 60_000;
 const BATCHES: usize = 240;
-/// People who come and go: those whom the attacker is after.
+/// Number of intermittent people, which are the targets of the attacker.
 const PEOPLE: usize = 240;
-/// Body classes, and homes: each is that of four people who come and go.
+/// Number of body classes and of homes. Each is shared by four intermittent people.
 const LABELS: usize = 60;
-/// And of so many who send in every batch: every class has its crowd in every batch, whoever comes and goes.
+/// Regular people per label. They send in every batch, so every class always has k subjects.
 const REGULARS: usize = 8;
-/// Of a hundred people who come and go, those who send in a batch.
+/// Percentage of intermittent people that send in a batch.
 const ACTIVE: usize = 15;
-/// Fragments may join no better than this, or one and a half times chance.
+/// Attacks may be no better than this or one and a half times chance.
 const BOUND: f64 = 1.0 / K as f64;
 
 struct Dice(u64);
@@ -50,8 +51,7 @@ impl Dice {
     }
 }
 
-/// One line with an exact label: the batch that it left with, its group, its label, and, for the judge, the number of its
-/// record.
+/// Line with an exact label: its batch, group and label. The record number is only for the evaluation.
 #[derive(Clone, Copy)]
 struct Seen {
     batch: usize,
@@ -60,7 +60,7 @@ struct Seen {
     record: usize,
 }
 
-/// What left of a stream whose batches are a minute apart. The cells of a group are a letter and a number.
+/// Returns the released lines of a stream with one batch per minute. The cells of a group are a letter and a number.
 fn seen(stand: &Stand) -> Vec<Seen> {
     let label = |text: &str| text.trim_matches('"')[1..].parse::<usize>().ok();
     let of = |line: &Line| {
@@ -75,29 +75,29 @@ fn seen(stand: &Stand) -> Vec<Seen> {
     stand.sink.lines.iter().filter_map(of).collect()
 }
 
-/// The bodies and homes of the people who come and go: two deals that know nothing of each other.
+/// Returns the bodies and homes of the intermittent people, drawn independently.
 fn deal() -> (Vec<usize>, Vec<usize>) {
     let mut dice = Dice::new(25);
     let mut deal = || dice.shuffled(PEOPLE).into_iter().map(|place| place % LABELS).collect::<Vec<_>>();
     (deal(), deal())
 }
 
-/// Two of `labels` for the `number`th of those who send in every batch: each label is that of as many of them, and no
-/// two of them share both.
+/// Returns two of `labels` for the regular person `number`. All labels are equally frequent, and no pair occurs
+/// twice.
 fn regular(number: usize, labels: usize) -> (usize, usize) {
     (number % labels, (number + 7 * (number / labels)) % labels)
 }
 
-/// What left of the people's stream, who was there when, and who each record is of.
+/// Release of a stream, the batches in which each target was present, and the person of each record.
 struct Release {
     lines: Vec<Seen>,
     present: Vec<BTreeSet<usize>>,
     people: Vec<usize>,
 }
 
-/// People who come and go among others who send in every batch, which are a minute apart.
+/// Runs a stream of intermittent and regular people with one batch per minute.
 fn static_groups(limits: &str) -> Release {
-    // The home is declared; that a body does not change is for the daemon to find out.
+    // The home is declared static; the daemon must detect that the body is.
     let schema = format!(
         "name = \"static\"\n{PERSON}[[attribute]]\nname = \"body\"\ntype = \"string\"\n\
          [[attribute]]\nname = \"home\"\ntype = \"string\"\nchanges = \"never\"\n"
@@ -126,9 +126,9 @@ fn static_groups(limits: &str) -> Release {
             people.push(person);
         }
         let now = NOW + MINUTE * i64::try_from(batch).expect("small");
-        stand.offer(&records, Settling::No, now, Fault::Nothing);
+        stand.offer(&records, SettlementReason::Ordinary, now, Fault::Nothing);
     }
-    stand.settle(Settling::EndOfStream, NOW + MINUTE * i64::try_from(BATCHES).expect("small"));
+    stand.settle(SettlementReason::EndOfStream, NOW + MINUTE * i64::try_from(BATCHES).expect("small"));
     stand.check_conservation().expect("conservation");
     println!("{limits}: {} lines of {} records", stand.sink.lines.len(), people.len());
     println!("{:?} {:?}", stand.telemetry.status().totals, stand.telemetry.status().suppressed);
@@ -145,10 +145,11 @@ fn with_limits() -> &'static Release {
     RELEASE.get_or_init(|| static_groups(DEFAULTS))
 }
 
-/// The lines that the limits let everybody say: a body and a home in each window.
+/// Number of lines that the limits permit: one body and one home per person and window.
 const SAYABLE: usize = (PEOPLE + REGULARS * LABELS) * 2 * BATCHES / 60;
 
-/// The lines of a group as counts by label and bin of `width` batches, less what its label has in the mean of such a bin.
+/// Returns the lines of a group as counts by label and bin of `width` batches, minus the expected count of the label
+/// in that bin.
 fn series(lines: &[Seen], group: usize, width: usize) -> Vec<Vec<f32>> {
     let bins = BATCHES / width + 1;
     let mut counts = vec![vec![0.0_f32; bins]; LABELS];
@@ -166,9 +167,10 @@ fn series(lines: &[Seen], group: usize, width: usize) -> Vec<Vec<f32>> {
     counts
 }
 
-/// Of the 100 pairs of labels whose covariance over the batches is largest, the share that somebody has who comes and
-/// goes: of the others, presence tells nothing. The attacker may choose how many batches are counted together, and is
-/// told which choice was best.
+/// Returns the share of true pairs among the 100 pairs of labels with the largest covariance over the batches.
+///
+/// Only pairs of intermittent people count as true, because presence reveals no other pair. The attacker gets the
+/// best of several bin widths.
 fn covariance(lines: &[Seen]) -> f64 {
     let (bodies, homes) = deal();
     let true_pairs: BTreeSet<(usize, usize)> = bodies.into_iter().zip(homes).collect();
@@ -184,7 +186,7 @@ fn covariance(lines: &[Seen]) -> f64 {
     [1, 5, 20, 60].map(of_width).into_iter().fold(0.0, f64::max)
 }
 
-/// The same lines, the homes being those of other people: each line of a home is that of whoever was dealt its person.
+/// Returns the same lines with the homes of the intermittent people permuted.
 fn permuted(release: &Release, seed: u64) -> Vec<Seen> {
     let (homes, other) = (deal().1, Dice::new(seed).shuffled(PEOPLE));
     let moved = |line: &Seen| match line.group {
@@ -195,7 +197,7 @@ fn permuted(release: &Release, seed: u64) -> Vec<Seen> {
 }
 
 #[test]
-fn threat_25_covariance_of_labels_over_batches_joins_nobody() {
+fn threat_25_covariance_over_batches_joins_no_subject() {
     let (free, limited) = (without_limits(), with_limits());
     let chance = [1, 2].map(|seed| covariance(&permuted(limited, seed))).into_iter().sum::<f64>() / 2.0;
     let (before, after) = (covariance(&free.lines), covariance(&limited.lines));
@@ -206,8 +208,8 @@ fn threat_25_covariance_of_labels_over_batches_joins_nobody() {
     assert!(after <= BOUND.max(1.5 * chance), "{after} of the pairs are true, {chance} by chance");
 }
 
-/// Whether the body that was seen more often than it should be after 20 known moments of a person is the person's. The
-/// attacker may choose how many batches after each moment are counted, and is told which choice was best for all targets.
+/// Returns the share of targets that the attack finds: their body has the largest excess count after 20 known times
+/// of presence. The attacker gets the best of several interval lengths, chosen for all targets together.
 fn presence(lines: &[Seen], present: &[BTreeSet<usize>], bodies: &[usize]) -> f64 {
     let mut counts = vec![vec![0.0_f64; BATCHES + 1]; LABELS];
     lines.iter().filter(|line| line.group == 0).for_each(|line| counts[line.label][line.batch.min(BATCHES)] += 1.0);
@@ -231,7 +233,7 @@ fn presence(lines: &[Seen], present: &[BTreeSet<usize>], bodies: &[usize]) -> f6
 }
 
 #[test]
-fn threat_25_twenty_known_moments_find_no_class() {
+fn threat_25_twenty_known_times_reveal_no_class() {
     let (bodies, _) = deal();
     let (free, limited) = (without_limits(), with_limits());
     let (present, free, limited) = (&free.present, &free.lines, &limited.lines);
@@ -245,11 +247,11 @@ fn threat_25_twenty_known_moments_find_no_class() {
     assert!(after <= BOUND.max(1.5 * chance), "{after} of the bodies are found, {chance} by chance");
 }
 
-/// Names the keys, so that the stand does not set them off: they have the values that nobody gave them.
+/// Names the keys in a comment, so that the test engine uses their defaults.
 const DEFAULTS: &str = "# max_lines_per_subject, max_delay";
 
-/// Batches of 150 records of devices that send in bursts, and of each record its place and app: a burst has one of each.
-/// Beside them others send one record in every batch: every class has its crowd, whoever sends a burst.
+/// Runs a stream of 150 records per batch from devices that send in bursts, with one place and app per burst. Further
+/// people send one record in every batch, so every class has k subjects.
 fn bursts(limits: &str) -> (Vec<Seen>, Vec<(usize, usize)>) {
     let attribute = |name: &str| format!("[[attribute]]\nname = \"{name}\"\ntype = \"string\"\nchanges = \"always\"\n");
     let schema = format!("name = \"bursts\"\n{PERSON}{}{}", attribute("place"), attribute("app"));
@@ -275,9 +277,9 @@ fn bursts(limits: &str) -> (Vec<Seen>, Vec<(usize, usize)>) {
             }
         }
         let now = NOW + MINUTE * i64::try_from(batch).expect("small");
-        stand.offer(&records, Settling::No, now, Fault::Nothing);
+        stand.offer(&records, SettlementReason::Ordinary, now, Fault::Nothing);
     }
-    stand.settle(Settling::EndOfStream, NOW + MINUTE * i64::try_from(BURST_BATCHES).expect("small"));
+    stand.settle(SettlementReason::EndOfStream, NOW + MINUTE * i64::try_from(BURST_BATCHES).expect("small"));
     stand.check_conservation().expect("conservation");
     println!("{limits}: {} lines of {} records", stand.sink.lines.len(), truth.len());
     println!("{:?} {:?}", stand.telemetry.status().totals, stand.telemetry.status().suppressed);
@@ -285,13 +287,13 @@ fn bursts(limits: &str) -> (Vec<Seen>, Vec<(usize, usize)>) {
 }
 
 const BURST_BATCHES: usize = 150;
-/// Places, and apps.
+/// Number of places, and of apps.
 const PLACES: usize = 40;
-/// Records of those who send one in every batch: a crowd of each place and of each app, and one more.
+/// Records per batch of the regular people: k + 1 for each place and each app.
 const SINGLES: usize = PLACES * (K + 1);
 
-/// Joins a place and an app of one batch where each is the only one that so many fragments have: how many fragments are
-/// joined, and the share of them that truly belong together.
+/// Joins a place and an app of one batch if each is the only label with its count. Returns the number of joined
+/// fragments and the share of correct ones.
 fn equal_counts(lines: &[Seen], app_of: impl Fn(&Seen) -> usize) -> (usize, f64) {
     let mut batches: BTreeMap<usize, [BTreeMap<usize, Vec<&Seen>>; 2]> = BTreeMap::new();
     for line in lines {
@@ -314,7 +316,7 @@ fn equal_counts(lines: &[Seen], app_of: impl Fn(&Seen) -> usize) -> (usize, f64)
     (joined, right as f64 / joined.max(1) as f64)
 }
 
-/// [`equal_counts`] where whoever has a place has the app of anybody in the batch.
+/// Returns the result of [`equal_counts`] with the app of each fragment drawn from the batch.
 fn equal_counts_by_chance(lines: &[Seen]) -> f64 {
     let mut apps: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     lines.iter().filter(|line| line.group == 1).for_each(|line| apps.entry(line.batch).or_default().push(line.label));
@@ -326,7 +328,7 @@ fn equal_counts_by_chance(lines: &[Seen]) -> f64 {
 }
 
 #[test]
-fn threat_25_equal_counts_inside_a_batch_join_nobody() {
+fn threat_25_equal_counts_in_batch_join_no_subject() {
     let ((free, truth), (limited, _)) = (bursts(""), bursts(DEFAULTS));
     let truly = |line: &Seen| truth[line.record].1;
     let ((joined, before), (still, after)) = (equal_counts(&free, truly), equal_counts(&limited, truly));

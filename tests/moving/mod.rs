@@ -1,6 +1,8 @@
-//! Static and moving attributes: what does not change within a person is said once a window, after a delay of its own;
-//! what changes is said of one person at most so often in a batch. Attacks that join fragments by repetition, with and
-//! without these limits (`attacks`), and random streams with every fault (`streams`).
+//! Static and changing attributes.
+//!
+//! Static values are released once per window after an individual delay; changing values have a limit of lines per
+//! subject and batch. `attacks` joins fragments by repetition with and without these limits, and `streams` runs
+//! random streams with all faults.
 
 mod attacks;
 mod streams;

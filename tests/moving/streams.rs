@@ -1,12 +1,12 @@
-//! Random small streams under limits on repetition, with restarts, crashes and aborts between and inside batches: the
-//! release invariant, the limits and conservation are recounted at every commit, and a fault changes no byte.
+//! Random small streams under repetition limits, with restarts, crashes and aborts between and inside batches.
+//! Release invariant, limits and conservation are recounted at every commit, and faults must not change the output.
 
 use crate::support::invariants::{GroupNames, Line, cells};
 use crate::support::stand::{Fault, RETRIED_AFTER_MS, SECRET, Stand};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use throng::config::Tuning;
-use throng::daemon::engine::Settling;
+use throng::config::FixedSettings;
+use throng::daemon::engine::SettlementReason;
 
 const NOW: i64 = 1_700_000_000_000;
 const SCHEMA: &str = "name = \"moving\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n\
@@ -16,7 +16,7 @@ const SCHEMA: &str = "name = \"moving\"\n[[attribute]]\nname = \"person\"\ntype 
     [[attribute]]\nname = \"home\"\ntype = \"string\"\n\
     [[attribute]]\nname = \"mood\"\ntype = \"string\"\nchanges = \"always\"\n";
 
-/// One record: person, how the record differs from the person's last, mood.
+/// Record draft: person, difference from the person's last record, mood.
 type Draft = (u8, u8, u8);
 
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ struct Scenario {
     hold: u8,
     delay_ms: u32,
     window_seconds: u32,
-    /// Room for lines that wait, and for those that were said.
+    /// Capacity for waiting lines and for released lines.
     room: (usize, usize),
     batches: Vec<(Vec<Draft>, Fault, i64)>,
     end: bool,
@@ -76,11 +76,12 @@ impl Scenario {
         )
     }
 
-    fn tuning(&self) -> Tuning {
-        Tuning { max_waiting_lines: self.room.0, max_said_lines: self.room.1, ..Tuning::default() }
+    fn tuning(&self) -> FixedSettings {
+        FixedSettings { max_waiting_lines: self.room.0, max_said_lines: self.room.1, ..FixedSettings::default() }
     }
 
-    /// Whether a fault may change bytes: support or a limit may be other at a second attempt, or after a restart.
+    /// Checks that faults cannot change the output. Static detection or a full limit may differ in a retry or after a
+    /// restart.
     fn is_exact(&self) -> bool {
         self.window_seconds != 4 && self.room == (1000, 1000)
     }
@@ -88,7 +89,7 @@ impl Scenario {
 
 fn payload((person, change, mood): Draft) -> (Option<Vec<u8>>, Option<String>) {
     let mut fields = Vec::new();
-    // Few people send much; some records name nobody.
+    // A few people send many records; some records have no person.
     let person = if person > 9 { person - 9 } else { person };
     if person > 0 {
         fields.push(format!("\"person\":\"p{person}\""));
@@ -102,7 +103,7 @@ fn payload((person, change, mood): Draft) -> (Option<Vec<u8>>, Option<String>) {
     (Some(format!("{{{}}}", fields.join(",")).into_bytes()), (person > 0).then(|| format!("p{person}")))
 }
 
-/// The longest time that two lines more of one subject in a static group take: lines of three windows.
+/// Returns the static window in milliseconds. Three static lines of one subject must span more than this.
 fn window_ms(scenario: &Scenario) -> i64 {
     i64::from(scenario.window_seconds) * 1000
 }
@@ -134,14 +135,14 @@ fn check_limits(scenario: &Scenario, lines: &[Line], groups: &[GroupNames]) -> R
     check_counting(lines, groups, scenario)
 }
 
-/// The labels that a cell is below, itself first: all builds of these streams are between 40 and 49.
+/// Returns the labels that cover a cell, itself first. All builds of these streams are between 40 and 49.
 fn labels(name: &str, text: &str) -> Vec<String> {
     let all = if name == "build" { vec![text, "\"40-49\"", "\"0-49\""] } else { vec![text] };
     let own = all.iter().rposition(|label| *label == text).unwrap_or(0);
     all[own..].iter().map(|label| (*label).to_owned()).collect()
 }
 
-/// Every set of labels that the cells of a line are below, one of an attribute at most.
+/// Returns every set of labels that cover the cells of a line, with at most one label per attribute.
 fn label_sets(line: &Line, names: &GroupNames) -> Result<Vec<Vec<String>>, String> {
     let printed = cells(line)?;
     let mut sets: Vec<Vec<String>> = vec![Vec::new()];
@@ -160,8 +161,10 @@ fn label_sets(line: &Line, names: &GroupNames) -> Result<Vec<Vec<String>>, Strin
     Ok(sets)
 }
 
-/// No pair of label sets of two groups that counting joins is true of fewer than k people. Where everybody has one line of
-/// a group at most, a person is one row: lines of static groups come from other records than the rest. Otherwise a record is.
+/// Checks that counting joins no pair of label sets of two groups for fewer than k subjects.
+///
+/// With at most one line per subject and group, a row is a subject, because static lines come from other records.
+/// Otherwise a row is a record.
 fn check_counting(lines: &[Line], groups: &[GroupNames], scenario: &Scenario) -> Result<(), String> {
     let by_person = scenario.most == 1;
     let row = |line: &Line| if by_person { format!("{:?}", line.subject) } else { format!("{:?}", line.source) };
@@ -194,14 +197,14 @@ fn check_counting(lines: &[Line], groups: &[GroupNames], scenario: &Scenario) ->
     Ok(())
 }
 
-/// Where the state lies, and what befalls it.
+/// Location of the state, and the faults of a run.
 #[derive(Clone, Copy, PartialEq)]
 enum Run {
-    /// In a directory.
+    /// The state is in a directory.
     Directory { faults: bool },
-    /// In a changelog.
+    /// The state is in a changelog.
     Changelog { faults: bool },
-    /// In a changelog, and where a process ends another one with a new directory goes on.
+    /// The state is in a changelog, and each restart uses a new directory.
     Moves,
 }
 
@@ -211,9 +214,9 @@ fn run(scenario: &Scenario, kind: Run) -> Result<Stand, TestCaseError> {
         Run::Directory { .. } => Stand::tuned(SCHEMA, &scenario.settings(), SECRET, scenario.tuning()),
         Run::Changelog { .. } | Run::Moves => Stand::of_a_topic(SCHEMA, &scenario.settings(), scenario.tuning()),
     };
-    // What is full after a restart may be less full than before: the limits hold, the bytes may differ.
+    // A store may be less full after a restart: the limits hold, but the bytes may differ.
     stand.sink.another_attempt_may_differ = !scenario.is_exact();
-    // Old support moves a batch that is tried again to the later clock; the next batch may come before that.
+    // A retried batch may use the later clock of the retry; the next batch may precede it.
     let (mut truth, mut now, mut latest) = (Vec::new(), NOW, NOW);
     let with_truth = |lines: &[Line], truth: &[Option<String>]| -> Vec<Line> {
         let subject = |line: &Line| truth[usize::try_from(line.source.2).expect("an offset")].clone();
@@ -229,7 +232,7 @@ fn run(scenario: &Scenario, kind: Run) -> Result<Stand, TestCaseError> {
             (Run::Moves, Fault::LeaveAndDie) => Fault::LeaveAndMove,
             (_, fault) => fault,
         };
-        stand.offer(&records, Settling::No, now, fault);
+        stand.offer(&records, SettlementReason::Ordinary, now, fault);
         latest = latest.max(now + RETRIED_AFTER_MS);
         let lines = with_truth(&stand.sink.lines, &truth);
         let last = stand.sink.lines.last().map_or(0, |line| line.batch);
@@ -238,20 +241,24 @@ fn run(scenario: &Scenario, kind: Run) -> Result<Stand, TestCaseError> {
     }
     let now = latest;
     if scenario.end {
-        stand.settle(Settling::EndOfStream, now);
-        prop_assert_eq!((stand.engine().held(), stand.engine().waiting_lines()), (0, 0), "the end settles everything");
+        stand.settle(SettlementReason::EndOfStream, now);
+        prop_assert_eq!(
+            (stand.engine().unreleased_records(), stand.engine().waiting_lines()),
+            (0, 0),
+            "the end settles everything"
+        );
     } else {
-        // A quiet stream settles what is due, and only that.
-        stand.settle(Settling::Quiet, now);
+        // A quiet stream settles only due lines.
+        stand.settle(SettlementReason::Quiet, now);
         prop_assert!(!stand.engine().has_due(now));
-        stand.settle(Settling::Quiet, now + i64::from(scenario.delay_ms));
+        stand.settle(SettlementReason::Quiet, now + i64::from(scenario.delay_ms));
         prop_assert!(
             !stand.engine().has_due(now + i64::from(scenario.delay_ms)),
             "a quiet stream does not ask for ever"
         );
-        stand.settle(Settling::Quiet, now + window_ms(scenario));
+        stand.settle(SettlementReason::Quiet, now + window_ms(scenario));
         prop_assert_eq!(
-            (stand.engine().held(), stand.engine().waiting_lines()),
+            (stand.engine().unreleased_records(), stand.engine().waiting_lines()),
             (0, 0),
             "nothing waits beyond its window"
         );
@@ -259,7 +266,7 @@ fn run(scenario: &Scenario, kind: Run) -> Result<Stand, TestCaseError> {
     let lines = with_truth(&stand.sink.lines, &truth);
     let batches: BTreeSet<u64> = lines.iter().map(|line| line.batch).collect();
     for batch in batches {
-        // Counting is judged below, by labels.
+        // Joins by counting are checked by label in `check_limits`.
         stand.promise.check_release(&lines, batch).map_err(fail)?;
     }
     check_limits(scenario, &lines, &stand.promise.groups).map_err(fail)?;
@@ -274,7 +281,7 @@ fn cases() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 1000, ..ProptestConfig::default() })]
     #[test]
-    fn random_streams_keep_the_limits_and_no_fault_changes_a_byte(scenario in scenario()) {
+    fn random_streams_keep_limits_and_bytes_under_faults(scenario in scenario()) {
         let stand = run(&scenario, Run::Directory { faults: true })?;
         if scenario.is_exact() {
             let undisturbed = run(&scenario, Run::Directory { faults: false })?;
@@ -282,9 +289,9 @@ proptest! {
         }
     }
 
-    /// The same where the state lies in a changelog, which every start reads.
+    /// Repeats the property with the state in a changelog, which every start reads.
     #[test]
-    fn random_streams_with_a_changelog_keep_the_limits_and_no_fault_changes_a_byte(scenario in scenario()) {
+    fn random_streams_with_changelog_keep_limits_and_bytes_under_faults(scenario in scenario()) {
         let stand = run(&scenario, Run::Changelog { faults: true })?;
         if scenario.is_exact() {
             let undisturbed = run(&scenario, Run::Changelog { faults: false })?;
@@ -292,16 +299,16 @@ proptest! {
         }
     }
 
-    /// Another process, with nothing but the changelog, keeps the limits of those before it.
+    /// A process that has only the changelog keeps the limits of its predecessors.
     #[test]
-    fn random_streams_that_move_keep_the_limits(scenario in scenario()) {
+    fn random_streams_keep_limits_after_state_moves(scenario in scenario()) {
         run(&scenario, Run::Moves)?;
     }
 }
 
-/// The property above means little if little happens: over fixed scenarios everything does.
+/// Checks that the random streams are not trivial: fixed scenarios release, delay and thin lines.
 #[test]
-fn random_streams_wait_and_are_thinned() {
+fn random_streams_delay_and_thin_lines() {
     use proptest::strategy::ValueTree;
     use throng::telemetry::SuppressionReason;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
@@ -322,16 +329,16 @@ fn random_streams_wait_and_are_thinned() {
     assert!(lines.iter().all(|of| *of > 100) && late > 50 && thinned > 100);
 }
 
-/// Without a subject every record is its own: nothing repeats, nothing waits, and what leaves is what left before.
+/// Without a subject every record counts as a different subject: the limits have no effect.
 #[test]
-fn without_a_subject_nothing_is_limited() {
+fn line_limits_have_no_effect_without_subject() {
     let schema = SCHEMA.replace("role = \"subject\"", "role = \"identifier\"");
     let stream = |limits: &str| {
         let mut stand = Stand::new(&schema, &format!("[privacy]\nk = 3\n{limits}"));
         for batch in 0..5 {
             let drafts = (0..40).map(|i| (i % 14, i % 12, (i + batch) % 4));
             let records: Vec<_> = drafts.map(|draft| payload(draft).0).collect();
-            stand.offer(&records, Settling::No, NOW + i64::from(batch) * 1000, Fault::Nothing);
+            stand.offer(&records, SettlementReason::Ordinary, NOW + i64::from(batch) * 1000, Fault::Nothing);
         }
         stand.check_conservation().expect("conservation");
         stand.sink.lines
@@ -341,16 +348,16 @@ fn without_a_subject_nothing_is_limited() {
     assert_eq!(stream("max_lines_per_subject = 1\nmax_delay = \"1h\""), lines);
 }
 
-/// A record of which one fragment has left is released; the other, that waits, is no second record.
+/// A record with one released fragment counts as released; a waiting fragment is not a second record.
 #[test]
-fn a_record_counts_once_whenever_its_lines_leave() {
+fn record_with_delayed_lines_counts_once() {
     let settings = "[privacy]\nk = 3\nmax_lines_per_subject = 1\nmax_delay = \"1h\"\n\
         [[group]]\nname = \"body\"\nattributes = [\"build\", \"illness\"]\n[[group]]\nname = \"home\"\nattributes = [\"home\"]\n\
         [[group]]\nname = \"now\"\nattributes = [\"mood\"]\n";
     let mut stand = Stand::new(SCHEMA, settings);
     let burst: Vec<Draft> = (1..=5).chain(1..=5).map(|person| (person, 0, 0)).collect();
     let records: Vec<_> = burst.iter().map(|draft| payload(*draft).0).collect();
-    stand.offer(&records, Settling::No, NOW, Fault::Nothing);
+    stand.offer(&records, SettlementReason::Ordinary, NOW, Fault::Nothing);
     let now = stand.telemetry.status();
     let of = |stand: &Stand, group: usize| stand.sink.lines.iter().filter(|l| l.group == group).count();
     assert_eq!((of(&stand, 2), of(&stand, 0), of(&stand, 1)), (5, 0, 0), "one mood of each, nothing else yet");
@@ -359,17 +366,17 @@ fn a_record_counts_once_whenever_its_lines_leave() {
     assert_eq!(released, 5);
     assert_eq!(released + held + suppressed, 10);
     stand.check_conservation().expect("conservation");
-    // Later in the window nobody says it again.
-    stand.offer(&records, Settling::No, NOW + 1000, Fault::LeaveAndDie);
+    // The same values are not released again in the window.
+    stand.offer(&records, SettlementReason::Ordinary, NOW + 1000, Fault::LeaveAndDie);
     assert_eq!(stand.engine().waiting_lines(), 10);
-    stand.settle(Settling::Quiet, NOW + 3_600_000);
-    // Two of the homes are those of two people, and look on for a crowd.
+    stand.settle(SettlementReason::Quiet, NOW + 3_600_000);
+    // Two of the homes belong to two people each and keep waiting for k subjects.
     assert_eq!((of(&stand, 0), of(&stand, 1), stand.engine().waiting_lines()), (5, 3, 2));
     stand.check_conservation().expect("conservation");
-    stand.offer(&records, Settling::EndOfStream, NOW + 3_700_000, Fault::Nothing);
+    stand.offer(&records, SettlementReason::EndOfStream, NOW + 3_700_000, Fault::Nothing);
     assert_eq!((of(&stand, 0), of(&stand, 1)), (5, 3), "said once a window");
     stand.check_conservation().expect("conservation");
-    // The first plan knows of no change, and says so; what is declared, is.
+    // The first plan detects no change and reports static attributes; declared frequencies are kept.
     let plan = stand.telemetry.status().plan;
     let changes: BTreeMap<&str, (&str, bool)> = plan["changes"]
         .as_array()

@@ -1,4 +1,4 @@
-//! Profiles beside one data set at once, and beside commands that read one file.
+//! Profiles in `throng anonymize` and in other commands that read one file.
 
 use crate::profiles::{SCHEMA, classes, line};
 use crate::support::binary::Place;
@@ -6,7 +6,7 @@ use crate::support::binary::Place;
 const JOIN: &str = "[[join]]\nname = \"profiles\"\npath = \"profiles.csv\"\n";
 const ANONYMIZE: [&str; 6] = ["anonymize", "in.ndjson", "-c", "throng.toml", "-o", "at-once.ndjson"];
 
-/// Nine visits, whose own age and sex are not those of the profiles.
+/// Creates nine visits with an age and a sex that differ from the profiles.
 fn place(join: &str, profiles: &str) -> Place {
     let place = Place::new(SCHEMA, join);
     let visit = |p| format!("{{\"person\":\"p{p}\",\"ward\":\"east\",\"age\":\"none\",\"sex\":\"q\"}}\n");
@@ -19,7 +19,7 @@ fn profiles(people: std::ops::Range<usize>) -> String {
     people.fold("person,age,sex\n".to_owned(), |text, p| text + &format!("p{p},34,f\n"))
 }
 
-/// The exit code, and all that is said.
+/// Returns the exit code, and stdout and stderr together.
 fn throng(place: &Place, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = crate::support::binary::throng();
     command.args(arguments);
@@ -29,7 +29,7 @@ fn throng(place: &Place, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn one_data_set_is_joined_as_a_stream_is() {
+fn anonymize_joins_profiles_like_daemon() {
     let place = place(JOIN, &profiles(0..6));
     let (code, said) = throng(&place, &ANONYMIZE);
     assert_eq!(code, Some(0), "{said}");
@@ -40,9 +40,9 @@ fn one_data_set_is_joined_as_a_stream_is() {
     assert_eq!(known, classes(&place.lines("out.ndjson")), "as the daemon");
 }
 
-/// Here nothing becomes a dead letter: what cannot be read is refused, of profiles as of records.
+/// `throng anonymize` has no dead letters: unreadable profiles are refused, like unreadable records.
 #[test]
-fn one_data_set_is_refused_with_profiles_that_are_not_whole() {
+fn anonymize_refuses_invalid_profiles() {
     let refused = |join: &str, profiles: &str, wanted: &str| {
         let place = place(join, profiles);
         let (code, said) = throng(&place, &ANONYMIZE);
@@ -63,7 +63,7 @@ fn one_data_set_is_refused_with_profiles_that_are_not_whole() {
 }
 
 #[test]
-fn who_reads_one_file_says_what_it_has_not() {
+fn audit_reports_attributes_missing_without_profiles() {
     let place = place(JOIN, &profiles(0..9));
     let bare = |p| format!("{{\"person\":\"p{p}\",\"ward\":\"east\"}}\n");
     place.write("bare.ndjson", (0..9).map(bare).collect::<String>());
@@ -76,9 +76,9 @@ fn who_reads_one_file_says_what_it_has_not() {
     place.run(&[]).expect(0);
 }
 
-/// Who compares what left with the records joins them as the run did, from files.
+/// `throng evaluate` and `throng diff` join profiles from files to the records, as the run did.
 #[test]
-fn what_left_is_measured_against_records_with_their_profiles() {
+fn evaluate_and_diff_join_profiles_to_records() {
     let place = place(JOIN, &profiles(0..6));
     place.run(&[]).expect(0);
     let (code, said) = throng(&place, &["evaluate", "in.ndjson", "out.ndjson", "-c", "throng.toml", "--json"]);

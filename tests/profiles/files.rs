@@ -1,4 +1,4 @@
-//! Profiles from a file, beside records from a file.
+//! Profiles from a file, joined to records from a file.
 
 use crate::profiles::{SCHEMA, classes, line};
 use crate::support::binary::Place;
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 const JOIN: &str = "[[join]]\nname = \"profiles\"\npath = \"profiles.csv\"\n";
 
-/// Profiles as CSV have a column for each attribute, named by the last segment of its pointer.
+/// Returns profiles as CSV. Each attribute has a column, named by the last segment of its pointer.
 fn profiles(rows: &[(usize, &str, &str)]) -> String {
     rows.iter().fold("sex,person,age,city\n".to_owned(), |mut text, (person, age, sex)| {
         writeln!(text, "{sex},p{person},{age},Zug").expect("a string");
@@ -22,11 +22,11 @@ fn visits(people: impl IntoIterator<Item = usize>) -> String {
 }
 
 #[test]
-fn a_file_is_joined_and_takes_the_place_of_the_one_before() {
+fn profile_file_is_joined_and_replaces_previous_file() {
     let place = Place::new(SCHEMA, JOIN);
     let mut rows: Vec<_> = (0..5).map(|p| (p, "34", "f")).collect();
     rows.extend((5..10).map(|p| (p, "-1", "m")));
-    // Of two rows of a person the later holds.
+    // The later of two rows of one person applies.
     rows.insert(0, (0, "99", "m"));
     place.write("profiles.csv", profiles(&rows));
     place.write("in.ndjson", visits(0..13));
@@ -37,7 +37,7 @@ fn a_file_is_joined_and_takes_the_place_of_the_one_before() {
     assert_eq!(known[&line("null", "\"m\"")], 5, "{known:?}");
     assert_eq!(known[&line("null", "null")], 3, "{known:?}");
 
-    // Another file: what it does not have is gone.
+    // A new file replaces all profiles of the old one.
     place.write("profiles.csv", profiles(&(0..4).map(|p| (p, "61", "f")).collect::<Vec<_>>()));
     place.run(&[]).expect(0);
     let known = classes(&place.lines("out.ndjson"));
@@ -45,9 +45,9 @@ fn a_file_is_joined_and_takes_the_place_of_the_one_before() {
     assert_eq!(known[&line("null", "null")], 9, "{known:?}");
 }
 
-/// What cannot be decoded names nobody; of whom a row names, an unreadable cell is the end of what was known.
+/// A malformed row is ignored. A row with a subject and an unreadable cell removes the known profile of that subject.
 #[test]
-fn rows_that_cannot_be_read_are_counted_and_change_whom_they_name() {
+fn unreadable_profile_rows_are_counted_and_remove_named_subject() {
     let place = Place::new(SCHEMA, JOIN);
     let mut text = profiles(&(0..12).map(|p| (p, "34", "f")).collect::<Vec<_>>());
     for row in ["f,p0,old,Zug", "f,p1,NaN,Zug", "f,p2,1e99,Zug", "f,,34,Zug", "f,p3", "f,p4,34,Zug,more"] {
@@ -70,7 +70,7 @@ fn rows_that_cannot_be_read_are_counted_and_change_whom_they_name() {
 }
 
 #[test]
-fn files_of_other_formats_are_read_and_broken_ones_refused() {
+fn profile_files_in_other_formats_are_read_and_malformed_ones_refused() {
     let json = "[[join]]\nname = \"profiles\"\npath = \"profiles.ndjson\"\nkey = \"/who/id\"\n";
     let place = Place::new(SCHEMA, json);
     let text = (0..6).fold(String::new(), |mut text, p| {
@@ -101,7 +101,7 @@ fn files_of_other_formats_are_read_and_broken_ones_refused() {
 }
 
 #[test]
-fn a_configuration_is_tried_on_a_sample_with_its_profiles() {
+fn check_on_sample_joins_profiles() {
     let place = Place::new(SCHEMA, JOIN);
     place.write("profiles.csv", profiles(&(0..6).map(|p| (p, "34", "f")).collect::<Vec<_>>()));
     place.write("in.ndjson", visits(0..6));
@@ -115,9 +115,9 @@ fn a_configuration_is_tried_on_a_sample_with_its_profiles() {
     assert!(!said.contains("not of their type") && !said.contains("without a value"), "{said}");
 }
 
-/// Each join has its file and its key, and what one brings is nothing to the other.
+/// Each join has a file and a key, and does not affect the attributes of other joins.
 #[test]
-fn several_joins_bring_each_its_own() {
+fn several_joins_supply_independent_attributes() {
     let schema = SCHEMA.replacen(
         "name = \"sex\"\ntype = \"string\"\nfrom = \"join:profiles\"",
         "name = \"sex\"\ntype = \"string\"\nfrom = \"join:a-register\"",
@@ -138,9 +138,9 @@ fn several_joins_bring_each_its_own() {
     assert_eq!((of("34", "null"), of("34", "\"f\""), of("null", "\"f\"")), (3, 3, 3), "{known:?}");
 }
 
-/// A source of rows with a header lacks the columns of profiles, and nobody complains.
+/// A source with a header lacks the columns of profiles, which is not an error.
 #[test]
-fn a_source_with_a_header_lacks_what_profiles_have() {
+fn source_header_may_lack_profile_columns() {
     let place = Place::new(SCHEMA, JOIN);
     place.write("profiles.csv", profiles(&(0..6).map(|p| (p, "34", "f")).collect::<Vec<_>>()));
     let source = (0..6).fold("person,ward\n".to_owned(), |text, p| text + &format!("p{p},east\n"));
@@ -156,9 +156,10 @@ fn a_source_with_a_header_lacks_what_profiles_have() {
     assert_eq!(classes(&place.lines("out.ndjson"))[&line("34", "\"f\"")], 6);
 }
 
-/// Of what docs/profiles.md says of the memory: the first start writes each profile into the state, and that takes no more than keeping it.
+/// Checks the memory figure of docs/policies.md. The first start also writes each profile to the state, which needs
+/// no additional memory.
 #[test]
-fn memory_is_some_hundred_bytes_a_person_at_the_first_start_too() {
+fn first_start_with_profiles_stays_below_memory_per_subject_limit() {
     const PEOPLE: usize = 50_000;
     let peak = |people: usize| {
         let place = Place::new(SCHEMA, JOIN);

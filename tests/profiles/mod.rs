@@ -1,4 +1,4 @@
-//! Profiles of people, from a topic or a file, joined to their records.
+//! Profiles of people from a topic or a file, joined to their records.
 
 use crate::support;
 
@@ -37,7 +37,7 @@ from = "join:profiles"
 
 const K: usize = 3;
 
-/// Topics of one scenario on the shared broker, and a place for its daemon.
+/// Topics of one scenario on the shared broker, with a place for its daemon.
 struct Scene {
     broker: &'static Broker,
     place: Place,
@@ -48,17 +48,19 @@ struct Scene {
     changelog: String,
     group: String,
     batch: String,
-    /// `privacy.max_hold_batches`.
+    /// Value of `privacy.max_hold_batches`.
     hold: &'static str,
 }
 
 impl Scene {
-    /// Batches are of `batch` records, or what there is after a moment where that is 0. `more` are keys of the join.
+    /// Creates a scene with batches of `batch` records; 0 closes batches after a short wait instead. `more` contains
+    /// keys of the join.
     fn new(broker: &'static Broker, batch: usize, more: &str) -> Self {
         Self::with(broker, batch, more, true)
     }
 
-    /// A broker refuses messages without a key in a `compacted` topic.
+    /// Creates a scene with a `compacted` or plain profile topic. The broker rejects messages without a key in a
+    /// compacted topic.
     fn with(broker: &'static Broker, batch: usize, more: &str, compacted: bool) -> Self {
         let profiles = unique("profiles");
         let join = format!("[[join]]\nname = \"profiles\"\ntopic = \"{profiles}\"\nkey_format = \"text\"\n{more}");
@@ -111,7 +113,7 @@ impl Scene {
         Process::spawn(command, self.place.port)
     }
 
-    /// One visit of each of `people` to a ward.
+    /// Produces one visit for each of `people`.
     fn visits(&self, people: impl IntoIterator<Item = usize>) {
         let visit = |person| Record {
             partition: Some(0),
@@ -123,7 +125,7 @@ impl Scene {
         self.broker.produce_records(&self.raw, &people.into_iter().map(visit).collect::<Vec<_>>());
     }
 
-    /// Profiles, each spread by its person; `None` removes one.
+    /// Produces profiles, partitioned by person; `None` removes a profile.
     fn profiles(&self, profiles: &[(usize, Option<(i64, &str)>)]) {
         let record = |&(person, profile): &(usize, Option<(i64, &str)>)| Record {
             partition: Some(i32::try_from(person % 2).expect("small")),
@@ -134,7 +136,7 @@ impl Scene {
         self.broker.produce_records(&self.profiles, &profiles.iter().map(record).collect::<Vec<_>>());
     }
 
-    /// Committed lines, in their order.
+    /// Returns committed lines in order.
     fn released(&self) -> Vec<String> {
         lines(&self.broker.read_committed(&self.out))
     }
@@ -144,7 +146,7 @@ fn lines(stored: &[support::kafka::Stored]) -> Vec<String> {
     stored.iter().map(|s| String::from_utf8(s.payload.clone().expect("a payload")).expect("text")).collect()
 }
 
-/// Lines by text; no class is below k: in these scenarios each person sends one record a batch.
+/// Counts lines by text and requires at least k per class. In these scenarios each person sends one record per batch.
 fn classes(lines: &[String]) -> BTreeMap<String, usize> {
     let mut classes = BTreeMap::new();
     for line in lines {
@@ -158,12 +160,13 @@ fn line(age: &str, sex: &str) -> String {
     format!("{{\"ward\":\"east\",\"age\":{age},\"sex\":{sex}}}")
 }
 
-/// A series of `/metrics`.
+/// Returns a series of `/metrics`.
 fn metric(process: &Process, name: &str) -> f64 {
     series(&process.get("/metrics").expect("an answer").1).get(name).copied().unwrap_or(f64::NAN)
 }
 
-/// Waits until so many updates have been read, and a moment longer: between two batches they are taken at once.
+/// Waits until the given number of updates has been read, and another second so that they are applied between two
+/// batches.
 fn wait_for_updates(process: &Process, updates: f64) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while metric(process, "throng_profile_updates_total") < updates {

@@ -1,5 +1,5 @@
-//! RADAR-base end to end: the person in an Avro key, times and a measurement in the value, and a topic of profiles. The shipped
-//! configuration, with the addresses and topics of the test.
+//! RADAR-base end to end: person in an Avro key, times and a measurement in the value, and a profile topic. Uses the
+//! shipped configuration with the test's addresses and topics.
 
 use crate::support::binary::{Place, Process};
 use crate::support::kafka::{Broker, Record, unique};
@@ -16,7 +16,7 @@ fn file(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name).display().to_string()
 }
 
-/// A heart rate of each person.
+/// Returns one heart rate per person as JSON lines.
 fn heart_rates() -> String {
     (0..PEOPLE).fold(String::new(), |mut lines, person| {
         let record = json!({
@@ -31,7 +31,7 @@ fn heart_rates() -> String {
     })
 }
 
-/// Profiles of all but the last ten; one of them is like nobody's.
+/// Returns the profiles of all but the last ten people as JSON lines. One profile is unique.
 fn profiles() -> String {
     (0..PEOPLE - 10).fold(String::new(), |mut lines, person| {
         let (year, sex, zip) = match person {
@@ -48,7 +48,7 @@ fn profiles() -> String {
 }
 
 #[test]
-fn heart_rates_leave_beside_the_profiles_of_crowds() {
+fn radar_heart_rates_are_released_with_frequent_profiles_only() {
     let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
     let (raw, people, out) = (unique("raw"), unique("people"), unique("out"));
     let (letters, group) = (unique("letters"), unique("group"));
@@ -65,7 +65,7 @@ fn heart_rates_leave_beside_the_profiles_of_crowds() {
         client(&arguments.each_ref().map(String::as_str), lines);
     };
     produce(&people, "text", &file("schemas/avro/profile.avsc"), &profiles());
-    // One who has asked to be removed.
+    // Removes one person's profile.
     let gone = Record { key: Some(b"user-1".to_vec()), payload: None, partition: Some(0), ..Record::default() };
     broker.produce_records(&people, &[gone]);
     let (key, value) = (file("schemas/avro/observation-key.avsc"), file("schemas/avro/wrist-heart-rate.avsc"));
@@ -104,7 +104,7 @@ fn heart_rates_leave_beside_the_profiles_of_crowds() {
         classes
     };
     let (rates, persons) = (read("heart_rate"), read("person"));
-    // Each person has sent one record: lines of a class are its people.
+    // Each person has sent one record, so the lines of a class equal its subjects.
     for (line, people) in rates.iter().chain(&persons) {
         assert!(*people >= K, "{people} of {line}");
         assert!(!line.contains("99999") && !line.contains("OTHER") && !line.contains("1931"), "{line}");

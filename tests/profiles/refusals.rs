@@ -1,4 +1,4 @@
-//! What `throng check` refuses of joins.
+//! Join configurations that `throng check` rejects.
 
 use crate::profiles::SCHEMA;
 use crate::support::binary::Place;
@@ -22,7 +22,7 @@ fn refused_with(options: &[&str], schema: &str, more: &str, overrides: &[(&str, 
 const PATH: &str = "[[join]]\nname = \"profiles\"\npath = \"p.csv\"\n";
 
 #[test]
-fn contradictions_are_named_with_their_place() {
+fn join_contradictions_are_refused_with_their_key() {
     for (more, wanted) in [
         ("", "attribute \"age\" of the schema is from the join \"profiles\", and there is none"),
         ("[[join]]\nname = \"profiles\"\n", "join[0].topic: profiles are in a topic or in a file"),
@@ -54,7 +54,7 @@ fn contradictions_are_named_with_their_place() {
 }
 
 #[test]
-fn topics_have_places_of_their_own() {
+fn profile_topic_must_differ_from_other_topics() {
     let kafka = [("SOURCE__KIND", "kafka"), ("SOURCE__TOPICS", "raw"), ("SINK__KIND", "kafka"), ("SINK__TOPIC", "out")];
     let join = |more: &str| format!("[[join]]\nname = \"profiles\"\n{more}\n");
     refused(SCHEMA, &join("topic = \"raw\""), &kafka, "this topic is named by source.topics too");
@@ -66,16 +66,16 @@ fn topics_have_places_of_their_own() {
 }
 
 #[test]
-fn a_profile_belongs_to_a_subject_of_the_record() {
+fn join_requires_subject_attribute_in_record() {
     let nobody = SCHEMA.replace("role = \"subject\"\n", "");
     refused(&nobody, PATH, &[], "a profile is found by the record's subject, and no attribute is one");
     let itself = SCHEMA.replace("role = \"subject\"\n", "role = \"subject\"\nfrom = \"join:profiles\"\n");
     refused(&itself, PATH, &[], "a profile is found by its subject, which the record itself must have");
 }
 
-/// A trial has no cluster to ask: it would wait for one for ever.
+/// A trial has no cluster to read from and would wait forever.
 #[test]
-fn a_trial_reads_no_topic_of_profiles() {
+fn check_on_sample_refuses_profile_topic() {
     let kafka = [("SOURCE__KIND", "kafka"), ("SOURCE__TOPICS", "raw"), ("SINK__KIND", "kafka"), ("SINK__TOPIC", "out")];
     let join = "[[join]]\nname = \"profiles\"\ntopic = \"p\"\n";
     let wanted = "join[0].topic: a trial reads files alone, and the profiles of \"profiles\" are in a topic";

@@ -1,4 +1,4 @@
-//! A batch that is repeated sees the profiles that it was made with, whatever has changed meanwhile.
+//! A retried batch uses the profiles of its first attempt, although they have changed since.
 #![cfg(feature = "failpoints")]
 
 use crate::profiles::{Scene, classes, line, lines};
@@ -6,18 +6,18 @@ use crate::support::kafka::Broker;
 
 const BATCH: usize = 12;
 
-/// Profiles of everybody, all of one kind.
+/// Returns identical profiles for all people.
 fn all(age: i64) -> Vec<(usize, Option<(i64, &'static str)>)> {
     (0..BATCH).map(|p| (p, Some((age, "f")))).collect()
 }
 
-/// Lets the daemon die at `crash`, which is in its second batch.
+/// Runs the daemon until it dies at `crash` in its second batch.
 fn dies(scene: &Scene, crash: &str) {
     let outcome = scene.start(Some(crash)).wait();
     assert!(outcome.code.is_none(), "{crash} was not reached: {:?} {}", outcome.code, outcome.stderr);
 }
 
-/// Profiles change between the intent of a batch and its repetition.
+/// Changes profiles between the intent of a batch and its retry.
 fn repeated_at(point: &str) {
     let Some(broker) = Broker::shared() else { return };
     let scene = Scene::new(broker, BATCH, "");
@@ -28,7 +28,7 @@ fn repeated_at(point: &str) {
     let attempted = lines(&broker.read_uncommitted(&scene.out));
     let produced = attempted.len() == 2 * BATCH;
     assert!(produced || attempted.len() == BATCH, "{point}: {} lines", attempted.len());
-    // Some change, some go, and a second death comes before the batch has left.
+    // Some profiles change, some are removed, and a second crash comes before the batch is released.
     let mut changed = all(61);
     changed.truncate(BATCH / 2);
     changed.extend((BATCH / 2..BATCH).map(|p| (p, None)));
@@ -54,18 +54,18 @@ fn repeated_at(point: &str) {
 }
 
 #[test]
-fn the_bytes_are_the_same_when_the_intent_was_written() {
+fn retried_batch_has_same_bytes_after_intent_despite_profile_changes() {
     repeated_at("intent-flushed");
 }
 
 #[test]
-fn the_bytes_are_the_same_when_some_had_been_produced() {
+fn retried_batch_has_same_bytes_after_produce_despite_profile_changes() {
     repeated_at("acknowledged");
 }
 
-/// Between the end of a batch and the write of its effect, updates that came with it are in memory alone.
+/// Between the end of a batch and the write of its effects, profile updates received with it are only in memory.
 #[test]
-fn updates_that_were_not_written_are_read_again() {
+fn unwritten_profile_updates_are_read_again_after_crash() {
     let Some(broker) = Broker::shared() else { return };
     for point in ["committed", "delivered", "applied"] {
         let scene = Scene::new(broker, BATCH, "");
@@ -86,14 +86,15 @@ fn updates_that_were_not_written_are_read_again() {
     }
 }
 
-/// Updates that stream in while batches leave and the process dies at every point: each record leaves once, and every batch is of one
-/// kind, for all profiles change at once and between batches alone.
+/// Updates arrive during batches and crashes at every point. Each record is released once. Every batch has one kind
+/// of profile, because all profiles change together and only between batches.
 #[test]
-fn kills_among_updates_lose_and_double_nothing() {
+fn kills_during_profile_updates_lose_and_duplicate_nothing() {
     let Some(broker) = Broker::shared() else { return };
     let scene = Scene::new(broker, BATCH, "");
     scene.profiles(&all(34));
-    // How often each is passed before: once a batch, of which a round has three; the state is also written when profiles are taken over.
+    // Number of passages of each point before the crash. Most points are passed once per batch, with three batches
+    // per round; the state is also written when profiles are applied.
     let points = [
         ("state-unwritten", 3),
         ("state-unflushed", 3),

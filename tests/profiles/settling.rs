@@ -1,4 +1,4 @@
-//! Records that come or wait while the profiles of a start are still being read, or while a batch is to be repeated.
+//! Records that arrive or wait while initial profiles are still being read, or while a batch is pending a retry.
 
 use crate::profiles::{SCHEMA, line};
 use crate::support::stand::{Collector, Fault, Stand, record};
@@ -8,82 +8,88 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use throng::daemon::engine::clock::{MachineClocks, StateClock};
-use throng::daemon::engine::{BatchError, Engine, Settling, Turn, Upcoming};
-use throng::daemon::requests::Requests;
+use throng::daemon::engine::{BatchError, Engine, NextBatchSource, QueuedBatch, SettlementReason};
+use throng::daemon::requests::RequestSender;
 use throng::daemon::state::directory::StateError;
-use throng::daemon::stream::run::{Run, StreamError};
-use throng::daemon::stream::source::{Next, Notice, Source, SourceFailure};
-use throng::io::input::{Closed, Ranges};
-use throng::io::profiles::{Feed, News, Table, Update};
-use throng_core::values::raw::Token;
+use throng::daemon::stream::source::{AssignmentNotice, BatchSource, SourceEvent, SourceFailure};
+use throng::daemon::stream::stream_loop::{StreamError, StreamLoop};
+use throng::io::input::{CloseReason, OffsetRanges};
+use throng::io::profiles::{ProfileFeed, ProfileMessage, ProfileRevision, ProfileTable};
+use throng_core::values::raw_batch::RawToken;
 
 const SETTINGS: &str = "[[join]]\nname = \"profiles\"\npath = \"nobody-reads.csv\"\n\
     [privacy]\nk = 3\nmax_hold_batches = 9\n\
     [[group]]\nname = \"all\"\nattributes = [\"ward\", \"age\", \"sex\"]\n";
 const NOW_MS: i64 = 1_000;
-/// Where partition 0 goes on.
+/// Next offset of partition 0.
 const BEGIN: i64 = 6;
 
-/// What a source says next.
+/// Next event of a scripted source.
 enum Step {
-    Batch(Turn),
-    /// The batch that was aborted.
+    Batch(QueuedBatch),
+    /// Delivers the aborted batch again.
     Again,
-    /// A partition is taken away.
+    /// Revokes a partition.
     Revoked(i32),
-    /// Nothing comes for longer than `batch.max_age`.
+    /// Delivers no record for longer than `batch.max_age`.
     Quiet,
-    /// What was aborted is not where it was any more.
+    /// Reports that the aborted batch cannot be read again.
     CannotReplay,
-    /// Nobody has said so, but somebody else has read on there.
+    /// Another instance has read past the aborted batch, without a notice.
     Passed,
-    /// And all partitions are with others.
+    /// As `Passed`, and other instances own all partitions.
     Alone,
-    /// Nothing more can be read.
+    /// Fails the source.
     Breaks,
 }
 
-/// A live source that says what it is told to, and then that it is to end.
+/// Scripted live source. It ends with a shutdown after its last step.
 struct Script {
     steps: VecDeque<Step>,
-    aborted: Option<Turn>,
+    aborted: Option<QueuedBatch>,
     passed: bool,
     alone: bool,
-    /// Counts commands to forget what was read of an aborted batch.
+    /// Counts commands to discard the partial read of an aborted batch.
     voided: Arc<AtomicUsize>,
 }
 
-impl Upcoming for Script {
-    fn look(&mut self, _: &AtomicBool) -> Option<&mut Turn> {
+impl NextBatchSource for Script {
+    fn look(&mut self, _: &AtomicBool) -> Option<&mut QueuedBatch> {
         None
     }
 }
 
-impl Source for Script {
-    fn next(&mut self, _: Duration) -> Result<Next, SourceFailure> {
+impl BatchSource for Script {
+    fn next_event(&mut self, _: Duration) -> Result<SourceEvent, SourceFailure> {
         Ok(match self.steps.pop_front() {
-            Some(Step::Batch(turn)) => Next::Batch(turn, None),
+            Some(Step::Batch(turn)) => SourceEvent::Batch(turn, None),
             Some(Step::Again) => {
                 let mut turn = self.aborted.take().expect("a batch was aborted");
-                turn.input.closed = Closed::Replay;
-                Next::Batch(turn, None)
+                turn.input.closed = CloseReason::Replay;
+                SourceEvent::Batch(turn, None)
             }
             Some(Step::Revoked(partition)) => {
                 let (places, acknowledge) = (vec![(0, partition)], crossbeam_channel::unbounded().0);
-                Next::Notice(Notice::Revoked { places, is_lost: false, acknowledge })
+                SourceEvent::Notice(AssignmentNotice::Revoked { places, is_lost: false, acknowledge })
             }
-            Some(Step::Quiet) => Next::Nothing,
-            Some(Step::CannotReplay) => Next::Notice(Notice::CannotReplay { gone: Ranges::new() }),
+            Some(Step::Quiet) => SourceEvent::TimedOut,
+            Some(Step::CannotReplay) => {
+                SourceEvent::Notice(AssignmentNotice::CannotReplay { gone: OffsetRanges::new() })
+            }
             Some(step @ (Step::Passed | Step::Alone)) => {
                 (self.passed, self.alone) = (true, matches!(step, Step::Alone));
-                Next::Nothing
+                SourceEvent::TimedOut
             }
-            Some(Step::Breaks) => return Err(SourceFailure::ReaderGone),
-            None => Next::End(Settling::Shutdown),
+            Some(Step::Breaks) => return Err(SourceFailure::ReaderThreadEnded),
+            None => SourceEvent::End(SettlementReason::Shutdown),
         })
     }
 
-    fn rewind(&mut self, aborted: Option<(Turn, Option<Settling>)>, ranges: Ranges) -> Result<(), SourceFailure> {
+    fn rewind(
+        &mut self,
+        aborted: Option<(QueuedBatch, Option<SettlementReason>)>,
+        ranges: OffsetRanges,
+    ) -> Result<(), SourceFailure> {
         self.voided.fetch_add(usize::from(aborted.is_none() && ranges.is_empty()), Ordering::Relaxed);
         self.aborted = aborted.map(|(turn, _)| turn);
         Ok(())
@@ -97,7 +103,7 @@ impl Source for Script {
         !self.alone
     }
 
-    fn has_passed(&self, ranges: &Ranges) -> bool {
+    fn is_passed_by_others(&self, ranges: &OffsetRanges) -> bool {
         self.passed && !ranges.is_empty()
     }
 }
@@ -119,8 +125,8 @@ fn run_counting(
     let clock = StateClock::resume(Arc::new(MachineClocks::new()), &[], Duration::from_secs(3_600));
     let stop = AtomicBool::new(stops);
     let max_age = Duration::ZERO;
-    let (source, (_, erasures)) = (&mut source, Requests::channel(1));
-    Run {
+    let (source, (_, erasures)) = (&mut source, RequestSender::channel(1));
+    StreamLoop {
         source,
         engine,
         sink,
@@ -141,22 +147,22 @@ fn run_counting(
 
 fn person(engine: &Engine, number: usize) -> u64 {
     let mut subjects = engine.subjects().expect("a subject");
-    subjects.digest(Token::Text(&format!("p{number}"))).expect("a text")
+    subjects.digest(RawToken::Text(&format!("p{number}"))).expect("a text")
 }
 
-/// The profiles of people that are all of one kind.
-fn table(engine: &Engine, people: std::ops::Range<usize>, cells: &str) -> Table {
-    let mut table = Table::new(100);
+/// Returns profiles of people with identical cells.
+fn table(engine: &Engine, people: std::ops::Range<usize>, cells: &str) -> ProfileTable {
+    let mut table = ProfileTable::new(100);
     for p in people {
         table.set(person(engine, p), Some(cells.into()));
     }
     table
 }
 
-/// A reader of profiles that says what the test says.
-fn reader(stand: &mut Stand) -> Sender<News> {
+/// Installs a profile feed that the test controls.
+fn reader(stand: &mut Stand) -> Sender<ProfileMessage> {
     let (says, news) = unbounded();
-    stand.engine().take_profiles_from(vec![Feed::new(news)]);
+    stand.engine().set_profile_feeds(vec![ProfileFeed::new(news)]);
     says
 }
 
@@ -168,25 +174,26 @@ fn texts(sink: &Collector) -> Vec<&str> {
     sink.lines.iter().map(|l| l.text.as_str()).collect()
 }
 
-/// A state that knows everybody as 34 and f but two people, each like nobody else, whose records of partition 1 wait.
-fn begun() -> (Stand, Sender<News>) {
+/// Returns a state with profiles 34 and f for all but two people. Those two have unique profiles, and their records
+/// of partition 1 are held.
+fn begun() -> (Stand, Sender<ProfileMessage>) {
     let mut stand = Stand::new(SCHEMA, SETTINGS);
     let says = reader(&mut stand);
     let mut all = table(stand.engine(), 2..9, "34\n\"f\"");
     all.set(person(stand.engine(), 0), Some("7\n\"x\"".into()));
     all.set(person(stand.engine(), 1), Some("93\n\"y\"".into()));
-    says.send(News::Whole(all)).expect("it listens");
+    says.send(ProfileMessage::InitialTable(all)).expect("it listens");
     assert!(stand.engine().read_profiles(&AtomicBool::new(false)).expect("they can be read"));
     stand.partition = 1;
-    stand.offer(&visits(0..6), Settling::No, NOW_MS, Fault::Nothing);
-    assert_eq!((stand.engine().held(), stand.sink.lines.len()), (2, 4));
+    stand.offer(&visits(0..6), SettlementReason::Ordinary, NOW_MS, Fault::Nothing);
+    assert_eq!((stand.engine().unreleased_records(), stand.sink.lines.len()), (2, 4));
     stand.partition = 0;
     stand.sink.lines.clear();
     (stand, says)
 }
 
 #[test]
-fn a_stop_before_the_profiles_are_read_lets_nothing_leave() {
+fn stop_before_profiles_are_read_releases_nothing() {
     let (mut stand, _says) = begun();
     stand.engine().flush().expect("a state that can be written");
     stand.die();
@@ -194,106 +201,110 @@ fn a_stop_before_the_profiles_are_read_lets_nothing_leave() {
     let turn = stand.turn(&visits(2..8), BEGIN);
     run(&mut stand, vec![Step::Batch(turn)], true).expect("it ends in order");
     assert!(stand.sink.lines.is_empty(), "{:?}", texts(&stand.sink));
-    assert_eq!((stand.engine().held(), stand.engine().progress().totals.consumed), (2, 6));
+    assert_eq!((stand.engine().unreleased_records(), stand.engine().progress().totals.consumed), (2, 6));
 
-    // The next start has them, and they are others.
+    // The next start reads the profiles, which have changed.
     let all = table(stand.engine(), 0..9, "61\n\"m\"");
-    says.send(News::Whole(all)).expect("it listens");
+    says.send(ProfileMessage::InitialTable(all)).expect("it listens");
     let turn = stand.turn(&visits(2..8), BEGIN);
     run(&mut stand, vec![Step::Batch(turn)], false).expect("it ends in order");
     assert_eq!(texts(&stand.sink), vec![line("61", "\"m\""); 8]);
 }
 
 #[test]
-fn what_is_held_waits_for_the_profiles_of_the_start_at_the_end() {
+fn held_records_wait_for_initial_profiles_at_shutdown() {
     let (mut stand, _says) = begun();
     stand.engine().flush().expect("a state that can be written");
     stand.die();
     let says = reader(&mut stand);
     let before = stand.engine().progress().totals;
     run(&mut stand, Vec::new(), true).expect("it ends in order");
-    assert_eq!((stand.engine().held(), stand.engine().progress().totals), (2, before));
+    assert_eq!((stand.engine().unreleased_records(), stand.engine().progress().totals), (2, before));
 
-    let nobody = Table::new(100);
-    says.send(News::Whole(nobody)).expect("it listens");
+    let nobody = ProfileTable::new(100);
+    says.send(ProfileMessage::InitialTable(nobody)).expect("it listens");
     run(&mut stand, Vec::new(), true).expect("it ends in order");
-    assert_eq!(stand.engine().held(), 0, "settled with the profiles of now");
+    assert_eq!(stand.engine().unreleased_records(), 0, "settled with the profiles of now");
     assert!(!texts(&stand.sink).iter().any(|line| line.contains("\"x\"")), "{:?}", texts(&stand.sink));
 }
 
-/// What leaves in between would change the profiles under the batch, and take along records that it had.
+/// A release in between would change the profiles of the pending batch and take records that it contained.
 #[test]
-fn nothing_that_is_held_settles_between_a_batch_and_its_repetition() {
+fn held_records_do_not_settle_between_batch_and_its_retry() {
     let (mut stand, says) = begun();
-    let other = Update { person: person(stand.engine(), 3), cells: Some("61\n\"m\"".into()) };
-    says.send(News::Changed(other)).expect("it listens");
+    let other = ProfileRevision { person: person(stand.engine(), 3), cells: Some("61\n\"m\"".into()) };
+    says.send(ProfileMessage::Changed(other)).expect("it listens");
     let turn = stand.turn(&visits(2..6), BEGIN);
     stand.sink.abort_next = true;
     run(&mut stand, vec![Step::Batch(turn), Step::Quiet, Step::Again], false).expect("no damage");
     // The collector has compared the bytes of both attempts.
     assert_eq!(texts(&stand.sink)[..4], vec![line("34", "\"f\""); 4]);
-    assert_eq!(stand.engine().held(), 0);
+    assert_eq!(stand.engine().unreleased_records(), 0);
 }
 
-/// A batch whose partition goes is not repeated here, and the daemon goes on.
+/// A batch with a revoked partition is not retried here, and the daemon continues.
 #[test]
-fn a_batch_whose_partition_goes_holds_nothing_up() {
+fn revoked_partition_of_pending_batch_does_not_block_daemon() {
     let (mut stand, says) = begun();
-    let other = Update { person: person(stand.engine(), 3), cells: Some("61\n\"m\"".into()) };
-    says.send(News::Changed(other)).expect("it listens");
+    let other = ProfileRevision { person: person(stand.engine(), 3), cells: Some("61\n\"m\"".into()) };
+    says.send(ProfileMessage::Changed(other)).expect("it listens");
     let turn = stand.turn(&visits(2..6), BEGIN);
     stand.sink.abort_next = true;
     stand.sink.another_attempt_may_differ = true;
     run(&mut stand, vec![Step::Batch(turn), Step::Revoked(0), Step::Quiet], false).expect("no damage");
-    assert_eq!((stand.engine().held(), stand.engine().progress().totals.consumed), (0, 6));
+    assert_eq!((stand.engine().unreleased_records(), stand.engine().progress().totals.consumed), (0, 6));
 }
 
-/// A settling that was tried may have been seen: what comes next must not take its records along under another generalization.
+/// Observers may have seen a failed settlement. The next batch must not release its records under another
+/// generalization.
 #[test]
-fn a_settling_that_fails_again_and_again_is_repeated_before_anything_else() {
+fn failed_settlement_is_retried_before_next_batch() {
     let (mut stand, says) = begun();
     stand.engine().flush().expect("a state that can be written");
     stand.sink.aborts = 4;
-    let other = Update { person: person(stand.engine(), 0), cells: Some("61\n\"m\"".into()) };
-    says.send(News::Changed(other)).expect("it listens");
+    let other = ProfileRevision { person: person(stand.engine(), 0), cells: Some("61\n\"m\"".into()) };
+    says.send(ProfileMessage::Changed(other)).expect("it listens");
     let turn = stand.turn(&visits(2..6), BEGIN);
     run(&mut stand, vec![Step::Quiet, Step::Batch(turn)], false).expect("it ends in order");
     // The collector has compared the bytes of all attempts.
-    assert_eq!((stand.engine().held(), stand.sink.aborts), (0, 0));
+    assert_eq!((stand.engine().unreleased_records(), stand.sink.aborts), (0, 0));
     assert_eq!(stand.engine().progress().totals.consumed, 10);
 }
 
-/// It is not given up silently: the next start repeats it.
+/// A failed settlement remains pending, and the next start retries it.
 #[test]
-fn a_settling_that_never_succeeds_ends_the_run_and_stays_pending() {
+fn permanently_failing_settlement_ends_run_and_stays_pending() {
     let (mut stand, _says) = begun();
     stand.engine().flush().expect("a state that can be written");
     stand.sink.aborts = 10_000;
     let error = run(&mut stand, vec![Step::Quiet], false).expect_err("it never succeeds");
     assert!(error.to_string().contains("could not be settled"), "{error}");
-    assert_eq!(stand.engine().held(), 2);
+    assert_eq!(stand.engine().unreleased_records(), 2);
     stand.die();
     assert!(stand.is_pending());
 }
 
-/// Nobody says so to an instance that gets no partition any more: it asks, or held records, erasures and other policies would wait for ever.
+/// An instance without partitions gets no notice of another owner. It must query, otherwise held records, erasures
+/// and policy changes would wait forever.
 #[test]
-fn a_batch_whose_partitions_stay_with_others_holds_nothing_up() {
+fn partitions_owned_by_others_do_not_block_daemon() {
     for (step, held) in [(Step::Passed, 2), (Step::Alone, 0)] {
         let (mut stand, _says) = begun();
         let turn = stand.turn(&visits(2..6), BEGIN);
         stand.sink.abort_next = true;
         stand.sink.another_attempt_may_differ = true;
-        // Nothing comes while the batch of partition 0 is to be repeated: what is held settles only without that batch.
+        // While the batch of partition 0 is pending, no input arrives. Held records settle only after that batch is
+        // given up.
         let steps = vec![Step::Batch(turn), step, Step::Quiet, Step::Breaks];
-        assert!(matches!(run(&mut stand, steps, false), Err(StreamError::Source(SourceFailure::ReaderGone))));
-        assert_eq!(stand.engine().held(), held);
+        assert!(matches!(run(&mut stand, steps, false), Err(StreamError::Source(SourceFailure::ReaderThreadEnded))));
+        assert_eq!(stand.engine().unreleased_records(), held);
     }
 }
 
-/// A part of the batch that stayed in the reader would count as all of it when the partitions come back: their other records would be skipped.
+/// A partial batch left in the reader would count as complete when the partitions return, and the remaining records
+/// would be skipped.
 #[test]
-fn revocation_of_an_aborted_batch_voids_what_the_reader_has_of_it() {
+fn revocation_of_aborted_batch_discards_its_partial_read() {
     let (mut stand, _says) = begun();
     let turn = stand.turn(&visits(2..6), BEGIN);
     stand.sink.abort_next = true;
@@ -301,13 +312,14 @@ fn revocation_of_an_aborted_batch_voids_what_the_reader_has_of_it() {
     let voided = Arc::default();
     let steps = vec![Step::Batch(turn), Step::Revoked(0), Step::Breaks];
     let ended = run_counting(&mut stand, steps, false, &voided);
-    assert!(matches!(ended, Err(StreamError::Source(SourceFailure::ReaderGone))));
+    assert!(matches!(ended, Err(StreamError::Source(SourceFailure::ReaderThreadEnded))));
     assert_eq!(voided.load(Ordering::Relaxed), 1);
 }
 
-/// Somebody else has its records: a start that still knew of it would wait for them, and refuse another policy until then.
+/// Another instance has the records. If the batch stayed pending, the next start would wait for them and refuse
+/// another policy.
 #[test]
-fn a_batch_that_is_given_up_is_not_pending_after_an_ordered_end() {
+fn abandoned_batch_is_not_pending_after_shutdown() {
     for (step, stays) in [
         (Some(Step::Revoked(0)), false),
         (Some(Step::CannotReplay), false),
@@ -317,7 +329,7 @@ fn a_batch_that_is_given_up_is_not_pending_after_an_ordered_end() {
     ] {
         let mut stand = Stand::new(SCHEMA, SETTINGS);
         let says = reader(&mut stand);
-        says.send(News::Whole(table(stand.engine(), 0..9, "34\n\"f\""))).expect("it listens");
+        says.send(ProfileMessage::InitialTable(table(stand.engine(), 0..9, "34\n\"f\""))).expect("it listens");
         let turn = stand.turn(&visits(2..6), BEGIN);
         stand.sink.abort_next = true;
         let steps = [Some(Step::Batch(turn)), step].into_iter().flatten().collect();
@@ -329,17 +341,20 @@ fn a_batch_that_is_given_up_is_not_pending_after_an_ordered_end() {
 }
 
 #[test]
-fn a_batch_is_not_repeated_with_other_profiles() {
+fn batch_retry_with_changed_profiles_is_refused() {
     let (mut stand, says) = begun();
     stand.sink.abort_next = true;
-    let Err(BatchError::Aborted { intent, .. }) = stand.process(&visits(2..6), BEGIN, Settling::No, None, NOW_MS)
+    let Err(BatchError::Aborted { intent, .. }) =
+        stand.process(&visits(2..6), BEGIN, SettlementReason::Ordinary, None, NOW_MS)
     else {
         panic!("it was to be aborted");
     };
-    let other = Update { person: person(stand.engine(), 3), cells: Some("61\n\"m\"".into()) };
-    says.send(News::Changed(other)).expect("it listens");
-    stand.engine().take_updates_between_batches().expect("it can be written");
-    let refused = stand.process(&visits(2..6), BEGIN, Settling::No, Some(&intent), NOW_MS).expect_err("it is refused");
+    let other = ProfileRevision { person: person(stand.engine(), 3), cells: Some("61\n\"m\"".into()) };
+    says.send(ProfileMessage::Changed(other)).expect("it listens");
+    stand.engine().receive_updates_while_idle().expect("it can be written");
+    let refused = stand
+        .process(&visits(2..6), BEGIN, SettlementReason::Ordinary, Some(&intent), NOW_MS)
+        .expect_err("it is refused");
     assert!(matches!(refused, BatchError::State(StateError::Damaged { .. })), "{refused}");
     assert!(refused.to_string().contains("the profiles are not those"), "{refused}");
     assert!(stand.sink.lines.is_empty());

@@ -5,10 +5,10 @@ use crate::support::canaries::Canaries;
 use crate::support::kafka::{Broker, Record};
 
 #[test]
-fn records_get_the_profiles_of_their_people_and_follow_their_changes() {
+fn records_are_joined_to_current_profiles_of_their_subjects() {
     let Some(broker) = Broker::shared() else { return };
     let scene = Scene::new(broker, 0, "");
-    // Ten of one kind, ten of another, one like nobody else; of nine there is no profile.
+    // Ten people of one kind, ten of another, one unique person, and nine without a profile.
     let mut first: Vec<_> = (0..10).map(|p| (p, Some((34, "f")))).collect();
     first.extend((10..20).map(|p| (p, Some((61, "m")))));
     first.push((20, Some((7, "x"))));
@@ -27,7 +27,7 @@ fn records_get_the_profiles_of_their_people_and_follow_their_changes() {
     assert!(!released.iter().any(|l| l.contains("\"x\"") || l.contains("age\":7,")), "nobody stands alone: {known:?}");
     assert!(!released.iter().any(|l| l.contains("\"q\"")), "the record's own key is not the profile's: {known:?}");
 
-    // Five of the first change, five lose theirs, and the nine get one.
+    // Five of the first kind change, five lose their profile, and the nine get one.
     let mut second: Vec<_> = (0..5).map(|p| (p, Some((80, "f")))).collect();
     second.extend((5..10).map(|p| (p, None)));
     second.extend((21..30).map(|p| (p, Some((45, "m")))));
@@ -42,7 +42,7 @@ fn records_get_the_profiles_of_their_people_and_follow_their_changes() {
     assert!(!after.contains_key(&line("34", "\"f\"")), "what has changed is not said again: {after:?}");
     assert!(metric(&process, "throng_profiles_lag_records").abs() < 1.0);
 
-    // A process that begins anew knows all of it, also that some are gone.
+    // A restarted process knows all profiles and removals.
     process.terminate();
     process.wait().expect(0);
     scene.visits(0..30);
@@ -56,7 +56,7 @@ fn records_get_the_profiles_of_their_people_and_follow_their_changes() {
 }
 
 #[test]
-fn a_profile_topic_that_grows_while_nobody_reads_is_read_before_the_first_batch() {
+fn existing_profile_topic_is_read_before_first_batch() {
     let Some(broker) = Broker::shared() else { return };
     let scene = Scene::new(broker, 0, "");
     let many: Vec<_> = (0..5_000).map(|p| (p, Some((34, "f")))).collect();
@@ -71,7 +71,7 @@ fn a_profile_topic_that_grows_while_nobody_reads_is_read_before_the_first_batch(
 }
 
 #[test]
-fn a_topic_of_profiles_that_is_not_there_is_refused() {
+fn missing_profile_topic_is_refused() {
     let Some(broker) = Broker::shared() else { return };
     let mut scene = Scene::new(broker, 0, "");
     scene.profiles = crate::profiles::unique("nowhere");
@@ -83,9 +83,9 @@ fn a_topic_of_profiles_that_is_not_there_is_refused() {
     assert!(outcome.stderr.contains(&format!("topic {:?} does not exist", scene.profiles)), "{}", outcome.stderr);
 }
 
-/// Profiles whose every value is a canary, and some that cannot be read: none of it shows anywhere.
+/// All profile values are canaries, and some profiles cannot be read. No value may appear anywhere.
 #[test]
-fn no_value_of_a_profile_shows_on_disk_in_logs_or_on_pages() {
+fn profile_values_are_absent_from_disk_logs_and_pages() {
     let Some(broker) = Broker::shared() else { return };
     let scene = Scene::with(broker, 0, "", false);
     let canaries = Canaries::default();
@@ -98,7 +98,7 @@ fn no_value_of_a_profile_shows_on_disk_in_logs_or_on_pages() {
     };
     let mut profiles: Vec<Record> = (0..40)
         .map(|p| {
-            // Outside of the hierarchy, inside of it, unknown keys.
+            // Values outside and inside the hierarchy, and unknown keys.
             let age = if p % 2 == 0 { n() } else { "50".to_owned() };
             message(
                 Some(format!("p{p}")),
@@ -125,7 +125,7 @@ fn no_value_of_a_profile_shows_on_disk_in_logs_or_on_pages() {
     ];
     let count = refused.len();
     profiles.extend(refused);
-    // People of whom no record comes, their names canaries, too.
+    // People without records; their names are canaries too.
     profiles.extend((0..5).map(|_| message(Some(t()), Some(format!(r#"{{"sex":"{}"}}"#, t())))));
     broker.produce_records(&scene.profiles, &profiles);
     scene.visits(0..40);
@@ -153,10 +153,10 @@ fn no_value_of_a_profile_shows_on_disk_in_logs_or_on_pages() {
 }
 
 #[test]
-fn beyond_the_bound_people_have_no_profile_and_a_removal_makes_room() {
+fn profiles_beyond_limit_are_ignored_until_one_is_removed() {
     let Some(broker) = Broker::shared() else { return };
     let scene = Scene::new(broker, 0, "max_people = 4");
-    // One partition, so that the order is known.
+    // All profiles are in one partition, so their order is known.
     let profiles: Vec<_> = (0..10).map(|p| (2 * p, Some((34, "f")))).collect();
     scene.profiles(&profiles);
     let visit = || scene.visits((0..10).map(|p| 2 * p));
@@ -167,7 +167,7 @@ fn beyond_the_bound_people_have_no_profile_and_a_removal_makes_room() {
     let known = classes(&first);
     assert_eq!((known[&line("34", "\"f\"")], known[&line("null", "null")]), (4, 6), "{known:?}");
     assert!(metric(&process, "throng_limit_reached_total{limit=\"profiles\"}") >= 1.0);
-    // Two go, one new comes and one that had found no room says it again.
+    // Two profiles are removed, a new one arrives, and one that exceeded the limit is sent again.
     scene.profiles(&[(0, None), (2, None), (20, Some((34, "f"))), (10, Some((34, "f"))), (12, Some((34, "f")))]);
     wait_for_updates(&process, 15.0);
     visit();
@@ -179,9 +179,9 @@ fn beyond_the_bound_people_have_no_profile_and_a_removal_makes_room() {
     assert_eq!(lines(&broker.read_committed(&scene.raw)).len(), 20);
 }
 
-/// What is held leaves with the profile of the moment at which it leaves.
+/// A held record is released with the profile known at its release.
 #[test]
-fn held_records_get_the_profile_of_the_batch_that_releases_them() {
+fn held_records_use_profile_at_release() {
     let Some(broker) = Broker::shared() else { return };
     let mut scene = Scene::new(broker, 0, "");
     scene.hold = "9";
@@ -203,7 +203,7 @@ fn held_records_get_the_profile_of_the_batch_that_releases_them() {
 }
 
 #[test]
-fn records_of_a_topic_are_joined_to_a_file_as_well() {
+fn topic_records_are_joined_to_profile_file() {
     let Some(broker) = Broker::shared() else { return };
     let scene = Scene::new(broker, 0, "");
     let text = String::from_utf8(scene.place.read("throng.toml")).expect("text");
@@ -213,7 +213,7 @@ fn records_of_a_topic_are_joined_to_a_file_as_well() {
     scene.visits(0..8);
     let process = scene.start(None);
     process.until("all are consumed", |s| s["totals"]["consumed"] == 8);
-    // The file has been read, and nothing more is expected of it.
+    // The file has been read and is not read again.
     scene.visits(0..8);
     process.until("all are consumed", |s| s["totals"]["consumed"] == 16);
     process.terminate();

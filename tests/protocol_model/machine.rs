@@ -1,4 +1,4 @@
-//! States of the protocol, and the steps that lead from one to another.
+//! States of the commit protocol and the steps between them.
 
 mod batch;
 mod faults;
@@ -12,99 +12,100 @@ use super::{Machine, Move};
 const PROCESSES: usize = 2;
 const PARTITIONS: usize = 2;
 
-/// Slot of a transaction whose transactional id no process has any more.
+/// Slot of a transaction with a transactional id that belongs to no process any more.
 const ORPHAN: usize = 2;
 
-/// Author of a progress entry: none, the states 1 and 2, or a state whose directory was lost.
+/// Author of a progress entry: none, state 1 or 2, or a state with a lost directory.
 const NO_AUTHOR: u8 = 0;
 const LOST_AUTHOR: u8 = 3;
 
-/// Faults that may happen.
+/// Predicate that selects the possible faults.
 pub type Faults = fn(Fault) -> bool;
 
-/// Record by number: partition times length plus offset. Sets of records and of partitions are bits.
+/// Record number: partition times length plus offset. Sets of records and of partitions are bit masks.
 pub type Record = u8;
 
-/// Rules that can be switched off, to show that the search notices.
+/// Rules that a test can disable to show that the search detects their absence. Each variant describes the disabled
+/// behavior.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Without {
-    /// Produces before the intent is on the disk.
+    /// Produces before the intent is on disk.
     Intent,
-    /// A start keeps every intent for a retry.
+    /// Keeps every intent for a retry at a start.
     Marker,
-    /// The marker names the sequence, not the attempt.
+    /// Marks the sequence, not the attempt, in the marker.
     MarkerAttempt,
-    /// A start goes on where the marker is ahead of its state.
+    /// Continues at a start although the marker is ahead of the state.
     RefusingCopies,
-    /// The marker is read up to the first open transaction.
+    /// Reads the marker only up to the first open transaction.
     WaitingForHiddenMarkers,
-    /// A start leaves the older process and its open transaction alone.
+    /// Does not fence the older process or abort its open transaction at a start.
     Fencing,
-    /// A new epoch is taken without a look at the markers.
+    /// Takes a new epoch without checking the markers.
     LookingAfterTakingTheId,
-    /// One producer epoch for all transactions of a process.
+    /// Uses one producer epoch for all transactions of a process.
     NewEpochs,
-    /// A retry does not look for the author of the last progress entry.
+    /// Ignores the author of the last progress entry in a retry.
     AuthorCheck,
-    /// A retry does not compare its ranges with the offsets.
+    /// Does not compare the ranges of a retry with the offsets.
     RangeCheck,
-    /// A retry needs the partition of its range only.
+    /// Requires only the partition of its range for a retry.
     AllPlaces,
-    /// A retry outlives the loss of a place, and is given up with the next batch.
+    /// Keeps a retry after a revocation of one of its partitions, and gives it up later.
     GiveUpAtRevocation,
-    /// A retry waits until its places are back.
+    /// Waits with a retry until its partitions are assigned again.
     GivingUp,
-    /// A batch without a range sends no offsets.
+    /// Sends no offsets with a batch without a range.
     OffsetsOfSettled,
-    /// A batch with a range sends only the offset of that.
+    /// Sends only the offset of the range with a batch that has one.
     OffsetsOfAllPlaces,
-    /// Progress is written only for the partition of the range.
+    /// Writes progress only for the partition of the range.
     ProgressOfSettled,
-    /// Offsets are sent before the changelog entries are acknowledged.
+    /// Sends offsets before the changelog entries are acknowledged.
     EntriesBeforeOffsets,
-    /// Changelog entries are written after the commit.
+    /// Writes changelog entries after the commit.
     ChangelogInTransaction,
-    /// Offsets are committed after the transaction.
+    /// Commits offsets after the transaction.
     OffsetsInTransaction,
-    /// Offsets are accepted from a process that the group has expelled.
+    /// Accepts offsets from a process that the group has expelled.
     GenerationCheck,
-    /// A partition is given up while its batch is in flight.
+    /// Gives a partition back while its batch is in flight.
     FinishBeforeRevocation,
-    /// A partition is given up before the next epoch is taken.
+    /// Gives a partition back before the next epoch is taken.
     RenewBeforeRevocation,
-    /// Waiting records of a partition that was given up stay in memory, and are settled.
+    /// Keeps waiting records of a revoked partition in memory and settles them.
     DroppingWaiting,
-    /// Memory of a partition that was here before is used instead of the changelog.
+    /// Reuses the memory of a formerly assigned partition instead of the changelog.
     Restoring,
-    /// Reads the changelog up to the first open transaction.
+    /// Reads the changelog only up to the first open transaction.
     WaitingForOpenTransactions,
-    /// The offsets of the group are read after the end of the changelog was looked up.
+    /// Reads the group's offsets after looking up the end of the changelog.
     ReadOffsetsFirst,
-    /// Offsets behind the progress are those that were read first.
+    /// Compares the progress only with the offsets that were read first.
     ReadOffsetsAgain,
-    /// Offsets of undecided transactions are not waited for.
+    /// Does not wait for offsets of undecided transactions.
     StableOffsets,
-    /// Offsets that differ from the progress are accepted.
+    /// Accepts offsets that differ from the progress.
     ComparingOffsets,
 }
 
-/// Faults besides crashes, aborts, expulsions and rebalances.
+/// Faults other than crashes, aborts, expulsions and rebalances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
     LateCommit,
     LateAbort,
     LateProduce,
     LateOffsets,
-    /// A commit reaches changelog and offsets one after the other.
+    /// A commit becomes visible in changelog and offsets at different times.
     SlowCommit,
-    /// The state after a batch is written to the disk before the next intent.
+    /// The state after a batch is written to disk before the next intent.
     Flush,
     LostDirectory,
-    /// Whoever restores a partition ends the transaction of the other process.
+    /// A process that restores a partition ends the transaction of the other process.
     EndedByOthers,
     /// An unclean leader election drops the newest entries of a partition that no process has read.
     LostEntry,
-    /// The same under a process that has read the partition.
+    /// The same loss for a partition that a process has read.
     LostEntryOfOwner,
     /// The newest offset of the group is lost.
     LostOffset,
@@ -118,21 +119,22 @@ pub struct World {
     pub partitions: usize,
     /// Records per partition.
     pub length: u8,
-    /// Records that wait when they are read, and are released by a later batch.
+    /// Bit mask of records that wait when read and are released by a later batch.
     pub waits: u8,
-    /// The second process has a copy of the state directory of the first.
+    /// The second process has a copy of the first one's state directory.
     pub copy: bool,
     pub faults: Faults,
-    /// Processes that crash, abort, are expelled and have late requests. All give partitions back.
+    /// Number of processes that crash, abort, are expelled and have late requests. All processes give partitions
+    /// back.
     pub fallible: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Step {
     Down,
-    /// `init_transactions` is done; the marker is not read yet.
+    /// `init_transactions` has completed; the marker has not been read.
     Opened,
-    /// Between two batches. An attempt is one to be repeated.
+    /// Between two batches. A present attempt is a pending retry.
     Idle,
     Intended {
         afresh: bool,
@@ -141,17 +143,17 @@ enum Step {
     Begun,
     OffsetsSent,
     CommitAsked,
-    /// Marker or changelog do not fit: an operator decides.
+    /// The marker or changelog does not match; an operator must decide.
     Refused,
 }
 
-/// A batch as it was treated, with the memory of its partitions at that time.
+/// Treated batch with the memory of its partitions at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Attempt {
     range: Option<Record>,
     settles: u8,
     sequence: u8,
-    /// Random in the program, another one for each attempt here.
+    /// Attempt number: random in the product, unique per attempt in the model.
     number: u8,
     memory: [u8; PARTITIONS],
 }
@@ -166,22 +168,22 @@ struct Transaction {
     offsets: bool,
     asked: bool,
     commit: Commit,
-    /// Offsets of an earlier attempt came after its own.
+    /// Offsets of an earlier attempt that arrived after the transaction's.
     rewound: Option<Attempt>,
 }
 
-/// Progress of a commit at the broker.
+/// Commit progress at the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Commit {
     Undecided,
     Decided,
-    /// Changelog and marker are readable, offsets are not.
+    /// Changelog and marker are readable; offsets are not.
     InChangelog,
-    /// Offsets are readable, changelog and marker are not.
+    /// Offsets are readable; changelog and marker are not.
     InOffsets,
 }
 
-/// A request that the client has repeated, or given up, and that has not reached the broker yet.
+/// Request that the client has retried or abandoned and that has not reached the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Late {
     Commit,
@@ -190,7 +192,7 @@ enum Late {
     Offsets(Attempt),
 }
 
-/// State of a partition: its records (two bits each: unread, waiting, released) and the last progress entry.
+/// Partition state: its records (two bits each: unread, waiting, released) and the last progress entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Entries {
     memory: u8,
@@ -198,13 +200,13 @@ struct Entries {
     next: u8,
 }
 
-/// A partition as a process has it.
+/// Partition from the perspective of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Share {
     None,
-    /// Assigned, and the offset of the group is known.
+    /// Assigned; the group's offset is known.
     Asked(u8),
-    /// The end of the changelog is known, and the transactions that were open there.
+    /// The end of the changelog and its open transactions are known.
     Restoring {
         offset: u8,
         waits: u8,
@@ -216,9 +218,9 @@ enum Share {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Epoch {
     Fresh,
-    /// A transaction has had it.
+    /// A transaction has used the epoch.
     Used,
-    /// Taken; the markers have not been looked at.
+    /// A new epoch was taken; the markers have not been checked.
     Taken,
 }
 
@@ -237,21 +239,21 @@ struct Directory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Process {
     step: Step,
-    /// The broker takes its producer for the latest of its id.
+    /// The broker regards its producer as the latest of its id.
     current: bool,
     epoch: Epoch,
     late: Option<Late>,
     member: bool,
     shares: [Share; PARTITIONS],
-    /// Memory of partitions that were given up, where a rule is switched off.
+    /// Memory of revoked partitions, used when a rule is disabled.
     kept: [Option<Entries>; PARTITIONS],
-    /// The batch in flight or to be repeated.
+    /// Batch in flight or to be retried.
     attempt: Option<Attempt>,
     sequence: u8,
-    /// The last marker that it knows.
+    /// Last marker that the process knows.
     marker: Marker,
     disk: Directory,
-    /// Readers of everything have seen an attempt that this directory can still repeat.
+    /// Uncommitted readers have seen an attempt that this directory can still retry.
     owes_retry: bool,
 }
 
@@ -260,18 +262,18 @@ pub struct State {
     processes: [Process; PROCESSES],
     transactions: [Option<Transaction>; PROCESSES + 1],
     owner: [Option<u8>; PARTITIONS],
-    /// Offsets of the group.
+    /// Committed offsets of the group.
     offset: [u8; PARTITIONS],
     /// Committed entries of the changelog.
     log: [Entries; PARTITIONS],
-    /// Entries before the last batch, where they can be lost.
+    /// Entries before the last batch, recorded if entries can be lost.
     before: [Entries; PARTITIONS],
-    /// Records as they were committed, before losses.
+    /// Committed record states, independent of losses.
     truth: [u8; PARTITIONS],
     /// Committed outputs by record, two bits each.
     effects: u8,
     markers: [Marker; PROCESSES],
-    /// The marker before, and whether an open transaction hides the last one.
+    /// Previous marker; `hidden` is set while an open transaction hides the last one.
     shown: [Marker; PROCESSES],
     hidden: [bool; PROCESSES],
     copied: bool,
@@ -292,7 +294,7 @@ fn with_status(memory: u8, at: u8, status: u8) -> u8 {
 }
 
 impl Entries {
-    /// These entries with those of a batch.
+    /// Returns these entries after a batch.
     fn after(self, world: &World, attempt: Attempt, author: u8, partition: usize) -> Self {
         let mut after = Self { memory: world.memory_after(attempt, partition, self.memory), ..self };
         if !world.progress_places(attempt, partition) {
@@ -327,14 +329,15 @@ impl World {
         (self.faults)(fault)
     }
 
-    /// Without copies, late requests and slow commits nothing depends on the epoch of a running process.
+    /// Checks that the result can depend on the epoch of a running process: only with copies, late requests or slow
+    /// commits.
     fn needs_epochs(&self) -> bool {
         let needs = [Fault::SlowCommit, Fault::LateCommit, Fault::LateAbort, Fault::LateProduce, Fault::LateOffsets];
         self.copy || needs.into_iter().any(|fault| self.may(fault))
     }
 
-    /// Intent and outputs are one step, as are offsets and the request to commit: a crash between them leaves nothing that another
-    /// crash does not leave.
+    /// Checks that intent and outputs can be one step, as can offsets and the commit request. A crash between them
+    /// then adds no new state.
     fn merges_steps(&self) -> bool {
         let rules = [Without::EntriesBeforeOffsets, Without::FinishBeforeRevocation];
         !self.needs_epochs() && rules.into_iter().all(|rule| self.keeps(rule))
@@ -348,7 +351,7 @@ impl World {
         self.waits >> record & 1 == 1
     }
 
-    /// Counts the batches of each id from the oldest that matters: only differences do.
+    /// Subtracts the oldest relevant sequence of each id, because only differences matter.
     fn renumber(&self, s: &mut State) {
         if !self.keeps(Without::WaitingForHiddenMarkers) || self.may(Fault::LostMarker) {
             return;
@@ -447,7 +450,7 @@ impl Machine for World {
     }
 }
 
-/// Collects the steps that lead away from a state.
+/// Collects the successor steps of a state.
 struct Steps {
     world: World,
     of: State,
@@ -456,7 +459,7 @@ struct Steps {
 }
 
 impl Steps {
-    /// A step that is certain to happen if nothing else does.
+    /// Adds a step that must eventually happen if no other step does.
     fn step(&mut self, name: &'static str, change: impl FnOnce(&mut State)) {
         self.push(name, false, change);
     }
@@ -508,7 +511,7 @@ impl World {
                 self.aborts(s, i, to);
                 to.step("asks for the commit", |n| self.ask(n, i));
             }
-            // A time-out answers nothing: it asks again until it gets an answer, or is fenced.
+            // After a timeout the client repeats the commit request until it gets a response or is fenced.
             Step::CommitAsked => self.answers(s, i, to),
             Step::Refused => {}
         }
@@ -539,7 +542,7 @@ impl World {
 }
 
 impl Process {
-    /// The retry is dropped, its records are treated afresh.
+    /// Drops the retry; its records are treated as a new batch.
     fn give_up(&mut self) {
         (self.attempt, self.owes_retry) = (None, false);
     }
@@ -553,7 +556,7 @@ impl State {
         }
     }
 
-    /// The process ends. Its transaction stays open at the broker, an asked commit may still arrive.
+    /// Ends the process. Its transaction stays open at the broker, and a requested commit may still be decided.
     fn leave(&mut self, i: usize, step: Step) {
         self.expel(i);
         let me = &mut self.processes[i];

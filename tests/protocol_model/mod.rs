@@ -1,5 +1,7 @@
-//! The commit protocol of `docs/exactly-once.md` as an abstract machine, searched completely: two processes, every order of their
-//! steps, with crashes, aborts, expulsions, rebalances, late requests, lost and copied directories.
+//! Exhaustive model check of the commit protocol in `docs/internals/exactly-once.md`.
+//!
+//! The search covers every interleaving of two processes with crashes, aborts, expulsions, rebalances, late requests,
+//! and lost or copied directories.
 
 mod machine;
 
@@ -8,28 +10,28 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use machine::{Fault, Faults, Without, World};
 
-/// A protocol with faults: its states and the steps between them.
+/// Protocol with faults: its states and the steps between them.
 trait Machine {
     type State: Copy + Eq + Hash;
 
     fn start(&self) -> Self::State;
     fn next(&self, s: &Self::State) -> Vec<Move<Self::State>>;
-    /// The promise that this state breaks.
+    /// Returns the guarantee that this state breaks.
     fn broken(&self, s: &Self::State) -> Option<&'static str>;
-    /// Nothing is left to do.
+    /// Checks that all work is complete.
     fn done(&self, s: &Self::State) -> bool;
 }
 
-/// A step to another state.
+/// Step to another state.
 struct Move<S> {
     name: &'static str,
     process: usize,
-    /// Need not happen.
+    /// The step is optional; progress cannot rely on it.
     is_fault: bool,
     state: S,
 }
 
-/// A fast hasher for millions of small states.
+/// Fast hasher for millions of small states.
 #[derive(Default)]
 struct FastHasher(u64);
 
@@ -59,7 +61,7 @@ impl Hasher for FastHasher {
     }
 }
 
-/// States by number, in the order in which they were found, and how they were reached.
+/// Discovered states in order of discovery, with the step that reached each.
 struct Found<S> {
     states: Vec<S>,
     from: Vec<(u32, &'static str, u8)>,
@@ -79,7 +81,10 @@ impl<S> Found<S> {
     }
 }
 
-/// The number of states; or the shortest way to one that breaks a promise, or from which only a fault would lead to the end.
+/// Returns the number of states.
+///
+/// # Errors
+/// The shortest path to a state that breaks a guarantee, or from which only a fault can lead to completion.
 fn walk<M: Machine>(world: &M) -> Result<usize, Vec<String>> {
     let mut found = Found { states: vec![world.start()], from: vec![(0, "", 0)] };
     let mut numbers: HashMap<_, u32, BuildHasherDefault<FastHasher>> = HashMap::default();
@@ -112,7 +117,7 @@ fn walk<M: Machine>(world: &M) -> Result<usize, Vec<String>> {
     }
 }
 
-/// From which states the end can be reached by `steps`, which are given backwards.
+/// Returns the states from which completion is reachable by `steps`, given as (target, source) pairs.
 fn ending(done: &[bool], mut steps: Vec<(u32, u32)>) -> Vec<bool> {
     steps.sort_unstable();
     let mut ends = done.to_vec();
@@ -128,7 +133,7 @@ fn ending(done: &[bool], mut steps: Vec<(u32, u32)>) -> Vec<bool> {
     ends
 }
 
-/// Two partitions with a record each. The second waits, and is released by a batch that may read the first.
+/// Two partitions with one record each. The second record waits and is released by a batch that may read the first.
 const TWO_PARTITIONS: World =
     World { without: &[], partitions: 2, length: 1, waits: 0b10, copy: false, fallible: 1, faults: |_| false };
 
@@ -145,7 +150,7 @@ const COPY_OF_TWO: World = World { copy: true, fallible: 0, ..TWO_PARTITIONS };
 
 const LOST_OFFSETS: World = World { faults: |fault| fault == Fault::LostOffset, ..ONE_PARTITION };
 
-/// Every batch has a range, so that offsets show the loss.
+/// Every batch has a range, so the offsets reveal the loss.
 const LOST_ENTRIES: World = World { waits: 0, faults: |fault| fault == Fault::LostEntry, ..ONE_PARTITION };
 
 const LOST_MARKERS: World = World { waits: 0, faults: |fault| fault == Fault::LostMarker, ..ONE_PARTITION };
@@ -168,67 +173,67 @@ fn breaks(world: &World, expected: &str) {
 }
 
 #[test]
-fn one_partition_of_two_instances() {
+fn protocol_with_one_partition_keeps_guarantees() {
     holds(&World { fallible: 2, ..ONE_PARTITION }, 100_000);
 }
 
 #[test]
-fn two_partitions_of_two_instances() {
+fn protocol_with_two_partitions_keeps_guarantees() {
     holds(&TWO_PARTITIONS, 200_000);
 }
 
 #[test]
 #[ignore = "takes a minute and 2 GiB"]
-fn two_partitions_of_two_instances_that_fail() {
+fn protocol_with_two_failing_instances_keeps_guarantees() {
     holds(&World { fallible: 2, ..TWO_PARTITIONS }, 2_000_000);
 }
 
 #[test]
-fn batches_that_settle_records_of_two_partitions() {
+fn protocol_with_settled_records_of_two_partitions_keeps_guarantees() {
     holds(&World { waits: 0b11, ..TWO_PARTITIONS }, 500_000);
 }
 
 #[test]
-fn late_requests() {
+fn late_requests_break_no_protocol_guarantee() {
     holds(&LATE_REQUESTS, 50_000);
 }
 
 #[test]
 #[ignore = "takes a minute and 1 GiB"]
-fn late_requests_of_two_instances() {
+fn late_requests_of_two_instances_break_no_protocol_guarantee() {
     holds(&World { fallible: 2, ..LATE_REQUESTS }, 1_000_000);
 }
 
 #[test]
-fn commits_that_become_visible_part_by_part() {
+fn slow_commit_visibility_breaks_no_protocol_guarantee() {
     holds(&SLOW_COMMITS, 50_000);
 }
 
 #[test]
-fn a_copied_directory() {
+fn copied_directory_breaks_no_protocol_guarantee() {
     holds(&COPY, 100_000);
 }
 
 #[test]
 #[ignore = "takes a minute and 1 GiB"]
-fn a_copied_directory_of_an_instance_that_fails() {
+fn copied_directory_of_failing_instance_breaks_no_protocol_guarantee() {
     holds(&World { fallible: 1, ..COPY }, 1_000_000);
 }
 
 #[test]
-fn a_copied_directory_of_two_partitions() {
+fn copied_directory_with_two_partitions_breaks_no_protocol_guarantee() {
     holds(&COPY_OF_TWO, 500_000);
 }
 
 #[test]
-fn lost_directories() {
+fn lost_directories_break_no_protocol_guarantee() {
     let lost = |fault| fault == Fault::LostDirectory;
     holds(&World { fallible: 2, faults: lost, ..ONE_PARTITION }, 300_000);
     holds(&World { faults: lost, ..TWO_PARTITIONS }, 300_000);
 }
 
 #[test]
-fn transactions_that_others_end() {
+fn transactions_ended_by_other_process_break_no_protocol_guarantee() {
     let ended = |fault| fault == Fault::EndedByOthers;
     holds(&World { fallible: 2, faults: ended, ..ONE_PARTITION }, 100_000);
     holds(&World { faults: ended, ..TWO_PARTITIONS }, 200_000);
@@ -237,15 +242,15 @@ fn transactions_that_others_end() {
 }
 
 #[test]
-fn unclean_elections() {
+fn unclean_elections_are_detected_by_protocol() {
     holds(&LOST_OFFSETS, 30_000);
     holds(&World { length: 3, ..LOST_ENTRIES }, 5_000);
     holds(&LOST_MARKERS, 3_000);
 }
 
-/// Without any of these rules the search finds a way into a broken state.
+/// The search finds a broken state if any of these rules is disabled.
 #[test]
-fn every_rule_is_needed() {
+fn protocol_without_any_single_rule_breaks() {
     const REFUSED: &str = "refused, and nothing was lost or copied";
     let ways: [(&[Without], World, &str); 28] = [
         (&[Without::Intent], World { fallible: 1, ..COPY }, "drawn again"),
@@ -274,7 +279,7 @@ fn every_rule_is_needed() {
         (&[Without::ComparingOffsets], LOST_OFFSETS, "twice"),
         (&[Without::ComparingOffsets], LOST_ENTRIES, "released without the memory of its partition"),
         (&[Without::RangeCheck], LOST_MARKERS, "twice"),
-        // Either of two is enough.
+        // Either of these two rules is sufficient.
         (&[Without::EntriesBeforeOffsets, Without::StableOffsets], TWO_PARTITIONS, "twice"),
         (&[Without::EntriesBeforeOffsets, Without::OffsetsOfAllPlaces], TWO_PARTITIONS, "twice"),
     ];
@@ -283,18 +288,18 @@ fn every_rule_is_needed() {
     }
 }
 
-/// Other rules cover these: the author of the last progress entry, and waiting for transactions that are open.
+/// These rules are redundant: the author check of progress entries and the wait for open transactions cover them.
 #[test]
-fn rules_that_others_cover() {
+fn redundant_protocol_rules_can_be_disabled() {
     holds(&World { without: &[Without::GiveUpAtRevocation], ..TWO_PARTITIONS }, 100_000);
     for world in [SLOW_COMMITS, LATE_REQUESTS] {
         holds(&World { without: &[Without::RenewBeforeRevocation], ..world }, 10_000);
     }
 }
 
-/// With one epoch for all transactions each kind of late request breaks something.
+/// With one epoch for all transactions, each kind of late request breaks a guarantee.
 #[test]
-fn a_late_request_of_any_kind_needs_a_new_epoch() {
+fn late_request_of_any_kind_requires_new_epoch() {
     let kinds: [(Faults, &str); 4] = [
         (|fault| fault == Fault::LateCommit, "a part of a batch was committed"),
         (|fault| fault == Fault::LateAbort, "lost"),
@@ -306,10 +311,12 @@ fn a_late_request_of_any_kind_needs_a_new_epoch() {
     }
 }
 
-/// Unclean elections that the protocol does not notice: a batch without a range leaves the offset where it was, an owner does not
-/// read its changelog again, and the marker is the only trace of a batch without a range.
+/// Unclean elections that the protocol does not detect.
+///
+/// A batch without a range does not change the offset, and only the marker records it. An owner does not read its
+/// changelog again.
 #[test]
-fn losses_that_are_not_noticed() {
+fn undetected_losses_break_protocol() {
     breaks(&World { waits: 0b01, ..LOST_ENTRIES }, "twice");
     let memory = "released without the memory of its partition";
     breaks(&World { length: 3, faults: |fault| fault == Fault::LostEntryOfOwner, ..LOST_ENTRIES }, memory);

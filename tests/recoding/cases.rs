@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 pub const PLACES: [&str; 5] = ["Aa", "Bb", "Cc", "Dd", "Ee"];
 pub const ILLNESSES: [&str; 3] = ["flu", "cold", "gout"];
 
-/// `Ee` is silent above the raw level.
+/// Schema of the data set. `Ee` is `*` above the raw level.
 pub const SCHEMA: &str = r#"
 name = "people"
 [[attribute]]
@@ -44,7 +44,7 @@ pub const PERSON: &str = "[[attribute]]\nname = \"person\"\ntype = \"integer\"\n
 
 pub const HIERARCHY: &str = "Aa;north;*\nBb;north;*\nCc;south;*\nDd;south;*\nEe;*;*\n";
 
-/// One record: what the columns hold.
+/// Input record.
 #[derive(Clone, Debug)]
 pub struct Record {
     pub age: Option<i64>,
@@ -125,12 +125,12 @@ impl Case {
         format!("{SCHEMA}{}", if self.subjects { PERSON } else { "" })
     }
 
-    /// Whether the record is to be released.
+    /// Checks that the record is to be released.
     pub fn leaves(&self, row: usize) -> bool {
         !self.marked || self.records[row].mark
     }
 
-    /// Whom it counts for.
+    /// Returns the subject of a record, or its row if there are no subjects.
     pub fn person(&self, row: usize) -> usize {
         if self.subjects { self.records[row].person as usize } else { row }
     }
@@ -159,7 +159,7 @@ pub fn case() -> impl Strategy<Value = Case> {
             let presence = matches!(extra, Extra::Presence { .. });
             Case {
                 records,
-                // What the configuration refuses is tested elsewhere.
+                // Invalid configurations are tested in `scenarios`.
                 subjects: subjects && !presence,
                 marked,
                 k,

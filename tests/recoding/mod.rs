@@ -1,5 +1,5 @@
-//! `throng anonymize` with records at several levels, aggregates in the place of numbers, and models of a population:
-//! whatever it writes is read back and judged by definition.
+//! `throng anonymize` with local recoding, microaggregation and population models. The output is read back and
+//! checked against the definitions.
 
 mod cases;
 mod output;

@@ -1,8 +1,8 @@
-//! What was written, cell by cell.
+//! Parser of the written output.
 
 use crate::recoding::cases::{Case, PLACES};
 
-/// One line.
+/// Parsed output line.
 #[derive(Clone, Debug)]
 pub struct Line {
     pub row: usize,
@@ -11,7 +11,7 @@ pub struct Line {
     pub illness: String,
 }
 
-/// The lines of a release.
+/// Parses the lines of a release.
 pub fn lines(text: &str) -> Vec<Line> {
     let mut lines = text.lines();
     let names: Vec<&str> = lines.next().expect("a header").split(',').collect();
@@ -26,7 +26,7 @@ pub fn lines(text: &str) -> Vec<Line> {
     lines.map(line).collect()
 }
 
-/// Whether a cell of `age`, as an interval, covers a value; nothing stands for missing.
+/// Checks that an `age` cell covers a value; an empty cell covers only a missing value.
 pub fn covers_age(cell: &str, age: Option<i64>) -> bool {
     match (cell, age) {
         ("*", _) | ("", None) => true,
@@ -48,7 +48,7 @@ pub fn covers_place(cell: &str, place: usize) -> bool {
 }
 
 impl Line {
-    /// Whether the cells of the class cover a record; where ages are aggregates, they say nothing of it.
+    /// Checks that the cells of the line cover a record. Aggregated ages are ignored.
     pub fn covers(&self, case: &Case, row: usize) -> bool {
         let record = &case.records[row];
         (case.aggregate || covers_age(&self.age, record.age)) && covers_place(&self.place, record.place)

@@ -1,4 +1,4 @@
-//! As a person runs it: what is reported, and what is refused.
+//! Command line scenarios: reports and refusals.
 
 use crate::recoding::cases::{HIERARCHY, ILLNESSES, PERSON, PLACES, SCHEMA};
 use crate::recoding::output::{Line, lines};
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Output;
 
-/// 400 people; few are above 29, three are of `Ee`, and all in the south have the gout.
+/// Returns 400 people: few are older than 29, three are in `Ee`, and all southerners have gout.
 fn csv() -> String {
     let mut text = "row,mark,age,place,illness,person\n".to_owned();
     for row in 0..400 {
@@ -45,7 +45,7 @@ fn run(folder: &Path, args: &[&str]) -> (Output, String) {
     (output, said)
 }
 
-/// The report and the lines of a run that must succeed.
+/// Returns the report and the lines of a successful run.
 fn done(anonymize: &str) -> (Value, Vec<Line>) {
     let folder = folder(SCHEMA, anonymize);
     let (output, said) = run(folder.path(), &["-o", "out.csv", "--report", "r.json"]);
@@ -59,7 +59,7 @@ fn loss(measures: &Value) -> f64 {
 }
 
 #[test]
-fn passes_add_up_and_pay() {
+fn local_recoding_passes_add_up_and_reduce_loss() {
     let (full, _) = done("suppression_limit = 0.3\n");
     let (report, lines) = done("suppression_limit = 0.3\ntransformation = \"local\"\npass_limit = 0.3\n");
     let passes = report["passes"].as_array().expect("passes");
@@ -75,7 +75,7 @@ fn passes_add_up_and_pay() {
         assert_eq!(pair[1]["records"], next);
     }
     assert_eq!((&report["policy"], &passes[0]["policy"]), (&full["policy"], &full["policy"]));
-    // The first pass keeps the same limit, so it is the full-domain optimum; the others only add to it.
+    // The first pass has the same limit, so it equals the full-domain optimum; later passes only add records.
     assert_eq!(report["measures_first_pass"], full["measures"]);
     assert!(loss(&report["measures"]) < loss(&full["measures"]));
     assert_eq!((&report["optimal"], &full["optimal"]), (&Value::Bool(false), &Value::Bool(true)));
@@ -83,7 +83,7 @@ fn passes_add_up_and_pay() {
 }
 
 #[test]
-fn a_record_refused_for_its_values_comes_in_no_later_pass() {
+fn record_refused_by_model_is_in_no_later_pass() {
     let model = "suppression_limit = 1.0\ntransformation = \"local\"\n\
                  [[privacy.model]]\nkind = \"l_diversity\"\nattribute = \"illness\"\nl = 2\n";
     let (report, lines) = done(model);
@@ -91,7 +91,7 @@ fn a_record_refused_for_its_values_comes_in_no_later_pass() {
     let refused: usize =
         passes.iter().map(|pass| pass["suppressed_for_good"].as_u64().expect("a count") as usize).sum();
     assert!(refused > 0 && passes.len() > 1, "{report:#}");
-    // Only southerners are all alike.
+    // Only classes of southerners lack diversity.
     let southern = |line: &&str| line.contains(",Cc,") || line.contains(",Dd,");
     let (all, released) = (csv(), lines.iter().map(|line| line.row).collect::<Vec<_>>());
     let southerners: Vec<usize> = all
@@ -105,7 +105,7 @@ fn a_record_refused_for_its_values_comes_in_no_later_pass() {
 }
 
 #[test]
-fn aggregates_are_marked_and_show_one_number_a_class() {
+fn microaggregation_is_reported_and_shows_one_number_per_class() {
     let (report, lines) = done("microaggregation = [\"age\"]\n");
     assert_eq!(report["untruthful"], serde_json::json!(["age"]));
     let of = &report["microaggregation"][0];
@@ -123,7 +123,7 @@ fn aggregates_are_marked_and_show_one_number_a_class() {
 }
 
 #[test]
-fn what_is_not_sound_or_not_possible_is_refused_with_its_place() {
+fn unsound_or_impossible_anonymize_settings_are_refused_with_key() {
     let aggregate = |attribute: &str| format!("microaggregation = [\"{attribute}\"]\n");
     let presence = |min: &str| format!("[[privacy.model]]\nkind = \"delta_presence\"\nmin = {min}\nmax = 0.9\n");
     let quasi = SCHEMA.replacen("type = \"boolean\"\nrole = \"insensitive\"", "type = \"boolean\"", 1);
@@ -142,7 +142,7 @@ fn what_is_not_sound_or_not_possible_is_refused_with_its_place() {
         (SCHEMA, "released = \"row\"\n".into(), 1, "no policy satisfies"),
         (&with_person, format!("released = \"mark\"\n{}", presence("0.1")), 2, "names a subject"),
         (SCHEMA, "suppression_limit = 0.0\ntransformation = \"local\"\n".into(), 1, "lower anonymize.pass_limit"),
-        // All of them together are two thirds of the population.
+        // The marked records are two thirds of the population.
         (SCHEMA, format!("suppression_limit = 0.0\nreleased = \"mark\"\n{}", presence("0.7")), 1, "the nearest ("),
     ] {
         let folder = folder(schema, &config);
@@ -154,7 +154,7 @@ fn what_is_not_sound_or_not_possible_is_refused_with_its_place() {
 }
 
 #[test]
-fn nothing_is_overwritten_whatever_its_name() {
+fn anonymize_overwrites_no_input_under_any_path() {
     let folder = folder(SCHEMA, "");
     std::fs::create_dir(folder.path().join("sub")).expect("a folder");
     for args in [

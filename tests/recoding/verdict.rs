@@ -1,4 +1,4 @@
-//! Thousands of random data sets: what leaves keeps every promise, and what does not leave says why.
+//! Property test over random data sets: releases keep every guarantee, and failed runs report a valid reason.
 
 use crate::recoding::cases::{Case, Extra, HIERARCHY, ILLNESSES, case};
 use crate::recoding::output::{Line, lines};
@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use throng::config;
-use throng::dataset::{AnonymizeError, Anonymized, Attended, Source, anonymize};
+use throng::dataset::{AnonymizationReport, AnonymizeError, DatasetSource, RunCallbacks, anonymize};
 use throng::release::verify::DataSetRefusal;
 
-fn run(case: &Case) -> (Result<Anonymized, AnonymizeError>, Option<String>) {
+fn run(case: &Case) -> (Result<AnonymizationReport, AnonymizeError>, Option<String>) {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
     write("schema.toml", &case.schema());
@@ -21,8 +21,8 @@ fn run(case: &Case) -> (Result<Anonymized, AnonymizeError>, Option<String>) {
         [("SOURCE__PATH", at("in.csv")), ("SINK__PATH", at("out.csv")), ("SCHEMA__FILE", at("schema.toml"))];
     let variables = variables.into_iter().map(|(key, value)| (format!("THRONG__{key}"), value));
     let config = config::load(&folder.path().join("config.toml"), variables).expect("a sound configuration");
-    let attended = Attended { watch: &|_| {}, stop: &AtomicBool::new(false), note: &|_| {}, step: &|_| Ok(()) };
-    let done = anonymize(&config, "config.toml", &Source::held(), attended);
+    let attended = RunCallbacks { watch: &|_| {}, stop: &AtomicBool::new(false), note: &|_| {}, step: &|_| Ok(()) };
+    let done = anonymize(&config, "config.toml", &DatasetSource::in_memory(), attended);
     (done, std::fs::read_to_string(folder.path().join("out.csv")).ok())
 }
 
@@ -38,14 +38,14 @@ fn people(case: &Case, rows: impl Iterator<Item = usize>) -> usize {
     rows.map(|row| case.person(row)).collect::<BTreeSet<_>>().len()
 }
 
-/// Counts of the illnesses that are shown.
+/// Counts the shown illnesses.
 fn shown(class: &[&Line]) -> Vec<f64> {
     ILLNESSES.iter().map(|illness| class.iter().filter(|line| line.illness == *illness).count() as f64).collect()
 }
 
 fn class_holds(case: &Case, class: &[&Line]) -> Result<(), TestCaseError> {
     prop_assert!(people(case, class.iter().map(|line| line.row)) >= case.k, "a class below k: {:?}", class);
-    // A class that shows nothing of the attribute says nothing of it.
+    // A class without shown values of the attribute reveals none of it.
     let silent = shown(class).iter().sum::<f64>() == 0.0;
     let covered = (0..case.records.len()).filter(|&row| class[0].covers(case, row));
     match case.extra {
@@ -88,7 +88,7 @@ fn class_holds(case: &Case, class: &[&Line]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn release_holds(case: &Case, done: &Anonymized, text: &str) -> Result<(), TestCaseError> {
+fn release_holds(case: &Case, done: &AnonymizationReport, text: &str) -> Result<(), TestCaseError> {
     let header = text.lines().next().expect("a header");
     prop_assert_eq!(header.contains("mark"), !case.marked, "the marks leave where they mark nothing");
     let lines = lines(text);
@@ -96,7 +96,7 @@ fn release_holds(case: &Case, done: &Anonymized, text: &str) -> Result<(), TestC
     prop_assert_eq!(rows.len(), lines.len(), "a record leaves twice");
     let to_release = (0..case.records.len()).filter(|&row| case.leaves(row)).count();
     prop_assert_eq!(done.to_release as usize, to_release);
-    prop_assert_eq!(done.recoded.account.suppressed as usize, to_release - lines.len(), "nothing is lost");
+    prop_assert_eq!(done.recoded.overall_figures.suppressed as usize, to_release - lines.len(), "nothing is lost");
     prop_assert!(to_release - lines.len() <= case.limit_tenths as usize * to_release / 10, "too many suppressed");
     prop_assert!(case.local || done.recoded.passes.len() == 1);
     prop_assert!(done.recoded.passes.iter().map(|pass| pass.released).sum::<u64>() >= lines.len() as u64);
@@ -110,8 +110,8 @@ fn release_holds(case: &Case, done: &Anonymized, text: &str) -> Result<(), TestC
     for class in classes.values() {
         class_holds(case, class)?;
     }
-    let formed = done.recoded.account.classes as usize;
-    // Aggregates may be equal, and `Ee` is `*` on two levels.
+    let formed = done.recoded.overall_figures.classes as usize;
+    // Aggregates can coincide, and `Ee` is `*` on two levels.
     if !case.aggregate && !lines.iter().any(|line| line.place == "*") {
         prop_assert_eq!(formed, classes.len());
     }
@@ -123,7 +123,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_leaves_keeps_every_promise(case in case()) {
+    fn anonymized_random_data_sets_keep_all_guarantees(case in case()) {
         let (done, written) = run(&case);
         match (done, written) {
             (Ok(done), Some(text)) => release_holds(&case, &done, &text)?,
@@ -131,9 +131,9 @@ proptest! {
                 let expected = match &error {
                     AnonymizeError::Impossible { .. } | AnonymizeError::SaysNothing => true,
                     AnonymizeError::LeftTooMany { suppressed, limit, .. } => suppressed > limit,
-                    // Rare illnesses are suppressed after the search, and a class may need them.
+                    // Rare illnesses are suppressed after the search, and a class may depend on them.
                     AnonymizeError::DataSetRefused(DataSetRefusal::Model(_)) => matches!(case.extra, Extra::Distinct { .. } | Extra::Closeness { .. }),
-                    // `Ee` is `*` above its raw level, where `*` covers everybody for whoever does not know the policy.
+                    // `Ee` is `*` above its raw level. For an observer without the policy, `*` covers everyone.
                     AnonymizeError::DataSetRefused(DataSetRefusal::Population(_)) => {
                         matches!(case.extra, Extra::Presence { .. }) && case.records.iter().any(|r| r.place == 4)
                     }

@@ -1,4 +1,4 @@
-//! What befalls instances, one fault a round, drawn from a seed.
+//! Fault injection: one fault per round, drawn from a seed.
 
 use crate::scale_out::feeder::Feeder;
 use crate::scale_out::fleet::Fleet;
@@ -6,11 +6,11 @@ use crate::support::crash_points;
 use crate::support::daemon::Dice;
 use std::time::{Duration, Instant};
 
-/// The one that comes and goes; the others stay.
+/// Member that joins and leaves; the others stay in the group.
 const GUEST: usize = 4;
-/// How far wall clocks are off.
+/// Offsets of wall clocks, milliseconds.
 const SHIFTS: [i64; 3] = [30_000, -30_000, 0];
-/// An instance that was started to die passes its point within this.
+/// Time within which an instance reaches its fail point.
 const DYING: Duration = Duration::from_secs(8);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,13 +18,13 @@ pub enum Fault {
     Kill,
     Die,
     Rolling,
-    /// The guest joins, or leaves.
+    /// The guest joins or leaves the group.
     Guest,
     Clock,
     Bounce,
 }
 
-/// One round after the other: all kinds of faults come before one comes again as often.
+/// Sequence of faults. All kinds occur before any repeats beyond its share.
 pub struct Faults {
     dice: Dice,
     deck: Vec<Fault>,
@@ -36,7 +36,7 @@ impl Faults {
         Self { dice: Dice::new(seed), deck: Vec::new(), round: 0 }
     }
 
-    /// Starts those who stay.
+    /// Starts the permanent members.
     pub fn begin(fleet: &mut Fleet) {
         (0..GUEST).for_each(|at| fleet.start(at, ""));
     }
@@ -55,7 +55,7 @@ impl Faults {
         self.deck.pop().expect("it was dealt")
     }
 
-    /// A running member.
+    /// Picks a running member.
     fn victim(&mut self, fleet: &Fleet) -> usize {
         let may = |at: &usize| fleet.members[*at].is_running();
         let running: Vec<usize> = (0..fleet.members.len()).filter(may).collect();
@@ -69,7 +69,7 @@ impl Faults {
         crash_points::kill_at(point, &mut self.dice)
     }
 
-    /// Kills a member in the middle of something; records have come since it was chosen.
+    /// Kills a member after more records have arrived.
     fn kill(&mut self, fleet: &mut Fleet, feeder: &Feeder, at: usize) {
         let until = feeder.sent() + self.dice.roll(200) as usize;
         fleet.until("some records are written", |_| feeder.sent() >= until);
@@ -86,7 +86,7 @@ impl Faults {
         println!("  {} {} at {point}", fleet.members[at].name(), if died { "died" } else { "did not die" });
     }
 
-    /// One round: something happens, and the group goes on.
+    /// Runs one round: injects a fault and waits until the group has caught up.
     pub fn befall(&mut self, fleet: &mut Fleet, feeder: &Feeder) {
         self.round += 1;
         let since = Instant::now();

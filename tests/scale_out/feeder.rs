@@ -1,4 +1,4 @@
-//! Records keep coming, whatever happens to instances and broker.
+//! Producer that keeps sending records during faults of instances and broker.
 
 use crate::scale_out::people::Stream;
 use crate::support::kafka::{Broker, Deliveries, send};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often some records are written, and how many.
+/// Interval between two bursts of records, and the records per burst.
 const TICK: Duration = Duration::from_millis(100);
 const AT_ONCE: usize = 12;
 
@@ -22,7 +22,8 @@ pub struct Feeder {
 }
 
 impl Feeder {
-    /// Writes the stream from its beginning, each record once: the producer repeats what a dying broker has not answered, under its number.
+    /// Writes the stream from its beginning, each record exactly once: the idempotent producer retries unacknowledged
+    /// records.
     pub fn begin(broker: &Broker, topic: &str, stream: Stream) -> Self {
         let producer: BaseProducer<Deliveries> = ClientConfig::new()
             .set("bootstrap.servers", broker.bootstrap())
@@ -37,7 +38,7 @@ impl Feeder {
                     send(&producer, &topic, &stream.record(count.load(Ordering::Acquire)));
                     count.fetch_add(1, Ordering::AcqRel);
                 }
-                // The pace of the stream.
+                // Limits the rate of the stream.
                 std::thread::sleep(TICK);
             }
             producer.flush(PATIENCE).expect("the broker takes the records");
@@ -46,12 +47,12 @@ impl Feeder {
         Self { sent, over, thread }
     }
 
-    /// Records so far.
+    /// Returns the number of records sent so far.
     pub fn sent(&self) -> usize {
         self.sent.load(Ordering::Acquire)
     }
 
-    /// Ends the stream, and gives the number of its records, all of which the topic has.
+    /// Ends the stream and returns the number of its records, all of which are in the topic.
     pub fn end(self) -> usize {
         self.over.store(true, Ordering::Release);
         self.thread.join().expect("the stream was written");

@@ -1,4 +1,4 @@
-//! Instances of one group: one source, one output, a state directory each.
+//! Instances of one group with one source and one output. Each has a state directory.
 
 use crate::scale_out::feeder::Feeder;
 use crate::scale_out::people::{GROUP, PARTITIONS, schema};
@@ -8,15 +8,15 @@ use crate::support::instances::{Account, Instance, Topics, together};
 use crate::support::kafka::Broker;
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// One instance, and under what it runs.
+/// Instance with its settings.
 pub struct Member {
     pub instance: Instance,
-    /// It has a `group.instance.id`.
+    /// The instance has a `group.instance.id`.
     is_static: bool,
-    /// How far its wall clock is off, milliseconds.
+    /// Offset of its wall clock, milliseconds.
     pub shift_ms: i64,
 }
 
@@ -35,13 +35,13 @@ impl Member {
     }
 }
 
-/// What has happened, so that nobody takes silence for success.
+/// Counts of events, so that a run without events does not pass as a success.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Happened {
     pub kills: usize,
-    /// At a fail point.
+    /// Deaths at a fail point.
     pub deaths: usize,
-    /// Ends that a supervisor answers with a new start.
+    /// Exits after which a supervisor restarts the instance.
     pub gave_up: usize,
     pub ordered_ends: usize,
     pub bounces: usize,
@@ -67,7 +67,7 @@ impl Fleet {
         Self { topics, members, reader, happened: Happened::default(), log: Vec::new() }
     }
 
-    /// Starts a member, to die at `fault` where there is one.
+    /// Starts a member. It dies at the fail point `fault`, unless that is empty.
     pub fn start(&mut self, at: usize, fault: &str) {
         let member = &mut self.members[at];
         let own = [
@@ -88,7 +88,8 @@ impl Fleet {
         member.instance.spawn(&settings, &faults.join(";"));
     }
 
-    /// Whoever has ended otherwise than in order was killed, or leaves it to a supervisor to start it again; nobody refuses or panics.
+    /// Records the unplanned end of a member. It was killed or ended with code 1, after which a supervisor restarts
+    /// it; a refusal or panic fails the test.
     fn has_ended(&mut self, at: usize, outcome: &Outcome) {
         assert!(matches!(outcome.code, None | Some(1)), "{}: {}", self.members[at].name(), outcome.stderr);
         self.log.push(format!("== {} (ended)\n{}", self.members[at].name(), outcome.stderr));
@@ -102,7 +103,7 @@ impl Fleet {
         self.happened.kills += 1;
     }
 
-    /// Ends a running member in order.
+    /// Terminates a running member and requires exit code 0.
     pub fn end(&mut self, at: usize) {
         let process = self.members[at].instance.process.take().expect("a running instance");
         process.terminate();
@@ -111,7 +112,7 @@ impl Fleet {
         self.happened.ordered_ends += 1;
     }
 
-    /// Whether a member that was started to die has done so within `time`; it is killed where it has not.
+    /// Waits up to `time` for a member to die at its fail point and returns true if it did; otherwise kills it.
     pub fn dies(&mut self, at: usize, time: Duration) -> bool {
         let deadline = Instant::now() + time;
         while Instant::now() < deadline {
@@ -128,7 +129,7 @@ impl Fleet {
         false
     }
 
-    /// Starts whoever has given up again, as a supervisor does; nobody may end in another way.
+    /// Restarts members that have given up, as a supervisor does. Any other exit fails the test.
     fn tend(&mut self) {
         for at in 0..self.members.len() {
             let Some(process) = &mut self.members[at].instance.process else { continue };
@@ -146,7 +147,7 @@ impl Fleet {
         self.members.iter().map(|member| &member.instance).filter(|instance| instance.process.is_some()).collect()
     }
 
-    /// Waits until something is true of the fleet, looks at what leaves meanwhile, and starts whoever gives up.
+    /// Waits until a condition of the fleet holds. Meanwhile reads released lines and restarts members that give up.
     pub fn until(&mut self, what: &str, wanted: impl Fn(&Self) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !wanted(self) {
@@ -163,7 +164,7 @@ impl Fleet {
         }
     }
 
-    /// Ends everybody, and gives what they have said.
+    /// Ends all members and returns their logs.
     pub fn said(&mut self) -> String {
         let mut said = self.log.clone();
         for member in &mut self.members {
@@ -179,7 +180,7 @@ impl Fleet {
         offsets.values().map(|at| usize::try_from(at.unwrap_or(0)).expect("an offset")).sum()
     }
 
-    /// Waits until the group has taken what has been written by now, and readers see whatever is in its topic now.
+    /// Waits until the group has committed all records written so far, and readers see all lines written so far.
     pub fn catch_up(&mut self, feeder: &Feeder) {
         let (sent, end) = (feeder.sent(), self.reader.written());
         self.until("the group has read what there is", |fleet| {
@@ -188,7 +189,7 @@ impl Fleet {
         });
     }
 
-    /// All that members say became of their records, once nothing waits and nothing is under way.
+    /// Waits until no record is held or in flight and returns the sum of all members' accounts.
     pub fn settled(&mut self, total: usize) -> Account {
         let total = total as u64;
         self.until("all is settled", |fleet| {
@@ -200,7 +201,7 @@ impl Fleet {
 }
 
 impl Drop for Fleet {
-    /// Nobody goes on without a broker where something has failed.
+    /// Kills all processes, so that none survives a failed test.
     fn drop(&mut self) {
         self.members
             .iter_mut()

@@ -1,9 +1,10 @@
-//! Several instances of one group, under a model of the sensitive attribute. Each batch stands alone. While records keep coming, one fault
-//! after the other befalls the group; after each of them the union of all that has left is recounted, and at the end the accounts of all
-//! instances are exactly those of the source.
+//! Several instances of one group under a privacy model of the sensitive attribute.
 //!
-//! Four rounds, or a hundred (`./dev test --long`); `THRONG_SEED` draws other faults, `THRONG_ROUNDS` as many as it says, and
-//! with `THRONG_BOUNCE` most rounds restart the broker.
+//! The group suffers a series of faults while records arrive. After each fault, the union of all releases is
+//! recounted. At the end, the sum of all accounts must equal the source exactly.
+//!
+//! The test runs four rounds, or a hundred with `./dev test --long`. `THRONG_SEED` sets the seed, `THRONG_ROUNDS` the
+//! number of rounds, and with `THRONG_BOUNCE` most rounds restart the broker.
 #![cfg(feature = "failpoints")]
 
 use crate::support;
@@ -32,7 +33,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
-/// Recounts what stood in the topic when the round before this one ended.
+/// Recounts the lines that were in the topic when the previous round ended.
 fn recount(fleet: &mut Fleet, recount: &mut Recount, until: i64, seed: u64) {
     if let Err(why) = recount.go_on(&fleet.reader.lines, until, &fleet.reader.batches) {
         fleet.reader.compare();
@@ -42,7 +43,7 @@ fn recount(fleet: &mut Fleet, recount: &mut Recount, until: i64, seed: u64) {
 }
 
 #[test]
-fn threat_17_the_union_keeps_every_promise_whatever_befalls_its_instances() {
+fn threat_17_union_of_instances_keeps_guarantees_under_faults() {
     let Some(broker) = Broker::shared() else { return };
     let is_long = std::env::var_os("THRONG_LONG").is_some();
     let rounds = number("THRONG_ROUNDS").unwrap_or(if is_long { 100 } else { 4 });
@@ -72,7 +73,7 @@ fn threat_17_the_union_keeps_every_promise_whatever_befalls_its_instances() {
     let (found, happened) = (recounted.found, fleet.happened);
     println!("{total} records in {:?}: {account:?}\n{found:?}\n{happened:?}", began.elapsed());
 
-    // The accounts, exactly.
+    // The accounts must match exactly.
     let of = |is: &dyn Fn(usize) -> bool| (0..total).filter(|number| is(*number)).count() as u64;
     let Account { consumed, released, suppressed, dead_lettered, dropped } = account;
     assert_eq!(consumed, total as u64, "a record was consumed twice, or by nobody");
@@ -86,7 +87,7 @@ fn threat_17_the_union_keeps_every_promise_whatever_befalls_its_instances() {
         "dead letters are written once"
     );
 
-    // Silence is no success.
+    // A run with too few lines, values or faults proves little.
     let recount::Found { lines, values, unclear, batches, .. } = found;
     assert!(lines * 3 > total && values * 4 > lines, "{found:?} says little");
     assert!(unclear * 20 < batches, "{found:?}");

@@ -1,4 +1,4 @@
-//! The recount notices: each promise is broken once here.
+//! Checks that the recount detects each kind of violation.
 
 use crate::scale_out::people::{Stream, Visit};
 use crate::scale_out::recount::{Found, Promise, Recount};
@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 const STREAM: Stream = Stream(7);
 const PROMISE: Promise = Promise { k: 3, lines: 2 };
 
-/// A batch: its instance, and its lines: a record, and which cells it shows.
+/// Batch: its instance, and its lines (record number, shown city, shown illness).
 type Of<'a> = (&'a str, &'a [(usize, &'a str, &'a str)]);
 
-/// Records of one city and illness, of different people.
+/// Returns records of one city and illness, one per person.
 fn records(city: &str, illness: &str) -> Vec<usize> {
     let mut of_person: BTreeMap<u64, usize> = BTreeMap::new();
     for number in 0..40_000 {
@@ -22,7 +22,7 @@ fn records(city: &str, illness: &str) -> Vec<usize> {
     of_person.into_values().collect()
 }
 
-/// Another record of whoever `number` is of, in the same city.
+/// Returns another record of the same person in the same city.
 fn again(number: usize, not: &[usize]) -> usize {
     let of = |n: &usize| STREAM.visit(*n).map(|Visit { person, city, .. }| (person, city));
     let found = (0..40_000).find(|n| !not.contains(n) && of(n) == of(&number));
@@ -51,7 +51,7 @@ fn breaks(what: &str, batches: &[Of<'_>]) {
 }
 
 #[test]
-fn what_keeps_every_promise_passes() {
+fn recount_accepts_valid_batches() {
     let flu = records("C00", "flu");
     let (a, b, c, d) = (flu[0], flu[1], flu[2], flu[3]);
     let whole: &[_] = &[(a, "C00", "*"), (b, "R0", "*"), (c, "C00", "*"), (d, "C00", "*")];
@@ -63,13 +63,13 @@ fn what_keeps_every_promise_passes() {
 }
 
 #[test]
-fn a_class_without_a_crowd_is_noticed() {
+fn recount_detects_class_below_k() {
     let flu = records("C00", "flu");
     let crowd: &[_] = &[(flu[0], "C00", "*"), (flu[1], "C00", "*"), (flu[2], "C00", "*")];
     let two: &[_] = &[(flu[3], "C00", "*"), (flu[4], "C00", "*")];
     breaks("has 2 people in the batch", &[("one", two)]);
     breaks("has 1 people in the batch", &[("one", crowd), ("two", &two[..1])]);
-    // What has left before is no crowd, and two people are two however often they come.
+    // Earlier batches do not count towards the class size, and two subjects with several records are still two.
     breaks("has 2 people in the batch", &[("one", crowd), ("one", two)]);
     let more = [again(flu[3], &flu), again(flu[4], &flu)];
     let same: &[_] = &[(more[0], "C00", "*"), (more[1], "C00", "*")];
@@ -77,7 +77,7 @@ fn a_class_without_a_crowd_is_noticed() {
 }
 
 #[test]
-fn what_leaves_twice_too_often_or_untrue_is_noticed() {
+fn recount_detects_duplicate_excess_and_false_lines() {
     let flu = records("C00", "flu");
     let crowd: &[_] = &[(flu[0], "C00", "*"), (flu[1], "C00", "*"), (flu[2], "C00", "*")];
     breaks("has left twice", &[("one", crowd), ("two", crowd)]);
@@ -92,7 +92,7 @@ fn what_leaves_twice_too_often_or_untrue_is_noticed() {
 }
 
 #[test]
-fn values_without_people_and_classes_of_one_value_are_noticed() {
+fn recount_detects_rare_values_and_undiverse_classes() {
     let [flu, cold] = ["flu", "cold"].map(|illness| records("C00", illness));
     let shown: &[_] = &[(flu[0], "C00", "flu"), (flu[1], "C00", "flu"), (flu[2], "C00", "flu")];
     breaks("is not diverse", &[("one", shown)]);
@@ -104,16 +104,16 @@ fn values_without_people_and_classes_of_one_value_are_noticed() {
     assert_eq!(found.values, 6);
 }
 
-/// Where a clock has been set back, batches that follow each other have one stamp.
+/// After a clock was set back, consecutive batches can have the same timestamp.
 #[test]
-fn batches_of_one_stamp_are_told_apart_by_their_order() {
+fn recount_separates_batches_of_one_timestamp_by_order() {
     let flu = records("C00", "flu");
     let line = |(offset, number): (i64, usize)| {
         let text = format!("{{\"city\":\"C00\",\"illness\":\"*\",\"n\":{number}}}");
         Seen { offset, stamp: 1, text }
     };
     let mut numbers: Vec<usize> = flu[..4].to_vec();
-    // As they would be sorted in a batch each: three people, and then one.
+    // Sorted as in two batches: three subjects, then one.
     numbers.sort_by_key(ToString::to_string);
     numbers.rotate_left(1);
     let seen: Vec<Seen> = (0..).zip(numbers).map(line).collect();

@@ -1,5 +1,5 @@
-//! The stream: which person, city and illness each record has. Instances print the number of a record beside its cells, for it is called
-//! insensitive, so whoever knows the stream knows whose each line is.
+//! Generated stream: the person, city and illness of each record. The released lines contain the record number as an
+//! insensitive attribute, so the test can identify the subject of each line.
 
 use crate::support::daemon::Dice;
 use crate::support::kafka::Record;
@@ -9,7 +9,7 @@ use std::fmt::Write;
 pub const PARTITIONS: i32 = 5;
 const PEOPLE: u64 = 150;
 const REGIONS: u64 = 9;
-/// Cities in a region.
+/// Cities per region.
 const CITIES: u64 = 3;
 const ILLNESSES: [&str; 5] = ["flu", "cold", "gout", "mumps", "rash"];
 
@@ -26,7 +26,7 @@ kind = "tree"
 [attribute.hierarchy.tree]
 "#);
 
-/// The groups of attributes, and the model of the sensitive one.
+/// Attribute groups, and the model of the sensitive attribute.
 pub const GROUP: &str = r#"
 [[group]]
 name = "visit"
@@ -37,7 +37,7 @@ attribute = "illness"
 l = 2
 "#;
 
-/// The record schema.
+/// Returns the record schema.
 pub fn schema() -> String {
     let mut text = HEAD.to_owned();
     for region in 0..REGIONS {
@@ -47,7 +47,7 @@ pub fn schema() -> String {
     text
 }
 
-/// What a record says.
+/// Content of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visit {
     pub person: u64,
@@ -56,34 +56,34 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// The region of its city.
+    /// Returns the region of the city.
     pub fn region(&self) -> String {
         format!("R{}", &self.city[1..2])
     }
 }
 
-/// The stream of a seed.
+/// Stream of a seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream(pub u64);
 
 impl Stream {
     fn dice(self, of: u64, number: u64) -> Dice {
         let mut dice = Dice::new(self.0 ^ (of << 56) ^ number.wrapping_mul(0x2545_f491_4f6c_dd1d));
-        // Seeds that are near each other begin alike.
+        // Similar seeds give similar first numbers.
         for _ in 0..4 {
             dice.roll(2);
         }
         dice
     }
 
-    /// What record `number` says; nothing where it is broken, or a tombstone.
+    /// Returns the content of record `number`, or `None` if it is malformed or a tombstone.
     pub fn visit(self, number: usize) -> Option<Visit> {
         if self.is_broken(number) || self.is_tombstone(number) {
             return None;
         }
         let mut dice = self.dice(1, number as u64);
         let person = dice.roll(PEOPLE);
-        // Where somebody lives: low regions are crowded, of high ones there are few people. Most visits are at home.
+        // Low regions are crowded and high ones are sparse. Most visits are in the home city.
         let mut home = self.dice(2, person);
         let region = home.roll(REGIONS).min(home.roll(REGIONS));
         let city = home.roll(CITIES).min(home.roll(CITIES));
@@ -100,7 +100,7 @@ impl Stream {
         number % 89 == 7 && !self.is_tombstone(number)
     }
 
-    /// Record `number`; a person's records are in all partitions.
+    /// Returns record `number`. The records of a person are spread over all partitions.
     pub fn record(self, number: usize) -> Record {
         let payload = self.visit(number).map(|Visit { person, city, illness }| {
             format!("{{\"person\":\"p{person}\",\"city\":\"{city}\",\"illness\":\"{illness}\",\"n\":{number}}}")

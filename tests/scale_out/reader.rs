@@ -1,4 +1,4 @@
-//! What readers of committed records see.
+//! Reader of committed records and markers.
 
 use crate::scale_out::seen::{Batches, Seen};
 use crate::support::kafka::Broker;
@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Reads released lines from the only partition of their topic, and markers from partition 0 of the changelog.
+/// Reads released lines from the single partition of their topic, and markers from partition 0 of the changelog.
 pub struct Reader {
     out: String,
     changelog: String,
     bootstrap: String,
     committed: BaseConsumer,
     everything: BaseConsumer,
-    /// Where the next marker will be.
+    /// Offset of the next marker.
     next: i64,
     pub lines: Vec<Seen>,
-    /// By stamp: who has committed batches with it, one entry a batch. Their markers say it.
+    /// Instances that committed batches, by timestamp, one entry per batch. Taken from the markers.
     pub batches: Batches,
 }
 
@@ -37,19 +37,20 @@ fn consumer(bootstrap: &str, isolation: &str) -> BaseConsumer {
     consumer.expect("a consumer")
 }
 
-/// Where partition 0 of a topic ends, as this consumer sees it.
+/// Returns the end of partition 0 of a topic, as seen by this consumer.
 fn end_of(consumer: &BaseConsumer, topic: &str) -> i64 {
     let deadline = Instant::now() + PATIENCE;
     loop {
         match consumer.fetch_watermarks(topic, 0, PATIENCE) {
             Ok((_, end)) => return end,
-            // A broker that has just come back.
+            // The broker may have just restarted.
             Err(why) => assert!(Instant::now() < deadline, "{topic}: {why}"),
         }
     }
 }
 
-/// Passes the records of partition 0 to `each`, from an offset to where the partition ends now: records may keep coming.
+/// Passes the records of partition 0 to `each`, from an offset to the current end of the partition. Later records are
+/// ignored.
 fn read(consumer: &BaseConsumer, topic: &str, from: i64, mut each: impl FnMut(&BorrowedMessage<'_>)) {
     let end = end_of(consumer, topic);
     let mut wanted = TopicPartitionList::new();
@@ -66,7 +67,7 @@ fn read(consumer: &BaseConsumer, topic: &str, from: i64, mut each: impl FnMut(&B
                 }
             }
             Some(Err(KafkaError::PartitionEOF(_))) => break,
-            // A broker that has just come back.
+            // The broker may have just restarted.
             other => assert!(Instant::now() < deadline, "{topic}: {:?}", other.map(|read| read.map(|_| ()))),
         }
     }
@@ -87,22 +88,22 @@ impl Reader {
         }
     }
 
-    /// Where the next line will be.
+    /// Returns the offset of the next line.
     pub fn end(&self) -> i64 {
         self.lines.last().map_or(0, |line| line.offset + 1)
     }
 
-    /// Up to where all is decided, of lines and of markers.
+    /// Returns the last stable offsets of the lines and the markers.
     pub fn decided(&self) -> [i64; 2] {
         [&self.out, &self.changelog].map(|topic| end_of(&self.committed, topic))
     }
 
-    /// Up to where something is written.
+    /// Returns the end offsets of the lines and the markers, including open transactions.
     pub fn written(&self) -> [i64; 2] {
         [&self.out, &self.changelog].map(|topic| end_of(&self.everything, topic))
     }
 
-    /// Reads all lines again with a client of its own, and says which ones differ from those that were seen as they came.
+    /// Reads all lines again with a new client and prints those that differ from the lines seen before.
     pub fn compare(&self) {
         let mut again: BTreeMap<i64, String> = BTreeMap::new();
         let client = consumer(&self.bootstrap, "read_committed");
@@ -125,7 +126,7 @@ impl Reader {
         }
     }
 
-    /// Reads what has come.
+    /// Reads the new lines and markers.
     pub fn look(&mut self) {
         let (from, lines) = (self.end(), &mut self.lines);
         read(&self.committed, &self.out, from, |message| {

@@ -1,35 +1,35 @@
-//! The union of all that instances release, recounted from the lines that readers see. Nothing here is code of the product, and whose a line is
-//! comes from whoever wrote the stream.
+//! Recount of the union of all releases from the lines that readers see. It shares no code with the product, and
+//! takes the subject of each line from the generated stream.
 //!
-//! Lines of one batch have one stamp, and in a batch they are sorted.
+//! Lines of one batch have one timestamp and are sorted.
 
 use crate::scale_out::people::{Stream, Visit};
 use crate::scale_out::seen::{Batches, Seen};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was promised of the union.
+/// Guarantee for the union of all releases.
 #[derive(Clone, Copy, Debug)]
 pub struct Promise {
-    /// People of a class, and of a sensitive value, in each batch.
+    /// Minimum number of subjects per class and per sensitive value in each batch.
     pub k: usize,
-    /// Lines of a person in a batch.
+    /// Maximum number of lines per subject in a batch.
     pub lines: usize,
 }
 
-/// What was found, so that nobody takes silence for success.
+/// Counts of checked items, so that an empty recount does not pass as a success.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     pub lines: usize,
     pub batches: usize,
-    /// Classes of batches.
+    /// Classes over all batches.
     pub classes: usize,
     /// Sensitive cells that were shown.
     pub values: usize,
-    /// Batches that cannot be told from another one of the same stamp.
+    /// Batches that share a timestamp with batches of other instances.
     pub unclear: usize,
 }
 
-/// A line, with what it shows and whose it is.
+/// Parsed line with its subject and instance.
 #[derive(Clone, Debug)]
 struct Line {
     offset: i64,
@@ -39,7 +39,7 @@ struct Line {
     by: Option<usize>,
 }
 
-/// Two values can be given to two people.
+/// Checks that two different values can be assigned to two different subjects.
 fn is_diverse<'a>(pairs: &(impl Iterator<Item = (&'a str, u64)> + Clone)) -> bool {
     let mut others = pairs.clone();
     others.any(|(value, person)| pairs.clone().any(|(v, p)| v != value && p != person))
@@ -48,21 +48,23 @@ fn is_diverse<'a>(pairs: &(impl Iterator<Item = (&'a str, u64)> + Clone)) -> boo
 pub struct Recount {
     stream: Stream,
     promise: Promise,
-    /// Lines that have been looked at.
+    /// Number of lines that were checked.
     next: usize,
-    /// By batch: its lines so far.
+    /// Lines of incomplete batches.
     open: BTreeMap<Batch, Vec<Line>>,
-    /// By record, the line that has left of it: offset and stamp.
+    /// Released line of each record: offset and timestamp.
     numbers: BTreeMap<usize, (i64, i64)>,
     instances: Vec<String>,
     pub found: Found,
 }
 
-/// A stamp, and which of the batches under it.
+/// Timestamp, and number of the batch with that timestamp.
 type Batch = (i64, usize);
 
-/// The batch of each line. Where the clock of an instance has been set back, batches that follow each other have one stamp: each begins where
-/// the order of the lines does. Those of two instances that have one stamp by chance count as one.
+/// Returns the batch of each line.
+///
+/// Consecutive batches of one instance can share a timestamp after its clock was set back; a new batch begins where
+/// the order of the lines does. Batches of two instances with the same timestamp count as one.
 fn batches_of(seen: &[Seen], batches: &Batches) -> Vec<Batch> {
     let mut last: BTreeMap<i64, (&str, usize)> = BTreeMap::new();
     let mut found = Vec::with_capacity(seen.len());
@@ -90,11 +92,14 @@ impl Recount {
         }
     }
 
-    /// Looks at the lines of `seen` that stand before the offset `until` and have not been looked at; `batches` says who has committed what. To be
-    /// called with an end that lay there some time ago: then no batch has lines before it that were seen, and others that were not.
+    /// Checks the lines of `seen` before the offset `until` that are not yet checked. `batches` lists the committed
+    /// batches.
+    ///
+    /// The caller must pass an end offset from an earlier time, so that all lines of the batches before it are in
+    /// `seen`.
     ///
     /// # Errors
-    /// What breaks a promise.
+    /// A description of the violated guarantee.
     pub fn go_on(&mut self, seen: &[Seen], until: i64, batches: &Batches) -> Result<(), String> {
         let of = batches_of(seen, batches);
         let ends: BTreeMap<Batch, usize> = of.iter().enumerate().map(|(at, batch)| (*batch, at)).collect();
@@ -113,7 +118,7 @@ impl Recount {
         Ok(())
     }
 
-    /// What a line shows must be true of its record, which has not left before.
+    /// Parses a line and checks that it is true of its record and the first line of that record.
     fn read(&mut self, seen: &Seen, by: &[String]) -> Result<Line, String> {
         let cells: serde_json::Value = serde_json::from_str(&seen.text).map_err(|why| format!("{seen:?}: {why}"))?;
         let text = |name: &str| cells[name].as_str().map(str::to_owned).ok_or_else(|| format!("{seen:?}: no {name}"));
@@ -138,7 +143,7 @@ impl Recount {
         Ok(Line { offset: seen.offset, city, value, person, by })
     }
 
-    /// The number of the only instance that has committed with a stamp.
+    /// Returns the number of the only instance that committed with a timestamp, or `None` if there are several.
     fn instance(&mut self, by: &[String]) -> Option<usize> {
         let name = by.first().filter(|name| by.iter().all(|one| one == *name))?;
         let known = self.instances.iter().position(|known| known == name);
@@ -148,8 +153,8 @@ impl Recount {
         }))
     }
 
-    /// A batch at its end. Where `several` were committed with its stamp, it may be more than one: of different instances, or those between which
-    /// something else stands, and whose order does not tell them apart.
+    /// Checks a complete batch. If `several` batches have its timestamp, the lines may belong to more than one of
+    /// them, so the line limit is multiplied accordingly.
     fn judge(&mut self, lines: &[Line], several: usize) -> Result<(), String> {
         let Promise { k, lines: most } = self.promise;
         let gaps = lines.windows(2).filter(|pair| pair[0].offset + 1 < pair[1].offset).count();

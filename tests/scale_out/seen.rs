@@ -1,15 +1,15 @@
-//! A line of a release as readers of committed records have seen it, and what markers say of its batch.
+//! Released lines as seen by readers of committed records, and the batches from their markers.
 
 use std::collections::BTreeMap;
 
-/// A line as it was seen.
+/// Line as seen by a reader.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub offset: i64,
-    /// The time of its batch, milliseconds.
+    /// Timestamp of its batch, milliseconds.
     pub stamp: i64,
     pub text: String,
 }
 
-/// Who has committed how many batches, by stamp.
+/// Names of the instances that committed batches, by timestamp, one entry per batch.
 pub type Batches = BTreeMap<i64, Vec<String>>;

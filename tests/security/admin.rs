@@ -1,4 +1,4 @@
-//! Users and rights of a broker, as its administrator gives and takes them.
+//! Administration of broker users and permissions.
 
 #![allow(unsafe_code, reason = "librdkafka's Rust client has no calls for users and rights")]
 
@@ -10,7 +10,7 @@ use rdkafka::admin::AdminClient;
 use rdkafka::bindings::{self as native, rd_kafka_AclOperation_t as Native, rd_kafka_ResourceType_t as Kind};
 use rdkafka::client::DefaultClientContext;
 
-/// What somebody may do.
+/// Permitted operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum May {
     Read,
@@ -18,16 +18,16 @@ pub enum May {
     Describe,
 }
 
-/// With what.
+/// Resource of a permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum With {
     Topic(String),
     Group(String),
-    /// All transactional ids that begin so.
+    /// All transactional ids with this prefix.
     Transactions(String),
 }
 
-/// A right.
+/// Permission: an operation on a resource.
 pub type Right = (May, With);
 
 fn text(text: &str) -> CString {
@@ -38,11 +38,11 @@ fn client(brokers: &str) -> AdminClient<DefaultClientContext> {
     ClientConfig::new().set("bootstrap.servers", brokers).create().expect("a client")
 }
 
-/// One request, and the answer of its own kind.
+/// Sends one admin request and checks its results.
 fn ask(brokers: &str, send: impl FnOnce(*mut native::rd_kafka_t, *mut native::rd_kafka_queue_t)) {
     let admin = client(brokers);
     let client = admin.inner().native_ptr();
-    // SAFETY: the client outlives the queue, and the answer, which is looked at and destroyed here.
+    // SAFETY: the client outlives the queue and the result event, which is read and destroyed here.
     unsafe {
         let queue = native::rd_kafka_queue_new(client);
         send(client, queue);
@@ -73,7 +73,7 @@ fn ask(brokers: &str, send: impl FnOnce(*mut native::rd_kafka_t, *mut native::rd
     }
 }
 
-/// Gives `user` these rights.
+/// Grants permissions to `user`.
 pub fn grant(brokers: &str, user: &str, rights: &[Right]) {
     let principal = text(&format!("User:{user}"));
     let mut bindings: Vec<*mut native::rd_kafka_AclBinding_t> = Vec::new();
@@ -117,17 +117,17 @@ pub fn grant(brokers: &str, user: &str, rights: &[Right]) {
         unsafe { native::rd_kafka_CreateAcls(client, bindings.as_mut_ptr(), bindings.len(), null(), queue) }
     });
     for binding in bindings {
-        // SAFETY: ours, and not used any more.
+        // SAFETY: this function owns the binding and does not use it afterwards.
         unsafe { native::rd_kafka_AclBinding_destroy(binding) };
     }
 }
 
-/// Gives `user` this password for both SCRAM mechanisms.
+/// Sets the password of `user` for both SCRAM mechanisms.
 pub fn set_password(brokers: &str, user: &str, password: &str) {
     use native::rd_kafka_ScramMechanism_t::{RD_KAFKA_SCRAM_MECHANISM_SHA_256, RD_KAFKA_SCRAM_MECHANISM_SHA_512};
     let user = text(user);
     let one = |mechanism| {
-        // SAFETY: the texts outlive the call, which copies them; the client draws the salt.
+        // SAFETY: the texts outlive the call, which copies them; the client generates the salt.
         unsafe {
             native::rd_kafka_UserScramCredentialUpsertion_new(
                 user.as_ptr(),
@@ -140,13 +140,13 @@ pub fn set_password(brokers: &str, user: &str, password: &str) {
             )
         }
     };
-    // A broker takes one change of a user at a time.
+    // The broker accepts one change per user and request.
     for mut one in [RD_KAFKA_SCRAM_MECHANISM_SHA_256, RD_KAFKA_SCRAM_MECHANISM_SHA_512].map(one) {
         ask(brokers, |client, queue| {
-            // SAFETY: a list of one, which the call copies.
+            // SAFETY: a list of one element, which the call copies.
             unsafe { native::rd_kafka_AlterUserScramCredentials(client, &raw mut one, 1, null(), queue) }
         });
-        // SAFETY: ours, and not used any more.
+        // SAFETY: this function owns the alteration and does not use it afterwards.
         unsafe { native::rd_kafka_UserScramCredentialAlteration_destroy(one) };
     }
 }

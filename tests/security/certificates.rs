@@ -1,4 +1,4 @@
-//! A throw-away authority, and the certificates that it and others give, made by `openssl`.
+//! Temporary certificate authorities, certificates and tokens made by `openssl`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ fn openssl(dir: &Path, arguments: &[&str]) -> Vec<u8> {
     done.stdout
 }
 
-/// Makes the authority `name`: `NAME.pem` and `NAME.key`.
+/// Creates the authority `name`: `NAME.pem` and `NAME.key`.
 pub fn authority(dir: &Path, name: &str) {
     let (key, certificate, subject) = (format!("{name}.key"), format!("{name}.pem"), format!("/CN={name}"));
     let extension =
@@ -20,18 +20,18 @@ pub fn authority(dir: &Path, name: &str) {
     openssl(dir, &arguments);
 }
 
-/// What a certificate is to be.
+/// Properties of a certificate.
 pub struct Wanted<'a> {
     pub authority: &'a str,
-    /// Its file, and the name of its subject.
+    /// File name and subject name.
     pub name: &'a str,
-    /// The names of a host, as `DNS:…`; none for a client.
+    /// Host names as `DNS:…`; empty for a client.
     pub hosts: &'a str,
-    /// -1 for one that has expired.
+    /// Validity in days; -1 for an expired certificate.
     pub days: &'a str,
 }
 
-/// Makes `NAME.crt`, `NAME.key`, and both in `NAME.both`, as a broker reads them. Gives the last one.
+/// Creates `NAME.crt` and `NAME.key`, and returns `NAME.both`, which contains both for the broker.
 pub fn certificate(dir: &Path, wanted: &Wanted) -> PathBuf {
     let Wanted { authority, name, hosts, days } = wanted;
     let file = |ending: &str| format!("{name}.{ending}");
@@ -67,7 +67,7 @@ pub fn certificate(dir: &Path, wanted: &Wanted) -> PathBuf {
     both
 }
 
-/// The RSA key `NAME.key` as a set of keys that a broker verifies tokens by, under the number `k1`.
+/// Creates the RSA key `NAME.key` and returns its key set for token verification, with key id `k1`.
 pub fn key_set(dir: &Path, name: &str) -> String {
     use base64::Engine as _;
     let key = format!("{name}.key");
@@ -82,7 +82,7 @@ pub fn key_set(dir: &Path, name: &str) -> String {
     )
 }
 
-/// A token of the subject that is good for `seconds`, signed with the key `NAME.key`.
+/// Returns a token of the subject that is valid for `seconds`, signed with the key `NAME.key`.
 pub fn token(dir: &Path, name: &str, subject: &str, audience: &str, seconds: i64) -> String {
     use base64::Engine as _;
     use std::io::Write;

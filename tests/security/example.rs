@@ -1,4 +1,4 @@
-//! The secured configuration that is shipped is right once its files are there, and names each that is not.
+//! The shipped secured configuration is valid if its files exist, and a missing file is named.
 
 use crate::security::certificates::authority;
 use crate::security::scene::write_secret;
@@ -15,7 +15,7 @@ fn check(folder: &Path) -> (Option<i32>, String) {
 }
 
 #[test]
-fn the_secured_configuration_is_right_once_its_files_are_there() {
+fn shipped_secured_configuration_is_valid_with_its_files() {
     let home = tempfile::tempdir().expect("a folder");
     let folder = home.path();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

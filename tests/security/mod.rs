@@ -1,5 +1,5 @@
-//! Who we are to the brokers, and how we know them: a real broker with a throw-away authority, users of SCRAM, an identity provider
-//! that the test starts, and an authorizer that lets nobody do anything that was not granted.
+//! Authentication and authorization with a real broker: a temporary certificate authority, SCRAM users, an identity
+//! provider started by the tests, and an authorizer that denies by default.
 
 mod admin;
 mod certificates;

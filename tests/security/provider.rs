@@ -1,4 +1,4 @@
-//! An identity provider: gives tokens for `client_credentials` to the one client that it knows.
+//! Identity provider for tests. It issues tokens for `client_credentials` to one known client.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,19 +12,19 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::certificates::token;
 
-/// The client's secret.
+/// Client secret.
 pub const SECRET: &str = "canary-client-secret-5192";
 
-/// How it is answered.
+/// Behavior of the provider, changed by tests.
 #[derive(Debug)]
 pub struct Manners {
-    /// Seconds that a token lives.
+    /// Lifetime of tokens in seconds.
     pub life: AtomicI64,
-    /// Tokens given.
+    /// Number of issued tokens.
     pub given: AtomicU64,
-    /// It is out of order.
+    /// Answers requests with status 503.
     pub down: AtomicBool,
-    /// It gives tokens for somebody else.
+    /// Issues tokens for another audience.
     pub astray: AtomicBool,
 }
 
@@ -34,7 +34,7 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Signs with the key `idp.key` in `dir` what is asked for by `client`.
+    /// Starts a provider that issues tokens to `client`, signed with the key `idp.key` in `dir`.
     pub fn start(dir: PathBuf, client: String, life: i64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = format!("http://{}/token", listener.local_addr().expect("its address"));
@@ -73,7 +73,8 @@ fn answer(mut stream: TcpStream, dir: &std::path::Path, client: &str, manners: &
         manners.given.fetch_add(1, Ordering::SeqCst);
         let mut token = token(dir, "idp", client, if astray { "elsewhere" } else { "kafka" }, life);
         if astray {
-            // Apache Kafka 4.1.1 lets in whoever has a token for another audience here: this one is also signed by nobody.
+            // Apache Kafka 4.1.1 accepts a token for another audience here, so this token also has an invalid
+            // signature.
             let (said, signature) = token.rsplit_once('.').expect("three parts");
             token = format!("{said}.{}", signature.chars().rev().collect::<String>());
         }

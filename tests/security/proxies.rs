@@ -1,4 +1,4 @@
-//! A proxy of the environment is told no password: whoever is asked without TLS is asked directly, where there is something to keep.
+//! A proxy from the environment never gets a password: requests with credentials and without TLS bypass it.
 
 use crate::support::binary::{Outcome, Place, Process};
 use crate::support::schemas::VISITS;
@@ -13,7 +13,7 @@ const SECRET: &str = "canary-secret-of-a-proxy-7713";
 const REFUSED: &str = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const BROKEN: &str = "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// Hears whatever is sent to its address, and always says the same.
+/// Server that records all requests and always sends the same response.
 struct Ear {
     address: String,
     heard: Arc<Mutex<Vec<String>>>,
@@ -49,7 +49,7 @@ impl Ear {
     }
 }
 
-/// A place whose daemon reads a topic of a broker that is not there.
+/// Creates a place with a daemon that reads a topic of an unreachable broker.
 fn desk(schema: &str, settings: &str) -> Place {
     let place = Place::new(schema, "");
     let port = place.port;
@@ -62,7 +62,7 @@ fn desk(schema: &str, settings: &str) -> Place {
     place
 }
 
-/// The daemon with `proxy` for everything.
+/// Starts the daemon with `proxy` for all protocols.
 fn start(place: &Place, proxy: &Ear) -> Process {
     let mut command = place.command(&[], &[]);
     command.env_remove("FAILPOINTS").env_remove("NO_PROXY").env_remove("no_proxy");
@@ -72,7 +72,7 @@ fn start(place: &Place, proxy: &Ear) -> Process {
     Process::spawn(command, place.port)
 }
 
-/// Waits until `ear` has heard something, then ends the daemon, which waits for whoever does not answer.
+/// Waits until `ear` has received a request, then terminates the daemon, which keeps retrying.
 fn once_heard(process: Process, ear: &Ear) -> Outcome {
     let deadline = Instant::now() + Duration::from_secs(90);
     while ear.heard().is_empty() {
@@ -95,14 +95,14 @@ fn of_tokens(endpoint: &str) -> String {
 }
 
 #[test]
-fn a_proxy_is_not_told_the_secret_of_a_client_of_tokens() {
+fn proxy_does_not_receive_oauth_client_secret() {
     let (provider, proxy) = (Ear::saying(REFUSED), Ear::saying(BROKEN));
     let place = desk(VISITS, &of_tokens(&format!("http://{}/token", provider.address)));
     let outcome = start(&place, &proxy).wait().expect(2);
     assert!(outcome.stderr.contains("the identity provider gives us no token"), "{}", outcome.stderr);
     assert!(knows(&provider.heard(), "throng"), "it was asked by itself: {:?}", provider.heard());
     assert_eq!(proxy.heard(), [""; 0]);
-    // Over TLS the proxy is asked to pass on what it cannot read: it is in use.
+    // Over TLS the proxy is used, because it cannot read the tunneled request.
     let (provider, proxy) = (Ear::saying(REFUSED), Ear::saying(BROKEN));
     let place = desk(VISITS, &of_tokens(&format!("https://{}/token", provider.address)));
     let outcome = once_heard(start(&place, &proxy), &proxy);
@@ -118,7 +118,7 @@ fn of_registry(url: &str, user: &str) -> String {
 }
 
 #[test]
-fn a_proxy_is_not_told_the_password_of_a_registry() {
+fn proxy_does_not_receive_registry_password() {
     let user = "user = \"throng\"\npassword_file = \"password\"\n";
     let (registry, proxy) = (Ear::saying(REFUSED), Ear::saying(BROKEN));
     let place = desk(VISITS, &of_registry(&format!("http://{}", registry.address), user));
@@ -126,7 +126,7 @@ fn a_proxy_is_not_told_the_password_of_a_registry() {
     assert!(outcome.stderr.contains("registry.user"), "{}", outcome.stderr);
     assert!(knows(&registry.heard(), "throng"), "it was asked by itself: {:?}", registry.heard());
     assert_eq!(proxy.heard(), [""; 0]);
-    // Without a password there is nothing to keep: the proxy of the environment is in use.
+    // Without a password the proxy from the environment is used.
     let (registry, proxy) = (Ear::saying(REFUSED), Ear::saying(BROKEN));
     let place = desk(VISITS, &of_registry(&format!("http://{}", registry.address), ""));
     once_heard(start(&place, &proxy), &proxy);

@@ -1,10 +1,10 @@
-//! Whatever is wrong is named, with the key to correct, and the start ends instead of waiting for ever.
+//! Invalid security setups: the start ends with the cause and the key to correct, instead of waiting forever.
 
 use crate::security::scene::{Scene, refused};
 use crate::support::kafka::unique;
 
 #[test]
-fn every_wrong_setup_ends_the_start_with_its_name() {
+fn invalid_security_setup_ends_start_with_cause() {
     let Some(scene) = Scene::shared() else { return };
     let user = scene.user("wrong");
     let file = |name: &str| scene.file(name);
@@ -43,9 +43,9 @@ fn every_wrong_setup_ends_the_start_with_its_name() {
     assert!(wrongly.is_empty(), "{}", wrongly.join("\n"));
 }
 
-/// `throng check` finds what the client itself refuses, and asks nobody.
+/// `throng check` reports settings that the client rejects, without a connection.
 #[test]
-fn a_check_tries_the_settings_without_a_broker() {
+fn check_validates_security_settings_without_broker() {
     let Some(scene) = Scene::shared() else { return };
     let user = unique("checked");
     let sound = scene.as_user("scram-sha-512", &user);

@@ -1,11 +1,11 @@
-//! Each right that is listed is needed, and its lack is named.
+//! Each documented permission is needed, and a missing one is named.
 
 use crate::security::admin::{May, With, grant};
 use crate::security::scene::{BATCH, Scene, TOTAL, refused, rights};
 use crate::support::daemon::{Stage, records};
 
 #[test]
-fn each_right_is_needed_and_its_lack_is_named() {
+fn each_missing_permission_is_named() {
     let Some(scene) = Scene::shared() else { return };
     let brokers = scene.broker.bootstrap();
     let expected = |stage: &Stage, may: May, with: &With| match (may, with) {
@@ -32,9 +32,9 @@ fn each_right_is_needed_and_its_lack_is_named() {
         grant(&brokers, &user, &rights);
         let (code, said) = refused(&stage);
         let expected = expected(&stage, may, &with);
-        let named = said.contains(&expected) && said.contains("docs/security.md");
+        let named = said.contains(&expected) && said.contains("docs/deploy.md");
         assert!(named && matches!(code, Some(1 | 2)), "without {may:?} {with:?} it ended with {code:?}: {said}");
-        // What was described but not written or read is named too.
+        // With only Describe, the missing Read or Write permission is named too.
         if let (May::Read | May::Write, With::Topic(_)) = (may, &with) {
             rights.push((May::Describe, with.clone()));
             grant(&brokers, &user, &rights);

@@ -1,4 +1,4 @@
-//! What is configured lets a stream through, end to end.
+//! End-to-end streams with each kind of security configuration.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::support::daemon::{Stage, finish, finished, records};
 use crate::support::kafka::unique;
 use crate::support::ports::free_port;
 
-/// Nothing that is secret stands in what the daemon says and keeps.
+/// Checks that no file of the stage contains a secret.
 pub fn keeps_quiet(stage: &Stage, secrets: &[&str]) {
     fn walk(path: &std::path::Path, look: &mut dyn FnMut(&std::path::Path)) {
         for entry in fs::read_dir(path).expect("a folder").flatten() {
@@ -29,7 +29,7 @@ pub fn keeps_quiet(stage: &Stage, secrets: &[&str]) {
 }
 
 #[test]
-fn a_certificate_of_ours_is_enough() {
+fn client_certificate_is_sufficient() {
     let Some(scene) = Scene::shared() else { return };
     let security = format!(
         "protocol = \"tls\"\nca_file = \"{}\"\ncertificate_file = \"{}\"\nkey_file = \"{}\"\n",
@@ -42,25 +42,25 @@ fn a_certificate_of_ours_is_enough() {
 }
 
 #[test]
-fn every_mechanism_of_passwords_lets_us_in() {
+fn every_password_mechanism_authenticates() {
     let Some(scene) = Scene::shared() else { return };
     for mechanism in ["scram-sha-256", "scram-sha-512", "plain"] {
-        // The one user of PLAIN stands in the broker's own configuration.
+        // The only PLAIN user is in the broker's configuration.
         let user = if mechanism == "plain" { "plain".to_owned() } else { scene.user("user") };
         let stage = scene.stage("SASL", &user, &scene.as_user(mechanism, &user));
         finish(&stage, TOTAL);
         keeps_quiet(&stage, &[PASSWORD]);
     }
-    // SCRAM proves the password and does not show it: it may be used where nobody listens.
+    // SCRAM does not reveal the password, so it is permitted without TLS.
     let user = scene.user("bare");
     let security = scene.as_user("scram-sha-512", &user).replace("sasl_tls", "sasl_plaintext");
     let security: Vec<&str> = security.lines().filter(|line| !line.starts_with("ca_file")).collect();
     finish(&scene.stage("BARE", &user, &security.join("\n")), TOTAL);
 }
 
-/// The rights that are listed are enough, also for a start after a kill.
+/// The documented permissions are sufficient, also for a start after a kill.
 #[test]
-fn the_listed_rights_are_enough_and_a_kill_changes_nothing() {
+fn documented_permissions_suffice_also_after_kill() {
     let Some(scene) = Scene::shared() else { return };
     let user = scene.user("least");
     let stage = scene.stage("SASL", &user, &scene.as_user("scram-sha-512", &user));
@@ -73,9 +73,9 @@ fn the_listed_rights_are_enough_and_a_kill_changes_nothing() {
     assert!(lines > TOTAL / 2, "{lines} lines of {TOTAL} records");
 }
 
-/// A password that changes while the daemon runs is taken from its file: the broker refuses the old one for every new connection.
+/// A changed password is read from its file while the daemon runs. The broker refuses the old one on new connections.
 #[test]
-fn a_changed_password_file_is_taken_while_the_daemon_runs() {
+fn changed_password_file_is_read_at_runtime() {
     let Some(scene) = Scene::shared() else { return };
     let user = scene.user("changing");
     let file = scene.dir.join(unique("password"));
@@ -87,7 +87,7 @@ fn a_changed_password_file_is_taken_while_the_daemon_runs() {
     let changed = "canary-password-9926";
     set_password(&scene.broker.bootstrap(), &user, changed);
     write_secret(&file, changed);
-    // Every connection is new, the consumer's too, and each has to show the new one.
+    // All connections are new, including the consumer's, and must use the new password.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while !daemon.said().contains("the password for the brokers has changed") {
         assert!(std::time::Instant::now() < deadline, "{}", daemon.said());
@@ -99,10 +99,10 @@ fn a_changed_password_file_is_taken_while_the_daemon_runs() {
     keeps_quiet(&stage, &[PASSWORD, changed]);
 }
 
-/// Refused while it runs, the daemon says so on its pages and in its metrics, waits, and goes on when the file holds what the broker
-/// expects. The broker has been away meanwhile: every client has to say who it is again, the consumer too.
+/// A daemon with refused credentials reports this on its pages and in its metrics, and waits. It continues after the
+/// file contains the new password. The broker restarts meanwhile, so all clients must authenticate again.
 #[test]
-fn a_daemon_that_is_refused_waits_says_so_and_goes_on() {
+fn daemon_with_refused_credentials_reports_waits_and_recovers() {
     if std::env::var_os("THRONG_LONG").is_none() {
         eprintln!("SKIPPED: it waits for minutes (./dev test --long)");
         return;

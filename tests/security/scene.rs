@@ -1,4 +1,5 @@
-//! A real broker with a throw-away authority, a listener of every kind, and nobody who may do anything.
+//! Real broker with a temporary certificate authority, a listener of every kind, and an authorizer that denies by
+//! default.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,14 +13,14 @@ use crate::support::daemon::{Daemon, Stage, records};
 use crate::support::kafka::{Broker, unique};
 use crate::support::ports::free_port;
 
-/// Passwords and the like, which must be found nowhere.
+/// Password that must not appear in any output.
 pub const PASSWORD: &str = "canary-password-7718";
 
-/// Records of a batch and of a stream.
+/// Records per batch and per stream.
 pub const BATCH: usize = 40;
 pub const TOTAL: usize = 10 * BATCH;
 
-/// The broker, its listeners by name, and the folder of everything that is secret.
+/// Broker, its listeners by name, and the folder with all secrets.
 pub struct Scene {
     pub broker: Broker,
     pub dir: PathBuf,
@@ -27,7 +28,7 @@ pub struct Scene {
     _home: tempfile::TempDir,
 }
 
-/// A listener: its name and protocol.
+/// Listeners by name and protocol.
 const LISTENERS: [(&str, &str); 6] = [
     ("MUTUAL", "SSL"),
     ("SASL", "SASL_SSL"),
@@ -38,13 +39,13 @@ const LISTENERS: [(&str, &str); 6] = [
 ];
 
 impl Scene {
-    /// The scene that all tests of this process share; none where there is no Kafka.
+    /// Returns the scene shared by all tests of this process, or `None` without Kafka.
     pub fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<Scene>> = OnceLock::new();
         SHARED.get_or_init(Self::start).as_ref()
     }
 
-    /// A scene whose broker may be stopped.
+    /// Creates a scene with a broker that the test may stop.
     pub fn of_its_own() -> Option<Self> {
         Self::start()
     }
@@ -77,7 +78,7 @@ impl Scene {
         Some(Self { broker, dir, ports, _home: home })
     }
 
-    /// What a client of the listener `name` is told.
+    /// Returns the client address of the listener `name`.
     pub fn at(&self, name: &str) -> String {
         let (_, port) = self.ports.iter().find(|(known, _)| *known == name).expect("a listener");
         format!("localhost:{port}")
@@ -87,7 +88,8 @@ impl Scene {
         self.dir.join(name).display().to_string()
     }
 
-    /// A stage at the listener, with the lines of its table of security; the user gets every right that throng needs.
+    /// Creates a stage at the listener with the lines of its security table. The user gets every permission that
+    /// throng needs.
     pub fn stage(&self, listener: &str, user: &str, security: &str) -> Stage<'_> {
         let mut stage = Stage::new(&self.broker, 1).with_static_membership().reached_by(self.at(listener));
         stage.security = format!("[source.security]\n{security}\n");
@@ -97,7 +99,7 @@ impl Scene {
         stage
     }
 
-    /// Lines of a table for this user of SCRAM or PLAIN.
+    /// Returns the security settings for a SCRAM or PLAIN user.
     pub fn as_user(&self, mechanism: &str, user: &str) -> String {
         format!(
             "protocol = \"sasl_tls\"\nca_file = \"{}\"\nmechanism = \"{mechanism}\"\nusername = \"{user}\"\npassword_file = \"{}\"",
@@ -106,7 +108,7 @@ impl Scene {
         )
     }
 
-    /// A new user of the listener of SASL, with [`PASSWORD`].
+    /// Creates a new SCRAM user with [`PASSWORD`].
     pub fn user(&self, stem: &str) -> String {
         let user = unique(stem);
         super::admin::set_password(&self.broker.bootstrap(), &user, PASSWORD);
@@ -114,13 +116,13 @@ impl Scene {
     }
 }
 
-/// Writes a file that only we may read.
+/// Writes a file that only its owner may read.
 pub fn write_secret(path: &Path, secret: &str) {
     fs::write(path, format!("{secret}\n")).expect("a file");
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("our file");
 }
 
-/// Every right that throng needs, and none that it does not: docs/security.md lists them.
+/// Returns exactly the permissions that throng needs, as listed in docs/deploy.md.
 pub fn rights(stage: &Stage) -> Vec<Right> {
     let topic = |name: &String| With::Topic(name.clone());
     let transactions = With::Transactions(format!("{}/", stage.group));
@@ -135,10 +137,10 @@ pub fn rights(stage: &Stage) -> Vec<Right> {
     ]
 }
 
-/// Longer than any start takes to be refused on a busy machine.
+/// Longer than any refused start takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How a start ends that cannot go on: its exit code, none where it goes on, and what it says.
+/// Returns the exit code of a start that must fail, or `None` if the daemon keeps running, and its output.
 pub fn refused(stage: &Stage) -> (Option<i32>, String) {
     let mut daemon: Daemon = stage.start("only", None);
     let deadline = Instant::now() + PATIENCE;

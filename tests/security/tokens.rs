@@ -1,4 +1,5 @@
-//! Tokens: asked for, renewed while a stream runs, taken from a file that somebody else renews, and refused by name.
+//! OAuth tokens: requested, renewed during a stream, read from a file with external renewal, and refused with a
+//! reason.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use crate::security::scene::{Scene, TOTAL, refused, write_secret};
 use crate::support::daemon::{finished, records};
 use crate::support::kafka::unique;
 
-/// Seconds that a token lives: a stream outlives several.
+/// Token lifetime in seconds. A stream takes longer than several lifetimes.
 const LIFE: i64 = 4;
 
 fn table(scene: &Scene, more: &str) -> String {
@@ -39,16 +40,16 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Batches come one after the other while tokens end in seconds: none of them is aborted for it.
+/// Consecutive batches with tokens that expire within seconds. No batch is aborted because of an expiry.
 #[test]
-fn tokens_that_live_for_seconds_are_renewed_while_batches_leave() {
+fn expiring_tokens_are_renewed_during_batches() {
     let Some(scene) = Scene::shared() else { return };
     let client = unique("client");
     let provider = Provider::start(scene.dir.clone(), client.clone(), LIFE);
     let stage = scene.stage("OAUTH", &client, &asking(scene, &provider, &client));
     let mut daemon = stage.start("only", None);
     let mut written = TOTAL;
-    // Each part of the stream waits for the next token, so that the whole outlives them.
+    // Each part of the stream waits for the next token, so the stream outlives several tokens.
     for renewed in 2..8 {
         stage.wait_consumed(written, &mut [&mut daemon]);
         until("a token is renewed", || provider.manners.given.load(Ordering::SeqCst) >= renewed);
@@ -61,9 +62,10 @@ fn tokens_that_live_for_seconds_are_renewed_while_batches_leave() {
     keeps_quiet(&stage, &[SECRET, "eyJhbGciOi"]);
 }
 
-/// A provider that is out of order for longer than a token lives is waited for, which is said, and the stream goes on behind it.
+/// If the provider is unavailable for longer than a token lifetime, the daemon reports it, waits and then continues
+/// the stream.
 #[test]
-fn a_provider_that_is_away_is_waited_for_at_the_start_and_later() {
+fn unavailable_identity_provider_is_awaited_at_start_and_runtime() {
     let Some(scene) = Scene::shared() else { return };
     let client = unique("client");
     let provider = Provider::start(scene.dir.clone(), client.clone(), LIFE);
@@ -85,9 +87,9 @@ fn a_provider_that_is_away_is_waited_for_at_the_start_and_later() {
     finished(&stage, &mut daemon, 2 * TOTAL);
 }
 
-/// A token in a file is read again when somebody renews it.
+/// A token file is read again after an external renewal.
 #[test]
-fn a_token_file_that_somebody_else_renews_is_read_again() {
+fn externally_renewed_token_file_is_read_again() {
     let Some(scene) = Scene::shared() else { return };
     let client = unique("pod");
     let path = scene.dir.join(unique("token"));
@@ -122,7 +124,7 @@ fn a_token_file_that_somebody_else_renews_is_read_again() {
 }
 
 #[test]
-fn what_is_wrong_with_a_token_is_named() {
+fn token_errors_are_reported_with_cause() {
     let Some(scene) = Scene::shared() else { return };
     let client = unique("client");
     let provider = Provider::start(scene.dir.clone(), client.clone(), 60);

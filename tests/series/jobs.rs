@@ -1,4 +1,4 @@
-//! Jobs over files that a state ties together.
+//! File jobs that share a state directory.
 
 use super::{SERIES, configuration, days, refused, rows, run, write_csv};
 use crate::support;
@@ -7,9 +7,10 @@ use std::ffi::OsStr;
 use std::fs;
 use support::daemon::scratch;
 
-/// A state ties jobs together: cohorts go on, no bucket leaves twice, and the cohort of an erased person is retired whole.
+/// Jobs with a shared state keep their cohorts and release no bucket twice. Erasing a person retires the whole cohort
+/// of that person.
 #[test]
-fn jobs_with_a_state_go_on_with_their_cohorts_and_forget_people() {
+fn series_jobs_with_state_keep_cohorts_and_erase_subjects() {
     let dir = scratch();
     let all = days(40, 40, 6);
     let (first, second) = all.split_at(all.iter().position(|(_, day, ..)| day == "2026-01-21").expect("the day"));
@@ -28,7 +29,7 @@ fn jobs_with_a_state_go_on_with_their_cohorts_and_forget_people() {
         said
     };
     let said = forget("p004");
-    // The person, who has no open bucket, and the place in a cohort.
+    // The figure counts the person without open buckets, and one place in a cohort.
     assert!(said.contains("2  people, open buckets and places in cohorts of series"), "{said}");
     assert!(forget("p004").contains("0  people, open buckets"), "erased twice");
     write_csv(&dir.path().join("in.csv"), second);
@@ -50,14 +51,14 @@ fn jobs_with_a_state_go_on_with_their_cohorts_and_forget_people() {
     assert_eq!(after.len(), kept, "nobody of the retired cohort is new, so none is formed: {after:?}");
     let days: Vec<String> = rows(&dir.path().join("two.ndjson")).iter().map(|row| row["bucket"].to_string()).collect();
     assert!(days.iter().all(|day| day.as_str() > "\"2026-01-20\""), "a bucket left twice");
-    // A third job would replace rows that nobody publishes again.
+    // A third job would overwrite rows that are never published again.
     write_csv(&dir.path().join("in.csv"), &all);
     let before = fs::read(dir.path().join("two.ndjson")).expect("rows");
     let state = format!("path = \"{}/state\"\n", dir.path().display());
     let said = refused(dir.path(), "three", "two.ndjson", &format!("{state}{SERIES}"));
     assert!(said.contains("two.ndjson holds something already") && said.contains("sink.path"), "{said}");
     assert_eq!(fs::read(dir.path().join("two.ndjson")).expect("rows"), before);
-    // Neither does it replace their lineage.
+    // The lineage of the second job must not be overwritten either.
     fs::write(dir.path().join("lineage"), "of the second job").expect("a lineage");
     let lineage = dir.path().join("lineage");
     let config = dir.path().join("four.toml");
@@ -68,7 +69,7 @@ fn jobs_with_a_state_go_on_with_their_cohorts_and_forget_people() {
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("lineage holds something already"), "{said}");
     assert_eq!(fs::read_to_string(&lineage).expect("the lineage"), "of the second job");
-    // Nor is it replaced by dead letters or audit records.
+    // Dead letters and audit records must not overwrite the rows either.
     for key in ["dead_letter_path", "audit_file"] {
         let over = format!("four.ndjson\"\n{key} = \"{}/two.ndjson", dir.path().display());
         let said = refused(dir.path(), "five", &over, &format!("{state}{SERIES}"));
@@ -78,9 +79,10 @@ fn jobs_with_a_state_go_on_with_their_cohorts_and_forget_people() {
     run(dir.path(), "alone", "one.ndjson", SERIES);
 }
 
-/// A state holds histories by position: with other series, signals or strata they would be read as values of another signal.
+/// A state stores histories by position. With other series, signals or strata, values would be assigned to another
+/// signal.
 #[test]
-fn a_state_of_other_series_is_refused() {
+fn state_of_other_series_is_refused() {
     let dir = scratch();
     write_csv(&dir.path().join("in.csv"), &days(20, 10, 21));
     let state = format!("path = \"{}/state\"\n", dir.path().display());
@@ -98,9 +100,9 @@ fn a_state_of_other_series_is_refused() {
     }
 }
 
-/// One person's later date closes no bucket for others: neither in its own job nor in a later one.
+/// A later date of one person closes no bucket for others, neither in that job nor in a later one.
 #[test]
-fn one_later_date_does_not_end_a_series() {
+fn single_later_date_does_not_close_series_buckets() {
     let all = days(30, 20, 22);
     let (first, second) = all.split_at(all.iter().position(|(_, day, ..)| day == "2026-01-11").expect("the day"));
     for date in ["2026-01-11", "2026-01-19", "2026-11-20", "9999-12-30"] {

@@ -1,5 +1,5 @@
-//! Series of topics: over kills byte by byte, and over several instances, where the rows are recounted with the cohorts that the changelog
-//! holds.
+//! Series from topics: identical rows despite kills, and several instances with a recount of the rows from the
+//! cohorts in the changelog.
 
 use super::{SCHEMA, SERIES, days};
 use crate::support;
@@ -14,16 +14,16 @@ use support::daemon::{Daemon, Dice, SECRET, Stage};
 use support::kafka::{Broker, Record};
 use throng::anonymity::series::SeriesState;
 use throng::daemon::state::entries::{EntryCodec, EntryReader};
-use throng::daemon::state::seal::Keys;
+use throng::daemon::state::state_keys::StateKeys;
 use throng::io::kafka::changelog;
-use throng::io::kafka::connection::Cluster;
+use throng::io::kafka::connection::KafkaCluster;
 use throng_core::values::digest::DigestKey;
 use throng_core::values::schema::Schema;
-use throng_core::values::subject::Subjects;
+use throng_core::values::subject_digest::SubjectDigester;
 
 const PEOPLE: u64 = 24;
 
-/// Gives an instance its configuration. A batch has 40 records, or those of a second.
+/// Writes the configuration of an instance. A batch has 40 records or ends after `max_wait`.
 fn configure(stage: &Stage<'_>, name: &str, max_wait: &str) {
     let place = stage.dir.path().display();
     let Stage { group, raw, out, letters, changelog, properties, sessions, brokers, .. } = stage;
@@ -50,7 +50,7 @@ fn contributions(stage: &Stage<'_>) -> String {
     format!("{}.contributions", stage.changelog)
 }
 
-/// Records of all people over so many days; each person's are in one partition.
+/// Returns the records of all people over the given days. Each person's records are in one partition.
 fn records(days_of: std::ops::Range<usize>, partitions: i32) -> Vec<Record> {
     let json = |(who, day, steps, sex): (String, String, u64, &str)| {
         let person: i32 = who[1..].parse().expect("a number");
@@ -91,7 +91,7 @@ fn wait_contributed(stage: &Stage<'_>, daemons: &mut [&mut Daemon]) {
 }
 
 #[test]
-fn kills_at_any_point_change_no_row_and_publish_no_bucket_twice() {
+fn series_kills_at_any_point_change_no_row() {
     let Some(broker) = Broker::shared() else { return };
     let total = 28 * 40;
     let all: Vec<Record> = records(0..60, 1).into_iter().take(total).collect();
@@ -128,21 +128,21 @@ fn kills_at_any_point_change_no_row_and_publish_no_bucket_twice() {
     assert!(sorted(released(&stage)) == sorted(undisturbed), "the rows differ");
 }
 
-/// The state of the series, as the changelog holds it.
+/// Returns the series state from the changelog.
 fn state_of(stage: &Stage<'_>) -> SeriesState {
-    let cluster = Cluster::new(&stage.broker.bootstrap(), BTreeMap::new());
-    let mut reader = EntryReader::new(EntryCodec::new(&Keys::derive(SECRET.as_bytes()), &stage.group));
-    let mut take = |record: changelog::Raw<'_>| reader.take(record);
+    let cluster = KafkaCluster::new(&stage.broker.bootstrap(), BTreeMap::new());
+    let mut reader = EntryReader::new(EntryCodec::new(&StateKeys::derive(SECRET.as_bytes()), &stage.group));
+    let mut take = |record: changelog::RawChangelogRecord<'_>| reader.add_record(record);
     changelog::read_state(&cluster, &stage.changelog, &BTreeSet::from([0]), &|| false, &mut || Ok(()), &mut take)
         .expect("the changelog");
-    reader.finish(|place| place == (1, 0)).expect("entries of our secret").series.expect("series")
+    reader.into_restored(|place| place == (1, 0)).expect("entries of our secret").series.expect("series")
 }
 
-/// By subject digest, the days with a record.
+/// Returns the days with a record by subject digest.
 fn presence(stage: &Stage<'_>) -> BTreeMap<u64, BTreeSet<String>> {
     let schema = Schema::load(&stage.dir.path().join("days.toml")).expect("the schema");
     let who = schema.attributes.iter().find(|attribute| attribute.name == "who").expect("the subject");
-    let subjects = Subjects::new(Arc::clone(who), &DigestKey(Keys::derive(SECRET.as_bytes()).subjects));
+    let subjects = SubjectDigester::new(Arc::clone(who), &DigestKey(StateKeys::derive(SECRET.as_bytes()).subjects));
     let mut days_of: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
     for (who, day, ..) in days(PEOPLE, 60, 5) {
         let digest = subjects.digest_canonical(&format!("\"{who}\""));
@@ -151,8 +151,10 @@ fn presence(stage: &Stage<'_>) -> BTreeMap<u64, BTreeSet<String>> {
     days_of
 }
 
-/// Recounts rows with the cohorts of the state: every bucket once, of atoms with enough new members, and each member counts as present who
-/// has a record of that day, whichever instance has read it. Returns the number of rows of cohorts.
+/// Recounts rows with the cohorts of the state and returns the number of cohort rows.
+///
+/// Each bucket is released once, and each atom has enough new members. A member counts as present on days with a
+/// record, independent of the instance that has read it.
 fn recount(stage: &Stage<'_>, state: &SeriesState) -> usize {
     let days_of = presence(stage);
     let mut known: BTreeSet<u64> = BTreeSet::new();
@@ -161,7 +163,7 @@ fn recount(stage: &Stage<'_>, state: &SeriesState) -> usize {
             let new = atom.members.iter().filter(|member| !known.contains(*member)).count();
             assert!(new >= 3, "an atom of {new} new members");
         }
-        known.extend(cohort.everybody());
+        known.extend(cohort.all_members());
     }
     let mut seen: BTreeSet<(String, String)> = BTreeSet::new();
     let mut rows = 0;
@@ -183,10 +185,10 @@ fn recount(stage: &Stage<'_>, state: &SeriesState) -> usize {
     rows
 }
 
-/// Four instances and five partitions, one of them without a record. In each round one instance is killed, sometimes with its directory, and
-/// another one comes.
+/// Four instances and five partitions, one of them without records. In each round one instance is killed, sometimes
+/// with its directory, and another one starts.
 #[test]
-fn instances_that_come_and_go_publish_each_bucket_once_with_everybody_who_was_present() {
+fn changing_instances_publish_each_series_bucket_once_with_all_present_members() {
     let Some(broker) = Broker::shared() else { return };
     let stage = stage(broker, 5);
     let names = ["one", "two", "three", "four"];
@@ -212,7 +214,7 @@ fn instances_that_come_and_go_publish_each_bucket_once_with_everybody_who_was_pr
     }
     stage.wait_consumed(total, &mut running.values_mut().collect::<Vec<_>>());
     wait_contributed(&stage, &mut running.values_mut().collect::<Vec<_>>());
-    // The last buckets wait for nothing but the partition without a record.
+    // The last buckets wait only for the partition without records.
     let deadline = Instant::now() + Duration::from_secs(60);
     let last_closed = || state_of(&stage).head.closed_ms[0];
     let fifty_eight_days = 1_767_225_600_000 + 58 * 86_400_000;

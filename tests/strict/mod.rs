@@ -1,4 +1,5 @@
-//! Nobody can be struck out of a crowd because the own record would have left finer (docs/threats.md row 11).
+//! Exclusion attack: no subject can be excluded from a class because its record would have been released with finer
+//! values (docs/internals/threats.md row 11).
 
 mod observer;
 mod stream;
@@ -20,7 +21,7 @@ fn shape(name: &str, quasi: &[usize], sensitive: &[usize]) -> GroupShape {
     }
 }
 
-/// What the observer finds in all spaces, in the batches that the guard between groups did not touch.
+/// Returns the observer's findings in all spaces, for the batches without withdrawals by the guard between groups.
 fn findings(table: &Table, spaces: &[Vec<usize>], outcome: &Outcome, settings: Settings) -> Findings {
     let mut all = Findings::default();
     for (attributes, published) in spaces.iter().zip(&outcome.spaces) {
@@ -31,7 +32,7 @@ fn findings(table: &Table, spaces: &[Vec<usize>], outcome: &Outcome, settings: S
     all
 }
 
-/// Three quasi attributes with flat, shallow and deep hierarchies, and one that stands beside a class.
+/// Schema of three quasi-identifiers with flat, shallow and deep hierarchies, and one sensitive attribute.
 const SMALL: &str = r#"
     name = "small"
     [[attribute]]
@@ -53,7 +54,7 @@ const SMALL: &str = r#"
     hierarchy = { kind = "intervals", min = 0, max = 7, origin = 0, widths = [2, 4] }
 "#;
 
-/// A few batches of a few skewed records; every third stream has few subjects that send much.
+/// Returns a few batches of a few skewed records. In every third stream, few subjects send many records.
 fn small_stream(seed: u64) -> Vec<Vec<(u64, Tuple)>> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let people = if seed.is_multiple_of(3) { 8 } else { 1_000_000 };
@@ -77,10 +78,10 @@ fn small_stream(seed: u64) -> Vec<Vec<(u64, Tuple)>> {
     stream
 }
 
-/// Every class has its crowd in its own batch, and nothing released before completes one: the ladder leaves nothing to exclude,
-/// and verification, which recounts that, lets it pass. Records that wait take no crowd away.
+/// If every class has k subjects in its batch without earlier releases, the ladder permits no exclusion. Verification
+/// recounts this and accepts; held records reduce no class.
 #[test]
-fn a_crowd_in_every_batch_leaves_nothing_to_exclude() {
+fn classes_with_k_subjects_per_batch_permit_no_exclusion() {
     let one = (vec![shape("all", &[0, 1, 2], &[3])], vec![vec![0, 1, 2], vec![3]]);
     let two = (vec![shape("one", &[0, 1], &[3]), shape("two", &[2], &[])], vec![vec![0, 1], vec![2], vec![3]]);
     let bare = (vec![shape("all", &[0, 1, 2], &[])], vec![vec![0, 1, 2]]);
@@ -103,9 +104,10 @@ fn a_crowd_in_every_batch_leaves_nothing_to_exclude() {
     }
 }
 
-/// Where 30 and 31 have left finer in the batch, [30–32] would mean 32 (docs/methods.md §11.4).
+/// If 30 and 31 were released with finer values in the batch, [30–32] would mean 32 (docs/internals/methods.md
+/// §11.4).
 #[test]
-fn a_class_of_which_only_one_value_is_left_does_not_leave() {
+fn class_with_one_possible_value_is_not_released() {
     let schema = r#"
         name = "ages"
         [[attribute]]
@@ -125,7 +127,7 @@ fn a_class_of_which_only_one_value_is_left_does_not_leave() {
         fragments.iter().filter(|f| f.raw[0] == age).map(|f| f.class[0].clone()).collect()
     };
     assert_eq!(classes(1, "31"), ["31"; 3], "a crowd of its own leaves exactly");
-    // What left before is no crowd here: all three leave together, and any of them may be the 32.
+    // Earlier releases do not count towards the class: all three are released together, and each may be the 32.
     assert_eq!(classes(2, "32").len(), 1);
     assert_eq!(classes(2, "32"), classes(2, "31"));
     assert_eq!(findings(&table, &[vec![0]], &outcome, settings).below_k, 0);
@@ -134,7 +136,7 @@ fn a_class_of_which_only_one_value_is_left_does_not_leave() {
 /// ADULT: age × education in batches of 1,000.
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names"]
-fn real_data_nobody_of_adult_is_pinned() {
+fn real_data_adult_classes_pin_no_subject() {
     let data = std::env::var_os("THRONG_TEST_DATA").expect("THRONG_TEST_DATA is set");
     let text = std::fs::read_to_string(Path::new(&data).join("adult/adult.csv")).expect("the data");
     let shipped = include_str!("../../schemas/adult.toml");

@@ -1,12 +1,11 @@
-//! An observer who excludes raw tuples, written from the definition (docs/methods.md §11.4) with sets and loops, and
-//! sharing nothing with the treatment. He knows the rule, every ladder, every fragment that leaves, and the raw tuples
-//! of what left in earlier batches; of a batch itself he knows only what it publishes.
+//! Reference observer that excludes raw tuples by definition (docs/internals/methods.md §11.4), without code of the
+//! treatment. It knows the rule, every ladder, all released fragments and the raw tuples of earlier batches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub type Tuple = Vec<String>;
 
-/// A fragment as the custodian knows it.
+/// Released fragment with its raw tuple and subject.
 #[derive(Clone, Debug)]
 pub struct Fragment {
     pub class: Tuple,
@@ -14,25 +13,25 @@ pub struct Fragment {
     pub subject: u64,
 }
 
-/// What one batch publishes in one group.
+/// Published fragments of one group in one batch.
 #[derive(Clone, Debug)]
 pub struct Published {
     pub ladder: Vec<Vec<u8>>,
     pub fragments: Vec<Fragment>,
 }
 
-/// What he found out.
+/// Counts of the observer's findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     pub fragments: usize,
     pub generalized: usize,
-    /// Generalized fragments of which only one raw tuple is left.
+    /// Generalized fragments with only one possible raw tuple.
     pub pinned: usize,
-    /// Fragments whose remaining raw tuples have fewer than k subjects.
+    /// Fragments with fewer than k subjects among their possible raw tuples.
     pub below_k: usize,
-    /// Both.
+    /// Fragments that are both pinned and below k.
     pub pinned_below_k: usize,
-    /// Those of them where the raw tuple that is left is the true one.
+    /// Fragments of `pinned_below_k` with the correct raw tuple.
     pub found_out: usize,
 }
 
@@ -47,15 +46,15 @@ impl Findings {
     }
 }
 
-/// He knows that a class takes one more record when k subjects of the batch itself are in it, as those are who leave in it.
+/// Observer that knows the class rule: a class admits a record if it contains k released subjects of the batch.
 pub struct Observer<'a> {
     pub k: usize,
-    /// The hierarchies: a raw tuple at some levels.
+    /// Generalizes a raw tuple to the given levels.
     pub generalize: &'a dyn Fn(&[String], &[u8]) -> Tuple,
 }
 
 impl Observer<'_> {
-    /// Watches a stream. Batches for which `judged` says no are history only.
+    /// Observes a stream. Batches for which `judged` returns false are only history.
     pub fn watch(&self, stream: &[Published], judged: impl Fn(usize) -> bool) -> Findings {
         let mut findings = Findings::default();
         let mut past: Vec<&Fragment> = Vec::new();
@@ -105,7 +104,7 @@ impl Observer<'_> {
         findings
     }
 
-    /// The node at which a record with each raw tuple would have left, for those that would have.
+    /// Returns the node at which a record with each raw tuple would be released, without tuples that would not be.
     fn exits<'t>(
         &self,
         batch: &Published,

@@ -1,39 +1,41 @@
-//! The daemon's treatment and verification on small tables, batch after batch.
+//! Treatment and verification of the daemon on small tables, batch after batch.
 
 use crate::strict::observer::{Fragment, Published, Tuple};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use throng::anonymity::plan::{Group, Plan};
+use throng::anonymity::plan::{Plan, PlanGroup};
 use throng::anonymity::planner::LadderLimits;
-use throng::anonymity::planner::sample::Sample;
+use throng::anonymity::planner::planner_sample::PlannerSample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
-use throng::anonymity::treatment::mask::Mask;
-use throng::anonymity::treatment::treat::{GroupNames, Policy, Records, Rules, group_names, treat};
-use throng::release::given::{Given, GroupTerms, NarrowingTerms};
-use throng::release::repetition::LineLimit;
+use throng::anonymity::treatment::batch_treatment::{
+    GroupNames, TreatmentInput, TreatmentRules, TreatmentSettings, group_names, treat_batch,
+};
+use throng::anonymity::treatment::group_mask::GroupMask;
+use throng::release::line_limits::LineLimit;
+use throng::release::verifier_input::{GroupTerms, NarrowingTerms, VerifierInput};
 use throng::release::verify::verify;
-use throng_core::ledger::per_subject::Ledger;
+use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{CellId, Codebook, SUPPRESSED};
 use throng_core::values::digest::{DigestKey, NameDigest};
-use throng_core::values::holders::Holders;
-use throng_core::values::raw::Coordinate;
+use throng_core::values::raw_batch::RecordPosition;
 use throng_core::values::schema::Schema;
-use throng_core::values::table::Batch;
+use throng_core::values::subjects_by_value::SubjectsByValue;
 use throng_formats::{LineFormat, LineLayout};
 
-/// How a stream is treated.
+/// Treatment settings of a stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     pub k: usize,
     pub max_hold_batches: u8,
 }
 
-/// What has become of a stream: what each space publishes, batch by batch.
+/// Published fragments and totals of a stream.
 pub struct Outcome {
-    /// By space: the groups, then the attributes beside them.
+    /// Published batches by space: the groups, then the sensitive attributes.
     pub spaces: Vec<Vec<Published>>,
-    /// Batches out of which the guard between groups withdrew something.
+    /// True for batches from which the guard between groups withdrew fragments.
     pub guarded: Vec<bool>,
     pub released: usize,
     pub held: usize,
@@ -43,7 +45,7 @@ pub struct Outcome {
 pub struct Table {
     schema: Schema,
     books: Vec<Codebook>,
-    /// By attribute and raw text: the texts of all levels.
+    /// Texts of all levels, by attribute and raw text.
     levels: Vec<BTreeMap<String, Vec<String>>>,
 }
 
@@ -56,8 +58,8 @@ impl Table {
         Self { levels: vec![BTreeMap::new(); books.len()], schema, books }
     }
 
-    pub fn encode(&mut self, rows: &[(u64, Tuple)]) -> Batch {
-        let mut batch = Batch::new(self.books.len());
+    pub fn encode(&mut self, rows: &[(u64, Tuple)]) -> CodeBatch {
+        let mut batch = CodeBatch::new(self.books.len());
         for (number, (subject, cells)) in rows.iter().enumerate() {
             for (a, text) in cells.iter().enumerate() {
                 let code = self.books[a].encode_canonical(text);
@@ -67,19 +69,19 @@ impl Table {
                 self.levels[a].entry(text.clone()).or_insert_with(|| texts.collect());
             }
             batch.subjects.push(*subject);
-            batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: number as i64, element: 0 });
+            batch.coordinates.push(RecordPosition { topic: 0, partition: 0, offset: number as i64, element: 0 });
         }
         batch
     }
 
-    /// The texts of `raw`, the cells of `attributes`, at `levels`.
+    /// Returns the texts of `raw` at `levels`; `raw` contains the cells of `attributes`.
     pub fn generalize(&self, attributes: &[usize], raw: &[String], levels: &[u8]) -> Tuple {
         let cells = attributes.iter().zip(raw).zip(levels);
         cells.map(|((&a, text), &level)| self.levels[a][text][level as usize].clone()).collect()
     }
 
-    /// Runs batches of rows (subject and cells). Plans are made as the daemon makes them:
-    /// from the records before, whenever these have grown fourfold.
+    /// Runs batches of rows (subject and cells). As in the daemon, a plan is made from the earlier records each time
+    /// their number has grown fourfold.
     pub fn run(&mut self, shapes: &[GroupShape], batches: &[Vec<(u64, Tuple)>], settings: Settings) -> Outcome {
         let Settings { k, max_hold_batches } = settings;
         let attribute_names: Vec<String> = self.schema.attributes.iter().map(|a| a.name.clone()).collect();
@@ -87,20 +89,20 @@ impl Table {
         let names = NameDigest::new(&DigestKey([7; 32]));
         let planner = PlannerSettings {
             k,
-            ladder: LadderLimits { complete: 5000, chosen: 400 },
+            ladder: LadderLimits { max_complete_nodes: 5000, max_selected_nodes: 400 },
             identifier_cardinality: 2.0,
             window_records: 100_000,
             batch_records: 100,
         };
-        let policy = Policy { k, max_hold_batches };
+        let policy = TreatmentSettings { k, max_hold_batches };
         let groups: Vec<_> = shapes.iter().map(GroupShape::without_ladder).collect();
-        let blank = Plan::blank(groups);
+        let blank = Plan::inactive(groups);
         let group_names = group_names(&blank, &attribute_names, &LineFormat::Json, |name| names.digest(name));
         let groups = blank.groups.iter().filter(|group| !group.quasi.is_empty()).map(|group| group.quasi.clone());
         let spaces: Vec<Vec<usize>> =
             groups.chain(blank.groups.iter().flat_map(|group| &group.sensitive).map(|&a| vec![a])).collect();
-        let ledger = Ledger::default();
-        let mut sample = Sample::new(self.books.len(), 100_000, 100_000);
+        let ledger = SubjectLedger::default();
+        let mut sample = PlannerSample::new(self.books.len(), 100_000, 100_000);
         let (mut seen, mut planned) = (0u64, 0u64);
         let mut plan = blank;
         let (mut loss, mut cells) = (0.0, 0);
@@ -119,12 +121,22 @@ impl Table {
             let waited: Vec<u8> = all.iter().map(|(_, waited)| *waited).collect();
             let at = ledger.at(0);
             let last = number + 1 == batches.len();
-            let rules = Rules { plan: &plan, names: &group_names, books: &self.books, policy: &policy, protected: &[] };
-            let mask = Mask::default();
-            let mut proposal = treat(&Records { batch: &batch, mask: &mask, waited: &waited, last }, &rules, &at);
+            let rules = TreatmentRules {
+                plan: &plan,
+                names: &group_names,
+                books: &self.books,
+                policy: &policy,
+                protected: &[],
+            };
+            let mask = GroupMask::default();
+            let mut proposal = treat_batch(
+                &TreatmentInput { batch: &batch, mask: &mask, waited: &waited, holding_ended: last },
+                &rules,
+                &at,
+            );
             let terms = terms(&plan, &group_names);
             let proposed = std::mem::take(&mut proposal.groups);
-            let given = Given {
+            let given = VerifierInput {
                 subjects: &batch.subjects,
                 columns: &batch.columns,
                 waiting: 0,
@@ -149,12 +161,12 @@ impl Table {
         outcome
     }
 
-    /// What a batch publishes of a space.
+    /// Returns the published fragments of a space in a batch.
     fn published(
         &self,
         space: &[usize],
         plan: &Plan,
-        batch: &Batch,
+        batch: &CodeBatch,
         cells: &[Vec<CellId>],
         rows: &[((u64, Tuple), u8)],
     ) -> Published {
@@ -175,9 +187,9 @@ impl Table {
     }
 }
 
-/// What verification is told of the groups of a plan.
+/// Returns the verification terms for the groups of a plan.
 fn terms(plan: &Plan, names: &GroupNames) -> Vec<GroupTerms> {
-    let of = |((group, layout), &base): ((&Group, &LineLayout), &u128)| GroupTerms {
+    let of = |((group, layout), &base): ((&PlanGroup, &LineLayout), &u128)| GroupTerms {
         attributes: group.attributes(),
         quasi: group.attributes().iter().map(|a| group.quasi.contains(a)).collect(),
         sensitive: group.attributes().iter().map(|a| group.sensitive.contains(a)).collect(),
@@ -186,8 +198,8 @@ fn terms(plan: &Plan, names: &GroupNames) -> Vec<GroupTerms> {
         sensitive_bases: names.sensitive_bases.clone(),
         lines: LineLimit::None,
         ranges: false,
-        shown_beside: Vec::new(),
-        holders_beside: Holders::default(),
+        shown_elsewhere: Vec::new(),
+        holders_elsewhere: SubjectsByValue::default(),
         protected: Vec::new(),
         narrowing: Some(NarrowingTerms {
             attributes: group.quasi.clone(),

@@ -1,4 +1,4 @@
-//! The crash points that every batch passes, in their order (`docs/exactly-once.md`), and kills at them.
+//! The crash points that every batch passes, in their order (`docs/internals/exactly-once.md`), and kills at them.
 
 use super::daemon::Dice;
 

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use throng::daemon::state::entries::{EntryCodec, EntryReader};
-use throng::daemon::state::seal::Keys;
-use throng::daemon::state::store::{Recovered, Store};
+use throng::daemon::state::state_keys::StateKeys;
+use throng::daemon::state::store::{RecoveredState, StateStore};
 use throng::io::kafka::changelog;
-use throng::io::kafka::connection::Cluster;
-use throng_core::ledger::per_subject::Ledger;
+use throng::io::kafka::connection::KafkaCluster;
+use throng_core::ledger::subject_ledger::SubjectLedger;
 
 use super::copies;
 use super::kafka::{Broker, Record, unique};
@@ -207,10 +207,10 @@ changelog_topic = "{changelog}"
 
     /// Records that wait in the changelog, and of which nothing has left: whoever restores them next counts them as consumed.
     pub fn waiting(&self) -> u64 {
-        let cluster = Cluster::new(&self.broker.bootstrap(), BTreeMap::new());
+        let cluster = KafkaCluster::new(&self.broker.bootstrap(), BTreeMap::new());
         let partitions = cluster.partitions(&[&self.raw], PATIENCE).expect("the source")[0];
-        let mut reader = EntryReader::new(EntryCodec::new(&Keys::derive(SECRET.as_bytes()), &self.group));
-        let mut take = |record: changelog::Raw<'_>| reader.take(record);
+        let mut reader = EntryReader::new(EntryCodec::new(&StateKeys::derive(SECRET.as_bytes()), &self.group));
+        let mut take = |record: changelog::RawChangelogRecord<'_>| reader.add_record(record);
         changelog::read_state(
             &cluster,
             &self.changelog,
@@ -220,7 +220,7 @@ changelog_topic = "{changelog}"
             &mut take,
         )
         .expect("the changelog");
-        let restored = reader.finish(|_| true).expect("entries of our secret");
+        let restored = reader.into_restored(|_| true).expect("entries of our secret");
         restored.waiting.iter().filter(|row| !row.released).count() as u64
     }
 
@@ -393,17 +393,18 @@ impl Drop for Daemon {
 }
 
 /// The state that a daemon has left behind, read as its next start would.
-pub fn state(path: &Path) -> Recovered {
+pub fn state(path: &Path) -> RecoveredState {
     let copy = tempfile::tempdir().expect("a directory");
     copies::tree(path, copy.path());
-    let mut ledger = Ledger::default();
-    let (_, _, recovered) = Store::open(copy.path(), Some(SECRET.as_bytes()), &mut ledger).expect("a state that opens");
+    let mut ledger = SubjectLedger::default();
+    let (_, _, recovered) =
+        StateStore::open(copy.path(), Some(SECRET.as_bytes()), &mut ledger).expect("a state that opens");
     recovered
 }
 
 /// Checks that every record that a state has consumed is accounted for, and gives the number of those that stayed with it.
 pub fn conserved(path: &Path) -> u64 {
-    let Recovered { progress, intent, held, .. } = state(path);
+    let RecoveredState { progress, intent, held, .. } = state(path);
     assert!(intent.is_none(), "a batch is pending after an ordered end");
     let t = progress.totals;
     let gone = t.released + t.suppressed + t.dead_lettered + t.dropped + t.moved;

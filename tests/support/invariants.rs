@@ -202,7 +202,7 @@ impl Promise {
         Ok(())
     }
 
-    /// The counting guard (docs/methods.md §10.3), by trying all pairs of cell sets of all pairs of groups.
+    /// The counting guard (docs/internals/methods.md §10.3), by trying all pairs of cell sets of all pairs of groups.
     fn check_counting(&self, now: &[&Line]) -> Result<(), String> {
         type Cells = Vec<(String, String)>;
         let mut by_group: Vec<Vec<(Cells, &Line)>> = vec![Vec::new(); self.groups.len()];

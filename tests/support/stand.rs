@@ -7,20 +7,20 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use throng::anonymity::planner::GroupShape;
-use throng::config::{self, Config, SourceKind, Tuning};
+use throng::config::{self, Config, FixedSettings, SourceKind};
 use throng::daemon::engine::assemble::{AssemblyError, assemble};
-use throng::daemon::engine::{BatchError, Engine, Settling, Turn, Upcoming};
+use throng::daemon::engine::{BatchError, Engine, NextBatchSource, QueuedBatch, SettlementReason};
 use throng::daemon::state::directory::StateError;
-use throng::daemon::state::entries::{EntryReader, Restored};
-use throng::daemon::state::records::Intent;
-use throng::io::input::{Closed, InputBatch};
+use throng::daemon::state::entries::{EntryReader, RestoredPartitions};
+use throng::daemon::state::records::BatchIntent;
+use throng::io::input::{CloseReason, InputBatch};
 use throng::release::invariants::is_conserved;
-use throng::release::sink::{ChangelogRecord, DeliveryError, Envelope, Rejected, Sink};
-use throng::release::verified::Verified;
-use throng::start::checked::Checked;
-use throng::start::reading::{codec_limits, fields};
-use throng::telemetry::{Telemetry, Totals};
-use throng_core::values::raw::Coordinate;
+use throng::release::sink::{BatchEnvelope, BatchSink, ChangelogRecord, DeliveryError, RejectedRecord};
+use throng::release::verified_batch::ReleasableBatch;
+use throng::start::checked_config::CheckedConfig;
+use throng::start::record_formats::{codec_limits, fields};
+use throng::telemetry::{RecordTotals, Telemetry};
+use throng_core::values::raw_batch::RecordPosition;
 use throng_core::values::schema::Schema;
 use throng_formats::JsonCodec;
 
@@ -52,7 +52,7 @@ pub enum Fault {
 #[derive(Debug, Default)]
 pub struct Collector {
     pub lines: Vec<Line>,
-    pub rejected: Vec<Rejected>,
+    pub rejected: Vec<RejectedRecord>,
     /// Sequence number and clock of the last batch that left.
     pub committed: (u64, i64),
     pub abort_next: bool,
@@ -69,8 +69,8 @@ pub struct Collector {
     bytes: u64,
 }
 
-impl Sink for Collector {
-    fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<(), DeliveryError> {
+impl BatchSink for Collector {
+    fn deliver(&mut self, batch: &ReleasableBatch, envelope: &BatchEnvelope<'_>) -> Result<(), DeliveryError> {
         let mut lines = Vec::new();
         for group in 0..batch.groups() {
             for line in batch.lines(group) {
@@ -124,28 +124,28 @@ pub struct Stand {
     schema: Arc<Schema>,
     codec: JsonCodec,
     engine: Option<Engine>,
-    pending: Option<Intent>,
+    pending: Option<BatchIntent>,
     /// The records after the next ones.
     next: Option<Vec<Option<Vec<u8>>>>,
     announced: Announcement,
     home: TempDir,
     /// Moves to another process so far, and what became of records in those before.
     moved: u32,
-    past: Totals,
+    past: RecordTotals,
 }
 
 /// A batch that is known before its turn.
 struct Announced {
     records: Vec<Option<Vec<u8>>>,
     first: i64,
-    turn: Turn,
+    turn: QueuedBatch,
 }
 
 #[derive(Default)]
 struct Announcement(Option<Announced>);
 
-impl Upcoming for Announcement {
-    fn look(&mut self, _: &AtomicBool) -> Option<&mut Turn> {
+impl NextBatchSource for Announcement {
+    fn look(&mut self, _: &AtomicBool) -> Option<&mut QueuedBatch> {
         self.0.as_mut().map(|announced| &mut announced.turn)
     }
 }
@@ -158,25 +158,25 @@ impl Stand {
 
     /// [`new`](Self::new) with another secret.
     pub fn with_secret(schema: &str, settings: &str, secret: &str) -> Self {
-        Self::tuned(schema, settings, secret, Tuning::default())
+        Self::tuned(schema, settings, secret, FixedSettings::default())
     }
 
     /// [`with_secret`](Self::with_secret), with other values of what is not configured.
-    pub fn tuned(schema: &str, settings: &str, secret: &str, tuning: Tuning) -> Self {
+    pub fn tuned(schema: &str, settings: &str, secret: &str, tuning: FixedSettings) -> Self {
         Self::with(schema, settings, secret, ("file", "file"), tuning)
     }
 
     /// A stand that only watches: nothing is released.
     pub fn watching(schema: &str, settings: &str) -> Self {
-        Self::with(schema, settings, SECRET, ("file", "none"), Tuning::default())
+        Self::with(schema, settings, SECRET, ("file", "none"), FixedSettings::default())
     }
 
     /// A stand whose source is a topic: its state lies in the changelog.
-    pub fn of_a_topic(schema: &str, settings: &str, tuning: Tuning) -> Self {
+    pub fn of_a_topic(schema: &str, settings: &str, tuning: FixedSettings) -> Self {
         Self::with(schema, settings, SECRET, ("kafka", "kafka"), tuning)
     }
 
-    fn with(schema: &str, settings: &str, secret: &str, (source, sink): (&str, &str), tuning: Tuning) -> Self {
+    fn with(schema: &str, settings: &str, secret: &str, (source, sink): (&str, &str), tuning: FixedSettings) -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
         let path = |name: &str| home.path().join(name).display().to_string();
         std::fs::write(path("schema.toml"), schema).expect("a file");
@@ -200,9 +200,9 @@ impl Stand {
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(limits);
         let config = config::parse(settings, "stand.toml", env).unwrap_or_else(|p| panic!("{p:#?}"));
         let config = Config { tuning, ..config };
-        let checked = Checked::new(config.clone(), "stand.toml").unwrap_or_else(|p| panic!("{p:#?}"));
+        let checked = CheckedConfig::new(config.clone(), "stand.toml").unwrap_or_else(|p| panic!("{p:#?}"));
         let telemetry = checked.telemetry();
-        let Checked { schema, shapes, .. } = checked;
+        let CheckedConfig { schema, shapes, .. } = checked;
         let groups = shapes.iter().map(|s| names(s, &schema)).collect();
         let (limits, unknown) = codec_limits(&config);
         let codec = JsonCodec::new(&fields(&schema, false), limits).with_unknown(unknown);
@@ -222,7 +222,7 @@ impl Stand {
             announced: Announcement::default(),
             home,
             moved: 0,
-            past: Totals::default(),
+            past: RecordTotals::default(),
         };
         stand.start();
         stand
@@ -253,7 +253,7 @@ impl Stand {
     }
 
     /// Offers records as one batch; `None` is a tombstone.
-    pub fn offer(&mut self, records: &[Option<Vec<u8>>], settling: Settling, now_ms: i64, fault: Fault) {
+    pub fn offer(&mut self, records: &[Option<Vec<u8>>], settling: SettlementReason, now_ms: i64, fault: Fault) {
         let first = self.offered;
         self.sink.abort_next = matches!(fault, Fault::Abort | Fault::AbortAndDie);
         let mut outcome = self.process(records, first, settling, None, now_ms);
@@ -280,7 +280,7 @@ impl Stand {
             }
             Fault::LeaveAndDie => self.die(),
             Fault::Move => {
-                self.engine().let_all_go().expect("a state that can be written");
+                self.engine().drop_all_partitions().expect("a state that can be written");
                 self.move_on();
             }
             Fault::LeaveAndMove => self.move_on(),
@@ -289,7 +289,7 @@ impl Stand {
     }
 
     /// Settles what is held, as the end of the stream does.
-    pub fn settle(&mut self, settling: Settling, now_ms: i64) {
+    pub fn settle(&mut self, settling: SettlementReason, now_ms: i64) {
         let engine = self.engine.as_mut().expect("a running engine");
         engine.settle(|_| true, settling, None, &mut self.sink, now_ms).expect("held records are settled");
     }
@@ -304,8 +304,8 @@ impl Stand {
         &mut self,
         records: &[Option<Vec<u8>>],
         first: i64,
-        settling: Settling,
-        retry: Option<&Intent>,
+        settling: SettlementReason,
+        retry: Option<&BatchIntent>,
         now_ms: i64,
     ) -> Result<(), BatchError> {
         // A batch that was encoded ahead comes as that; one that is repeated is read anew.
@@ -324,14 +324,14 @@ impl Stand {
     }
 
     /// A batch that is to be handed to the engine by somebody else.
-    pub fn turn(&self, records: &[Option<Vec<u8>>], first: i64) -> Turn {
+    pub fn turn(&self, records: &[Option<Vec<u8>>], first: i64) -> QueuedBatch {
         Box::new(self.input(records, first, false)).into()
     }
 
     fn input(&self, records: &[Option<Vec<u8>>], first: i64, replay: bool) -> InputBatch {
         let mut input = InputBatch::new(self.schema.attributes.len(), 0);
         for (offset, record) in (first..).zip(records) {
-            let coordinate = Coordinate { topic: 0, partition: self.partition, offset, element: 0 };
+            let coordinate = RecordPosition { topic: 0, partition: self.partition, offset, element: 0 };
             input.consume(coordinate);
             let Some(payload) = record else {
                 *input.tombstones.entry((0, 0)).or_default() += 1;
@@ -339,11 +339,11 @@ impl Stand {
             };
             input.bytes += payload.len() as u64;
             if let Err(reason) = self.codec.decode(payload, coordinate, &mut input.raw) {
-                input.rejected.push(Rejected { coordinate, reason, attribute: None });
+                input.rejected.push(RejectedRecord { coordinate, reason, attribute: None });
             }
         }
         if replay {
-            input.closed = Closed::Replay;
+            input.closed = CloseReason::Replay;
         }
         input
     }
@@ -358,7 +358,7 @@ impl Stand {
     /// The process is gone with its directory. Another one, with a directory of its own, reads the partitions on.
     pub fn move_on(&mut self) {
         self.past = self.totals();
-        self.past.let_go();
+        self.past.count_held_as_moved();
         drop(self.engine.take());
         self.announced.0 = None;
         let begun = self.sink.committed;
@@ -372,11 +372,11 @@ impl Stand {
     }
 
     /// What the changelog holds of the partition that this stand reads.
-    pub fn in_the_changelog(&mut self) -> Restored {
+    pub fn in_the_changelog(&mut self) -> RestoredPartitions {
         let codec = self.engine().entry_codec().expect("a topic").clone();
         let mut reader = EntryReader::new(codec);
-        self.sink.changelog.iter().for_each(|record| reader.take((&record.key, record.value.as_deref())));
-        reader.finish(|_| true).expect("entries of one secret")
+        self.sink.changelog.iter().for_each(|record| reader.add_record((&record.key, record.value.as_deref())));
+        reader.into_restored(|_| true).expect("entries of one secret")
     }
 
     /// Whether the last start has found a batch that was intended, has not left, and is to be repeated.
@@ -386,11 +386,11 @@ impl Stand {
 
     fn start(&mut self) {
         let committed = self.sink.committed.0;
-        let mut left = |intent: &Intent, _: &str| Ok(intent.after.sequence <= committed);
+        let mut left = |intent: &BatchIntent, _: &str| Ok(intent.after.sequence <= committed);
         // The database's threads let go of its lock a moment after it was dropped.
         let deadline = Instant::now() + Duration::from_secs(10);
         let assembled = loop {
-            let checked = Checked::new(self.config.clone(), "stand.toml").expect("a sound configuration");
+            let checked = CheckedConfig::new(self.config.clone(), "stand.toml").expect("a sound configuration");
             match assemble(checked, &self.telemetry, false, &mut left) {
                 Err(AssemblyError::State(StateError::Locked(_))) if Instant::now() < deadline => {
                     std::thread::sleep(Duration::from_millis(2));
@@ -404,14 +404,14 @@ impl Stand {
             let restored = self.in_the_changelog();
             let places = restored.progress.keys().copied().collect();
             let age_ms = self.sink.committed.1;
-            self.engine().take_partitions_over(restored, &places, age_ms).expect("a state of these series");
+            self.engine().adopt_partitions(restored, &places, age_ms).expect("a state of these series");
         }
     }
 
     /// Records by what became of them, over all processes.
-    pub fn totals(&mut self) -> Totals {
+    pub fn totals(&mut self) -> RecordTotals {
         let (now, past) = (self.engine().progress().totals, self.past);
-        Totals {
+        RecordTotals {
             consumed: past.consumed + now.consumed,
             released: past.released + now.released,
             suppressed: past.suppressed + now.suppressed,
@@ -424,7 +424,7 @@ impl Stand {
     /// Conservation: every record offered is accounted for, and what is released did leave.
     pub fn check_conservation(&mut self) -> Result<(), String> {
         let totals = self.totals();
-        let held = self.engine().held() as u64;
+        let held = self.engine().unreleased_records() as u64;
         let status = self.telemetry.status();
         let released = super::invariants::records_released(&self.sink.lines);
         let offered = u64::try_from(self.offered).expect("not negative");

@@ -1,15 +1,15 @@
-//! Joined rows: what is counted are the group's own cells of the rows that leave, and a row that shows anything beside them is refused.
+//! Joined rows: verification counts the cells of the row's group, and refuses a row that shows any other cell.
 
 use super::*;
-use throng::anonymity::plan::{Group, Plan};
-use throng::anonymity::treatment::treat::joined_layouts;
+use throng::anonymity::plan::{Plan, PlanGroup};
+use throng::anonymity::treatment::batch_treatment::joined_layouts;
 
 const NAMES: [&str; 5] = ["person", "age", "city", "mood", "illness"];
 
 impl Bench {
-    /// The same proposal, its lines written as rows of all attributes.
+    /// Returns the same proposal with its lines written as rows of all attributes.
     fn joined(mut self) -> Self {
-        let group = |terms: &GroupTerms| Group {
+        let group = |terms: &GroupTerms| PlanGroup {
             name: String::new(),
             quasi: terms.attributes.clone(),
             sensitive: Vec::new(),
@@ -17,7 +17,7 @@ impl Bench {
             ranges: false,
             ladder: Vec::new(),
         };
-        let plan = Plan::blank(self.terms.iter().map(group).collect());
+        let plan = Plan::inactive(self.terms.iter().map(group).collect());
         let layouts = joined_layouts(&plan, &NAMES, &LineFormat::Json);
         for ((terms, layout), group) in self.terms.iter_mut().zip(layouts).zip(&mut self.proposed) {
             let narrow = std::mem::replace(&mut terms.layout, layout);
@@ -35,7 +35,7 @@ impl Bench {
     }
 }
 
-/// `two_towns`, joined, with the runs of group `group` changed.
+/// Verifies `two_towns` as joined rows, with changed runs of one group.
 fn tampered(group: usize, change: impl FnOnce(&mut Vec<(Vec<u8>, Vec<u32>)>)) -> Option<Violation> {
     let bench = two_towns().joined();
     let mut proposed = bench.proposed.clone();
@@ -46,7 +46,7 @@ fn tampered(group: usize, change: impl FnOnce(&mut Vec<(Vec<u8>, Vec<u32>)>)) ->
 }
 
 #[test]
-fn joined_rows_pass_and_leave_sorted_as_one() {
+fn joined_rows_pass_and_are_released_in_one_sorted_output() {
     let bench = two_towns().joined();
     let verified = bench.verify(bench.proposed.clone()).expect("passes");
     assert_eq!((verified.outputs(), verified.len(0), verified.len(1)), (1, 10, 10));
@@ -58,7 +58,7 @@ fn joined_rows_pass_and_leave_sorted_as_one() {
     assert!(lines.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{lines:?}");
     assert_eq!(lines[0], (0, r#"{"age":30,"city":"c0","mood":null,"illness":null}"#.to_owned()));
     assert_eq!(lines[19], (1, r#"{"age":null,"city":null,"mood":"m1","illness":"i1"}"#.to_owned()));
-    // What the ledger learns is what it would learn of the fragments.
+    // The ledger changes equal those of the separate fragments.
     let fragments = two_towns();
     let of_fragments = fragments.verify(fragments.proposed.clone()).expect("passes");
     assert_eq!(of_fragments.outputs(), 2);
@@ -67,7 +67,7 @@ fn joined_rows_pass_and_leave_sorted_as_one() {
 }
 
 #[test]
-fn a_row_that_shows_more_than_its_group_is_refused() {
+fn joined_row_with_cell_of_other_group_is_refused() {
     for text in [
         r#"{"age":30,"city":"c0","mood":"m0","illness":null}"#,
         r#"{"age":30,"city":"c0","mood":null,"illness":"i0"}"#,
@@ -91,7 +91,7 @@ fn a_row_that_shows_more_than_its_group_is_refused() {
     assert_eq!(tampered(0, |runs| runs.swap(0, 1)), Some(Violation::Unsorted));
 }
 
-/// One cell of one row, changed.
+/// Changed cell of one row.
 #[derive(Clone, Debug)]
 struct Change {
     group: usize,
@@ -102,7 +102,7 @@ struct Change {
 
 proptest! {
     #[test]
-    fn whatever_is_shown_beside_the_group_is_refused(
+    fn random_cell_outside_group_is_refused(
         records in prop::collection::vec((0u8..12, 28u8..33, 0u8..2, 0u8..2, 0u8..2), 10..60),
         group in 0usize..2, run in any::<usize>(), cell in 0usize..4,
         text in prop::sample::select(vec!["30", "\"c0\"", "\"m0\"", "\"i0\"", "\"*\"", "null"]),
@@ -124,7 +124,7 @@ proptest! {
         runs[at].0 = row;
         runs.sort();
         proposed[change.group] = put_together(&runs);
-        // Positions in the schema are behind those of a row by the person.
+        // The schema has the person as additional first attribute, so positions differ by one.
         let is_own = bench.terms[change.group].attributes.contains(&(change.cell + 1));
         if !is_own && change.text != "null" {
             prop_assert_eq!(bench.violation(proposed), Some(Violation::UnreadableLine));

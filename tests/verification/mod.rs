@@ -1,5 +1,5 @@
-//! Verification refuses what the treatment must never propose: proposals are tampered with in every way, and whatever
-//! breaks the invariant by the slow recount of `support::invariants` must be refused, while what is untouched passes.
+//! Verification of tampered proposals. Each proposal that breaks the invariant according to the slow recount of
+//! `support::invariants` must be refused, and untouched proposals must pass.
 
 mod joined;
 use crate::support;
@@ -12,29 +12,31 @@ use support::invariants::{GroupNames, Line, Promise};
 use support::models::{Distribution, Ground, Models, Question};
 use support::schemas::schema;
 use throng::anonymity::planner::LadderLimits;
-use throng::anonymity::planner::sample::Sample;
+use throng::anonymity::planner::planner_sample::PlannerSample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
-use throng::anonymity::privacy::Ground as Distance;
-use throng::anonymity::treatment::mask::Mask;
-use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
-use throng::anonymity::treatment::treat::{Policy, Records, Rules, group_names, treat};
+use throng::anonymity::privacy::GroundMetric as Distance;
+use throng::anonymity::treatment::batch_treatment::{
+    TreatmentInput, TreatmentRules, TreatmentSettings, group_names, treat_batch,
+};
+use throng::anonymity::treatment::group_mask::GroupMask;
+use throng::anonymity::treatment::proposal::{LineRun, ProposedGroup};
 use throng::io::input::InputBatch;
-use throng::release::given::{Given, GroupTerms, NarrowingTerms};
-use throng::release::models::Claim;
-use throng::release::protected::{ProtectedTerms, Shares};
-use throng::release::repetition::LineLimit;
-use throng::release::verified::Verified;
-use throng::release::verify::{Refusal, Violation, verify};
-use throng::start::encode::encode;
-use throng_core::ledger::per_subject::Ledger;
+use throng::release::line_limits::LineLimit;
+use throng::release::models::ModelClaim;
+use throng::release::protected_attributes::{ProtectedTerms, ReferenceShares};
+use throng::release::verified_batch::ReleasableBatch;
+use throng::release::verifier_input::{GroupTerms, NarrowingTerms, VerifierInput};
+use throng::release::verify::{BatchRefusal, Violation, verify};
+use throng::start::batch_encoding::encode;
+use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::{DigestKey, NameDigest, value_number};
-use throng_core::values::holders::Holders;
-use throng_core::values::raw::Coordinate;
+use throng_core::values::raw_batch::RecordPosition;
 use throng_core::values::schema::Schema;
-use throng_core::values::subject::Subjects;
-use throng_core::values::table::Batch;
-use throng_formats::{Field, JsonCodec, Limits};
+use throng_core::values::subject_digest::SubjectDigester;
+use throng_core::values::subjects_by_value::SubjectsByValue;
+use throng_formats::{DecodeLimits, FieldPath, JsonCodec};
 use throng_formats::{LineFormat, LineLayout};
 
 const SCHEMA: &str = schema!("bench"; person, more r#"
@@ -51,14 +53,14 @@ widths = [10]
 const K: usize = 3;
 const CLOCK: i64 = 1_700_000_000_000;
 
-/// Everything that verification is given, for one batch.
+/// Complete verifier input for one batch.
 struct Bench {
     books: Vec<Codebook>,
     terms: Vec<GroupTerms>,
-    batch: Batch,
+    batch: CodeBatch,
     proposed: Vec<ProposedGroup>,
     promise: Promise,
-    /// The ladders, for `narrow`.
+    /// Ladders for `narrow`.
     narrowing: Vec<NarrowingTerms>,
 }
 
@@ -69,15 +71,15 @@ impl Bench {
         let key = DigestKey([7; 32]);
         let mut books: Vec<Codebook> =
             schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, 1000).expect("a codebook")).collect();
-        let mut subjects = Subjects::new(Arc::clone(&schema.attributes[0]), &key);
-        let fields: Vec<Field> = schema.attributes.iter().map(|a| Field::flat(&a.name)).collect();
-        let codec = JsonCodec::new(&fields, Limits::default());
+        let mut subjects = SubjectDigester::new(Arc::clone(&schema.attributes[0]), &key);
+        let fields: Vec<FieldPath> = schema.attributes.iter().map(|a| FieldPath::top_level(&a.name)).collect();
+        let codec = JsonCodec::new(&fields, DecodeLimits::default());
         let mut input = InputBatch::new(5, 0);
         for (offset, (person, age, city, mood, illness)) in (0i64..).zip(records) {
             let json = format!(
                 r#"{{"person":"p{person}","age":{age},"city":"c{city}","mood":"m{mood}","illness":"i{illness}"}}"#
             );
-            let at = Coordinate { topic: 0, partition: 0, offset, element: 0 };
+            let at = RecordPosition { topic: 0, partition: 0, offset, element: 0 };
             codec.decode(json.as_bytes(), at, &mut input.raw).expect("a record");
         }
         let (batch, rejected) = encode(&input, &schema, &mut books, Some(&mut subjects), false);
@@ -92,20 +94,24 @@ impl Bench {
         let shapes = [shape("where", &[1, 2], &[]), shape("how", &[3], &[4])];
         let settings = PlannerSettings {
             k: K,
-            ladder: LadderLimits { complete: 5000, chosen: 400 },
+            ladder: LadderLimits { max_complete_nodes: 5000, max_selected_nodes: 400 },
             identifier_cardinality: 0.8,
             window_records: 1000,
             batch_records: 100,
         };
-        let plan = make_plan(1, &shapes, &Sample::new(5, 100, 1000), &books, &settings);
+        let plan = make_plan(1, &shapes, &PlannerSample::new(5, 100, 1000), &books, &settings);
         let names: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let digests = NameDigest::new(&key);
         let group_names = group_names(&plan, &names, &LineFormat::Json, |name| digests.digest(name));
-        let policy = Policy { k: K, max_hold_batches: 0 };
-        let ledger = Ledger::default();
-        let (waited, all, at) = (vec![0; batch.rows()], Mask::default(), ledger.at(CLOCK));
-        let rules = Rules { plan: &plan, names: &group_names, books: &books, policy: &policy, protected: &[] };
-        let proposal = treat(&Records { batch: &batch, mask: &all, waited: &waited, last: true }, &rules, &at);
+        let policy = TreatmentSettings { k: K, max_hold_batches: 0 };
+        let ledger = SubjectLedger::default();
+        let (waited, all, at) = (vec![0; batch.rows()], GroupMask::default(), ledger.at(CLOCK));
+        let rules = TreatmentRules { plan: &plan, names: &group_names, books: &books, policy: &policy, protected: &[] };
+        let proposal = treat_batch(
+            &TreatmentInput { batch: &batch, mask: &all, waited: &waited, holding_ended: true },
+            &rules,
+            &at,
+        );
         let terms = plan
             .groups
             .iter()
@@ -119,8 +125,8 @@ impl Bench {
                 sensitive_bases: group_names.sensitive_bases.clone(),
                 lines: LineLimit::default(),
                 ranges: false,
-                shown_beside: Vec::new(),
-                holders_beside: Holders::default(),
+                shown_elsewhere: Vec::new(),
+                holders_elsewhere: SubjectsByValue::default(),
                 protected: Vec::new(),
                 narrowing: None,
             })
@@ -144,36 +150,39 @@ impl Bench {
         Self { narrowing, books, terms, batch, proposed: proposal.groups, promise }
     }
 
-    fn verify(&self, proposed: Vec<ProposedGroup>) -> Result<Verified, Refusal> {
-        let Batch { subjects, columns, .. } = &self.batch;
-        let given = Given { subjects, columns, waiting: 0, sequence: 1, age_ms: CLOCK };
-        verify(proposed, &given, &self.terms, &self.books, Ledger::default().at(CLOCK), K)
+    fn verify(&self, proposed: Vec<ProposedGroup>) -> Result<ReleasableBatch, BatchRefusal> {
+        let CodeBatch { subjects, columns, .. } = &self.batch;
+        let given = VerifierInput { subjects, columns, waiting: 0, sequence: 1, age_ms: CLOCK };
+        verify(proposed, &given, &self.terms, &self.books, SubjectLedger::default().at(CLOCK), K)
     }
 
     fn violation(&self, proposed: Vec<ProposedGroup>) -> Option<Violation> {
         self.verify(proposed).err().map(|refusal| refusal.violation)
     }
 
-    /// From here on no class may be narrowed.
+    /// Enables the narrowing check.
     fn narrow(&mut self) {
         for (terms, narrowing) in self.terms.iter_mut().zip(&self.narrowing) {
             terms.narrowing = Some(narrowing.clone());
         }
     }
 
-    /// From here on the illnesses of each mood must satisfy `claims`, compared with three known illnesses alike.
-    fn protect(&mut self, claims: Vec<Claim>, representatives: usize) {
+    /// Requires `claims` for the illnesses of each mood, with a uniform reference of three known illnesses.
+    fn protect(&mut self, claims: Vec<ModelClaim>, representatives: usize) {
         let number = |text: &&str| self.books[ILL].coverage_of(text).map(value_number);
         let known: Vec<u64> = KNOWN.iter().filter_map(number).collect();
-        // An illness that nobody has in this batch is in the distribution all the same.
+        // The reference contains illnesses that no record of this batch has.
         let shares = vec![1.0 / KNOWN.len() as f64; KNOWN.len()];
         let positions = known.into_iter().chain(1..).take(KNOWN.len()).zip(0..).collect();
-        let reference = Some(Shares { positions, shares });
+        let reference = Some(ReferenceShares { positions, shares });
         self.terms[1].protected =
             vec![ProtectedTerms { attribute: ILL, column: 1, claims, representatives, reference }];
     }
 
-    /// What a reader would get, by the slow recount. An error where it breaks the invariant.
+    /// Checks the released lines with the slow recount.
+    ///
+    /// # Errors
+    /// The violated invariant.
     fn recount(&self, proposed: &[ProposedGroup]) -> Result<(), String> {
         self.promise.check_all(&self.lines(proposed)?)
     }
@@ -200,11 +209,11 @@ impl Bench {
     }
 }
 
-/// The position of the sensitive attribute, and illnesses that are known to be.
+/// Position of the sensitive attribute, and the known illnesses.
 const ILL: usize = 4;
 const KNOWN: [&str; 3] = ["\"i0\"", "\"i1\"", "\"i2\""];
 
-/// The runs of a group as texts and rows, to be put together anew.
+/// Splits a group into runs of text and rows, for modification.
 fn taken_apart(group: &ProposedGroup) -> Vec<(Vec<u8>, Vec<u32>)> {
     group.runs.iter().map(|r| (group.arena[r.line.clone()].to_vec(), group.rows[r.rows.clone()].to_vec())).collect()
 }
@@ -215,18 +224,18 @@ fn put_together(runs: &[(Vec<u8>, Vec<u32>)]) -> ProposedGroup {
         let (line, row) = (group.arena.len(), group.rows.len());
         group.arena.extend(text);
         group.rows.extend(rows);
-        group.runs.push(Run { line: line..group.arena.len(), rows: row..group.rows.len() });
+        group.runs.push(LineRun { line: line..group.arena.len(), rows: row..group.rows.len() });
     }
     group
 }
 
-/// Five people in each of two towns, of one mood and illness each.
+/// Returns five people in each of two towns, with one mood and illness per town.
 fn two_towns() -> Bench {
     let records: Vec<_> = (0..10).map(|i| (i, 30 + i / 5, i / 5, i / 5, i / 5)).collect();
     Bench::new(&records)
 }
 
-/// `two_towns` with the runs of group `group` changed.
+/// Verifies `two_towns` with changed runs of one group.
 fn tampered(group: usize, change: impl FnOnce(&mut Vec<(Vec<u8>, Vec<u32>)>)) -> Option<Violation> {
     let bench = two_towns();
     let mut proposed = bench.proposed.clone();
@@ -237,7 +246,7 @@ fn tampered(group: usize, change: impl FnOnce(&mut Vec<(Vec<u8>, Vec<u32>)>)) ->
 }
 
 #[test]
-fn what_the_treatment_proposes_passes() {
+fn proposal_of_treatment_passes_verification() {
     let bench = two_towns();
     let texts: Vec<String> =
         taken_apart(&bench.proposed[0]).into_iter().map(|(t, _)| String::from_utf8(t).expect("text")).collect();
@@ -248,24 +257,24 @@ fn what_the_treatment_proposes_passes() {
 }
 
 #[test]
-fn rows_that_go_missing_are_noticed_when_their_class_needs_them() {
+fn missing_rows_are_detected_if_class_falls_below_k() {
     assert_eq!(tampered(0, |runs| runs[0].1.truncate(2)), Some(Violation::ClassBelowK));
     assert_eq!(tampered(0, |runs| runs[0].1.clear()), Some(Violation::WrongRow));
-    // The class itself would stay at k; the sensitive value beside it does too.
+    // A removal that keeps k subjects in the class and per sensitive value passes.
     assert_eq!(tampered(1, |runs| runs[0].1.truncate(3)), None);
     assert_eq!(tampered(1, |runs| runs[0].1.truncate(2)), Some(Violation::ClassBelowK));
 }
 
 #[test]
-fn a_cell_that_is_finer_or_another_is_refused() {
+fn changed_cell_is_refused() {
     let single = |text: &str| (text.as_bytes().to_vec(), vec![0]);
-    // One person of the class gets a tuple of her own, made of known texts.
+    // One subject of the class gets a unique tuple of known texts.
     let violation = tampered(0, |runs| {
         runs[0].1.remove(0);
         runs.insert(1, single(r#"{"age":30,"city":"c1"}"#));
     });
     assert_eq!(violation, Some(Violation::ClassBelowK));
-    // The class and both illnesses still have k people, but nine of ten towns are known to go with the other mood.
+    // The class and both illnesses still have k subjects, but counting joins town c0 and illness i1 for fewer than k.
     let violation = tampered(1, |runs| {
         runs[0].1.remove(0);
         runs.insert(1, single(r#"{"mood":"m0","illness":"i1"}"#));
@@ -281,7 +290,7 @@ fn a_cell_that_is_finer_or_another_is_refused() {
 }
 
 #[test]
-fn texts_that_nobody_knows_are_refused() {
+fn unknown_or_unreadable_text_is_refused() {
     for (text, violation) in [
         (r#"{"age":29,"city":"c0"}"#, Violation::UnknownCell),
         (r#"{"age":"c0","city":"c0"}"#, Violation::UnknownCell),
@@ -300,7 +309,7 @@ fn texts_that_nobody_knows_are_refused() {
 }
 
 #[test]
-fn order_and_rows_are_checked() {
+fn unsorted_lines_and_wrong_rows_are_refused() {
     assert_eq!(tampered(0, |runs| runs.swap(0, 1)), Some(Violation::Unsorted));
     assert_eq!(tampered(0, |runs| runs[1].0 = runs[0].0.clone()), Some(Violation::Unsorted), "one text, two runs");
     assert_eq!(tampered(0, |runs| runs[0].1.push(9)), Some(Violation::WrongRow), "a row of another run as well");
@@ -317,8 +326,8 @@ fn order_and_rows_are_checked() {
 }
 
 #[test]
-fn one_persons_rows_are_one_subject() {
-    // Ten records in one class, of two people.
+fn rows_of_one_subject_count_once_in_class() {
+    // Ten records in one class, of two subjects.
     let records: Vec<_> = (0..10u8).map(|i| (i % 2, 30, 0, 0, 0)).collect();
     let mut bench = Bench::new(&records);
     assert!(bench.proposed.iter().all(|g| g.runs.is_empty()), "nothing is proposed");
@@ -329,42 +338,43 @@ fn one_persons_rows_are_one_subject() {
 }
 
 #[test]
-fn a_class_that_breaks_a_model_is_refused() {
-    let protected = |claim: Claim| {
+fn class_that_violates_model_is_refused() {
+    let protected = |claim: ModelClaim| {
         let mut bench = two_towns();
         bench.protect(vec![claim], 0);
         bench.violation(bench.proposed.clone())
     };
-    assert_eq!(protected(Claim::Distinct { l: 1 }), None);
-    assert_eq!(protected(Claim::Distinct { l: 2 }), Some(Violation::Model), "everybody of a mood has one illness");
-    assert_eq!(protected(Claim::Closeness { t: 0.7, ground: Distance::Equal }), None);
-    assert_eq!(protected(Claim::Closeness { t: 0.6, ground: Distance::Equal }), Some(Violation::Model));
-    assert_eq!(protected(Claim::Entropy { l: 1.0 }), None);
-    assert_eq!(protected(Claim::Entropy { l: 2.0 }), Some(Violation::Model));
+    assert_eq!(protected(ModelClaim::Distinct { l: 1 }), None);
+    assert_eq!(protected(ModelClaim::Distinct { l: 2 }), Some(Violation::Model), "everybody of a mood has one illness");
+    assert_eq!(protected(ModelClaim::Closeness { t: 0.7, ground: Distance::Equal }), None);
+    assert_eq!(protected(ModelClaim::Closeness { t: 0.6, ground: Distance::Equal }), Some(Violation::Model));
+    assert_eq!(protected(ModelClaim::Entropy { l: 1.0 }), None);
+    assert_eq!(protected(ModelClaim::Entropy { l: 2.0 }), Some(Violation::Model));
     let mut bench = two_towns();
-    bench.protect(vec![Claim::Distinct { l: 1 }], 2);
+    bench.protect(vec![ModelClaim::Distinct { l: 1 }], 2);
     assert_eq!(bench.violation(bench.proposed.clone()), Some(Violation::Model), "no two values of two people");
-    bench.protect(vec![Claim::Closeness { t: 1.0, ground: Distance::Equal }], 0);
+    bench.protect(vec![ModelClaim::Closeness { t: 1.0, ground: Distance::Equal }], 0);
     assert_eq!(bench.violation(bench.proposed.clone()), None, "any distribution will do");
     bench.terms[1].protected[0].reference = None;
     assert_eq!(bench.violation(bench.proposed.clone()), Some(Violation::Model), "there is nothing to compare with");
 }
 
 #[test]
-fn a_batch_of_few_is_refused() {
+fn batch_with_fewer_than_k_subjects_is_refused() {
     let bench = two_towns();
     let rows = |rows: &[u32]| -> Vec<ProposedGroup> {
         let of = |g: &ProposedGroup| put_together(&[(taken_apart(g)[0].0.clone(), rows.to_vec())]);
         bench.proposed.iter().map(of).collect()
     };
-    // Every class is below k then, and that is found first.
+    // Every class is then below k, which is reported first.
     assert_eq!(bench.violation(rows(&[0, 1])), Some(Violation::ClassBelowK));
     assert_eq!(bench.violation(rows(&[0, 1, 2])), None);
 }
 
 #[test]
-fn a_pair_that_counting_forces_is_refused() {
-    // Nine of ten are of one mood, and five in each town: whoever is in town c1 is of mood m0, but for one.
+fn pair_forced_by_counting_is_refused() {
+    // Seven of ten subjects have mood m0, and five are in each town. So at least two subjects of town c1 have mood
+    // m0.
     let records: Vec<_> = (0..10).map(|i| (i, 30 + i / 5, i / 5, u8::from(i > 6), 0)).collect();
     let bench = Bench::new(&records);
     let line = |text: &str| text.as_bytes().to_vec();
@@ -378,19 +388,19 @@ fn a_pair_that_counting_forces_is_refused() {
 }
 
 #[test]
-fn a_class_without_a_crowd_in_its_own_batch_is_refused() {
+fn class_below_k_in_its_batch_is_refused() {
     let bench = two_towns();
-    // Two people of a class leave beside three of the other. What has left before is no crowd here.
+    // Two subjects of one class are released with three of the other. Earlier releases do not count.
     let few = |from: &ProposedGroup, rows: [&[u32]; 2]| {
         let runs = taken_apart(from);
         put_together(&[(runs[0].0.clone(), rows[0].to_vec()), (runs[1].0.clone(), rows[1].to_vec())])
     };
-    // One group at a time: two would be joined by counting.
+    // Only one group is released at a time, because counting would join two.
     let proposed = vec![few(&bench.proposed[0], [&[0, 1], &[5, 6, 7]]), put_together(&[])];
     assert_eq!(bench.violation(proposed), Some(Violation::ClassBelowK));
     let proposed = vec![few(&bench.proposed[0], [&[0, 1, 2], &[5, 6, 7]]), put_together(&[])];
     assert_eq!(bench.violation(proposed), None);
-    // The moods have three people each, and one illness has two.
+    // Each mood has three subjects, but illness i0 has only two.
     let runs = taken_apart(&bench.proposed[1]);
     let other = br#"{"mood":"m0","illness":"i1"}"#.to_vec();
     let moods = [(runs[0].0.clone(), vec![0, 1]), (other, vec![2]), (runs[1].0.clone(), vec![5, 6, 7])];
@@ -399,8 +409,9 @@ fn a_class_without_a_crowd_in_its_own_batch_is_refused() {
 }
 
 #[test]
-fn a_class_that_exclusion_narrows_below_k_is_refused() {
-    // Ten alike. Five leave exactly, five in a class of ten years: whoever is in that one would have left finer.
+fn class_narrowed_below_k_by_exclusion_is_refused() {
+    // Ten identical records: five are released exactly, five in a class of ten years. The observer can exclude them
+    // from the coarse class, because they would have been released with finer values.
     let records: Vec<_> = (0..10).map(|i| (i, 30, 0, 0, 0)).collect();
     let mut bench = Bench::new(&records);
     let exact = taken_apart(&bench.proposed[0])[0].0.clone();
@@ -415,7 +426,7 @@ fn a_class_that_exclusion_narrows_below_k_is_refused() {
     bench.narrow();
     assert_eq!(bench.violation(bench.proposed.clone()), None);
     assert_eq!(bench.violation(narrowed.clone()), Some(Violation::Narrowed));
-    // A line that is at no node of its row counts for nobody.
+    // A line that matches no node of its row counts for no subject.
     let mut strange = narrowed;
     runs.iter_mut().for_each(|run| run.0 = String::from_utf8_lossy(&run.0).replace("c0", "c1").into_bytes());
     bench.books[2].encode_canonical("\"c1\"");

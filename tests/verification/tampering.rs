@@ -1,8 +1,8 @@
-//! Proposals are tampered with at random: whatever the slow recount calls broken is refused.
+//! Random tampering with proposals: each proposal that the slow recount rejects is refused.
 
 use super::*;
 
-/// What is done to a proposal.
+/// Modification of a proposal.
 #[derive(Clone, Debug)]
 enum Tampering {
     Drop(usize, usize),
@@ -54,7 +54,7 @@ fn tamper(runs: &mut Vec<(Vec<u8>, Vec<u32>)>, how: &Tampering) {
                 runs.remove(b);
             }
         }
-        // The texts of two runs, exchanged in one cell.
+        // Replaces one cell of a run by the cell of another run.
         Tampering::Retext(a, b) => {
             let (a, b) = (a % count, b % count);
             let cells = |text: &[u8]| -> Vec<String> {
@@ -90,7 +90,7 @@ fn records() -> impl Strategy<Value = Vec<(u8, u8, u8, u8, u8)>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
     #[test]
-    fn nothing_that_breaks_the_invariant_passes(records in records(), tamperings in tamperings()) {
+    fn tampered_proposal_that_violates_invariant_is_refused(records in records(), tamperings in tamperings()) {
         let bench = Bench::new(&records);
         prop_assert_eq!(bench.violation(bench.proposed.clone()), None, "the treatment is right");
         prop_assert_eq!(bench.recount(&bench.proposed), Ok(()));
@@ -106,13 +106,13 @@ proptest! {
     }
 }
 
-/// What is asked of the illnesses of a mood, for the product and for the recount.
-fn claims() -> impl Strategy<Value = (Claim, usize, Question)> {
-    let close = |t, ground, told| (Claim::Closeness { t, ground }, 0, Question::Closeness { t, ground: told });
+/// Returns a requirement for the illnesses of a mood, as claim of the product and as question of the recount.
+fn claims() -> impl Strategy<Value = (ModelClaim, usize, Question)> {
+    let close = |t, ground, told| (ModelClaim::Closeness { t, ground }, 0, Question::Closeness { t, ground: told });
     prop_oneof![
-        (2usize..4).prop_map(|l| (Claim::Distinct { l }, l, Question::Distinct(l))),
-        Just((Claim::Entropy { l: 1.9 }, 2, Question::Entropy(1.9))),
-        Just((Claim::Recursive { c: 1.5, l: 2 }, 2, Question::Recursive { c: 1.5, l: 2 })),
+        (2usize..4).prop_map(|l| (ModelClaim::Distinct { l }, l, Question::Distinct(l))),
+        Just((ModelClaim::Entropy { l: 1.9 }, 2, Question::Entropy(1.9))),
+        Just((ModelClaim::Recursive { c: 1.5, l: 2 }, 2, Question::Recursive { c: 1.5, l: 2 })),
         Just(close(0.4, Distance::Equal, Ground::Equal)),
         Just(close(0.3, Distance::Ordered, Ground::Ordered)),
     ]
@@ -120,9 +120,9 @@ fn claims() -> impl Strategy<Value = (Claim, usize, Question)> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
-    /// Tampered or not, what keeps R(k) passes exactly if the recount finds every model kept.
+    /// A proposal that satisfies R(k) passes exactly if the recount finds that every model holds.
     #[test]
-    fn what_breaks_a_model_does_not_pass((claim, representatives, asked) in claims(), records in records(), tamperings in tamperings()) {
+    fn tampered_proposal_that_violates_model_is_refused((claim, representatives, asked) in claims(), records in records(), tamperings in tamperings()) {
         let mut bench = Bench::new(&records);
         let mut parts: Vec<_> = bench.proposed.iter().map(taken_apart).collect();
         for (second, how) in &tamperings {
@@ -137,7 +137,7 @@ proptest! {
             attribute: "illness".to_owned(),
             asked: vec![asked],
         };
-        // The bench numbers the illnesses that it has met first.
+        // The bench numbers the illnesses in their order of occurrence.
         let met = |text: &&str| bench.books[ILL].coverage_of(text).is_some();
         let (known, rest): (Vec<&str>, Vec<&str>) = KNOWN.into_iter().partition(|text| met(text));
         let over: Distribution = known.into_iter().chain(rest).map(|text| (Some(text.to_owned()), 1)).collect();
@@ -153,9 +153,9 @@ proptest! {
     }
 }
 
-/// The property above would hold if nothing were ever tampered with in earnest, or everything refused.
+/// Checks that the property is not trivial: many tampered proposals pass and many are refused.
 #[test]
-fn tampering_is_sometimes_harmless_and_often_not() {
+fn random_tampering_is_both_accepted_and_refused() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut passed, mut refused) = (0, 0);

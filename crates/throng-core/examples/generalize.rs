@@ -1,4 +1,4 @@
-//! Encodes values by a schema, and prints their generalizations with the information loss of each level.
+//! Encodes values by a schema and prints each generalization level with its information loss.
 //!
 //! `cargo run -p throng-core --example generalize`
 
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::DigestKey;
-use throng_core::values::raw::Token;
+use throng_core::values::raw_batch::RawToken;
 use throng_core::values::schema::Schema;
 
 const SCHEMA: &str = r#"
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let schema = Schema::parse(SCHEMA, "people.toml", Path::new(""))?;
     let mut ages = Codebook::new(Arc::clone(&schema.attributes[0]), &DigestKey([7; 32]), 1_000)?;
     for age in ["37", "38", "62"] {
-        let code = ages.encode(Token::Number(age))?;
+        let code = ages.encode(RawToken::Number(age))?;
         for level in 0..ages.levels() {
             let cell = ages.cell(code, level);
             println!("age {age}, level {level}: {}, loss {:.2}", ages.text(cell), ages.loss(cell));

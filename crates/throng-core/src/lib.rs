@@ -1,10 +1,11 @@
-//! Values, generalization and history of the throng anonymization daemon: no I/O, no clock, no configuration.
+//! Values, generalization and the per-subject ledger of the throng anonymization daemon, without I/O, clock or
+//! configuration.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`values`] | schema, hierarchies, canonical values, codes |
-//! | [`printable`] | texts from outside in log lines and errors |
-//! | [`ledger`] | release log, tenure and budgets of each subject |
+//! | [`printable`] | escaping of external text for log lines and errors |
+//! | [`ledger`] | release log, tenure and class budgets of each subject |
 
 pub mod ledger;
 pub mod printable;

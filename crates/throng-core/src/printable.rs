@@ -1,10 +1,12 @@
-//! Texts from outside in log lines and errors.
+//! Escaping of external text for log lines and errors.
 
-/// Largest number of characters of a printable text.
+/// Maximum number of input characters that are kept.
 const MAX_CHARACTERS: usize = 300;
 
-/// Makes a text from outside safe for a log line or an error: one line of bounded length, without terminal control characters or marks that change
-/// the direction of writing.
+/// Makes external text safe for a log line or an error message.
+///
+/// The result is one line of bounded length, without terminal control characters or marks that change the writing
+/// direction.
 #[must_use]
 pub fn printable(text: &str) -> String {
     let mut out = String::new();
@@ -16,7 +18,7 @@ pub fn printable(text: &str) -> String {
         match character {
             '\n' | '\t' | '\r' => out.push(' '),
             ' '..='~' => out.push(character),
-            // Letters are; marks, controls and what writes from right to left may hide what is said.
+            // Letters and digits are safe. Marks, control characters and direction overrides could hide text.
             _ if character.is_alphanumeric() => out.push(character),
             _ => out.extend(character.escape_unicode()),
         }
@@ -29,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_others_are_one_short_line() {
+    fn external_text_becomes_one_short_line() {
         assert_eq!(printable("no field \"größe\""), "no field \"größe\"");
         assert_eq!(printable("a\nb\u{1b}[2Jc\u{202e}d\0"), "a b\\u{1b}[2Jc\\u{202e}d\\u{0}");
         assert!(printable(&"\u{7}".repeat(1 << 20)).len() < 10 * MAX_CHARACTERS);

@@ -1,17 +1,17 @@
-//! Arrow columns, as Parquet files are read, into raw cells.
+//! Converts Arrow columns, used for Parquet files, to raw cells.
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
 use arrow::datatypes::{DataType, Field as ArrowField, Fields, Schema};
 
-use super::arrow_text::{supported, token};
-use super::{Field, Limits, Unknown};
-use throng_core::values::raw::{Coordinate, RawBatch, Token};
+use super::arrow_text::{has_textual_form, token};
+use super::{DecodeLimits, FieldPath, UnknownCellPolicy};
+use throng_core::values::raw_batch::{RawBatch, RawToken, RecordPosition};
 use throng_core::values::rejection::RejectionReason;
 
-/// A column that cannot be read.
+/// Column that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
-pub enum ColumnError {
+pub enum ArrowColumnError {
     #[error(
         "column \"{column}\" has the type {kind}, which has no textual form: cast it (a duration to seconds), or leave it out of the schema (of the columns, --columns)"
     )]
@@ -33,29 +33,37 @@ pub enum ColumnError {
 /// Finds the cells of the schema's fields in record batches of one Arrow schema.
 #[derive(Clone, Debug)]
 pub struct ArrowCodec {
-    /// For every attribute the child indices that lead to it: a top-level column, then struct members.
+    /// Per attribute, the child indices that lead to it: a top-level column, then struct members.
     paths: Vec<Option<Vec<usize>>>,
     roots: Vec<usize>,
-    limits: Limits,
+    limits: DecodeLimits,
     unknown_columns: u64,
     unknown: Vec<String>,
 }
 
 impl ArrowCodec {
-    /// Follows every field's segments through `schema`.
+    /// Resolves every field's segments in `schema`.
     ///
-    /// Cells: integers, floats, decimals and durations (in seconds) are numbers (`NaN` and infinities untyped text); texts, dates
-    /// (`2024-03-01`), times and timestamps (`2024-03-01T12:00:00.5`, with `Z` when the column has a zone) are text (outside the
-    /// calendar untyped: `infinity`), sixteen bytes are a UUID, and other bytes that are no text are Base64; lists, maps and whole structs are JSON. A member of a missing struct is absent.
+    /// Cells by Arrow type:
+    /// - Integers, floats, decimals and durations (in seconds) are numbers. `NaN` and infinities are untyped text.
+    /// - Texts, dates (`2024-03-01`), times and timestamps (`2024-03-01T12:00:00.5`, with `Z` if the column has a
+    ///   time zone) are text. Values outside the calendar are untyped, such as `infinity`.
+    /// - Sixteen fixed-size bytes are a UUID. Other bytes are text if they are UTF-8, otherwise Base64.
+    /// - Lists, maps and whole structs are JSON. A member of a null struct is absent.
     ///
     /// # Errors
-    /// When a wanted column has no textual form or two names, when a column is unknown where that is refused, or
-    /// when no field has a column.
-    pub fn new(schema: &Schema, fields: &[Field], limits: Limits, unknown: Unknown) -> Result<Self, ColumnError> {
+    /// Returns an error if a selected column has no textual form, is ambiguous, or differs from a field only by case.
+    /// Also returns an error if an unknown column must be refused, or if no field has a column.
+    pub fn new(
+        schema: &Schema,
+        fields: &[FieldPath],
+        limits: DecodeLimits,
+        unknown: UnknownCellPolicy,
+    ) -> Result<Self, ArrowColumnError> {
         let top = schema.fields();
         let mut paths = Vec::with_capacity(fields.len());
         for field in fields {
-            paths.push(follow(top, &field.pointer)?);
+            paths.push(resolve_column_path(top, &field.pointer)?);
         }
         let mut roots: Vec<usize> = paths.iter().flatten().map(|path| path[0]).collect();
         roots.sort_unstable();
@@ -68,44 +76,44 @@ impl ArrowCodec {
                 && let Some(column) = top.iter().find(near)
             {
                 let (column, wanted) = (column.name().clone(), field.pointer[0].clone());
-                return Err(ColumnError::CaseDiffers { column, wanted });
+                return Err(ArrowColumnError::CaseDiffers { column, wanted });
             }
         }
         if roots.is_empty() && !fields.is_empty() {
-            return Err(ColumnError::NothingKnown { columns: top.len() });
+            return Err(ArrowColumnError::NothingKnown { columns: top.len() });
         }
         let stranger = (0..top.len()).find(|index| !roots.contains(index));
-        if let (Some(index), Unknown::Refuse) = (stranger, unknown) {
-            return Err(ColumnError::Unknown { column: top[index].name().clone() });
+        if let (Some(index), UnknownCellPolicy::Refuse) = (stranger, unknown) {
+            return Err(ArrowColumnError::Unknown { column: top[index].name().clone() });
         }
         let unknown: Vec<String> =
             (0..top.len()).filter(|index| !roots.contains(index)).map(|index| top[index].name().clone()).collect();
         Ok(Self { unknown_columns: unknown.len() as u64, unknown, paths, roots, limits })
     }
 
-    /// The top-level columns that hold wanted cells, ascending: what a reader should project to.
+    /// Returns the top-level columns with selected cells, ascending. A reader should project to these columns.
     #[must_use]
     pub fn roots(&self) -> &[usize] {
         &self.roots
     }
 
-    /// Attributes without a column, ascending.
+    /// Returns the attributes without a column, ascending.
     #[must_use]
     pub fn absent(&self) -> Vec<usize> {
         (0..self.paths.len()).filter(|&attribute| self.paths[attribute].is_none()).collect()
     }
 
-    /// Columns that no field wants.
+    /// Returns the names of the columns that no field uses.
     #[must_use]
     pub fn unknown(&self) -> &[String] {
         &self.unknown
     }
 
-    /// The wanted columns of `batch`, which holds exactly the columns [`roots`](Self::roots).
+    /// Returns the selected columns of `batch`, which must have exactly the columns [`roots`](Self::roots).
     ///
     /// # Errors
-    /// [`ColumnError::Mismatch`] when it does not.
-    pub fn rows(&self, batch: &RecordBatch) -> Result<ArrowRows, ColumnError> {
+    /// Returns [`ArrowColumnError::Mismatch`] if it has other columns.
+    pub fn rows(&self, batch: &RecordBatch) -> Result<ArrowRows, ArrowColumnError> {
         let mut columns = Vec::with_capacity(self.paths.len());
         for path in &self.paths {
             columns.push(path.as_ref().map(|path| self.column(batch, path)).transpose()?);
@@ -113,21 +121,21 @@ impl ArrowCodec {
         Ok(ArrowRows { columns, limits: self.limits, unknown_columns: self.unknown_columns })
     }
 
-    fn column(&self, batch: &RecordBatch, path: &[usize]) -> Result<Column, ColumnError> {
-        let root = self.roots.binary_search(&path[0]).map_err(|_| ColumnError::Mismatch)?;
-        let mut array = batch.columns().get(root).ok_or(ColumnError::Mismatch)?;
+    fn column(&self, batch: &RecordBatch, path: &[usize]) -> Result<SelectedArrowColumn, ArrowColumnError> {
+        let root = self.roots.binary_search(&path[0]).map_err(|_| ArrowColumnError::Mismatch)?;
+        let mut array = batch.columns().get(root).ok_or(ArrowColumnError::Mismatch)?;
         let mut parents = Vec::new();
         for &member in &path[1..] {
-            let parent = array.as_struct_opt().ok_or(ColumnError::Mismatch)?;
+            let parent = array.as_struct_opt().ok_or(ArrowColumnError::Mismatch)?;
             parents.push(parent.clone());
-            array = parent.columns().get(member).ok_or(ColumnError::Mismatch)?;
+            array = parent.columns().get(member).ok_or(ArrowColumnError::Mismatch)?;
         }
-        Ok(Column { parents, array: array.clone() })
+        Ok(SelectedArrowColumn { parents, array: array.clone() })
     }
 }
 
-/// Child indices from the top to the field at `pointer`; none when it is not there.
-fn follow(top: &Fields, pointer: &[String]) -> Result<Option<Vec<usize>>, ColumnError> {
+/// Returns the child indices from the top to the field at `pointer`; `None` if it is missing.
+fn resolve_column_path(top: &Fields, pointer: &[String]) -> Result<Option<Vec<usize>>, ArrowColumnError> {
     let nothing_below = Fields::empty();
     let mut level = top;
     let mut found: Option<&ArrowField> = None;
@@ -136,7 +144,7 @@ fn follow(top: &Fields, pointer: &[String]) -> Result<Option<Vec<usize>>, Column
         let mut named = level.iter().enumerate().filter(|(_, field)| field.name() == segment);
         let Some((index, field)) = named.next() else { return Ok(None) };
         if named.next().is_some() {
-            return Err(ColumnError::Duplicate { column: pointer.join(".") });
+            return Err(ArrowColumnError::Duplicate { column: pointer.join(".") });
         }
         path.push(index);
         found = Some(field);
@@ -147,40 +155,41 @@ fn follow(top: &Fields, pointer: &[String]) -> Result<Option<Vec<usize>>, Column
     }
     match found {
         None => Ok(None),
-        Some(field) if supported(field.data_type()) => Ok(Some(path)),
-        Some(field) => Err(ColumnError::Unsupported { column: pointer.join("."), kind: field.data_type().to_string() }),
+        Some(field) if has_textual_form(field.data_type()) => Ok(Some(path)),
+        Some(field) => {
+            Err(ArrowColumnError::Unsupported { column: pointer.join("."), kind: field.data_type().to_string() })
+        }
     }
 }
 
-/// One wanted column and the structs around it.
 #[derive(Clone, Debug)]
-struct Column {
+struct SelectedArrowColumn {
     parents: Vec<StructArray>,
     array: ArrayRef,
 }
 
-/// The rows of one record batch.
+/// Rows of one record batch.
 #[derive(Clone, Debug)]
 pub struct ArrowRows {
-    columns: Vec<Option<Column>>,
-    limits: Limits,
+    columns: Vec<Option<SelectedArrowColumn>>,
+    limits: DecodeLimits,
     unknown_columns: u64,
 }
 
 impl ArrowRows {
-    /// Adds row `row` of the batch to `into`; gives the bytes of its cells.
+    /// Adds row `row` of the batch to `into`; returns the bytes of its cells.
     ///
     /// # Errors
-    /// [`RejectionReason::Oversized`] when the cells together exceed the limit; `into` is then as it was.
+    /// Returns [`RejectionReason::Oversized`] if the cells together exceed the limit; `into` is then unchanged.
     ///
     /// # Panics
-    /// When the batch has no such row.
-    pub fn decode(&self, row: usize, coordinate: Coordinate, into: &mut RawBatch) -> Result<u64, RejectionReason> {
+    /// Panics if the batch has no such row.
+    pub fn decode(&self, row: usize, coordinate: RecordPosition, into: &mut RawBatch) -> Result<u64, RejectionReason> {
         into.push_row(coordinate);
         let before = into.arena_bytes();
         for (attribute, column) in self.columns.iter().enumerate() {
             let Some(column) = column else { continue };
-            if let Err(rejection) = self.cell(column, row, attribute, before, into) {
+            if let Err(rejection) = self.write_cell_token(column, row, attribute, before, into) {
                 into.pop_row();
                 return Err(rejection);
             }
@@ -189,9 +198,9 @@ impl ArrowRows {
         Ok((into.arena_bytes() - before) as u64)
     }
 
-    fn cell(
+    fn write_cell_token(
         &self,
-        column: &Column,
+        column: &SelectedArrowColumn,
         row: usize,
         attribute: usize,
         before: usize,
@@ -202,7 +211,7 @@ impl ArrowRows {
         }
         let mut scratch = String::new();
         let token = token(&column.array, row, &mut scratch);
-        if let Token::Text(text) | Token::Structure(text) = token
+        if let RawToken::Text(text) | RawToken::Structure(text) = token
             && into.arena_bytes() - before + text.len() > self.limits.max_record_bytes
         {
             return Err(RejectionReason::Oversized);

@@ -10,23 +10,23 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::Int32Type;
 
 use super::*;
-use crate::testing::AT;
+use crate::codec_fixtures::MESSAGE_POSITION;
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
 }
 
-/// The cells of one column as `Debug` text, row by row; `pointer` may lead into a struct.
+/// Returns the cells of one column as `Debug` text, row by row; `pointer` may lead into a struct.
 fn cells(array: ArrayRef, pointer: &[&str]) -> Vec<String> {
     let batch = batch(vec![("c", array)]);
-    let field = Field {
+    let field = FieldPath {
         pointer: std::iter::once("c").chain(pointer.iter().copied()).map(str::to_owned).collect(),
         elements: None,
     };
-    let codec = ArrowCodec::new(&batch.schema(), &[field], Limits::default(), Unknown::Drop).unwrap();
+    let codec = ArrowCodec::new(&batch.schema(), &[field], DecodeLimits::default(), UnknownCellPolicy::Drop).unwrap();
     let rows = codec.rows(&batch).unwrap();
     let mut into = RawBatch::new(1);
-    let cell = |row| match rows.decode(row, AT, &mut into) {
+    let cell = |row| match rows.decode(row, MESSAGE_POSITION, &mut into) {
         Ok(_) => format!("{:?}", into.token(into.rows() - 1, 0)),
         Err(rejection) => rejection.to_string(),
     };
@@ -34,7 +34,7 @@ fn cells(array: ArrayRef, pointer: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn cells_have_their_natural_tokens() {
+fn arrow_scalars_have_matching_tokens() {
     assert_eq!(cells(Arc::new(Int64Array::from(vec![Some(-7), None])), &[]), ["Number(\"-7\")", "Null"]);
     assert_eq!(cells(Arc::new(UInt8Array::from(vec![255])), &[]), ["Number(\"255\")"]);
     assert_eq!(
@@ -62,7 +62,7 @@ fn cells_have_their_natural_tokens() {
 }
 
 #[test]
-fn moments_are_iso_8601() {
+fn temporal_cells_are_iso_8601() {
     assert_eq!(
         cells(Arc::new(Date32Array::from(vec![0, 19_783])), &[]),
         ["Text(\"1970-01-01\")", "Text(\"2024-03-01\")"]
@@ -96,7 +96,7 @@ fn moments_are_iso_8601() {
 }
 
 #[test]
-fn nested_columns_are_walked_or_written_as_json() {
+fn nested_columns_are_selected_or_written_as_json() {
     let rate: ArrayRef = Arc::new(Int64Array::from(vec![Some(61), None, Some(0)]));
     let unit: ArrayRef = Arc::new(StringArray::from(vec![Some("b\"m"), None, None]));
     let members = vec![
@@ -120,30 +120,34 @@ fn nested_columns_are_walked_or_written_as_json() {
 }
 
 #[test]
-fn columns_that_do_not_fit_are_refused_at_the_start() {
+fn incompatible_columns_are_refused_on_open() {
     let seconds: ArrayRef = Arc::new(IntervalYearMonthArray::from(vec![1]));
     let number: ArrayRef = Arc::new(Int64Array::from(vec![1]));
     let batch = batch(vec![("d", seconds), ("n", number)]);
     let open = |name: &str, unknown| {
-        ArrowCodec::new(&batch.schema(), &[Field::flat(name)], Limits::default(), unknown).map(|codec| codec.absent())
+        ArrowCodec::new(&batch.schema(), &[FieldPath::top_level(name)], DecodeLimits::default(), unknown)
+            .map(|codec| codec.absent())
     };
-    assert!(matches!(open("d", Unknown::Drop), Err(ColumnError::Unsupported { column, .. }) if column == "d"));
-    assert_eq!(open("x", Unknown::Drop), Err(ColumnError::NothingKnown { columns: 2 }));
-    assert_eq!(open("n", Unknown::Refuse), Err(ColumnError::Unknown { column: "d".into() }));
-    assert_eq!(open("n", Unknown::Drop), Ok(vec![]));
+    assert!(
+        matches!(open("d", UnknownCellPolicy::Drop), Err(ArrowColumnError::Unsupported { column, .. }) if column == "d")
+    );
+    assert_eq!(open("x", UnknownCellPolicy::Drop), Err(ArrowColumnError::NothingKnown { columns: 2 }));
+    assert_eq!(open("n", UnknownCellPolicy::Refuse), Err(ArrowColumnError::Unknown { column: "d".into() }));
+    assert_eq!(open("n", UnknownCellPolicy::Drop), Ok(vec![]));
 }
 
 #[test]
-fn an_oversized_row_is_refused_and_unknown_columns_are_counted() {
+fn oversized_arrow_row_is_rejected_and_unknown_columns_counted() {
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["short".to_owned(), "x".repeat(100)]));
     let other: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
     let whole = batch(vec![("o", other), ("c", texts)]);
-    let limits = Limits { max_record_bytes: 50, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };
-    let codec = ArrowCodec::new(&whole.schema(), &[Field::flat("c")], limits, Unknown::Drop).unwrap();
+    let limits = DecodeLimits { max_record_bytes: 50, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };
+    let codec =
+        ArrowCodec::new(&whole.schema(), &[FieldPath::top_level("c")], limits, UnknownCellPolicy::Drop).unwrap();
     let rows = codec.rows(&whole.project(codec.roots()).unwrap()).unwrap();
     let mut into = RawBatch::new(1);
-    assert_eq!(rows.decode(0, AT, &mut into), Ok(5));
-    assert_eq!(rows.decode(1, AT, &mut into), Err(RejectionReason::Oversized));
+    assert_eq!(rows.decode(0, MESSAGE_POSITION, &mut into), Ok(5));
+    assert_eq!(rows.decode(1, MESSAGE_POSITION, &mut into), Err(RejectionReason::Oversized));
     assert_eq!((into.rows(), into.unknown_cells), (1, 1));
-    assert_eq!(codec.rows(&whole.project(&[]).unwrap()).unwrap_err(), ColumnError::Mismatch);
+    assert_eq!(codec.rows(&whole.project(&[]).unwrap()).unwrap_err(), ArrowColumnError::Mismatch);
 }

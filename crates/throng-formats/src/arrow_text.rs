@@ -1,4 +1,4 @@
-//! The textual form of one Arrow cell.
+//! Textual form of one Arrow cell.
 
 use std::fmt::Write as _;
 
@@ -14,23 +14,23 @@ use arrow::temporal_conversions as moment;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use throng_core::values::raw::Token;
+use throng_core::values::raw_batch::RawToken;
 
-/// Whether cells of this type have a textual form.
-pub(super) fn supported(kind: &DataType) -> bool {
+/// Returns `true` if cells of this type have a textual form.
+pub(super) fn has_textual_form(kind: &DataType) -> bool {
     use DataType as D;
     match kind {
-        D::Dictionary(_, values) => supported(values),
-        D::List(item) | D::LargeList(item) | D::FixedSizeList(item, _) => supported(item.data_type()),
-        D::Struct(members) => members.iter().all(|member| supported(member.data_type())),
-        D::Map(entries, _) => supported(entries.data_type()),
-        // Without the schema of its writer, the months of an interval are lost.
+        D::Dictionary(_, values) => has_textual_form(values),
+        D::List(item) | D::LargeList(item) | D::FixedSizeList(item, _) => has_textual_form(item.data_type()),
+        D::Struct(members) => members.iter().all(|member| has_textual_form(member.data_type())),
+        D::Map(entries, _) => has_textual_form(entries.data_type()),
+        // The months of an interval cannot be decoded without the writer's schema.
         D::Interval(_) | D::Union(..) | D::RunEndEncoded(..) | D::ListView(_) | D::LargeListView(_) => false,
         _ => true,
     }
 }
 
-/// Returns the values of a dictionary and the index among them that `row` refers to; `row` is not null.
+/// Returns the values of a dictionary and the index that `row` refers to; `row` is not null.
 fn dictionary_entry(array: &dyn Array, row: usize) -> (&dyn Array, usize) {
     downcast_dictionary_array!(
         array => (array.values().as_ref(), array.key(row).expect("a valid key")),
@@ -38,31 +38,31 @@ fn dictionary_entry(array: &dyn Array, row: usize) -> (&dyn Array, usize) {
     )
 }
 
-/// The cell at `row` as a token; texts that the column does not hold as such are written to `scratch`.
-pub(super) fn token<'a>(array: &'a dyn Array, row: usize, scratch: &'a mut String) -> Token<'a> {
+/// Returns the cell at `row` as a token; text that the column does not store is written to `scratch`.
+pub(super) fn token<'a>(array: &'a dyn Array, row: usize, scratch: &'a mut String) -> RawToken<'a> {
     use DataType as D;
     if array.is_null(row) {
-        return Token::Null;
+        return RawToken::Null;
     }
     macro_rules! number {
         ($kind:ty) => {{
-            spell(scratch, format_args!("{}", array.as_primitive::<$kind>().value(row)));
-            Token::Number(scratch)
+            append_formatted(scratch, format_args!("{}", array.as_primitive::<$kind>().value(row)));
+            RawToken::Number(scratch)
         }};
     }
     macro_rules! decimal {
         ($kind:ty) => {{
             scratch.push_str(&array.as_primitive::<$kind>().value_as_string(row));
-            Token::Number(scratch)
+            RawToken::Number(scratch)
         }};
     }
     match array.data_type() {
-        D::Null => Token::Null,
+        D::Null => RawToken::Null,
         D::Dictionary(..) => {
             let (values, index) = dictionary_entry(array, row);
             token(values, index, scratch)
         }
-        D::Boolean => Token::Bool(array.as_boolean().value(row)),
+        D::Boolean => RawToken::Bool(array.as_boolean().value(row)),
         D::Int8 => number!(Int8Type),
         D::Int16 => number!(Int16Type),
         D::Int32 => number!(Int32Type),
@@ -71,30 +71,30 @@ pub(super) fn token<'a>(array: &'a dyn Array, row: usize, scratch: &'a mut Strin
         D::UInt16 => number!(UInt16Type),
         D::UInt32 => number!(UInt32Type),
         D::UInt64 => number!(UInt64Type),
-        D::Float16 => float(scratch, array.as_primitive::<Float16Type>().value(row).to_f32()),
-        D::Float32 => float(scratch, array.as_primitive::<Float32Type>().value(row)),
-        D::Float64 => float(scratch, array.as_primitive::<Float64Type>().value(row)),
+        D::Float16 => float_token(scratch, array.as_primitive::<Float16Type>().value(row).to_f32()),
+        D::Float32 => float_token(scratch, array.as_primitive::<Float32Type>().value(row)),
+        D::Float64 => float_token(scratch, array.as_primitive::<Float64Type>().value(row)),
         D::Decimal32(..) => decimal!(Decimal32Type),
         D::Decimal64(..) => decimal!(Decimal64Type),
         D::Decimal128(..) => decimal!(Decimal128Type),
         D::Decimal256(..) => decimal!(Decimal256Type),
-        D::Utf8 => Token::Text(array.as_string::<i32>().value(row)),
-        D::LargeUtf8 => Token::Text(array.as_string::<i64>().value(row)),
-        D::Utf8View => Token::Text(array.as_string_view().value(row)),
+        D::Utf8 => RawToken::Text(array.as_string::<i32>().value(row)),
+        D::LargeUtf8 => RawToken::Text(array.as_string::<i64>().value(row)),
+        D::Utf8View => RawToken::Text(array.as_string_view().value(row)),
         D::Binary => bytes(array.as_binary::<i32>().value(row), scratch),
         D::LargeBinary => bytes(array.as_binary::<i64>().value(row), scratch),
         D::BinaryView => bytes(array.as_binary_view().value(row), scratch),
-        D::FixedSizeBinary(UUID) => {
+        D::FixedSizeBinary(FIXED_UUID_BYTES) => {
             let bytes = array.as_fixed_size_binary().value(row);
-            uuid::Uuid::from_slice(bytes).map_or(Token::Null, |value| {
-                spell(scratch, format_args!("{value}"));
-                Token::Text(scratch)
+            uuid::Uuid::from_slice(bytes).map_or(RawToken::Null, |value| {
+                append_formatted(scratch, format_args!("{value}"));
+                RawToken::Text(scratch)
             })
         }
         D::FixedSizeBinary(_) => bytes(array.as_fixed_size_binary().value(row), scratch),
         D::List(_) | D::LargeList(_) | D::FixedSizeList(..) | D::Struct(_) | D::Map(..) => {
-            json(array, row, scratch);
-            Token::Structure(scratch)
+            append_nested_json(array, row, scratch);
+            RawToken::Structure(scratch)
         }
         D::Duration(unit) => {
             let count = match unit {
@@ -104,32 +104,29 @@ pub(super) fn token<'a>(array: &'a dyn Array, row: usize, scratch: &'a mut Strin
                 TimeUnit::Nanosecond => array.as_primitive::<DurationNanosecondType>().value(row),
             };
             seconds(scratch, count, *unit);
-            Token::Number(scratch)
+            RawToken::Number(scratch)
         }
-        _ => instant(array, row, scratch),
+        _ => temporal_token(array, row, scratch),
     }
 }
 
-/// Bytes of a UUID.
-const UUID: i32 = 16;
+const FIXED_UUID_BYTES: i32 = 16;
 
-fn spell(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // A `String` takes every text; `fmt::Error` comes from the sink alone.
+fn append_formatted(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to a string");
 }
 
-/// Text where the bytes are text, else Base64, as for Avro.
-fn bytes<'a>(bytes: &'a [u8], scratch: &'a mut String) -> Token<'a> {
+/// Returns UTF-8 bytes as text, others as Base64, as for Avro.
+fn bytes<'a>(bytes: &'a [u8], scratch: &'a mut String) -> RawToken<'a> {
     match std::str::from_utf8(bytes) {
-        Ok(text) => Token::Text(text),
+        Ok(text) => RawToken::Text(text),
         Err(_) => {
             STANDARD.encode_string(bytes, scratch);
-            Token::Text(scratch)
+            RawToken::Text(scratch)
         }
     }
 }
 
-/// A duration as a number of seconds.
 fn seconds(out: &mut String, count: i64, unit: TimeUnit) {
     let digits: usize = match unit {
         TimeUnit::Second => 0,
@@ -140,22 +137,22 @@ fn seconds(out: &mut String, count: i64, unit: TimeUnit) {
     let per_second = 10_u64.pow(digits as u32);
     let (whole, fraction) = (count.unsigned_abs() / per_second, count.unsigned_abs() % per_second);
     let sign = if count < 0 { "-" } else { "" };
-    spell(out, format_args!("{sign}{whole}"));
+    append_formatted(out, format_args!("{sign}{whole}"));
     if fraction > 0 {
-        spell(out, format_args!(".{fraction:0digits$}"));
+        append_formatted(out, format_args!(".{fraction:0digits$}"));
         out.truncate(out.trim_end_matches('0').len());
     }
 }
 
-/// The shortest digits that give the same float back, always a JSON number; what is not finite is untyped text.
-fn float<F: std::fmt::Debug + Into<f64> + Copy>(out: &mut String, value: F) -> Token<'_> {
-    spell(out, format_args!("{value:?}"));
-    if value.into().is_finite() { Token::Number(out) } else { Token::Untyped(out) }
+/// Writes the shortest digits that restore the same float, always a JSON number; non-finite values are untyped text.
+fn float_token<F: std::fmt::Debug + Into<f64> + Copy>(out: &mut String, value: F) -> RawToken<'_> {
+    append_formatted(out, format_args!("{value:?}"));
+    if value.into().is_finite() { RawToken::Number(out) } else { RawToken::Untyped(out) }
 }
 
-/// Dates, times and timestamps in the manner of ISO 8601. A count outside the calendar is untyped text, as NaN is among numbers:
-/// `infinity` and `-infinity` as databases write them, else the count with its unit.
-fn instant<'a>(array: &dyn Array, row: usize, out: &'a mut String) -> Token<'a> {
+/// Writes dates, times and timestamps in ISO 8601. A count outside the calendar is untyped text, as NaN is for
+/// numbers: `infinity` or `-infinity` as in databases, otherwise the count with its unit.
+fn temporal_token<'a>(array: &dyn Array, row: usize, out: &'a mut String) -> RawToken<'a> {
     use DataType as D;
     macro_rules! value {
         ($kind:ty) => {
@@ -210,31 +207,31 @@ fn instant<'a>(array: &dyn Array, row: usize, out: &'a mut String) -> Token<'a> 
                     (moment::timestamp_ns_to_datetime(count), count, "ns")
                 }
             };
-            // With a zone the column counts from the epoch in UTC, whatever the zone's name.
+            // A column with a time zone counts from the epoch in UTC, regardless of the zone name.
             let suffix = if zone.is_some() { "Z" } else { "" };
-            // Of nanoseconds the ends of the count are in the calendar, and say that there is no end all the same.
+            // The extreme counts of nanoseconds are valid dates, but mean infinity.
             let is_infinite = count.unsigned_abs() >= i64::MAX.unsigned_abs();
             let at = at.filter(|_| !is_infinite);
             (at.map(|at| format!("{}{suffix}", at.format("%Y-%m-%dT%H:%M:%S%.f"))), count, name)
         }
         // Types without a textual form are refused when the file is opened.
-        _ => return Token::Null,
+        _ => return RawToken::Null,
     };
     match spelled {
         Some(text) => {
             out.push_str(&text);
-            return Token::Text(out);
+            return RawToken::Text(out);
         }
         None if count.unsigned_abs() >= i64::MAX.unsigned_abs() => {
             out.push_str(if count < 0 { "-infinity" } else { "infinity" });
         }
-        None => spell(out, format_args!("{count} {unit}")),
+        None => append_formatted(out, format_args!("{count} {unit}")),
     }
-    Token::Untyped(out)
+    RawToken::Untyped(out)
 }
 
-/// Writes a nested cell as JSON. Floats that are not finite have no JSON and become null.
-fn json(array: &dyn Array, row: usize, out: &mut String) {
+/// Writes a nested cell as JSON. Non-finite floats become null, because JSON cannot represent them.
+fn append_nested_json(array: &dyn Array, row: usize, out: &mut String) {
     use DataType as D;
     if array.is_null(row) {
         out.push_str("null");
@@ -243,7 +240,7 @@ fn json(array: &dyn Array, row: usize, out: &mut String) {
     match array.data_type() {
         D::Dictionary(..) => {
             let (values, index) = dictionary_entry(array, row);
-            json(values, index, out);
+            append_nested_json(values, index, out);
         }
         D::List(_) => items(&array.as_list::<i32>().value(row), out),
         D::LargeList(_) => items(&array.as_list::<i64>().value(row), out),
@@ -254,9 +251,9 @@ fn json(array: &dyn Array, row: usize, out: &mut String) {
                 if index > 0 {
                     out.push(',');
                 }
-                quote(member.name(), out);
+                append_quoted(member.name(), out);
                 out.push(':');
-                json(column, row, out);
+                append_nested_json(column, row, out);
             }
             out.push('}');
         }
@@ -268,25 +265,25 @@ fn json(array: &dyn Array, row: usize, out: &mut String) {
                     out.push(',');
                 }
                 let mut key = String::new();
-                json(entries.column(0), index, &mut key);
-                // A key of JSON is text, whatever it was in the map.
+                append_nested_json(entries.column(0), index, &mut key);
+                // JSON keys are text; other key types are quoted.
                 if key.starts_with('"') {
                     out.push_str(&key);
                 } else {
-                    quote(&key, out);
+                    append_quoted(&key, out);
                 }
                 out.push(':');
-                json(entries.column(1), index, out);
+                append_nested_json(entries.column(1), index, out);
             }
             out.push('}');
         }
         _ => {
             let mut scratch = String::new();
             match token(array, row, &mut scratch) {
-                Token::Number(text) | Token::Structure(text) => out.push_str(text),
-                Token::Bool(value) => out.push_str(if value { "true" } else { "false" }),
-                Token::Text(text) => quote(text, out),
-                Token::Absent | Token::Null | Token::Untyped(_) => out.push_str("null"),
+                RawToken::Number(text) | RawToken::Structure(text) => out.push_str(text),
+                RawToken::Bool(value) => out.push_str(if value { "true" } else { "false" }),
+                RawToken::Text(text) => append_quoted(text, out),
+                RawToken::Absent | RawToken::Null | RawToken::Untyped(_) => out.push_str("null"),
             }
         }
     }
@@ -298,11 +295,11 @@ fn items(items: &dyn Array, out: &mut String) {
         if index > 0 {
             out.push(',');
         }
-        json(items, index, out);
+        append_nested_json(items, index, out);
     }
     out.push(']');
 }
 
-fn quote(text: &str, out: &mut String) {
-    spell(out, format_args!("{}", serde_json::Value::from(text)));
+fn append_quoted(text: &str, out: &mut String) {
+    append_formatted(out, format_args!("{}", serde_json::Value::from(text)));
 }

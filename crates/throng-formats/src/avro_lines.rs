@@ -1,14 +1,16 @@
-//! Lines that are Avro data, as topics take them: a cell is nothing, a value of its attribute's type, or a text.
+//! Avro lines for Kafka topics: a cell is null, a value of its attribute's type, or a text.
 //!
-//! Text columns are unions of `["null", "string"]`, the others of `["null", TYPE, "string"]`.
+//! Text columns are unions `["null", "string"]`; other columns are unions `["null", TYPE, "string"]`.
 
-use super::typed::{CellKind, Column, Typed, TypedGroup, TypedLines, take, take_double, take_long, take_text};
+use super::typed_lines::{
+    BinaryColumn, CellKind, TypedCell, TypedGroup, TypedLines, decode_double, decode_zigzag, split_bytes, split_text,
+};
 use prost_reflect::prost::encoding::encode_varint;
 
 impl CellKind {
-    /// What an Avro schema calls the branches of its column.
+    /// Returns the names of the union branches in the Avro schema of the column.
     #[must_use]
-    pub fn branches(self) -> &'static [&'static str] {
+    pub fn avro_union_branches(self) -> &'static [&'static str] {
         match self {
             Self::Integer => &["null", "long", "string"],
             Self::Float => &["null", "double", "string"],
@@ -22,7 +24,6 @@ impl CellKind {
     }
 }
 
-/// The lines of one group.
 pub(super) type AvroLines = TypedLines<CellKind>;
 
 impl AvroLines {
@@ -31,40 +32,40 @@ impl AvroLines {
     }
 }
 
-impl Column for CellKind {
+impl BinaryColumn for CellKind {
     fn kind(&self) -> CellKind {
         *self
     }
 
-    fn encode(&self, cell: &Typed<'_>, out: &mut Vec<u8>) {
+    fn encode(&self, cell: &TypedCell<'_>, out: &mut Vec<u8>) {
         let branch = match cell {
-            Typed::Null => 0,
-            Typed::Text(_) => self.text_branch(),
+            TypedCell::Null => 0,
+            TypedCell::Text(_) => self.text_branch(),
             _ => 1,
         };
         out.push(branch << 1);
         match cell {
-            Typed::Null => {}
-            Typed::Integer(value) => push_long(*value, out),
-            Typed::Float(value) => out.extend_from_slice(&value.to_le_bytes()),
-            Typed::Boolean(value) => out.push(u8::from(*value)),
-            Typed::Text(text) => {
+            TypedCell::Null => {}
+            TypedCell::Integer(value) => push_long(*value, out),
+            TypedCell::Float(value) => out.extend_from_slice(&value.to_le_bytes()),
+            TypedCell::Boolean(value) => out.push(u8::from(*value)),
+            TypedCell::Text(text) => {
                 push_long(i64::try_from(text.len()).unwrap_or(i64::MAX), out);
                 out.extend_from_slice(text.as_bytes());
             }
         }
     }
 
-    fn decode<'a>(&self, bytes: &mut &'a [u8]) -> Option<Typed<'a>> {
-        match (take(bytes, 1)?[0], self) {
-            (0, _) => Some(Typed::Null),
+    fn decode<'a>(&self, bytes: &mut &'a [u8]) -> Option<TypedCell<'a>> {
+        match (split_bytes(bytes, 1)?[0], self) {
+            (0, _) => Some(TypedCell::Null),
             (branch, kind) if branch == kind.text_branch() << 1 => {
-                let length = take_long(bytes)?;
-                take_text(bytes, length)
+                let length = decode_zigzag(bytes)?;
+                split_text(bytes, length)
             }
-            (2, Self::Integer) => take_long(bytes).map(Typed::Integer),
-            (2, Self::Float) => take_double(bytes),
-            (2, Self::Boolean) => Some(Typed::Boolean(take(bytes, 1)?[0] == 1)),
+            (2, Self::Integer) => decode_zigzag(bytes).map(TypedCell::Integer),
+            (2, Self::Float) => decode_double(bytes),
+            (2, Self::Boolean) => Some(TypedCell::Boolean(split_bytes(bytes, 1)?[0] == 1)),
             _ => None,
         }
     }
@@ -77,23 +78,23 @@ fn push_long(value: i64, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::typed::cells::{self, KINDS, NAMES};
+    use crate::typed_lines::cells::{self, TEST_ATTRIBUTE_NAMES, TEST_CELL_KINDS};
     use proptest::prelude::*;
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(
-            cells in KINDS.map(cells::of).to_vec(),
+        fn avro_line_round_trip_keeps_cells(
+            cells in TEST_CELL_KINDS.map(cells::of).to_vec(),
             id in prop::option::of(any::<u32>()),
             noise in prop::collection::vec(any::<u8>(), 0..40),
         ) {
-            cells::check(&AvroLines::of(&[cells::group(&[], id)], &NAMES), &cells, &noise)?;
-            cells::check(&AvroLines::of(&[cells::group(&[], None)], &NAMES), &cells, &noise)?;
+            cells::check_round_trip(&AvroLines::of(&[cells::group(&[], id)], &TEST_ATTRIBUTE_NAMES), &cells, &noise)?;
+            cells::check_round_trip(&AvroLines::of(&[cells::group(&[], None)], &TEST_ATTRIBUTE_NAMES), &cells, &noise)?;
         }
     }
 
     #[test]
-    fn a_group_without_a_schema_gives_nothing_that_could_be_read() {
-        cells::check_unknown(&AvroLines::of(&[], &["age"]));
+    fn avro_lines_of_unknown_group_are_unreadable() {
+        cells::check_unknown_group(&AvroLines::of(&[], &["age"]));
     }
 }

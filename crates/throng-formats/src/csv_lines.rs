@@ -1,13 +1,11 @@
-//! Lines that are rows of separated values under a header.
+//! CSV lines: rows of separated values under a header.
 
-use super::line::Encoder;
+use super::line_encoder::LineEncoder;
 use throng_core::values::formula::{needs_guard, unguarded};
 use throng_core::values::json::quoted;
 
-/// Writes and reads the CSV rows of one group.
 #[derive(Debug)]
 pub(super) struct CsvLines {
-    /// Cells of a row.
     width: usize,
     separator: u8,
 }
@@ -17,20 +15,21 @@ impl CsvLines {
         Self { width, separator }
     }
 
-    /// The spelling of a missing value. Readers skip blank lines, so that a row of one cell is never blank.
-    fn missing(&self) -> &'static str {
+    /// Returns the text of a missing value. It is not empty in a row of one cell, because CSV readers skip blank
+    /// lines.
+    fn missing_value_text(&self) -> &'static str {
         if self.width == 1 { "null" } else { "" }
     }
 }
 
-impl Encoder for CsvLines {
+impl LineEncoder for CsvLines {
     fn encode(&self, cells: &[&str], out: &mut Vec<u8>) {
         for (i, text) in cells.iter().enumerate() {
             if i > 0 {
                 out.push(self.separator);
             }
             if text.is_empty() || *text == "null" {
-                out.extend_from_slice(self.missing().as_bytes());
+                out.extend_from_slice(self.missing_value_text().as_bytes());
             } else {
                 write_cell(text, self.separator, out);
             }
@@ -69,9 +68,9 @@ impl Encoder for CsvLines {
                 let end = rest.find(separator).unwrap_or(rest.len());
                 let bare = &rest[..end];
                 rest = &rest[end..];
-                // Texts are quoted, and a missing value has one spelling.
+                // Texts are quoted, and a missing value has one encoding.
                 cell.push_str(match bare {
-                    _ if bare == self.missing() => "null",
+                    _ if bare == self.missing_value_text() => "null",
                     "" | "null" => return None,
                     _ if bare.contains('"') => return None,
                     _ => bare,
@@ -82,8 +81,8 @@ impl Encoder for CsvLines {
     }
 }
 
-/// Strings are always quoted and nothing else is, so that a text can be told from a number, and `""` from a missing value. A text that a
-/// spreadsheet would run as a formula has a `'` before it.
+/// Appends a cell. Only strings are quoted, to distinguish texts from numbers and `""` from a missing value. A text
+/// that a spreadsheet would evaluate as a formula is prefixed with `'`.
 fn write_cell(json: &str, separator: u8, out: &mut Vec<u8>) {
     match serde_json::from_str::<String>(json) {
         Ok(text) => {

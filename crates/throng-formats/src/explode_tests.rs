@@ -1,42 +1,44 @@
-//! Messages whose elements are records, against `serde_json`.
+//! Messages with records as array elements, compared with `serde_json`.
 
-use super::testing::{AT, element, field};
+use super::codec_fixtures::{MESSAGE_POSITION, element, test_field};
 use super::*;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use throng_core::values::raw::{Coordinate, RawBatch, Token};
+use throng_core::values::raw_batch::{RawBatch, RawToken, RecordPosition};
 use throng_core::values::rejection::RejectionReason;
 
-const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 12, max_elements: 6, max_repeated_bytes: 200 };
+const LIMITS: DecodeLimits =
+    DecodeLimits { max_record_bytes: 1 << 16, max_depth: 12, max_elements: 6, max_repeated_bytes: 200 };
 
 fn codec(pointers: &[&str]) -> JsonCodec {
-    let fields: Vec<Field> = pointers.iter().map(|pointer| field(pointer)).collect();
+    let fields: Vec<FieldPath> = pointers.iter().map(|pointer| test_field(pointer)).collect();
     JsonCodec::new(&fields, LIMITS)
 }
 
-fn text_of(token: Token<'_>) -> Option<Value> {
+fn text_of(token: RawToken<'_>) -> Option<Value> {
     Some(match token {
-        Token::Absent => return None,
-        Token::Null => Value::Null,
-        Token::Text(text) | Token::Untyped(text) => Value::from(text),
-        Token::Bool(value) => Value::from(value),
-        Token::Number(text) | Token::Structure(text) => serde_json::from_str(text).expect("JSON"),
+        RawToken::Absent => return None,
+        RawToken::Null => Value::Null,
+        RawToken::Text(text) | RawToken::Untyped(text) => Value::from(text),
+        RawToken::Bool(value) => Value::from(value),
+        RawToken::Number(text) | RawToken::Structure(text) => serde_json::from_str(text).expect("JSON"),
     })
 }
 
-fn rows(batch: &RawBatch) -> Vec<(Coordinate, Vec<Option<Value>>)> {
+fn rows(batch: &RawBatch) -> Vec<(RecordPosition, Vec<Option<Value>>)> {
     let row = |row: usize| (0..batch.width()).map(|attribute| text_of(batch.token(row, attribute))).collect();
     (0..batch.rows()).map(|at| (batch.coordinates()[at], row(at))).collect()
 }
 
-/// What is read of a message behind another one, and what it refuses of it.
-type Read = (Vec<(Coordinate, Vec<Option<Value>>)>, Vec<(Coordinate, RejectionReason)>, u64);
+/// Rows of a message, its refused elements, and its number of unknown values; another message precedes it in the
+/// batch.
+type ExplodedMessage = (Vec<(RecordPosition, Vec<Option<Value>>)>, Vec<(RecordPosition, RejectionReason)>, u64);
 
-fn read(codec: &JsonCodec, width: usize, text: &str) -> Result<Read, RejectionReason> {
+fn read(codec: &JsonCodec, width: usize, text: &str) -> Result<ExplodedMessage, RejectionReason> {
     let mut batch = RawBatch::new(width);
-    batch.push_row(Coordinate { offset: 16, ..AT });
-    batch.set(0, Token::Text("before"));
-    let outcome = codec.decode(text.as_bytes(), AT, &mut batch);
+    batch.push_row(RecordPosition { offset: 16, ..MESSAGE_POSITION });
+    batch.set(0, RawToken::Text("before"));
+    let outcome = codec.decode(text.as_bytes(), MESSAGE_POSITION, &mut batch);
     let mut rows = rows(&batch);
     assert_eq!(rows.remove(0).1[0], Some(json!("before")), "what was there before");
     let (refused, unknown) = (batch.take_refused(), batch.unknown_cells);
@@ -47,7 +49,7 @@ fn read(codec: &JsonCodec, width: usize, text: &str) -> Result<Read, RejectionRe
 }
 
 #[test]
-fn each_element_is_a_record_with_what_encloses_it() {
+fn each_element_becomes_a_row_with_enclosing_cells() {
     let codec = codec(&["/id", "/entry/*/resource/value", "/entry/*/at", "/entry/0/at"]);
     let text =
         r#"{"entry":[{"resource":{"value":1.50,"x":0},"at":"a"},{"at":null},{"resource":null}],"id":"b","y":[1]}"#;
@@ -63,7 +65,7 @@ fn each_element_is_a_record_with_what_encloses_it() {
 }
 
 #[test]
-fn elements_may_be_scalars_arrays_or_the_message_itself() {
+fn elements_can_be_scalars_arrays_or_top_level() {
     let (scalars, pairs, bare) = (codec(&["/who", "/bpm/*"]), codec(&["/s/*/0", "/s/*/1"]), codec(&["/*/v"]));
     let (found, ..) = read(&scalars, 2, r#"{"bpm":[61,null,"x"],"who":7}"#).expect("a message");
     assert_eq!(
@@ -89,7 +91,7 @@ fn elements_may_be_scalars_arrays_or_the_message_itself() {
 }
 
 #[test]
-fn a_message_without_elements_is_refused_by_name() {
+fn json_message_without_elements_is_rejected_with_reason() {
     let codec = codec(&["/id", "/a/b/*/v"]);
     for (text, reason) in [
         (r#"{"id":1}"#, RejectionReason::NoElements),
@@ -109,11 +111,11 @@ fn a_message_without_elements_is_refused_by_name() {
 }
 
 #[test]
-fn a_bad_element_is_refused_and_the_others_go_on() {
+fn bad_element_is_rejected_and_others_are_kept() {
     let deep = format!("{{\"v\":{}1{}}}", "[".repeat(20), "]".repeat(20));
     let text = format!(r#"{{"id":1,"e":[{{"v":1}},7,{{"v":2,"v":3}},{deep},null,{{"v":4}}]}}"#);
     let (found, refused, _) = read(&codec(&["/id", "/e/*/v"]), 2, &text).expect("a message");
-    let places: Vec<Coordinate> = found.iter().map(|(place, _)| *place).collect();
+    let places: Vec<RecordPosition> = found.iter().map(|(place, _)| *place).collect();
     assert_eq!(places, [element(1), element(6)]);
     assert_eq!(
         refused,
@@ -124,15 +126,16 @@ fn a_bad_element_is_refused_and_the_others_go_on() {
             (element(5), RejectionReason::NotAnObject),
         ]
     );
-    let strict = codec(&["/id", "/e/*/v"]).with_unknown(Unknown::Refuse);
+    let strict = codec(&["/id", "/e/*/v"]).with_unknown(UnknownCellPolicy::Refuse);
     let (found, refused, _) = read(&strict, 2, r#"{"id":1,"e":[{"v":1,"x":2},{"v":3}]}"#).expect("a message");
     assert_eq!((found.len(), refused), (1, vec![(element(1), RejectionReason::UnknownAttribute)]));
     assert_eq!(read(&strict, 2, r#"{"id":1,"x":2,"e":[{"v":1}]}"#), Err(RejectionReason::UnknownAttribute));
 }
 
-/// What encloses the elements is a cell of each of them: a short message must not come to a large batch.
+/// Enclosing values become cells of every element; the limit prevents a short message from expanding to a large
+/// batch.
 #[test]
-fn what_encloses_many_elements_is_bounded() {
+fn repeated_enclosing_bytes_are_limited() {
     let codec = codec(&["/id", "/o", "/list/*/a"]);
     let message = |id: usize, elements: usize| {
         let list = vec!["{\"a\":1}"; elements].join(",");
@@ -140,18 +143,18 @@ fn what_encloses_many_elements_is_bounded() {
     };
     let repeated = |id: usize, elements: usize| {
         let mut batch = RawBatch::new(3);
-        let outcome = codec.decode(message(id, elements).as_bytes(), AT, &mut batch);
+        let outcome = codec.decode(message(id, elements).as_bytes(), MESSAGE_POSITION, &mut batch);
         outcome.map(|()| (batch.rows(), batch.repeated_bytes()))
     };
-    // 7 bytes of `o` and those of the id, once for each element but the first.
+    // 7 bytes of `o` plus the bytes of the ID, once per element after the first.
     assert_eq!(repeated(33, 6), Ok((6, 200)));
     assert_eq!(repeated(34, 6), Err(RejectionReason::TooManyElements));
     assert_eq!(repeated(193, 2), Ok((2, 200)));
     assert_eq!(repeated(4_000, 1), Ok((1, 0)));
-    // A refused message leaves no trace, and one behind it is counted by itself.
+    // A refused message changes nothing, and the next message is counted separately.
     let mut batch = RawBatch::new(3);
     for (id, elements) in [(33, 6), (34, 6), (3, 2)] {
-        let outcome = codec.decode(message(id, elements).as_bytes(), AT, &mut batch);
+        let outcome = codec.decode(message(id, elements).as_bytes(), MESSAGE_POSITION, &mut batch);
         assert_eq!(outcome.is_ok(), id != 34);
     }
     assert_eq!((batch.rows(), batch.repeated_bytes()), (8, 210));
@@ -168,7 +171,7 @@ fn leaf() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Objects with some of the keys of the fields, and others.
+/// Generates objects with some keys of the fields and some others.
 fn object() -> impl Strategy<Value = Value> {
     let keys = prop_oneof![Just("a"), Just("b"), Just("c"), Just("d"), Just("e"), Just("list")];
     let inner = prop_oneof![
@@ -181,7 +184,7 @@ fn object() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn cells_are_those_that_pointers_find(
+    fn exploded_cells_match_json_pointers(
         id in proptest::option::of(leaf()),
         o in proptest::option::of(object()),
         list in proptest::option::of(proptest::collection::vec(prop_oneof![4 => object(), 1 => leaf()], 0..9)),
@@ -202,7 +205,7 @@ proptest! {
         let (found, refused, _) = found.expect("a message");
         let (mut rows, mut strangers) = (Vec::new(), Vec::new());
         for (element, number) in list.iter().zip(1_u32..) {
-            let place = Coordinate { element: number, ..AT };
+            let place = RecordPosition { element: number, ..MESSAGE_POSITION };
             if element.is_object() {
                 let cell = |pointer: &&str| match pointer.split_once("/*") {
                     Some((_, within)) => element.pointer(within).cloned(),
@@ -217,9 +220,8 @@ proptest! {
         prop_assert_eq!(refused, strangers);
     }
 
-    /// Whatever comes: every element is a row or refused, or the message as a whole is.
     #[test]
-    fn nothing_gets_lost(text in "(\\{|\\[|\\}|\\]|,|:|\"list\"|\"a\"|\"id\"|1|null| ){0,24}") {
+    fn every_element_is_a_row_or_rejected(text in "(\\{|\\[|\\}|\\]|,|:|\"list\"|\"a\"|\"id\"|1|null| ){0,24}") {
         if let Ok((rows, refused, _)) = read(&codec(&POINTERS), POINTERS.len(), &text) {
             let message: Value = serde_json::from_str(&text).expect("what was read is JSON");
             let elements = message["list"].as_array().expect("an array").len();

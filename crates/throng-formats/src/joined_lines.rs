@@ -1,36 +1,35 @@
-//! Lines of a group among the attributes of all groups: null stands for those that the group does not have.
+//! Rows with one column per attribute of any group; attributes of other groups are null.
 
-use super::line::Encoder;
+use super::line_encoder::LineEncoder;
 use std::sync::Arc;
 
-/// What a cell of another group says.
-const NOTHING: &str = "null";
+/// JSON text of a cell of another group.
+const FOREIGN_CELL: &str = "null";
 
 /// Writes the cells of one group into rows of all attributes, and reads them back.
 ///
-/// A row that shows anything of another group, or leaves an attribute out, is not read. So whoever counts by this what is
-/// about to leave counts the group's own cells and knows that there is nothing beside them.
+/// Reading refuses a row that has a value of another group or omits an attribute. A successful read therefore returns
+/// every value of the row.
 #[derive(Debug)]
 pub(super) struct JoinedLines {
-    rows: Arc<dyn Encoder>,
-    /// Cells of a row.
+    rows: Arc<dyn LineEncoder>,
     width: usize,
-    /// Places of the group's attributes in a row, ascending.
+    /// Positions of the group's attributes in a row, ascending.
     places: Vec<usize>,
 }
 
 impl JoinedLines {
-    /// Of rows of `width` cells, which `rows` writes, those at `places` (ascending) are the group's.
-    pub fn new(rows: Arc<dyn Encoder>, width: usize, places: &[usize]) -> Self {
+    /// Creates lines for the group with its cells at `places` (ascending) in rows of `width` cells, encoded by `rows`.
+    pub fn new(rows: Arc<dyn LineEncoder>, width: usize, places: &[usize]) -> Self {
         debug_assert!(places.is_sorted() && places.last().is_none_or(|last| *last < width), "places are of the row");
         Self { rows, width, places: places.to_vec() }
     }
 }
 
-impl Encoder for JoinedLines {
-    /// A cell cannot be left out: an empty text is written as null.
+impl LineEncoder for JoinedLines {
+    /// Writes an empty text as null, because a cell cannot be omitted.
     fn encode(&self, cells: &[&str], out: &mut Vec<u8>) {
-        let mut row = vec![NOTHING; self.width];
+        let mut row = vec![FOREIGN_CELL; self.width];
         for (place, cell) in self.places.iter().zip(cells).filter(|(_, cell)| !cell.is_empty()) {
             row[*place] = cell;
         }
@@ -44,7 +43,7 @@ impl Encoder for JoinedLines {
             if self.places.get(own) == Some(&place) {
                 cells.swap(own, place);
                 own += 1;
-            } else if cells[place] != NOTHING {
+            } else if cells[place] != FOREIGN_CELL {
                 return None;
             }
         }

@@ -1,13 +1,12 @@
-//! Lines that are JSON objects: keys in the order of the group, values as they are spelled, no white space.
+//! JSON object lines: keys in the order of the group, unchanged value texts, no white space.
 
-use super::line::Encoder;
-use super::nested_lines::{NestedLines, Nesting, scalar_end};
-use super::typed::TypedGroup;
+use super::line_encoder::LineEncoder;
+use super::nested_lines::{NestedLines, NestedPaths, scalar_end};
+use super::typed_lines::TypedGroup;
 
-/// Writes and reads the JSON lines of one group.
 #[derive(Debug)]
 pub(super) struct JsonLines {
-    /// `"name":`, by attribute.
+    /// `"name":` per attribute.
     keys: Vec<String>,
 }
 
@@ -17,7 +16,7 @@ impl JsonLines {
     }
 }
 
-impl Encoder for JsonLines {
+impl LineEncoder for JsonLines {
     fn encode(&self, cells: &[&str], out: &mut Vec<u8>) {
         out.push(b'{');
         let mut first = true;
@@ -36,7 +35,7 @@ impl Encoder for JsonLines {
     }
 
     fn read(&self, line: &[u8], cells: &mut Vec<String>) -> Option<()> {
-        // The strings of the line before are written over, so that reading many lines allocates next to nothing.
+        // Reuses the strings of the previous line to avoid allocation.
         cells.resize(self.keys.len(), String::new());
         let line = std::str::from_utf8(line).ok()?;
         let mut rest = line.strip_prefix('{')?;
@@ -45,7 +44,7 @@ impl Encoder for JsonLines {
             cell.clear();
             let body = if first { rest } else { rest.strip_prefix(',').unwrap_or("") };
             let Some(value) = body.strip_prefix(key.as_str()) else { continue };
-            // A key without a value is not how an omitted cell is written.
+            // An omitted cell has no key; a key without a value is refused.
             let end = scalar_end(value).filter(|end| *end > 0)?;
             cell.push_str(&value[..end]);
             rest = &value[end..];
@@ -55,19 +54,19 @@ impl Encoder for JsonLines {
     }
 }
 
-/// JSON lines behind the number of their schema.
+/// JSON lines with a schema ID prefix.
 #[derive(Debug)]
 pub(super) struct FramedJsonLines {
     frame: Vec<u8>,
-    lines: Box<dyn Encoder>,
-    /// The group is none of those whose schemas are known. What would be written is nothing that could be read.
+    lines: Box<dyn LineEncoder>,
+    /// The group has no known schema. Lines written for it cannot be read back.
     unknown: bool,
 }
 
 impl FramedJsonLines {
-    /// `nesting` where the lines are nested.
-    pub fn new(groups: &[TypedGroup], nesting: Option<&Nesting>, names: &[&str]) -> Self {
-        let lines: Box<dyn Encoder> = match nesting {
+    /// Creates the lines; `nesting` is given for nested lines.
+    pub fn new(groups: &[TypedGroup], nesting: Option<&NestedPaths>, names: &[&str]) -> Self {
+        let lines: Box<dyn LineEncoder> = match nesting {
             Some(nesting) => Box::new(NestedLines::new(nesting, names)),
             None => Box::new(JsonLines::new(names)),
         };
@@ -77,7 +76,7 @@ impl FramedJsonLines {
     }
 }
 
-impl Encoder for FramedJsonLines {
+impl LineEncoder for FramedJsonLines {
     fn encode(&self, cells: &[&str], out: &mut Vec<u8>) {
         out.extend_from_slice(&self.frame);
         self.lines.encode(cells, out);
@@ -94,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_framed_line_is_a_line_behind_its_frame() {
+    fn framed_json_line_starts_with_schema_id() {
         let group = TypedGroup { names: vec!["a".into()], kinds: Vec::new(), numbers: Vec::new(), id: Some(258) };
         let lines = FramedJsonLines::new(&[group], None, &["a"]);
         let mut line = Vec::new();

@@ -1,86 +1,90 @@
-//! What a JSON Schema says of the fields of records: whether it knows them, and what they may be.
+//! Queries a JSON Schema about fields: their existence and their possible types.
 //!
-//! Records are not validated: decoding judges them value by value. A schema is asked what no record can tell: that a field is
-//! gone, or is of another type now. What it leaves open counts as allowed: an object or an array of which it says nothing further,
-//! and what `additionalProperties = true` adds. Where it lists properties and says nothing of others, a field that it does not list
-//! is gone: the standard would allow it still, and no schema could ever lose a field.
+//! Records are not validated, because decoding checks each value. The schema shows that a field was removed or has
+//! changed its type. Anything the schema leaves open is allowed: unspecified objects and arrays, and members under
+//! `additionalProperties = true`. A field is missing if the schema lists properties without it and does not mention
+//! others. The standard would allow such a field, but a removed field could then never be detected.
 
-use super::Field;
+use super::FieldPath;
 use super::path_tree::index;
 use serde_json::Value;
 use std::collections::HashSet;
 use throng_core::printable::printable;
-use throng_core::values::canonical::Type;
+use throng_core::values::canonical::AttributeType;
 
-/// Schemas that are looked at for one field. A schema that has more is not known to have the field.
-const MOST_LOOKS: usize = 10_000;
+/// Maximum number of schemas visited per field. A field that needs more visits is reported as missing.
+const MAX_VISITED_SCHEMAS: usize = 10_000;
 
-/// A text that is no JSON Schema. It says what is wrong with it; a schema has no values of records.
+/// Error for a text that is not a JSON Schema. The message describes the defect; a schema contains no data values.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("not a JSON Schema: {0}")]
-pub struct BadJsonSchema(String);
+pub struct JsonSchemaError(String);
 
-/// A JSON Schema (of any draft), with those that it refers to.
+/// JSON Schema (of any draft) with the schemas it refers to.
 #[derive(Clone, Debug)]
 pub struct JsonSchema {
     /// Addresses and documents; the first is the schema itself.
     documents: Vec<(String, Value)>,
 }
 
-/// What a schema says of one field.
+/// Result of looking up one field in a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
-    /// Nothing in it leads there.
+pub enum SchemaFieldStatus {
+    /// The schema has no such field.
     Missing,
-    /// It cannot be a value of the type that is asked for.
+    /// The field cannot have the requested type.
     OtherType,
-    /// It may be.
+    /// The field may have the requested type.
     Fits,
 }
 
-/// A schema in one of the documents.
 #[derive(Clone, Copy)]
-struct Place<'s> {
+struct SubschemaLocation<'s> {
     document: usize,
     schema: &'s Value,
 }
 
 impl JsonSchema {
-    /// The schema `text`, which refers to `parts` by their names.
+    /// Parses the schema `text`, which refers to `parts` by name.
     ///
     /// # Errors
-    /// When one of them is not JSON, or neither an object nor a truth value.
-    pub fn new(text: &str, parts: &[(String, String)]) -> Result<Self, BadJsonSchema> {
+    /// Returns an error if one of them is not JSON, or neither an object nor a Boolean.
+    pub fn new(text: &str, parts: &[(String, String)]) -> Result<Self, JsonSchemaError> {
         let parsed = |name: &str, text: &str| match serde_json::from_str(text) {
             Ok(schema @ (Value::Object(_) | Value::Bool(_))) => Ok((name.to_owned(), schema)),
-            Ok(_) => Err(BadJsonSchema("it is neither an object nor a truth value".to_owned())),
-            Err(error) => Err(BadJsonSchema(printable(&error.to_string()))),
+            Ok(_) => Err(JsonSchemaError("it is neither an object nor a truth value".to_owned())),
+            Err(error) => Err(JsonSchemaError(printable(&error.to_string()))),
         };
         let own = parsed("", text)?;
         let others = parts.iter().map(|(name, text)| parsed(name, text));
         Ok(Self { documents: [Ok(own)].into_iter().chain(others).collect::<Result<_, _>>()? })
     }
 
-    /// What it says of `field` as a value of type `kind`; within elements, as one of them.
+    /// Looks up `field` as a value of type `kind`. A field in array elements is looked up in an element.
     #[must_use]
-    pub fn says(&self, field: &Field, kind: Type) -> Said {
+    pub fn field_status(&self, field: &FieldPath, kind: AttributeType) -> SchemaFieldStatus {
         let mut looks = 0;
-        let mut places = self.opened(vec![Place { document: 0, schema: &self.documents[0].1 }], &mut looks);
-        for segment in segments(field) {
+        let mut places =
+            self.expand_references(vec![SubschemaLocation { document: 0, schema: &self.documents[0].1 }], &mut looks);
+        for segment in field_segments(field) {
             let mut next = Vec::new();
-            places.iter().for_each(|place| step(*place, segment, &mut next));
-            places = self.opened(next, &mut looks);
+            places.iter().for_each(|place| push_child_schemas(*place, segment, &mut next));
+            places = self.expand_references(next, &mut looks);
         }
-        if places.is_empty() || looks > MOST_LOOKS {
-            return Said::Missing;
+        if places.is_empty() || looks > MAX_VISITED_SCHEMAS {
+            return SchemaFieldStatus::Missing;
         }
-        places.retain(|place| !only_combines(place.schema));
-        let fits = places.is_empty() || places.iter().any(|place| may_be(place.schema, kind));
-        if fits { Said::Fits } else { Said::OtherType }
+        places.retain(|place| !is_combination_only(place.schema));
+        let fits = places.is_empty() || places.iter().any(|place| allows_type(place.schema, kind));
+        if fits { SchemaFieldStatus::Fits } else { SchemaFieldStatus::OtherType }
     }
 
-    /// Some schemas and all that their references and combinations lead to, each once.
-    fn opened<'s>(&'s self, mut open: Vec<Place<'s>>, looks: &mut usize) -> Vec<Place<'s>> {
+    /// Returns the given schemas and all schemas reached by references and combinations, each one time.
+    fn expand_references<'s>(
+        &'s self,
+        mut open: Vec<SubschemaLocation<'s>>,
+        looks: &mut usize,
+    ) -> Vec<SubschemaLocation<'s>> {
         let mut found = Vec::new();
         let mut seen: HashSet<*const Value> = HashSet::new();
         while let Some(place) = open.pop() {
@@ -88,7 +92,7 @@ impl JsonSchema {
                 continue;
             }
             *looks += 1;
-            if *looks > MOST_LOOKS {
+            if *looks > MAX_VISITED_SCHEMAS {
                 break;
             }
             found.push(place);
@@ -99,20 +103,20 @@ impl JsonSchema {
             }
             for key in ["allOf", "anyOf", "oneOf"] {
                 for schema in place.schema.get(key).and_then(Value::as_array).into_iter().flatten() {
-                    open.push(Place { schema, ..place });
+                    open.push(SubschemaLocation { schema, ..place });
                 }
             }
             for key in ["then", "else"] {
                 if let Some(schema) = place.schema.get(key) {
-                    open.push(Place { schema, ..place });
+                    open.push(SubschemaLocation { schema, ..place });
                 }
             }
         }
         found
     }
 
-    /// What a reference in a document leads to.
-    fn target(&self, document: usize, reference: &str) -> Option<Place<'_>> {
+    /// Resolves a reference in a document.
+    fn target(&self, document: usize, reference: &str) -> Option<SubschemaLocation<'_>> {
         let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let document = if address.is_empty() {
             document
@@ -124,14 +128,14 @@ impl JsonSchema {
         };
         let schema = &self.documents[document].1;
         let schema = if fragment.is_empty() { schema } else { schema.pointer(fragment)? };
-        Some(Place { document, schema })
+        Some(SubschemaLocation { document, schema })
     }
 }
 
-/// Adds what a schema, without its references, says of the value behind `segment`.
-fn step<'s>(place: Place<'s>, segment: &str, out: &mut Vec<Place<'s>>) {
+/// Adds the schemas of the child `segment`, without following references.
+fn push_child_schemas<'s>(place: SubschemaLocation<'s>, segment: &str, out: &mut Vec<SubschemaLocation<'s>>) {
     let Some(schema) = place.schema.as_object() else {
-        // `true` allows everything, and knows nothing that it could not be.
+        // `true` allows any value.
         if place.schema == &Value::Bool(true) {
             out.push(place);
         }
@@ -139,7 +143,7 @@ fn step<'s>(place: Place<'s>, segment: &str, out: &mut Vec<Place<'s>>) {
     };
     let mut push = |schema: &'s Value| {
         if schema != &Value::Bool(false) {
-            out.push(Place { schema, ..place });
+            out.push(SubschemaLocation { schema, ..place });
         }
     };
     let mut named = false;
@@ -147,7 +151,7 @@ fn step<'s>(place: Place<'s>, segment: &str, out: &mut Vec<Place<'s>>) {
         named = true;
         push(schema);
     }
-    // A pattern may be meant: it is not tried.
+    // Patterns are not matched: the segment may match any of them.
     schema
         .get("patternProperties")
         .and_then(Value::as_object)
@@ -166,7 +170,7 @@ fn step<'s>(place: Place<'s>, segment: &str, out: &mut Vec<Place<'s>>) {
             _ => {}
         }
     }
-    const TELLING: [&str; 12] = [
+    const CONTENT_KEYWORDS: [&str; 12] = [
         "properties",
         "patternProperties",
         "additionalProperties",
@@ -180,32 +184,31 @@ fn step<'s>(place: Place<'s>, segment: &str, out: &mut Vec<Place<'s>>) {
         "oneOf",
         "not",
     ];
-    if TELLING.iter().any(|key| schema.contains_key(*key)) {
+    if CONTENT_KEYWORDS.iter().any(|key| schema.contains_key(*key)) {
         return;
     }
-    // It says nothing of what is inside, if anything may be: an element where the segment is an index, or else a member.
+    // The contents are unspecified. An index may select an array element, any other segment an object member.
     let allows = |name: &str| match schema.get("type") {
         None => true,
         Some(Value::String(only)) => only == name,
         Some(types) => types.as_array().is_some_and(|types| types.iter().any(|one| one == name)),
     };
     if allows("object") || allows("array") && index(segment).is_some() {
-        push(&ANYTHING);
+        push(&ALLOW_ALL_SCHEMA);
     }
 }
 
-/// The schema of everything.
-static ANYTHING: Value = Value::Bool(true);
+static ALLOW_ALL_SCHEMA: Value = Value::Bool(true);
 
-/// Whether what a schema allows is said by those that it refers to.
-fn only_combines(schema: &Value) -> bool {
+/// Returns `true` if the allowed values are defined only by the referenced or combined schemas.
+fn is_combination_only(schema: &Value) -> bool {
     let own = ["type", "enum", "const"].iter().any(|key| schema.get(*key).is_some());
     let others = ["$ref", "allOf", "anyOf", "oneOf"].iter().any(|key| schema.get(*key).is_some());
     others && !own
 }
 
-/// Whether a value under the schema may be read as one of type `kind`.
-fn may_be(schema: &Value, kind: Type) -> bool {
+/// Returns `true` if a value allowed by the schema may be read as type `kind`.
+fn allows_type(schema: &Value, kind: AttributeType) -> bool {
     if schema == &Value::Bool(false) {
         return false;
     }
@@ -218,29 +221,38 @@ fn may_be(schema: &Value, kind: Type) -> bool {
         Value::Object(_) => "object",
     };
     match (schema.get("const"), schema.get("enum"), schema.get("type")) {
-        (Some(value), ..) => reads(kind, of_value(value)),
-        (_, Some(Value::Array(values)), _) => values.iter().any(|value| reads(kind, of_value(value))),
-        (.., Some(Value::String(name))) => reads(kind, name),
-        (.., Some(Value::Array(names))) => names.iter().filter_map(Value::as_str).any(|name| reads(kind, name)),
+        (Some(value), ..) => is_readable_as(kind, of_value(value)),
+        (_, Some(Value::Array(values)), _) => values.iter().any(|value| is_readable_as(kind, of_value(value))),
+        (.., Some(Value::String(name))) => is_readable_as(kind, name),
+        (.., Some(Value::Array(names))) => {
+            names.iter().filter_map(Value::as_str).any(|name| is_readable_as(kind, name))
+        }
         _ => true,
     }
 }
 
-/// Whether some JSON value of the type `name` is read as a value of type `kind`: a text may spell a number.
-fn reads(kind: Type, name: &str) -> bool {
+/// Returns `true` if some JSON value of type `name` can be read as type `kind`; a string may contain a number.
+fn is_readable_as(kind: AttributeType, name: &str) -> bool {
     match (kind, name) {
         (_, "null") => false,
-        (Type::String, _) | (_, "string") => true,
-        (Type::Coordinates, name) => matches!(name, "array" | "object"),
-        (Type::Boolean, "boolean") => true,
-        (Type::Integer | Type::Float | Type::Boolean | Type::Date | Type::Timestamp, name) => {
+        (AttributeType::String, _) | (_, "string") => true,
+        (AttributeType::Coordinates, name) => matches!(name, "array" | "object"),
+        (AttributeType::Boolean, "boolean") => true,
+        (
+            AttributeType::Integer
+            | AttributeType::Float
+            | AttributeType::Boolean
+            | AttributeType::Date
+            | AttributeType::Timestamp,
+            name,
+        ) => {
             matches!(name, "number" | "integer")
         }
     }
 }
 
-/// The way to a field. Where it is in every element of an array, in the first one.
-fn segments(field: &Field) -> impl Iterator<Item = &str> {
+/// Returns the path to a field; for a field in array elements, the path in the first element.
+fn field_segments(field: &FieldPath) -> impl Iterator<Item = &str> {
     let (to_array, within) = field.pointer.split_at(field.elements.unwrap_or(field.pointer.len()));
     let element = field.elements.map(|_| "0");
     to_array.iter().map(String::as_str).chain(element).chain(within.iter().map(String::as_str))
@@ -250,9 +262,9 @@ fn segments(field: &Field) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    fn said(schema: &str, pointer: &str, kind: Type) -> Said {
-        let field = Field::at(pointer.split('/').skip(1).map(str::to_owned).collect());
-        JsonSchema::new(schema, &[]).expect("a schema").says(&field, kind)
+    fn status_of(schema: &str, pointer: &str, kind: AttributeType) -> SchemaFieldStatus {
+        let field = FieldPath::from_segments(pointer.split('/').skip(1).map(str::to_owned).collect());
+        JsonSchema::new(schema, &[]).expect("a schema").field_status(&field, kind)
     }
 
     const SCHEMA: &str = r##"{"type": "object", "properties": {
@@ -265,61 +277,61 @@ mod tests {
         "definitions": {"heart": {"allOf": [{"properties": {"rate": {"type": "number"}}}]}}}"##;
 
     #[test]
-    fn known_fields_of_a_fitting_type_fit() {
+    fn known_fields_of_matching_type_fit() {
         for (pointer, kind) in [
-            ("/age", Type::Integer),
-            ("/age", Type::String),
-            ("/name", Type::Date),
-            ("/heart/rate", Type::Float),
-            ("/tags/x", Type::Float),
-            ("/list/3", Type::Boolean),
-            ("/any/x/y", Type::Float),
-            ("/all/x", Type::Date),
-            ("/kind", Type::String),
-            ("/one/x", Type::Integer),
-            ("/self/self/age", Type::Integer),
-            ("/loop", Type::Float),
-            ("/map/x", Type::Float),
-            ("/map/x/y", Type::String),
-            ("/map/1", Type::Date),
-            ("/row/1", Type::Integer),
-            ("/row/0/x", Type::Integer),
-            ("/more/b/c", Type::Boolean),
+            ("/age", AttributeType::Integer),
+            ("/age", AttributeType::String),
+            ("/name", AttributeType::Date),
+            ("/heart/rate", AttributeType::Float),
+            ("/tags/x", AttributeType::Float),
+            ("/list/3", AttributeType::Boolean),
+            ("/any/x/y", AttributeType::Float),
+            ("/all/x", AttributeType::Date),
+            ("/kind", AttributeType::String),
+            ("/one/x", AttributeType::Integer),
+            ("/self/self/age", AttributeType::Integer),
+            ("/loop", AttributeType::Float),
+            ("/map/x", AttributeType::Float),
+            ("/map/x/y", AttributeType::String),
+            ("/map/1", AttributeType::Date),
+            ("/row/1", AttributeType::Integer),
+            ("/row/0/x", AttributeType::Integer),
+            ("/more/b/c", AttributeType::Boolean),
         ] {
-            assert_eq!(said(SCHEMA, pointer, kind), Said::Fits, "{pointer}");
+            assert_eq!(status_of(SCHEMA, pointer, kind), SchemaFieldStatus::Fits, "{pointer}");
         }
-        assert_eq!(said("true", "/a/b", Type::Float), Said::Fits);
-        assert_eq!(said("{}", "/a/b", Type::Float), Said::Fits);
+        assert_eq!(status_of("true", "/a/b", AttributeType::Float), SchemaFieldStatus::Fits);
+        assert_eq!(status_of("{}", "/a/b", AttributeType::Float), SchemaFieldStatus::Fits);
     }
 
     #[test]
-    fn fields_that_are_gone_are_missing() {
+    fn removed_fields_are_missing() {
         for pointer in ["/other", "/gone", "/heart/beat", "/age/x", "/list/x", "/one/y", "/loop/x", "/row/x", "/row/01"]
         {
-            assert_eq!(said(SCHEMA, pointer, Type::String), Said::Missing, "{pointer}");
+            assert_eq!(status_of(SCHEMA, pointer, AttributeType::String), SchemaFieldStatus::Missing, "{pointer}");
         }
     }
 
     #[test]
-    fn fields_of_another_type_are_named() {
+    fn fields_with_changed_type_are_detected() {
         for (pointer, kind) in [
-            ("/flag", Type::Integer),
-            ("/list", Type::Float),
-            ("/heart", Type::Integer),
-            ("/tags", Type::Boolean),
-            ("/nothing", Type::String),
-            ("/age", Type::Coordinates),
-            ("/flag", Type::Timestamp),
-            ("/map", Type::Integer),
-            ("/row", Type::Date),
+            ("/flag", AttributeType::Integer),
+            ("/list", AttributeType::Float),
+            ("/heart", AttributeType::Integer),
+            ("/tags", AttributeType::Boolean),
+            ("/nothing", AttributeType::String),
+            ("/age", AttributeType::Coordinates),
+            ("/flag", AttributeType::Timestamp),
+            ("/map", AttributeType::Integer),
+            ("/row", AttributeType::Date),
         ] {
-            let expected = if pointer == "/heart" { Said::Fits } else { Said::OtherType };
-            assert_eq!(said(SCHEMA, pointer, kind), expected, "{pointer}");
+            let expected = if pointer == "/heart" { SchemaFieldStatus::Fits } else { SchemaFieldStatus::OtherType };
+            assert_eq!(status_of(SCHEMA, pointer, kind), expected, "{pointer}");
         }
     }
 
     #[test]
-    fn parts_are_found_by_name_and_by_address() {
+    fn references_resolve_by_name_and_id() {
         let parts = [(
             "heart.json".to_owned(),
             r#"{"$id": "http://example.org/h", "properties": {"rate": {"type": "boolean"}}}"#.to_owned(),
@@ -329,20 +341,24 @@ mod tests {
                 r#"{{"properties": {{"heart": {{"$ref": "{name}#"}}, "r": {{"$ref": "{name}#/properties/rate"}}}}}}"#
             );
             let schema = JsonSchema::new(&schema, &parts).expect("a schema");
-            let field = |pointer: &[&str]| Field::at(pointer.iter().map(|s| (*s).to_owned()).collect());
-            assert_eq!(schema.says(&field(&["heart", "rate"]), Type::Boolean), Said::Fits);
-            assert_eq!(schema.says(&field(&["r"]), Type::Float), Said::OtherType);
+            let field = |pointer: &[&str]| FieldPath::from_segments(pointer.iter().map(|s| (*s).to_owned()).collect());
+            assert_eq!(
+                schema.field_status(&field(&["heart", "rate"]), AttributeType::Boolean),
+                SchemaFieldStatus::Fits
+            );
+            assert_eq!(schema.field_status(&field(&["r"]), AttributeType::Float), SchemaFieldStatus::OtherType);
         }
     }
 
     #[test]
-    fn schemas_that_lead_everywhere_end() {
-        // Every step doubles what is looked at.
+    fn recursive_and_wide_schemas_terminate() {
+        // Each step doubles the number of schemas to visit.
         let schema = r##"{"anyOf": [{"$ref": "#"}, {"$ref": "#"}, {"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]}"##;
-        assert_eq!(said(schema, &"/a".repeat(50), Type::String), Said::Fits);
+        assert_eq!(status_of(schema, &"/a".repeat(50), AttributeType::String), SchemaFieldStatus::Fits);
         let branch = r#"{"type": "object"},"#;
-        let wide = format!("{{\"anyOf\": [{}{{\"properties\": {{\"a\": {{}}}}}}]}}", branch.repeat(MOST_LOOKS));
-        assert_eq!(said(&wide, "/a", Type::String), Said::Missing);
+        let wide =
+            format!("{{\"anyOf\": [{}{{\"properties\": {{\"a\": {{}}}}}}]}}", branch.repeat(MAX_VISITED_SCHEMAS));
+        assert_eq!(status_of(&wide, "/a", AttributeType::String), SchemaFieldStatus::Missing);
         assert!(JsonSchema::new("[", &[]).is_err() && JsonSchema::new("[]", &[]).is_err());
         assert!(JsonSchema::new(&"[".repeat(100_000), &[]).is_err());
     }

@@ -2,50 +2,50 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{AT, field};
+use crate::codec_fixtures::{MESSAGE_POSITION, test_field};
 
 fn codec(pointers: &[&str]) -> JsonCodec {
-    let fields: Vec<Field> = pointers.iter().map(|p| field(p)).collect();
+    let fields: Vec<FieldPath> = pointers.iter().map(|p| test_field(p)).collect();
     JsonCodec::new(
         &fields,
-        Limits { max_record_bytes: 4096, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 },
+        DecodeLimits { max_record_bytes: 4096, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 },
     )
 }
 
-fn refusal(codec: &JsonCodec, payload: &[u8]) -> RejectionReason {
+fn rejection_of(codec: &JsonCodec, payload: &[u8]) -> RejectionReason {
     let mut batch = RawBatch::new(8);
-    batch.push_row(AT);
+    batch.push_row(MESSAGE_POSITION);
     batch.unknown_cells = 3;
-    let rejection = codec.decode(payload, AT, &mut batch).unwrap_err();
+    let rejection = codec.decode(payload, MESSAGE_POSITION, &mut batch).unwrap_err();
     assert_eq!((batch.rows(), batch.unknown_cells), (1, 3), "{rejection} left something behind");
     rejection
 }
 
 #[test]
-fn flat_and_nested_attributes_in_one_pass() {
+fn decode_reads_flat_and_nested_attributes() {
     let codec = codec(&["/age", "/heart/rate", "/name", "/ok", "/none", "/gone", "/list", "/list/1"]);
     let mut batch = RawBatch::new(8);
     let payload = br#" {"heart": {"rate": 61.50, "unit": "bpm"}, "age": -0e1, "name": "a\"\u00e9",
         "ok": true, "none": null, "extra": {"x": [1]}, "list": [1, "zwei" ]} "#;
-    codec.decode(payload, AT, &mut batch).unwrap();
-    let cells: Vec<Token<'_>> = (0..8).map(|attribute| batch.token(0, attribute)).collect();
+    codec.decode(payload, MESSAGE_POSITION, &mut batch).unwrap();
+    let cells: Vec<RawToken<'_>> = (0..8).map(|attribute| batch.token(0, attribute)).collect();
     let expected = [
-        Token::Number("-0e1"),
-        Token::Number("61.50"),
-        Token::Text("a\"é"),
-        Token::Bool(true),
-        Token::Null,
-        Token::Absent,
-        Token::Structure("[1, \"zwei\" ]"),
-        Token::Text("zwei"),
+        RawToken::Number("-0e1"),
+        RawToken::Number("61.50"),
+        RawToken::Text("a\"é"),
+        RawToken::Bool(true),
+        RawToken::Null,
+        RawToken::Absent,
+        RawToken::Structure("[1, \"zwei\" ]"),
+        RawToken::Text("zwei"),
     ];
     assert_eq!(cells, expected);
     assert_eq!(batch.unknown_cells, 2, "heart.unit and extra");
-    assert_eq!(batch.coordinates(), [AT]);
+    assert_eq!(batch.coordinates(), [MESSAGE_POSITION]);
 }
 
 #[test]
-fn what_is_no_record_is_named() {
+fn invalid_payload_is_rejected_with_its_reason() {
     let codec = codec(&["/a", "/b/c"]);
     let cases: [(&[u8], RejectionReason); 19] = [
         (b"", RejectionReason::Empty),
@@ -69,14 +69,14 @@ fn what_is_no_record_is_named() {
         (b"\xef\xbb\xbf{\"a\":1}", RejectionReason::MalformedJson),
     ];
     for (payload, expected) in cases {
-        assert_eq!(refusal(&codec, payload), expected, "{}", payload.escape_ascii());
+        assert_eq!(rejection_of(&codec, payload), expected, "{}", payload.escape_ascii());
     }
     let long = format!("{{\"a\":\"{}\"}}", "x".repeat(4096));
-    assert_eq!(refusal(&codec, long.as_bytes()), RejectionReason::Oversized);
+    assert_eq!(rejection_of(&codec, long.as_bytes()), RejectionReason::Oversized);
 }
 
 #[test]
-fn duplicate_keys_are_refused_wherever_the_walk_goes() {
+fn duplicate_keys_on_selected_paths_are_rejected() {
     let codec = codec(&["/a", "/b/c", "/w", "/w/x"]);
     for payload in [
         r#"{"a":1,"a":1}"#,
@@ -89,50 +89,55 @@ fn duplicate_keys_are_refused_wherever_the_walk_goes() {
         r#"{"w":{"x":1,"x":2}}"#,
         r#"{"w":{"q":1,"q":2}}"#,
     ] {
-        assert_eq!(refusal(&codec, payload.as_bytes()), RejectionReason::DuplicateKey, "{payload}");
+        assert_eq!(rejection_of(&codec, payload.as_bytes()), RejectionReason::DuplicateKey, "{payload}");
     }
     let mut batch = RawBatch::new(4);
-    codec.decode(br#"{"a":1,"b":{"a":1},"c":{"a":1}}"#, AT, &mut batch).unwrap();
+    codec.decode(br#"{"a":1,"b":{"a":1},"c":{"a":1}}"#, MESSAGE_POSITION, &mut batch).unwrap();
 }
 
 #[test]
-fn depth_is_limited_in_walked_kept_and_dropped_values() {
+fn nesting_limit_applies_to_selected_and_dropped_values() {
     let codec = codec(&["/a", "/b/c"]);
     let nest = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let mut batch = RawBatch::new(2);
     for (key, fits) in [(r#"{"a":X}"#, 7), (r#"{"b":{"c":X}}"#, 6), (r#"{"u":X}"#, 7), (r#"{"b":{"u":X}}"#, 6)] {
         let payload = |levels| key.replace('X', &nest(levels));
-        codec.decode(payload(fits).as_bytes(), AT, &mut batch).unwrap();
-        assert_eq!(refusal(&codec, payload(fits + 1).as_bytes()), RejectionReason::TooDeep, "{key}");
-        assert_eq!(refusal(&codec, payload(1500).as_bytes()), RejectionReason::TooDeep, "{key}");
+        codec.decode(payload(fits).as_bytes(), MESSAGE_POSITION, &mut batch).unwrap();
+        assert_eq!(rejection_of(&codec, payload(fits + 1).as_bytes()), RejectionReason::TooDeep, "{key}");
+        assert_eq!(rejection_of(&codec, payload(1500).as_bytes()), RejectionReason::TooDeep, "{key}");
     }
-    // Brackets inside text are no nesting.
-    codec.decode(br#"{"a":["[[[[[[[[\"[[[["]}"#, AT, &mut batch).unwrap();
-    // A schema may point deeper than any walk goes.
-    let deep = Field { pointer: vec!["k".into(); 300], elements: None };
+    // Brackets inside text do not count as nesting.
+    codec.decode(br#"{"a":["[[[[[[[[\"[[[["]}"#, MESSAGE_POSITION, &mut batch).unwrap();
+    // A schema pointer may be deeper than the recursion limit.
+    let deep = FieldPath { pointer: vec!["k".into(); 300], elements: None };
     let unlimited = JsonCodec::new(
         &[deep],
-        Limits { max_record_bytes: 1 << 20, max_depth: usize::MAX, max_elements: 100, max_repeated_bytes: 1 << 20 },
+        DecodeLimits {
+            max_record_bytes: 1 << 20,
+            max_depth: usize::MAX,
+            max_elements: 100,
+            max_repeated_bytes: 1 << 20,
+        },
     );
     let payload = format!("{}1{}", "{\"k\":".repeat(300), "}".repeat(300));
-    assert_eq!(refusal(&unlimited, payload.as_bytes()), RejectionReason::TooDeep);
+    assert_eq!(rejection_of(&unlimited, payload.as_bytes()), RejectionReason::TooDeep);
 }
 
 #[test]
-fn unknown_keys_are_dropped_or_refused() {
-    let strict = codec(&["/a", "/b/c"]).with_unknown(Unknown::Refuse);
+fn unknown_keys_follow_the_configured_policy() {
+    let strict = codec(&["/a", "/b/c"]).with_unknown(UnknownCellPolicy::Refuse);
     for payload in [r#"{"u":1}"#, r#"{"b":{"u":null}}"#, r#"{"b":5}"#, r#"{"b":[1]}"#] {
-        assert_eq!(refusal(&strict, payload.as_bytes()), RejectionReason::UnknownAttribute, "{payload}");
+        assert_eq!(rejection_of(&strict, payload.as_bytes()), RejectionReason::UnknownAttribute, "{payload}");
         let mut batch = RawBatch::new(2);
-        codec(&["/a", "/b/c"]).decode(payload.as_bytes(), AT, &mut batch).unwrap();
+        codec(&["/a", "/b/c"]).decode(payload.as_bytes(), MESSAGE_POSITION, &mut batch).unwrap();
         assert_eq!(batch.unknown_cells, 1, "{payload}");
     }
     let mut batch = RawBatch::new(2);
-    strict.decode(br#"{"a":1,"b":null}"#, AT, &mut batch).unwrap();
-    assert_eq!((batch.token(0, 1), batch.unknown_cells), (Token::Absent, 0));
+    strict.decode(br#"{"a":1,"b":null}"#, MESSAGE_POSITION, &mut batch).unwrap();
+    assert_eq!((batch.token(0, 1), batch.unknown_cells), (RawToken::Absent, 0));
 }
 
-const KEYS: [&str; 7] = ["a", "b", "c", "0", "1", "~/é", ""];
+const RANDOM_KEYS: [&str; 7] = ["a", "b", "c", "0", "1", "~/é", ""];
 
 fn json_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
@@ -145,7 +150,7 @@ fn json_value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 40, 5, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec((prop::sample::select(&KEYS[..]), inner), 0..5)
+            prop::collection::vec((prop::sample::select(&RANDOM_KEYS[..]), inner), 0..5)
                 .prop_map(|members| members.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()),
         ]
     })
@@ -155,19 +160,22 @@ fn json_object() -> impl Strategy<Value = Value> {
     json_value().prop_map(|value| if value.is_object() { value } else { json!({ "a": value }) })
 }
 
-fn pointers() -> impl Strategy<Value = Vec<Field>> {
-    let pointer = prop::collection::vec(prop::sample::select(&KEYS[..]), 0..4);
+fn pointers() -> impl Strategy<Value = Vec<FieldPath>> {
+    let pointer = prop::collection::vec(prop::sample::select(&RANDOM_KEYS[..]), 0..4);
     prop::collection::vec(pointer, 1..6).prop_map(|pointers| {
-        pointers.iter().map(|p| Field { pointer: p.iter().map(|&s| s.to_owned()).collect(), elements: None }).collect()
+        pointers
+            .iter()
+            .map(|p| FieldPath { pointer: p.iter().map(|&s| s.to_owned()).collect(), elements: None })
+            .collect()
     })
 }
 
-fn naive_pointer(field: &Field) -> String {
+fn naive_pointer(field: &FieldPath) -> String {
     field.pointer.iter().map(|segment| format!("/{}", segment.replace('~', "~0").replace('/', "~1"))).collect()
 }
 
-/// Values that no field covers, by looking at every prefix of every pointer.
-fn naive_unknown(value: &Value, path: &mut Vec<String>, fields: &[Field]) -> u64 {
+/// Counts the values that no field covers, by checking every prefix of every pointer.
+fn naive_unknown(value: &Value, path: &mut Vec<String>, fields: &[FieldPath]) -> u64 {
     if fields.iter().any(|f| path.starts_with(&f.pointer)) {
         return 0;
     }
@@ -188,7 +196,7 @@ fn naive_unknown(value: &Value, path: &mut Vec<String>, fields: &[Field]) -> u64
     }
 }
 
-/// The same value, every character of every text and key written as an escape.
+/// Serializes the value with every character of every text and key escaped.
 fn escaped(value: &Value) -> String {
     let text = |t: &str| {
         let units: String = t.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
@@ -207,22 +215,22 @@ fn escaped(value: &Value) -> String {
 
 proptest! {
     #[test]
-    fn agrees_with_a_tree_of_values(value in json_object(), fields in pointers(), escape in any::<bool>()) {
-        let codec = JsonCodec::new(&fields, Limits::default());
+    fn decoded_cells_match_parsed_json_value(value in json_object(), fields in pointers(), escape in any::<bool>()) {
+        let codec = JsonCodec::new(&fields, DecodeLimits::default());
         let payload = if escape { escaped(&value) } else { value.to_string() };
         let mut batch = RawBatch::new(fields.len());
-        prop_assert_eq!(codec.decode(payload.as_bytes(), AT, &mut batch), Ok(()));
+        prop_assert_eq!(codec.decode(payload.as_bytes(), MESSAGE_POSITION, &mut batch), Ok(()));
         for (attribute, field) in fields.iter().enumerate() {
             let token = batch.token(0, attribute);
             match value.pointer(&naive_pointer(field)) {
-                None => prop_assert_eq!(token, Token::Absent),
-                Some(Value::Null) => prop_assert_eq!(token, Token::Null),
-                Some(Value::Bool(b)) => prop_assert_eq!(token, Token::Bool(*b)),
-                Some(Value::String(t)) => prop_assert_eq!(token, Token::Text(t)),
-                Some(Value::Number(n)) => prop_assert_eq!(token, Token::Number(&n.to_string())),
+                None => prop_assert_eq!(token, RawToken::Absent),
+                Some(Value::Null) => prop_assert_eq!(token, RawToken::Null),
+                Some(Value::Bool(b)) => prop_assert_eq!(token, RawToken::Bool(*b)),
+                Some(Value::String(t)) => prop_assert_eq!(token, RawToken::Text(t)),
+                Some(Value::Number(n)) => prop_assert_eq!(token, RawToken::Number(&n.to_string())),
                 Some(nested) => {
                     let text = if escape { escaped(nested) } else { nested.to_string() };
-                    prop_assert_eq!(token, Token::Structure(&text));
+                    prop_assert_eq!(token, RawToken::Structure(&text));
                 }
             }
         }
@@ -230,15 +238,15 @@ proptest! {
     }
 
     #[test]
-    fn a_record_cut_anywhere_is_no_record(value in json_object(), fields in pointers(), escape in any::<bool>()) {
-        let codec = JsonCodec::new(&fields, Limits::default());
+    fn truncated_record_is_rejected(value in json_object(), fields in pointers(), escape in any::<bool>()) {
+        let codec = JsonCodec::new(&fields, DecodeLimits::default());
         let payload = if escape { escaped(&value) } else { value.to_string() };
         let mut batch = RawBatch::new(fields.len());
         for end in 0..payload.len() {
-            let rejection = codec.decode(&payload.as_bytes()[..end], AT, &mut batch).unwrap_err();
+            let rejection = codec.decode(&payload.as_bytes()[..end], MESSAGE_POSITION, &mut batch).unwrap_err();
             let expected = match rejection {
                 RejectionReason::Truncated | RejectionReason::Empty | RejectionReason::NotUtf8 => true,
-                // A number that stops at its point, exponent or sign.
+                // A number that ends at its decimal point, exponent or sign.
                 RejectionReason::MalformedJson => payload[..end].ends_with(['.', 'e', 'E', '+', '-']),
                 _ => false,
             };
@@ -247,24 +255,24 @@ proptest! {
         }
     }
 
-    /// Bytes changed at random: what is accepted is JSON, what is called malformed is not, and earlier rows stay.
+    /// Random byte changes: accepted records are JSON, malformed ones are not, and earlier rows are unchanged.
     #[test]
-    fn a_damaged_record_is_judged_as_serde_json_does(
+    fn changed_bytes_are_accepted_only_as_valid_json(
         value in json_object(),
         fields in pointers(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(&b"{}[]\",:\\u0e-\x80 a"[..])), 1..4),
     ) {
-        let codec = JsonCodec::new(&fields, Limits::default());
+        let codec = JsonCodec::new(&fields, DecodeLimits::default());
         let sound = value.to_string();
         let mut batch = RawBatch::new(fields.len());
-        prop_assert_eq!(codec.decode(sound.as_bytes(), AT, &mut batch), Ok(()));
+        prop_assert_eq!(codec.decode(sound.as_bytes(), MESSAGE_POSITION, &mut batch), Ok(()));
         let before: Vec<String> = (0..fields.len()).map(|a| format!("{:?}", batch.token(0, a))).collect();
         let mut payload = sound.into_bytes();
         for (index, byte) in changes {
             let at = index.index(payload.len());
             payload[at] = byte;
         }
-        let outcome = codec.decode(&payload, AT, &mut batch);
+        let outcome = codec.decode(&payload, MESSAGE_POSITION, &mut batch);
         let syntax = serde_json::from_slice::<IgnoredAny>(&payload).is_ok();
         let tree = serde_json::from_slice::<Value>(&payload);
         match outcome {

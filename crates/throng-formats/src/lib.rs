@@ -1,65 +1,68 @@
-//! Codecs: from the bytes of a record to raw cells, and from the cells of a fragment to the bytes of a line.
+//! Codecs between bytes and cells: decoders for input records, encoders for output lines.
 //!
-//! A [`Decoder`] types nothing and judges no value; it finds the cells of the schema's attributes and refuses what is not
-//! a record. A refused record leaves no row behind and is named by a [`RejectionReason`](throng_core::values::rejection::RejectionReason), which has no place for a value. An
-//! [`Encoder`] writes the lines of a group and reads them back. A format of lines is added in [`LineFormat`].
+//! A [`RecordDecoder`] finds the cells of the schema's attributes and refuses malformed records. It does not assign types
+//! or check values. A refused record adds no row. Its
+//! [`RejectionReason`](throng_core::values::rejection::RejectionReason) carries no data values. An [`LineEncoder`] writes
+//! the lines of a group and reads them back. [`LineFormat`] lists the line formats.
 //!
-//! | file | what it holds |
+//! | file | content |
 //! |---|---|
-//! | `json` | JSON objects with the fields of a schema; `path_tree` leads to them, `json_array` takes an array apart |
-//! | `json_keys` | JSON objects that nobody has described: a column for each key |
-//! | `json_schema` | what a JSON Schema says of fields |
+//! | `json` | JSON objects decoded by the fields of a schema; uses `path_tree` and, for arrays of records, `json_array` |
+//! | `json_keys` | JSON objects without a schema: one column per key |
+//! | `json_schema` | queries of a JSON Schema about fields |
 //! | `avro` | Avro data of a writer schema |
 //! | `protobuf` | Protobuf messages of a schema |
-//! | `tree` | a decoded message as a tree of values, and the walk from it to the cells |
-//! | `text` | a part of a message that is one text or number |
-//! | `not_finite` | NaN and infinities, which JSON has not and its writers write |
-//! | `csv` | rows under a header |
-//! | `arrow_cells`, `arrow_text` | Arrow columns, as Parquet files are read, and the text of their cells |
-//! | `record` | [`Decoder`], and what it is told: fields, limits, what becomes of unknown cells |
-//! | `line` | [`Encoder`] |
-//! | `json_lines`, `nested_lines`, `csv_lines`, `avro_lines`, `protobuf_lines` | the formats of lines |
-//! | `typed` | groups whose lines have typed columns |
-//! | `joined_lines` | lines of one group with room for all others |
-//! | `catalog` | the lines of a catalog of counterfeits |
+//! | `tree` | value tree of a decoded message, and the conversion of the tree to cells |
+//! | `text` | message parts that are one text or number |
+//! | `not_finite` | NaN and infinities, which JSON lacks but some JSON writers emit |
+//! | `csv` | CSV rows under a header |
+//! | `arrow_cells`, `arrow_text` | Arrow columns (used for Parquet files) and the text of their cells |
+//! | `record` | [`RecordDecoder`] and its settings: fields, limits, handling of unknown cells |
+//! | `line` | [`LineEncoder`] |
+//! | `json_lines`, `nested_lines`, `csv_lines`, `avro_lines`, `protobuf_lines` | line formats |
+//! | `typed` | lines with typed columns |
+//! | `joined_lines` | lines of one group in rows that have a column for every attribute |
+//! | `catalog` | lines of a counterfeit catalog |
 
 mod arrow_cells;
 mod arrow_text;
 mod avro;
 mod avro_lines;
-mod catalog;
-mod csv;
+mod counterfeit_catalog;
+mod csv_decoder;
 mod csv_lines;
 mod joined_lines;
-mod json;
-mod json_array;
-mod json_keys;
+mod json_array_elements;
+mod json_decoder;
 mod json_lines;
 mod json_schema;
-mod line;
+mod line_encoder;
+mod message_tree;
 mod nested_lines;
-mod not_finite;
+mod non_finite_numbers;
 mod path_tree;
 mod protobuf;
 mod protobuf_lines;
-mod record;
-mod text;
-mod tree;
-mod typed;
+mod record_decoder;
+mod scalar_codecs;
+mod schemaless_json;
+mod typed_lines;
 
-pub use arrow_cells::{ArrowCodec, ArrowRows, ColumnError};
-pub use avro::{AvroCodec, BadSchema};
-pub use catalog::CatalogGroup;
-pub use csv::{CsvCodec, HeaderError, Row};
-pub use json::JsonCodec;
-pub use json_keys::{JsonKeys, Refusal};
-pub use json_schema::{BadJsonSchema, JsonSchema, Said};
-pub use line::Encoder;
-pub use nested_lines::{Nesting, Step};
-pub use protobuf::{BadProtobuf, MOST_INDEXES, MessageIndex, ProtobufCodec, ProtobufMessage, ProtobufSchema};
-pub use record::{Decoder, Field, Fields, Limits, Unknown, added};
-pub use text::{NumberCodec, TextCodec};
-pub use typed::{CellKind, TypedGroup};
+pub use arrow_cells::{ArrowCodec, ArrowColumnError, ArrowRows};
+pub use avro::{AvroCodec, AvroSchemaError};
+pub use counterfeit_catalog::CatalogGroup;
+pub use csv_decoder::{CsvCodec, CsvRow, HeaderError};
+pub use json_decoder::JsonCodec;
+pub use json_schema::{JsonSchema, JsonSchemaError, SchemaFieldStatus};
+pub use line_encoder::LineEncoder;
+pub use nested_lines::{NestedPaths, NestingStep};
+pub use protobuf::{
+    MAX_MESSAGE_INDEXES, MessageIndex, ProtobufCodec, ProtobufMessage, ProtobufSchema, ProtobufSchemaError,
+};
+pub use record_decoder::{DecodeLimits, FieldPath, NumberedFields, RecordDecoder, UnknownCellPolicy, push_decoded_row};
+pub use scalar_codecs::{NumberCodec, TextCodec};
+pub use schemaless_json::{SchemalessJsonCodec, SchemalessRefusal};
+pub use typed_lines::{CellKind, TypedGroup};
 
 use avro_lines::AvroLines;
 use csv_lines::CsvLines;
@@ -69,33 +72,34 @@ use nested_lines::NestedLines;
 use protobuf_lines::ProtobufLines;
 use std::sync::Arc;
 
-/// The format of the lines that leave.
+/// Format of the output lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineFormat {
     /// One JSON object; an omitted cell has no key.
     Json,
-    /// One JSON object, in which each cell stands where the way to its attribute leads; what has no cell is left out.
-    Nested(Nesting),
-    /// One row; a missing cell is empty, an empty string is `""`. A cell cannot be omitted.
+    /// One JSON object with each cell at its attribute's path. Omitted cells have no key.
+    Nested(NestedPaths),
+    /// One CSV row. A missing cell is empty; an empty string is `""`. A cell cannot be omitted.
     Csv {
-        /// One ASCII byte, neither a quote nor a line break.
+        /// One ASCII byte other than a quote or a line break.
         separator: u8,
     },
-    /// One JSON object behind the number of its schema, nested where there are ways to the attributes. These are the groups whose lines
-    /// may be written, here and below.
-    FramedJson(Arc<[TypedGroup]>, Option<Nesting>),
+    /// One JSON object after the schema ID, nested where attribute paths are given. Only the listed groups can be
+    /// written, here and below.
+    FramedJson(Arc<[TypedGroup]>, Option<NestedPaths>),
     /// One Avro datum; a cell cannot be omitted.
     Avro(Arc<[TypedGroup]>),
-    /// One Protobuf message; an omitted cell is a missing one.
+    /// One Protobuf message; an omitted cell is encoded as a missing one.
     Protobuf(Arc<[TypedGroup]>),
 }
 
-/// The lines of one group: its attributes in their order, in one format. Treatment writes by it, verification reads by it.
+/// Line layout of one group: its attributes in order, in one format. Treatment writes with it, verification reads
+/// with it.
 #[derive(Clone, Debug)]
-pub struct LineLayout(Arc<dyn Encoder>);
+pub struct LineLayout(Arc<dyn LineEncoder>);
 
 impl LineLayout {
-    /// The layout of lines in `format` with one cell for each of `names`.
+    /// Returns the layout of lines in `format` with one cell per name in `names`.
     #[must_use]
     pub fn new(format: &LineFormat, names: &[&str]) -> Self {
         Self(match format {
@@ -108,33 +112,33 @@ impl LineLayout {
         })
     }
 
-    /// The layout of rows in `format` with one cell for each of `names`, of which a line fills those at `places` (ascending) and
-    /// leaves the others null.
+    /// Returns the layout of rows in `format` with one cell per name in `names`. A line fills the cells at `places`
+    /// (ascending) and writes null for the others.
     #[must_use]
-    pub fn joined(format: &LineFormat, names: &[&str], places: &[usize]) -> Self {
+    pub fn for_joined_group(format: &LineFormat, names: &[&str], places: &[usize]) -> Self {
         Self(Arc::new(JoinedLines::new(Self::new(format, names).0, names.len(), places)))
     }
 
-    /// Whether its lines are rows that lines of every other group may stand beside.
+    /// Returns `true` if its rows can be mixed with rows of every other group.
     #[must_use]
     pub fn is_joined(&self) -> bool {
         self.0.is_joined()
     }
 
-    /// Appends one line; see [`Encoder::encode`].
+    /// Appends one line; see [`LineEncoder::encode`].
     pub fn write(&self, cells: &[&str], out: &mut Vec<u8>) {
         self.0.encode(cells, out);
     }
 
-    /// The cells of a line; see [`Encoder::read`].
+    /// Reads the cells of a line; see [`LineEncoder::read`].
     pub fn read(&self, line: &[u8], cells: &mut Vec<String>) -> Option<()> {
         self.0.read(line, cells)
     }
 }
 
 #[cfg(test)]
+mod codec_fixtures;
+#[cfg(test)]
 mod explode_tests;
 #[cfg(test)]
 mod line_tests;
-#[cfg(test)]
-mod testing;

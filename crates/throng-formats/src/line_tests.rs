@@ -7,7 +7,7 @@ fn cell() -> impl Strategy<Value = String> {
         Just("null".to_owned()),
         any::<i32>().prop_map(|n| n.to_string()),
         ".*".prop_map(|s| quoted(&s)),
-        // Control characters have more than one spelling in JSON.
+        // Control characters have several encodings in JSON.
         "[\\x00-\\x1f\"\\\\a]{1,4}".prop_map(|s| quoted(&s)),
     ]
 }
@@ -16,9 +16,10 @@ fn texts(cells: &[String]) -> Vec<&str> {
     cells.iter().map(String::as_str).collect()
 }
 
-/// Found by fuzzing: what is no text by its first character, and would be written as one, or as nothing.
+/// Regression test for a fuzzing result: cells that are not quoted as texts but would be written as a text or as a
+/// missing value.
 #[test]
-fn a_line_is_read_only_as_it_is_written() {
+fn csv_and_json_accept_only_canonical_lines() {
     let layout = LineLayout::new(&LineFormat::Csv { separator: b',' }, &["a", "b"]);
     let mut cells = Vec::new();
     for row in ["7, \"\"", "7,x\"", "null,7", "7,null"] {
@@ -26,7 +27,7 @@ fn a_line_is_read_only_as_it_is_written() {
     }
     assert_eq!(layout.read(b"7,\"null\"", &mut cells), Some(()));
     assert_eq!(cells, ["7", "\"null\""]);
-    // Readers skip blank lines: alone on its line, a missing value is spelled.
+    // CSV readers skip blank lines, so a missing value alone in its row is written as `null`.
     let layout = LineLayout::new(&LineFormat::Csv { separator: b',' }, &["a"]);
     for (cell, line) in [("null", "null"), ("\"null\"", "\"null\""), ("\"\"", "\"\""), ("7", "7")] {
         let mut written = Vec::new();
@@ -41,9 +42,9 @@ fn a_line_is_read_only_as_it_is_written() {
     assert_eq!(layout.read(br#"{"b":7}"#, &mut cells), Some(()));
 }
 
-/// A spreadsheet runs a cell that begins with one of a few letters. Numbers are no texts: they stay as they are.
+/// A spreadsheet evaluates texts with certain first characters as formulas. Numbers are not texts and are unchanged.
 #[test]
-fn a_text_that_a_spreadsheet_would_run_has_a_guard_in_csv() {
+fn csv_formula_text_is_guarded() {
     let layout = LineLayout::new(&LineFormat::Csv { separator: b',' }, &["a", "b"]);
     let mut cells = Vec::new();
     for (cell, field) in [("=1+1", "\"'=1+1\""), ("-5--1", "\"'-5--1\""), ("'@a", "\"''@a\""), ("'a'", "\"'a'\"")] {
@@ -62,10 +63,10 @@ fn a_text_that_a_spreadsheet_would_run_has_a_guard_in_csv() {
 }
 
 #[test]
-fn a_joined_row_shows_its_group_and_nothing_else() {
+fn joined_row_with_foreign_values_is_refused() {
     for format in [LineFormat::Json, LineFormat::Csv { separator: b',' }] {
         let row = LineLayout::new(&format, &["a", "b", "c"]);
-        let own = LineLayout::joined(&format, &["a", "b", "c"], &[0, 2]);
+        let own = LineLayout::for_joined_group(&format, &["a", "b", "c"], &[0, 2]);
         assert!(own.is_joined() && !row.is_joined());
         let (mut line, mut cells) = (Vec::new(), Vec::new());
         let read = |cells: &[&str], into: &mut Vec<String>| {
@@ -83,7 +84,7 @@ fn a_joined_row_shows_its_group_and_nothing_else() {
         }
         assert_eq!(own.read(b"", &mut cells), None);
     }
-    let own = LineLayout::joined(&LineFormat::Json, &["a", "b"], &[0]);
+    let own = LineLayout::for_joined_group(&LineFormat::Json, &["a", "b"], &[0]);
     let mut cells = Vec::new();
     for line in [&br#"{"a":1}"#[..], br#"{"b":null}"#, b"{}", br#"{"a":1,"b":null,"c":1}"#, br#"{"b":null,"a":1}"#] {
         assert_eq!(own.read(line, &mut cells), None, "{}", String::from_utf8_lossy(line));
@@ -92,7 +93,7 @@ fn a_joined_row_shows_its_group_and_nothing_else() {
 
 proptest! {
     #[test]
-    fn a_joined_row_gives_its_cells_back(
+    fn joined_row_round_trip_keeps_cells(
         drawn in prop::collection::vec((cell(), any::<bool>()), 1..6), csv in any::<bool>(),
     ) {
         let names: Vec<String> = (0..drawn.len()).map(|i| format!("n{i}")).collect();
@@ -100,7 +101,7 @@ proptest! {
         let format = if csv { LineFormat::Csv { separator: b';' } } else { LineFormat::Json };
         let places: Vec<usize> = (0..drawn.len()).filter(|at| drawn[*at].1).collect();
         let own: Vec<String> = places.iter().map(|at| drawn[*at].0.clone()).collect();
-        let layout = LineLayout::joined(&format, &names, &places);
+        let layout = LineLayout::for_joined_group(&format, &names, &places);
         let mut line = Vec::new();
         layout.write(&texts(&own), &mut line);
         let (mut back, mut row) = (Vec::new(), Vec::new());
@@ -110,7 +111,7 @@ proptest! {
         for (at, (cell, is_own)) in drawn.iter().enumerate() {
             prop_assert_eq!(row[at].as_str(), if *is_own { cell.as_str() } else { "null" });
         }
-        // Any other cell that is shown makes it another's.
+        // Any other non-null cell makes it a row of another group.
         for at in (0..drawn.len()).filter(|at| !drawn[*at].1 && drawn[*at].0 != "null") {
             let mut shown = texts(&row);
             shown[at] = &drawn[at].0;
@@ -121,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn a_line_gives_its_cells_back(
+    fn json_line_round_trip_keeps_cells(
         cells in prop::collection::vec(prop_oneof![3 => cell(), 1 => Just(String::new())], 1..6),
         names in prop::collection::vec(".{0,6}", 6),
     ) {
@@ -139,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn a_row_gives_its_cells_back(cells in prop::collection::vec(cell(), 1..6)) {
+    fn csv_row_round_trip_keeps_cells(cells in prop::collection::vec(cell(), 1..6)) {
         let names: Vec<String> = (0..cells.len()).map(|i| i.to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let layout = LineLayout::new(&LineFormat::Csv { separator: b';' }, &names);
@@ -151,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_else_is_read_as_a_line(noise in ".{0,40}") {
+    fn random_text_is_refused_or_round_trips(noise in ".{0,40}") {
         let layout = LineLayout::new(&LineFormat::Json, &["a", "b"]);
         let mut back = Vec::new();
         if layout.read(noise.as_bytes(), &mut back).is_some() {

@@ -1,81 +1,83 @@
-//! Lines that are nested JSON objects: each cell where the way of its attribute leads, no white space.
+//! Nested JSON object lines: each cell is at its attribute's path, without white space.
 //!
-//! What has no cell is left out: a key with its object, the end of an array. Before the end of an array `null` keeps the place.
+//! Omitted cells have no key, and objects without cells are omitted. Arrays end at their last cell; `null` fills
+//! earlier gaps.
 
-use super::line::Encoder;
+use super::line_encoder::LineEncoder;
 use super::path_tree::index;
 use std::sync::Arc;
 
-/// One step on the way to an attribute.
+/// One step on the path to an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Into an object, by key.
+pub enum NestingStep {
+    /// Object member with this key.
     Key(String),
-    /// Into an array, by index. Only as the one place of its array it may be the last step.
-    Place(usize),
+    /// Array element with this index. It can be the last step only in an array with one element.
+    ArrayIndex(usize),
 }
 
-impl Step {
-    /// The step of a pointer's segment: an index, where it is one as JSON pointers write them, or else a key.
+impl NestingStep {
+    /// Converts a pointer segment to a step: an index in JSON pointer spelling, otherwise a key.
     #[must_use]
-    pub fn of(segment: String) -> Self {
+    pub fn from_segment(segment: String) -> Self {
         match index(&segment) {
-            Some(index) => Self::Place(index),
+            Some(index) => Self::ArrayIndex(index),
             None => Self::Key(segment),
         }
     }
 }
 
-/// Where attributes stand in nested lines: the name of each, and the way to it.
-pub type Nesting = Arc<[(String, Vec<Step>)]>;
+/// Attribute names with their paths in nested lines.
+pub type NestedPaths = Arc<[(String, Vec<NestingStep>)]>;
 
-/// Writes and reads the nested lines of one group.
 #[derive(Debug)]
 pub(super) struct NestedLines {
-    root: Node,
+    root: NestedLineNode,
     width: usize,
 }
 
-/// What stands at a place of a line.
+/// Node of the line structure.
 #[derive(Debug)]
-enum Node {
-    /// A cell, by its number in the group.
+enum NestedLineNode {
+    /// Cell, by its number in the group.
     Leaf(usize),
-    /// By key, spelled `"key":`, in the order in which the attributes come.
-    Object(Vec<(String, Node)>),
-    /// By index; none where no attribute of the group leads there.
-    Array(Vec<Option<Node>>),
+    /// Children with their keys as `"key":`, in the order of the attributes.
+    Object(Vec<(String, NestedLineNode)>),
+    /// Children by index; `None` if no attribute of the group leads there.
+    Array(Vec<Option<NestedLineNode>>),
 }
 
 impl NestedLines {
+    /// Creates the lines of the attributes `names`.
+    ///
     /// # Panics
-    /// When `nesting` has no way to one of `names`, or one way ends where another goes on.
-    pub fn new(nesting: &Nesting, names: &[&str]) -> Self {
-        let mut root = Node::Object(Vec::new());
+    /// Panics if `nesting` has no path for one of `names`, or if one path is a prefix of another.
+    pub fn new(nesting: &NestedPaths, names: &[&str]) -> Self {
+        let mut root = NestedLineNode::Object(Vec::new());
         for (cell, name) in names.iter().enumerate() {
             let (_, way) =
                 nesting.iter().find(|(known, _)| known == name).expect("every attribute that leaves has a way");
-            root.reach(way, cell);
+            root.insert_cell(way, cell);
         }
         Self { root, width: names.len() }
     }
 }
 
-impl Node {
-    /// An empty structure that `step` leads into, or the cell where there is none.
-    fn before(step: Option<&Step>, cell: usize) -> Self {
+impl NestedLineNode {
+    /// Returns an empty structure for `step`, or the cell if there is no further step.
+    fn empty_for(step: Option<&NestingStep>, cell: usize) -> Self {
         match step {
             None => Self::Leaf(cell),
-            Some(Step::Key(_)) => Self::Object(Vec::new()),
-            Some(Step::Place(_)) => Self::Array(Vec::new()),
+            Some(NestingStep::Key(_)) => Self::Object(Vec::new()),
+            Some(NestingStep::ArrayIndex(_)) => Self::Array(Vec::new()),
         }
     }
 
-    fn reach(&mut self, way: &[Step], cell: usize) {
+    fn insert_cell(&mut self, way: &[NestingStep], cell: usize) {
         let Some((step, rest)) = way.split_first() else { return };
-        let fresh = || Self::before(rest.first(), cell);
+        let fresh = || Self::empty_for(rest.first(), cell);
         let next = match (self, step) {
-            (Self::Object(children), Step::Key(key)) => {
+            (Self::Object(children), NestingStep::Key(key)) => {
                 let key = format!("{}:", serde_json::Value::from(key.as_str()));
                 let at = children.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
                     children.push((key, fresh()));
@@ -83,7 +85,7 @@ impl Node {
                 });
                 &mut children[at].1
             }
-            (Self::Array(places), Step::Place(index)) => {
+            (Self::Array(places), NestingStep::ArrayIndex(index)) => {
                 if places.len() <= *index {
                     places.resize_with(index + 1, || None);
                 }
@@ -91,44 +93,44 @@ impl Node {
             }
             _ => panic!("two ways of attributes contradict each other"),
         };
-        next.reach(rest, cell);
+        next.insert_cell(rest, cell);
     }
 
-    /// Whether any cell below is there.
-    fn is_there(&self, cells: &[&str]) -> bool {
+    /// Returns `true` if any cell below is present.
+    fn has_cells(&self, cells: &[&str]) -> bool {
         match self {
             Self::Leaf(cell) => !cells[*cell].is_empty(),
-            Self::Object(children) => children.iter().any(|(_, child)| child.is_there(cells)),
-            Self::Array(places) => places.iter().flatten().any(|child| child.is_there(cells)),
+            Self::Object(children) => children.iter().any(|(_, child)| child.has_cells(cells)),
+            Self::Array(places) => places.iter().flatten().any(|child| child.has_cells(cells)),
         }
     }
 
-    fn write(&self, cells: &[&str], out: &mut Vec<u8>) {
+    fn write_node(&self, cells: &[&str], out: &mut Vec<u8>) {
         match self {
             Self::Leaf(cell) => out.extend_from_slice(cells[*cell].as_bytes()),
             Self::Object(children) => {
                 out.push(b'{');
-                let there = children.iter().filter(|(_, child)| child.is_there(cells));
+                let there = children.iter().filter(|(_, child)| child.has_cells(cells));
                 for (number, (key, child)) in there.enumerate() {
                     if number > 0 {
                         out.push(b',');
                     }
                     out.extend_from_slice(key.as_bytes());
-                    child.write(cells, out);
+                    child.write_node(cells, out);
                 }
                 out.push(b'}');
             }
             Self::Array(places) => {
                 out.push(b'[');
                 let there: Vec<_> =
-                    places.iter().map(|child| child.as_ref().filter(|child| child.is_there(cells))).collect();
+                    places.iter().map(|child| child.as_ref().filter(|child| child.has_cells(cells))).collect();
                 let end = there.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
                 for (number, child) in there[..end].iter().enumerate() {
                     if number > 0 {
                         out.push(b',');
                     }
                     match child {
-                        Some(child) => child.write(cells, out),
+                        Some(child) => child.write_node(cells, out),
                         None => out.extend_from_slice(b"null"),
                     }
                 }
@@ -137,9 +139,9 @@ impl Node {
         }
     }
 
-    /// Reads what `text` begins with into the cells below, which are empty; gives the rest. None where that is not spelled as
-    /// [`write`](Self::write) spells something that is there; an object without anything only where it `may_be_empty`.
-    fn read<'t>(&self, text: &'t str, cells: &mut [String], may_be_empty: bool) -> Option<&'t str> {
+    /// Reads the start of `text` into the empty cells below, and returns the rest. Returns `None` if the text differs
+    /// from the output of [`write_node`](Self::write_node). An empty object is accepted only if `may_be_empty`.
+    fn read_node<'t>(&self, text: &'t str, cells: &mut [String], may_be_empty: bool) -> Option<&'t str> {
         match self {
             Self::Leaf(cell) => {
                 let end = scalar_end(text).filter(|end| *end > 0)?;
@@ -152,7 +154,7 @@ impl Node {
                 for (key, child) in children {
                     let body = if first { rest } else { rest.strip_prefix(',').unwrap_or("") };
                     let Some(value) = body.strip_prefix(key.as_str()) else { continue };
-                    rest = child.read(value, cells, false)?;
+                    rest = child.read_node(value, cells, false)?;
                     first = false;
                 }
                 rest.strip_prefix('}').filter(|_| may_be_empty || !first)
@@ -163,7 +165,7 @@ impl Node {
                     let is_gap = !matches!(child, Some(Self::Leaf(_))) && rest.starts_with("null");
                     rest = match child {
                         _ if is_gap => &rest["null".len()..],
-                        Some(child) => child.read(rest, cells, false)?,
+                        Some(child) => child.read_node(rest, cells, false)?,
                         None => return None,
                     };
                     if let Some(rest) = rest.strip_prefix(']') {
@@ -179,21 +181,21 @@ impl Node {
     }
 }
 
-impl Encoder for NestedLines {
+impl LineEncoder for NestedLines {
     fn encode(&self, cells: &[&str], out: &mut Vec<u8>) {
-        self.root.write(cells, out);
+        self.root.write_node(cells, out);
     }
 
     fn read(&self, line: &[u8], cells: &mut Vec<String>) -> Option<()> {
-        // The strings of the line before are written over.
+        // Reuses the strings of the previous line.
         cells.resize(self.width, String::new());
         cells.iter_mut().for_each(String::clear);
-        let rest = self.root.read(std::str::from_utf8(line).ok()?, cells, true)?;
+        let rest = self.root.read_node(std::str::from_utf8(line).ok()?, cells, true)?;
         rest.is_empty().then_some(())
     }
 }
 
-/// Length of the JSON scalar that `text` starts with.
+/// Returns the length of the JSON scalar at the start of `text`.
 pub(super) fn scalar_end(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     if bytes.first() == Some(&b'"') {

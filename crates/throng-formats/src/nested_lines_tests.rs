@@ -1,16 +1,17 @@
 use super::*;
-use crate::testing::{AT, field};
-use crate::{Field, JsonCodec, Limits, LineFormat, LineLayout};
+use crate::codec_fixtures::{MESSAGE_POSITION, test_field};
+use crate::{DecodeLimits, FieldPath, JsonCodec, LineFormat, LineLayout};
 use proptest::prelude::*;
-use throng_core::values::raw::{RawBatch, Token};
+use throng_core::values::raw_batch::{RawBatch, RawToken};
 
-fn way(pointer: &str) -> Vec<Step> {
-    let step = |segment: &str| segment.parse().map_or_else(|_| Step::Key(segment.to_owned()), Step::Place);
+fn way(pointer: &str) -> Vec<NestingStep> {
+    let step =
+        |segment: &str| segment.parse().map_or_else(|_| NestingStep::Key(segment.to_owned()), NestingStep::ArrayIndex);
     pointer.split('/').skip(1).map(step).collect()
 }
 
 fn layout(pointers: &[&str]) -> LineLayout {
-    let nesting: Nesting = pointers.iter().map(|pointer| ((*pointer).to_owned(), way(pointer))).collect();
+    let nesting: NestedPaths = pointers.iter().map(|pointer| ((*pointer).to_owned(), way(pointer))).collect();
     LineLayout::new(&LineFormat::Nested(nesting), pointers)
 }
 
@@ -21,7 +22,7 @@ fn line(layout: &LineLayout, cells: &[&str]) -> String {
 }
 
 #[test]
-fn cells_stand_where_their_ways_lead() {
+fn nested_line_places_cells_at_their_paths() {
     let layout = layout(&["/id", "/entry/0/resource/value", "/code/coding/1/code", "/entry/0/resource/at"]);
     let cells = ["7", "\"60-69\"", "\"a,]}\"", "null"];
     let written = line(&layout, &cells);
@@ -37,7 +38,7 @@ fn cells_stand_where_their_ways_lead() {
 }
 
 #[test]
-fn an_element_may_be_the_cell() {
+fn array_element_can_be_a_cell() {
     let layout = layout(&["/pulse/0"]);
     for cell in ["72", "null", "\"*\"", ""] {
         let mut read = Vec::new();
@@ -48,7 +49,7 @@ fn an_element_may_be_the_cell() {
 }
 
 #[test]
-fn other_spellings_are_not_read() {
+fn non_canonical_nested_lines_are_refused() {
     let layout = layout(&["/id", "/x/a", "/x/b", "/s/1/v", "/s/2/v"]);
     let mut read = Vec::new();
     for spelled in [
@@ -87,9 +88,9 @@ fn other_spellings_are_not_read() {
     }
 }
 
-const WAYS: [&str; 7] = ["/a", "/b/c", "/b/d/e", "/f/0/g", "/f/0/h", "/f/2/g", "/k\"y/z"];
+const TEST_POINTERS: [&str; 7] = ["/a", "/b/c", "/b/d/e", "/f/0/g", "/f/0/h", "/f/2/g", "/k\"y/z"];
 
-/// JSON texts of cells, empty for an omitted one.
+/// Generates JSON texts of cells; empty for an omitted cell.
 fn cell() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),
@@ -100,18 +101,17 @@ fn cell() -> impl Strategy<Value = String> {
     ]
 }
 
-/// What a line says at a pointer, by `serde_json`; none where there is nothing.
-fn at(line: &serde_json::Value, pointer: &str) -> Option<serde_json::Value> {
+fn value_at(line: &serde_json::Value, pointer: &str) -> Option<serde_json::Value> {
     line.pointer(pointer).cloned()
 }
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_and_lies_where_its_pointer_leads(
-        cells in proptest::collection::vec(cell(), WAYS.len()),
-        own in proptest::collection::vec(any::<bool>(), WAYS.len()),
+    fn nested_line_round_trip_matches_json_pointers(
+        cells in proptest::collection::vec(cell(), TEST_POINTERS.len()),
+        own in proptest::collection::vec(any::<bool>(), TEST_POINTERS.len()),
     ) {
-        let ways: Vec<&str> = WAYS.iter().zip(&own).filter(|(_, own)| **own).map(|(way, _)| *way).collect();
+        let ways: Vec<&str> = TEST_POINTERS.iter().zip(&own).filter(|(_, own)| **own).map(|(way, _)| *way).collect();
         let cells: Vec<&str> = cells.iter().zip(&own).filter(|(_, own)| **own).map(|(cell, _)| cell.as_str()).collect();
         let layout = layout(&ways);
         let written = line(&layout, &cells);
@@ -121,18 +121,18 @@ proptest! {
         let parsed: serde_json::Value = serde_json::from_str(&written).expect("JSON");
         for (way, cell) in ways.iter().zip(&cells) {
             let expected = (!cell.is_empty()).then(|| serde_json::from_str(cell).expect("a cell is JSON"));
-            prop_assert_eq!(at(&parsed, way), expected, "{} of {}", way, written);
+            prop_assert_eq!(value_at(&parsed, way), expected, "{} of {}", way, written);
         }
     }
 
-    /// Nothing that is read was spelled otherwise: a line that is changed is refused, or says something else.
+    /// Each line has one encoding: a changed line is refused or has other cells.
     #[test]
-    fn a_line_is_read_in_one_spelling(
-        cells in proptest::collection::vec(cell(), WAYS.len()),
+    fn changed_nested_line_is_refused_or_round_trips(
+        cells in proptest::collection::vec(cell(), TEST_POINTERS.len()),
         place in any::<prop::sample::Index>(),
         byte in any::<u8>(),
     ) {
-        let layout = layout(&WAYS);
+        let layout = layout(&TEST_POINTERS);
         let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
         let mut bytes = line(&layout, &cells).into_bytes();
         let place = place.index(bytes.len());
@@ -144,16 +144,15 @@ proptest! {
         }
     }
 
-    /// Our own decoder finds the same cells.
     #[test]
-    fn a_reader_of_nested_records_finds_the_cells(cells in proptest::collection::vec(-9_i32..9, WAYS.len())) {
+    fn json_codec_reads_nested_lines(cells in proptest::collection::vec(-9_i32..9, TEST_POINTERS.len())) {
         let texts: Vec<String> = cells.iter().map(ToString::to_string).collect();
-        let written = line(&layout(&WAYS), &texts.iter().map(String::as_str).collect::<Vec<_>>());
-        let fields: Vec<Field> = WAYS.iter().map(|way| field(way)).collect();
-        let mut batch = RawBatch::new(WAYS.len());
-        JsonCodec::new(&fields, Limits::default()).decode(written.as_bytes(), AT, &mut batch).expect("a record");
+        let written = line(&layout(&TEST_POINTERS), &texts.iter().map(String::as_str).collect::<Vec<_>>());
+        let fields: Vec<FieldPath> = TEST_POINTERS.iter().map(|way| test_field(way)).collect();
+        let mut batch = RawBatch::new(TEST_POINTERS.len());
+        JsonCodec::new(&fields, DecodeLimits::default()).decode(written.as_bytes(), MESSAGE_POSITION, &mut batch).expect("a record");
         for (attribute, text) in texts.iter().enumerate() {
-            prop_assert_eq!(batch.token(0, attribute), Token::Number(text));
+            prop_assert_eq!(batch.token(0, attribute), RawToken::Number(text));
         }
     }
 }

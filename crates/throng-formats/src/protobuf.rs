@@ -1,29 +1,29 @@
-//! Protobuf: one binary message a record.
+//! Protobuf decoder: one binary message per record.
 //!
-//! A schema is compiled once, and a message of it (`shape`); `read` passes over the values that no attribute leads to. Pointers take the names of fields (`heart_rate`, and `heartRate`
-//! where that names one field alone).
+//! The schema and the message type are compiled once (`shape`); `read` skips the values that no attribute selects.
+//! Pointers use field names (`heart_rate`), or JSON names (`heartRate`) if they are unambiguous.
 //!
 //! | Protobuf | cell |
 //! |---|---|
-//! | all kinds of int and float | a number |
-//! | bool, string, enum | a truth value, text, the name of the number |
-//! | bytes | text in Base64 |
-//! | `google.protobuf.Timestamp` | the moment in UTC to the millisecond, in ISO 8601 |
+//! | all integer and float types | number |
+//! | bool, string, enum | Boolean, text, name of the enum value |
+//! | bytes | Base64 text |
+//! | `google.protobuf.Timestamp` | UTC time with milliseconds, in ISO 8601 |
 //! | `google.protobuf.Duration` | seconds |
-//! | `google.protobuf.StringValue` and its like | the value |
-//! | repeated, map, message | their JSON text |
+//! | `google.protobuf.StringValue` and other wrappers | the wrapped value |
+//! | repeated, map, message | JSON text |
 //!
-//! What has presence (`optional`, a member of a `oneof`, a message) and is not there is absent. What has none and is not there has
-//! the type's default, which is the value: nothing else is written for it.
+//! A missing field with presence (`optional`, `oneof` member, message) is absent. A missing field without presence
+//! has its type's default value, because serializers do not write defaults.
 
 #[cfg(test)]
 mod explode_tests;
-mod read;
+mod message_reader;
+mod message_types;
 mod schema;
-mod shape;
 #[cfg(test)]
 mod tests;
 
-pub use read::ProtobufCodec;
-pub use schema::{MOST_INDEXES, MessageIndex, ProtobufMessage, ProtobufSchema};
-pub use shape::BadProtobuf;
+pub use message_reader::ProtobufCodec;
+pub use message_types::ProtobufSchemaError;
+pub use schema::{MAX_MESSAGE_INDEXES, MessageIndex, ProtobufMessage, ProtobufSchema};

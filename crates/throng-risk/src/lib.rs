@@ -1,16 +1,16 @@
-//! Re-identification risk: group counting, the minimal quasi-identifiers (Find-QID), the Bayesian adjacency model, identifiers and exposure.
+//! Re-identification risk analysis of tables and streams.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`adjacency`] | the Bayesian model of the stream: counts of values and pairs, cycle inference, triage |
-//! | [`audit`] | the whole account of one table: identifiers, quasi-identifiers, exposure |
+//! | [`adjacency`] | Bayesian model of the stream: value and pair counts, cycle inference, triage |
+//! | [`audit`] | risk report of one table |
 //! | [`counting`] | group counting, on a CPU or a GPU |
-//! | [`exposure`] | how exposed records and people are: crowds, risk, which attributes weigh most |
-//! | [`identifiers`] | columns that identify by themselves |
-//! | [`inferences`] | which value gives which other one away, and to how many |
-//! | [`linking`] | which records can be tied to people of whom something is known |
-//! | [`multigrid`] | aggregation of attributes and values that go together: fewer columns, nodes and edges, the same answers |
-//! | [`qid`] | Find-QID: the minimal quasi-identifiers and the maximal sets that are none |
+//! | [`exposure`] | exposure of records and subjects, attribute weights |
+//! | [`identifiers`] | columns that each identify a subject |
+//! | [`inferences`] | values that reveal other values |
+//! | [`linking`] | records that can be linked to subjects with known attributes |
+//! | [`multigrid`] | aggregation of correlated attributes and values, with equal answers |
+//! | [`qid`] | Find-QID: minimal quasi-identifiers and maximal sets that are not quasi-identifiers |
 
 pub mod adjacency;
 pub mod audit;

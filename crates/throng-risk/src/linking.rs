@@ -1,75 +1,79 @@
-//! Tying records to people of whom something is known: a file that has been published, and a file of known attributes ([POD] §7.4).
+//! Links the records of a published file to subjects with known attributes, read from a second file ([POD] §7.4).
 //!
-//! A record is tied by a set of columns when somebody's known values over the set are its own, and is tied *below k* when fewer than
-//! k people of the file share them. What is not known of a person ties nothing.
+//! A set of columns links a record when a known subject has the same values in all of these columns. The record is
+//! linked *below k* when fewer than k subjects of the published file share them. A missing known value links no
+//! record.
 
 use hashbrown::HashMap;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Columns of a combination at most, beside all of them together.
-const LARGEST: usize = 3;
-/// Combinations that are listed of each size.
-const LISTED: usize = 5;
-/// Record visits at most.
-const VISITS: usize = 300_000_000;
+/// Most columns of a combination; the set of all columns is always checked.
+const MAX_COMBINATION_SIZE: usize = 3;
+/// Most combinations listed per size.
+const MAX_LISTED_COMBINATIONS: usize = 5;
+/// Most visits of a record.
+const MAX_LINK_VISITS: usize = 300_000_000;
 
-/// A column that both files have.
+/// Column that both files have.
 #[derive(Clone, Debug)]
 pub struct SharedColumn {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// By record of the file: the code of its value.
-    pub own: Vec<u32>,
-    /// By known person: the same code; none where the value is missing or no record has it.
-    pub known: Vec<Option<u32>>,
+    /// Value code per record of the published file.
+    pub record_codes: Vec<u32>,
+    /// The same code per known subject; `None` if the value is missing or no record has it.
+    pub known_codes: Vec<Option<u32>>,
 }
 
-/// What a set of columns ties.
+/// Records that a set of columns links.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Tied {
-    /// The columns.
+pub struct ColumnSetLinks {
+    /// Names of the columns.
     pub attributes: Vec<String>,
-    /// Records that are tied.
+    /// Number of linked records.
     pub records: u64,
-    /// Of them, records whose values fewer than k people of the file share.
+    /// Linked records with values that fewer than k subjects of the published file share.
     pub below_k: u64,
-    /// Of them, records whose values one person alone has.
+    /// Linked records with values of exactly one subject.
     pub uniquely: u64,
-    /// Of them, records whose values one known person alone has, too: nobody else comes into question.
+    /// Linked records with values of exactly one subject and exactly one known subject: the link is unambiguous.
     pub one_to_one: u64,
 }
 
-/// Which records of a file can be tied to known people.
+/// Records of a file that can be linked to known subjects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Linked {
-    /// The file of known attributes, as it was named.
+pub struct SubjectLinkReport {
+    /// Name of the file of known attributes, as given by the caller.
     pub file: String,
-    /// People in it, a row each.
+    /// Known subjects, one per row.
     pub known: u64,
-    /// By all shared columns.
-    pub all: Tied,
-    /// The combinations of up to three columns that tie most below k, the smaller sizes first.
-    pub combinations: Vec<Tied>,
-    /// Combinations that were looked at, and all of those sizes.
+    /// Links by all shared columns.
+    pub all: ColumnSetLinks,
+    /// Combinations of up to three columns that link the most records below k, smaller sizes first.
+    pub combinations: Vec<ColumnSetLinks>,
+    /// Number of checked combinations.
     pub looked_at: u64,
-    /// As said.
+    /// Number of all combinations of these sizes.
     pub of: u64,
 }
 
-/// Ties the records of a file to known people. `people` are by record, none for nobody; without it every record is somebody.
-pub fn link(file: &str, columns: &[SharedColumn], people: Option<&[Option<u32>]>, k: u32) -> Linked {
-    let rows = columns.first().map_or(0, |column| column.own.len());
-    let known = columns.first().map_or(0, |column| column.known.len());
+/// Links the records of a file to known subjects.
+///
+/// `subjects` holds the subject of each record, `None` for a record without one. Without `subjects`, every record counts
+/// as one subject.
+pub fn link(file: &str, columns: &[SharedColumn], people: Option<&[Option<u32>]>, k: u32) -> SubjectLinkReport {
+    let rows = columns.first().map_or(0, |column| column.record_codes.len());
+    let known = columns.first().map_or(0, |column| column.known_codes.len());
     let every: Vec<usize> = (0..columns.len()).collect();
-    let tie = |set: &[usize]| tied(columns, set, people, k);
+    let tie = |set: &[usize]| links_of_set(columns, set, people, k);
     let mut sets: Vec<Vec<usize>> = Vec::new();
-    for size in 1..=LARGEST.min(columns.len().saturating_sub(1)) {
+    for size in 1..=MAX_COMBINATION_SIZE.min(columns.len().saturating_sub(1)) {
         sets.extend(combinations(&every, size));
     }
     let of = sets.len();
-    sets.truncate(VISITS / (rows + known).max(1));
-    let mut by_size: BTreeMap<usize, Vec<Tied>> = BTreeMap::new();
+    sets.truncate(MAX_LINK_VISITS / (rows + known).max(1));
+    let mut by_size: BTreeMap<usize, Vec<ColumnSetLinks>> = BTreeMap::new();
     for set in &sets {
         let found = tie(set);
         if found.below_k > 0 {
@@ -81,10 +85,10 @@ pub fn link(file: &str, columns: &[SharedColumn], people: Option<&[Option<u32>]>
         found.sort_by(|a, b| {
             (b.below_k, b.uniquely).cmp(&(a.below_k, a.uniquely)).then_with(|| a.attributes.cmp(&b.attributes))
         });
-        found.truncate(LISTED);
+        found.truncate(MAX_LISTED_COMBINATIONS);
         listed.append(&mut found);
     }
-    Linked {
+    SubjectLinkReport {
         file: file.to_owned(),
         known: known as u64,
         all: tie(&every),
@@ -94,7 +98,7 @@ pub fn link(file: &str, columns: &[SharedColumn], people: Option<&[Option<u32>]>
     }
 }
 
-/// All sets of `size` of the columns, in their order.
+/// Returns all sets of `size` columns, in column order.
 fn combinations(columns: &[usize], size: usize) -> Vec<Vec<usize>> {
     if size == 0 {
         return vec![Vec::new()];
@@ -109,19 +113,19 @@ fn combinations(columns: &[usize], size: usize) -> Vec<Vec<usize>> {
     sets
 }
 
-/// What the columns of `set` tie. Time: O((records + known people) · columns).
-fn tied(columns: &[SharedColumn], set: &[usize], people: Option<&[Option<u32>]>, k: u32) -> Tied {
-    let rows = columns.first().map_or(0, |column| column.own.len());
-    let known = columns.first().map_or(0, |column| column.known.len());
-    // Numbers of value combinations, a column at a time.
+/// Returns the records that the columns of `set` link. Time: O((records + known subjects) · columns).
+fn links_of_set(columns: &[SharedColumn], set: &[usize], people: Option<&[Option<u32>]>, k: u32) -> ColumnSetLinks {
+    let rows = columns.first().map_or(0, |column| column.record_codes.len());
+    let known = columns.first().map_or(0, |column| column.known_codes.len());
+    // Numbers the combinations of values, one column at a time.
     let (mut own, mut theirs) = (vec![0_u32; rows], vec![Some(0_u32); known]);
     for column in set.iter().map(|&at| &columns[at]) {
         let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();
-        for (number, &code) in own.iter_mut().zip(&column.own) {
+        for (number, &code) in own.iter_mut().zip(&column.record_codes) {
             let next = numbers.len() as u32;
             *number = *numbers.entry((*number, code)).or_insert(next);
         }
-        for (number, code) in theirs.iter_mut().zip(&column.known) {
+        for (number, code) in theirs.iter_mut().zip(&column.known_codes) {
             *number = number.zip(*code).and_then(|key| numbers.get(&key).copied());
         }
     }
@@ -137,7 +141,7 @@ fn tied(columns: &[SharedColumn], set: &[usize], people: Option<&[Option<u32>]>,
         }
     }
     let attributes = set.iter().map(|&at| columns[at].name.clone()).collect();
-    let mut tied = Tied { attributes, records: 0, below_k: 0, uniquely: 0, one_to_one: 0 };
+    let mut tied = ColumnSetLinks { attributes, records: 0, below_k: 0, uniquely: 0, one_to_one: 0 };
     for (records, crowd, known) in crowds.into_values() {
         let when = |yes: bool| if yes { records } else { 0 };
         tied.records += records;
@@ -154,18 +158,18 @@ mod tests {
     use proptest::prelude::*;
 
     fn column(name: &str, own: &[u32], known: &[Option<u32>]) -> SharedColumn {
-        SharedColumn { name: name.to_owned(), own: own.to_vec(), known: known.to_vec() }
+        SharedColumn { name: name.to_owned(), record_codes: own.to_vec(), known_codes: known.to_vec() }
     }
 
     #[test]
-    fn two_columns_tie_where_one_does_not() {
-        // Four records, two people known: one by both values, one by the first alone.
+    fn column_combination_links_more_records_than_single_columns() {
+        // Four records and two known subjects: one is linked by both values, one only by the first.
         let columns =
             [column("age", &[1, 1, 2, 2], &[Some(1), Some(2)]), column("city", &[5, 6, 5, 5], &[Some(6), None])];
         let found = link("known.csv", &columns, None, 2);
         assert_eq!((found.known, found.looked_at, found.of), (2, 2, 2));
         assert_eq!((found.all.records, found.all.uniquely, found.all.one_to_one), (1, 1, 1));
-        // Nobody is alone by age; by city the second record is.
+        // Age does not single out a record below k; city singles out the second record.
         assert_eq!(found.combinations.len(), 1);
         assert_eq!((found.combinations[0].attributes[0].as_str(), found.combinations[0].below_k), ("city", 1));
         let one_person = link("known.csv", &columns, Some(&[Some(1), Some(1), Some(2), None]), 2);
@@ -174,9 +178,9 @@ mod tests {
     }
 
     proptest! {
-        /// By looking at every record beside every known person.
+        /// Compares every record with every known subject.
         #[test]
-        fn ties_as_by_looking_at_all(
+        fn links_equal_comparison_of_all_pairs(
             rows in prop::collection::vec((0_u32..4, 0_u32..3, 0_u32..5), 1..40),
             known in prop::collection::vec((prop::option::of(0_u32..4), prop::option::of(0_u32..3)), 0..10),
             k in 2_u32..5,

@@ -1,36 +1,34 @@
-//! Anchors: classes of a few fixed policies, kept so that others are rolled up from them instead of from the rows.
+//! Anchors: kept classes of a few policies, from which others are merged.
 //!
-//! The anchor of a policy generalizes only the attributes with the most values, to the policy's own levels: it is a
-//! specialisation, so its classes only need merging, and it is shared by all policies that differ elsewhere. Anchors
-//! are made when first asked for, each from the one a level below.
+//! An anchor generalizes only the attributes with the most values. It is a specialization of all policies with the
+//! same levels there, so its classes only need merging. Anchors are built on first use, from the one a level below.
 
-use super::grouping::Grouping;
-use super::policy::Policy;
-use super::table::{Allowance, Rows, Table};
+use super::policy::LatticePolicy;
+use super::row_grouping::RowGrouping;
+use super::table::{CodedRows, LatticeTable, SearchMemoryLimits};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Anchors at most.
-const MOST: usize = 256;
-/// An anchor is kept if it has at most this share of its parent's rows; else the parent stands in for it.
-const SHRINKS: f64 = 0.9;
+const MAX_ANCHORS: usize = 256;
+/// Maximum share of the parent's rows; a larger anchor is replaced by its parent.
+const MAX_ANCHOR_ROW_SHARE: f64 = 0.9;
 
-/// Of a class: its first row, its records, its population.
-type First = (u32, u32, u32);
+/// First row, records and population of a class.
+type ClassFirstRow = (u32, u32, u32);
 
 #[derive(Debug)]
-pub(super) struct Anchors {
-    base: Arc<Rows>,
-    /// The attributes that anchors generalize, and the levels of each.
+pub(super) struct AnchorCache {
+    base: Arc<CodedRows>,
+    /// Generalized attributes with their number of levels.
     attributes: Vec<(usize, usize)>,
-    kept: Vec<OnceLock<Arc<Rows>>>,
+    cached_anchors: Vec<OnceLock<Arc<CodedRows>>>,
     bytes: AtomicUsize,
-    allowed: Allowance,
+    allowed: SearchMemoryLimits,
 }
 
-impl Anchors {
-    /// Anchors over `base`, the classes of the raw policy.
-    pub fn new(table: &Table, base: Rows) -> Self {
+impl AnchorCache {
+    /// Creates anchors over the classes of the raw policy.
+    pub fn new(table: &LatticeTable, base: CodedRows) -> Self {
         let domains = table.domains();
         let mut order: Vec<usize> = (0..domains.len()).collect();
         order.sort_by_key(|&a| (std::cmp::Reverse(domains[a].values()), a));
@@ -38,62 +36,79 @@ impl Anchors {
         let mut anchors = 1;
         for attribute in order {
             let levels = domains[attribute].levels().len();
-            if anchors * levels > MOST {
+            if anchors * levels > MAX_ANCHORS {
                 break;
             }
             anchors *= levels;
             attributes.push((attribute, levels));
         }
         let kept = (0..anchors).map(|_| OnceLock::new()).collect();
-        Self { base: Arc::new(base), attributes, kept, bytes: AtomicUsize::new(0), allowed: table.allowed }
+        Self {
+            base: Arc::new(base),
+            attributes,
+            cached_anchors: kept,
+            bytes: AtomicUsize::new(0),
+            allowed: table.search_memory,
+        }
     }
 
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Rows from which the classes of `policy` can be rolled up.
-    pub fn below(&self, policy: &[u8], table: &Table, grouping: &mut Grouping) -> Arc<Rows> {
+    /// Rows for merging the classes of `policy`.
+    pub fn rows_for_policy(&self, policy: &[u8], table: &LatticeTable, grouping: &mut RowGrouping) -> Arc<CodedRows> {
         let levels: Vec<u8> = self.attributes.iter().map(|&(attribute, _)| policy[attribute]).collect();
-        self.anchor(levels, policy.len(), table, grouping)
+        self.find_or_build_anchor(levels, policy.len(), table, grouping)
     }
 
-    fn anchor(&self, mut levels: Vec<u8>, width: usize, table: &Table, grouping: &mut Grouping) -> Arc<Rows> {
+    fn find_or_build_anchor(
+        &self,
+        mut levels: Vec<u8>,
+        width: usize,
+        table: &LatticeTable,
+        grouping: &mut RowGrouping,
+    ) -> Arc<CodedRows> {
         let Some(last) = levels.iter().rposition(|&level| level > 0) else { return Arc::clone(&self.base) };
         let position =
             levels.iter().zip(&self.attributes).fold(0, |at, (&level, &(_, height))| at * height + usize::from(level));
-        if let Some(known) = self.kept[position].get() {
+        if let Some(known) = self.cached_anchors[position].get() {
             return Arc::clone(known);
         }
-        let mut policy: Policy = vec![0; width].into();
+        let mut policy: LatticePolicy = vec![0; width].into();
         for (&level, &(attribute, _)) in levels.iter().zip(&self.attributes) {
             policy[attribute] = level;
         }
         levels[last] -= 1;
-        let parent = self.anchor(levels, width, table, grouping);
-        // At most as many classes as rows come of it.
-        let making = parent.bytes() + parent.len() * size_of::<First>();
-        if self.bytes() >= self.allowed.anchors || making > self.allowed.making {
+        let parent = self.find_or_build_anchor(levels, width, table, grouping);
+        // At most as many classes as rows.
+        let making = parent.bytes() + parent.len() * size_of::<ClassFirstRow>();
+        if self.bytes() >= self.allowed.anchor_bytes || making > self.allowed.anchor_build_bytes {
             return parent;
         }
         let made = || {
-            let rows = Self::classes(&parent, table, &policy, grouping);
-            if rows.len() as f64 > parent.len() as f64 * SHRINKS {
+            let rows = Self::merge_policy_classes(&parent, table, &policy, grouping);
+            if rows.len() as f64 > parent.len() as f64 * MAX_ANCHOR_ROW_SHARE {
                 return Arc::clone(&parent);
             }
             self.bytes.fetch_add(rows.bytes(), Ordering::Relaxed);
             Arc::new(rows)
         };
-        Arc::clone(self.kept[position].get_or_init(made))
+        Arc::clone(self.cached_anchors[position].get_or_init(made))
     }
 
-    /// The rows merged by `policy`, sensitive value and subject: one row stands for each class of them.
-    pub fn classes(rows: &Rows, table: &Table, policy: &[u8], grouping: &mut Grouping) -> Rows {
+    /// Merges rows by `policy`, sensitive value and subject.
+    pub fn merge_policy_classes(
+        rows: &CodedRows,
+        table: &LatticeTable,
+        policy: &[u8],
+        grouping: &mut RowGrouping,
+    ) -> CodedRows {
         grouping.group(rows, &table.composites, policy);
-        let mut merged = Rows {
+        let mut merged = CodedRows {
             codes: vec![Vec::new(); rows.codes.len()],
             sensitive: vec![Vec::new(); rows.sensitive.len()],
-            ..Rows::default()
+            ..CodedRows::default()
         };
         let mut push = |row: usize, count: u32, population: u32| {
             for (to, from) in merged.codes.iter_mut().zip(&rows.codes) {
@@ -121,7 +136,7 @@ impl Anchors {
         for column in rows.sensitive.iter().chain([&rows.subject]).filter(|column| !column.is_empty()) {
             classes = grouping.refine(column);
         }
-        let mut first: Vec<First> = vec![(u32::MAX, 0, 0); classes as usize];
+        let mut first: Vec<ClassFirstRow> = vec![(u32::MAX, 0, 0); classes as usize];
         for (row, &class) in grouping.class_of.iter().enumerate() {
             let entry = &mut first[class as usize];
             entry.0 = entry.0.min(row as u32);

@@ -1,17 +1,17 @@
-//! Full-domain generalization and record suppression: the search for the policy of least cost (docs/methods.md §7).
+//! Full-domain generalization and record suppression: the search for the policy of least cost (docs/internals/methods.md §7).
 
 mod anchors;
 pub mod antichain;
-mod bench;
-pub mod check;
-pub mod coding;
-mod grouping;
-pub mod nearest;
-pub mod packing;
-pub mod passes;
+pub mod attribute_coding;
+mod class_scratch;
+pub mod nearest_policy;
 pub mod policy;
+pub mod policy_check;
+pub mod recoding_passes;
+pub mod row_decisions;
+mod row_grouping;
 pub mod search;
-pub mod settle;
+pub mod search_deadline;
 pub mod strategies;
 pub mod table;
-pub mod until;
+pub mod table_packing;

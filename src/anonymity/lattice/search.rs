@@ -1,227 +1,227 @@
-//! The search for the admissible policy of least cost: what all strategies share.
+//! Search for the admissible policy of least cost, without the order of visits.
 //!
-//! Every strategy decides an order; what may be left out is decided here, by two conclusions that are always sound ([FL2] §2.4–2.7):
-//! too many records are lost for every specialisation, and a bound from generalization alone is beaten already. All exact strategies return the same policy: the least cost, then the least
-//! sum of levels, then the first in lexicographic order.
+//! Pruning rests on two sound conclusions ([FL2] §2.4–2.7): every specialization loses too many records, or the bound
+//! from generalization alone is beaten. All exact strategies return the same policy: least cost, then least sum of
+//! levels, then lexicographically first.
 
-use super::antichain::{Antichain, Inheritance};
-use super::check::{Checker, Outcome};
-use super::policy::{Lattice, Policy, rank};
-use super::until::Until;
-pub use crate::config::Strategy;
+use super::antichain::{Antichain, InheritanceDirection};
+use super::policy::{Lattice, LatticePolicy, policy_rank};
+use super::policy_check::{PolicyChecker, PolicyOutcome};
+use super::search_deadline::SearchDeadline;
+pub use crate::config::LatticeStrategy;
 use rayon::prelude::*;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// A search that cannot begin.
+/// Reasons why a search cannot begin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
-pub enum SearchError {
+pub enum LatticeSearchError {
     #[error("strategy {strategy} goes through the whole lattice, and this one has more than {limit} policies; use bfs")]
     TooLarge { strategy: &'static str, limit: u64 },
 }
 
-/// Policies that a strategy which visits all of them may have.
-pub const VISITED: u64 = 1 << 22;
+/// Maximum policies of a completely visited lattice.
+pub const MAX_VISITED_POLICIES: u64 = 1 << 22;
 
-/// How the search is going.
+/// Progress of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Progress {
+pub struct LatticeSearchProgress {
     /// Seconds since the search began.
     pub seconds: f64,
     /// Policies checked so far.
     pub checked: u64,
-    /// The measure of the best policy so far, as shown.
+    /// Displayed measure of the best policy so far.
     pub best: Option<f64>,
-    /// Which of several passes searches, from 1.
+    /// Number of the current pass, from 1.
     pub pass: usize,
-    /// Time left for everything, where it is limited and somebody tells.
+    /// Remaining total time, if limited and known.
     pub left: Option<Duration>,
 }
 
-/// The best policy of a search.
+/// Best policy of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Best {
-    /// A level for each attribute.
-    pub policy: Policy,
-    /// Of the search's measure; see [`Measure::shown`](crate::anonymity::quality::Measure::shown).
+pub struct BestLatticePolicy {
+    /// One level per attribute.
+    pub policy: LatticePolicy,
+    /// Cost; see [`Measure::shown`](crate::anonymity::quality::Measure::shown).
     pub cost: f64,
-    /// Records to be released that it suppresses.
+    /// Suppressed records.
     pub suppressed: u64,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
-    /// None if no policy is admissible, or none was found in time.
-    pub best: Option<Best>,
-    /// Whether every policy was checked or excluded: the best is the optimum.
+pub struct LatticeSearchResult {
+    /// None if no policy is admissible or found in time.
+    pub best: Option<BestLatticePolicy>,
+    /// True if every policy was checked or excluded: the best is optimal.
     pub complete: bool,
     /// Policies checked.
     pub checked: u64,
-    /// Seconds that the search took.
+    /// Duration of the search in seconds.
     pub seconds: f64,
     /// Every improvement.
-    pub history: Vec<Progress>,
-    /// Memory of what was known of the lattice, at its largest.
+    pub history: Vec<LatticeSearchProgress>,
+    /// Bytes of the antichains and stored losses.
     pub knowledge_bytes: usize,
 }
 
-/// The state of a search.
-pub(super) struct Search<'a> {
-    pub checker: &'a Checker<'a>,
+pub(super) struct LatticeSearch<'a> {
+    pub checker: &'a PolicyChecker<'a>,
     pub lattice: Lattice,
-    /// Policies whose specialisations lose too many records.
-    pub lost: Antichain,
-    /// Policies whose generalizations are beaten, where levels alone do not tell.
-    beaten: Antichain,
-    pub best: Option<Best>,
+    /// Policies with only losing specializations.
+    pub losing_policies: Antichain,
+    /// Policies with only beaten generalizations, for measures that levels do not bound.
+    beaten_policies: Antichain,
+    pub best: Option<BestLatticePolicy>,
     pub checked: u64,
-    begun: Instant,
-    until: Until<'a>,
-    history: Vec<Progress>,
-    /// By position: records lost by a policy and all its specialisations; of checked policies, and handed down.
+    search_started: Instant,
+    until: SearchDeadline<'a>,
+    history: Vec<LatticeSearchProgress>,
+    /// Records lost by a policy and all its specializations, by position; also inherited.
     losses: HashMap<u128, u64>,
-    watch: &'a (dyn Fn(&Progress) + Sync),
-    reported: Instant,
+    watch: &'a (dyn Fn(&LatticeSearchProgress) + Sync),
+    last_progress_report: Instant,
 }
 
-/// Policies checked side by side: fixed, so that the number of threads changes nothing.
-pub(super) const BATCH: usize = 16;
-/// Losses remembered at most.
-const REMEMBERED: usize = 1 << 21;
-/// How often the watcher hears of a search that does not improve.
-const TELL: Duration = Duration::from_millis(200);
+/// Policies per parallel batch; fixed, so that the thread count does not affect results.
+pub(super) const CHECK_BATCH_POLICIES: usize = 16;
+const MAX_STORED_LOSSES: usize = 1 << 21;
+const SEARCH_PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
-impl<'a> Search<'a> {
-    /// A search of which nothing is known yet.
-    pub fn new(checker: &'a Checker<'a>, until: Until<'a>, watch: &'a (dyn Fn(&Progress) + Sync)) -> Self {
+impl<'a> LatticeSearch<'a> {
+    /// Starts a search.
+    pub fn new(
+        checker: &'a PolicyChecker<'a>,
+        until: SearchDeadline<'a>,
+        watch: &'a (dyn Fn(&LatticeSearchProgress) + Sync),
+    ) -> Self {
         let (lattice, begun) = (checker.lattice(), Instant::now());
         Self {
             checker,
-            lost: Antichain::new(Inheritance::Downward, lattice.width()),
-            beaten: Antichain::new(Inheritance::Upward, lattice.width()),
+            losing_policies: Antichain::new(InheritanceDirection::Downward, lattice.width()),
+            beaten_policies: Antichain::new(InheritanceDirection::Upward, lattice.width()),
             lattice,
             best: None,
             checked: 0,
-            begun,
+            search_started: begun,
             until,
             history: Vec::new(),
             losses: HashMap::new(),
             watch,
-            reported: begun,
+            last_progress_report: begun,
         }
     }
 
-    /// What was found; `complete`: every policy was checked or excluded.
-    pub fn found(self, complete: bool) -> Found {
+    /// Returns the result; `complete` if every policy was checked or excluded.
+    pub fn into_search_result(self, complete: bool) -> LatticeSearchResult {
         let losses = self.losses.capacity() * size_of::<(u128, u64)>();
-        Found {
+        LatticeSearchResult {
             best: self.best,
             complete,
             checked: self.checked,
-            seconds: self.begun.elapsed().as_secs_f64(),
+            seconds: self.search_started.elapsed().as_secs_f64(),
             history: self.history,
-            knowledge_bytes: self.lost.bytes() + self.beaten.bytes() + losses,
+            knowledge_bytes: self.losing_policies.bytes() + self.beaten_policies.bytes() + losses,
         }
     }
 }
 
-impl Search<'_> {
-    /// Whether the time is up, or somebody stops it.
-    pub fn over(&self) -> bool {
-        self.until.is_over()
+impl LatticeSearch<'_> {
+    pub fn must_end_search(&self) -> bool {
+        self.until.must_stop_now()
     }
 
-    /// Whether a policy with this bound and rank cannot be better than the best.
-    fn beats(&self, bound: f64, policy: &[u8]) -> bool {
+    /// Returns true if a policy with this bound and rank cannot beat the best.
+    fn cannot_beat_best(&self, bound: f64, policy: &[u8]) -> bool {
         self.best.as_ref().is_some_and(|best| {
             bound > best.cost
-                || bound == best.cost && (rank(policy), policy) > (rank(&best.policy), best.policy.as_ref())
+                || bound == best.cost
+                    && (policy_rank(policy), policy) > (policy_rank(&best.policy), best.policy.as_ref())
         })
     }
 
-    /// Whether no extension of a policy whose first attributes are as in `least`, and the rest between `least` and
-    /// `greatest`, needs a check.
+    /// Returns true if no policy in this range needs a check.
     pub fn excludes_between(&self, least: &[u8], greatest: &[u8]) -> bool {
         let beaten = self.best.as_ref().is_some_and(|best| self.checker.bound(least, 0) > best.cost);
-        beaten || self.beaten.covers(least) || self.lost.covers(greatest)
+        beaten || self.beaten_policies.covers(least) || self.losing_policies.covers(greatest)
     }
 
-    /// Whether `policy` needs no check: it is known not to be admissible, or not to be better than the best.
+    /// Returns true if `policy` is inadmissible or not better.
     pub fn excludes(&self, policy: &[u8]) -> bool {
-        self.best.is_some() && self.beats(self.checker.bound(policy, 0), policy)
-            || self.beaten.covers(policy)
-            || self.lost.covers(policy)
+        self.best.is_some() && self.cannot_beat_best(self.checker.bound(policy, 0), policy)
+            || self.beaten_policies.covers(policy)
+            || self.losing_policies.covers(policy)
     }
 
     fn known_loss(&self, policy: &[u8]) -> Option<u64> {
         self.lattice.position(policy).and_then(|position| self.losses.get(&position)).copied()
     }
 
-    fn remember(&mut self, policy: &[u8], lost: u64) {
-        if self.losses.len() < REMEMBERED {
+    fn store_known_loss(&mut self, policy: &[u8], lost: u64) {
+        if self.losses.len() < MAX_STORED_LOSSES {
             self.losses.extend(self.lattice.position(policy).map(|position| (position, lost)));
         }
     }
 
-    /// Whether `policy` has been checked, or excluded for what it loses, as far as that is remembered.
-    pub fn is_settled(&self, policy: &[u8]) -> bool {
+    pub fn has_known_loss(&self, policy: &[u8]) -> bool {
         self.known_loss(policy).is_some()
     }
 
-    /// Whether it needs no check after what the policies one level above have lost. Remembers it for those below.
-    pub fn excludes_after_those_above(&mut self, policy: &[u8]) -> bool {
+    /// Returns true if the losses one level above exclude `policy`, and then stores its loss.
+    pub fn excludes_by_parent_losses(&mut self, policy: &[u8]) -> bool {
         let above = self.lattice.generalizations(policy);
         let lost = above.filter_map(|x| self.known_loss(&x)).max().unwrap_or(0);
         let excluded = lost > self.checker.limit()
-            || lost > 0 && self.best.is_some() && self.beats(self.checker.bound(policy, lost), policy);
+            || lost > 0 && self.best.is_some() && self.cannot_beat_best(self.checker.bound(policy, lost), policy);
         if excluded {
-            self.remember(policy, lost);
+            self.store_known_loss(policy, lost);
         }
         excluded
     }
 
-    /// Checks policies side by side and learns from them, in their order.
-    pub fn check(&mut self, policies: &[Policy]) -> Vec<Outcome> {
+    /// Checks policies in parallel and learns in order.
+    pub fn check(&mut self, policies: &[LatticePolicy]) -> Vec<PolicyOutcome> {
         let checker = self.checker;
-        let outcomes: Vec<Outcome> = if policies.len() == 1 {
+        let outcomes: Vec<PolicyOutcome> = if policies.len() == 1 {
             vec![checker.check(&policies[0])]
         } else {
             policies.par_iter().with_max_len(1).map(|policy| checker.check(policy)).collect()
         };
         for (policy, outcome) in policies.iter().zip(&outcomes) {
-            self.learn(policy, outcome);
+            self.record_policy_outcome(policy, outcome);
         }
-        if self.reported.elapsed() >= TELL {
-            self.tell();
+        if self.last_progress_report.elapsed() >= SEARCH_PROGRESS_INTERVAL {
+            self.report_search_progress();
         }
         outcomes
     }
 
-    fn learn(&mut self, policy: &Policy, outcome: &Outcome) {
+    fn record_policy_outcome(&mut self, policy: &LatticePolicy, outcome: &PolicyOutcome) {
         self.checked += 1;
         if outcome.failing > self.checker.limit() {
-            self.lost.insert(policy);
+            self.losing_policies.insert(policy);
             return;
         }
-        self.remember(policy, outcome.failing);
-        if outcome.admissible && !self.beats(outcome.cost, policy) {
-            self.best = Some(Best { policy: policy.clone(), cost: outcome.cost, suppressed: outcome.suppressed });
+        self.store_known_loss(policy, outcome.failing);
+        if outcome.admissible && !self.cannot_beat_best(outcome.cost, policy) {
+            self.best =
+                Some(BestLatticePolicy { policy: policy.clone(), cost: outcome.cost, suppressed: outcome.suppressed });
             let progress = self.progress();
             self.history.push(progress);
-            self.tell();
+            self.report_search_progress();
         }
         if !self.checker.measure().is_of_cells() && self.best.as_ref().is_some_and(|best| outcome.bound > best.cost) {
-            self.beaten.insert(policy);
+            self.beaten_policies.insert(policy);
         }
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> LatticeSearchProgress {
         let measure = self.checker.measure();
-        let shown = |best: &Best| measure.shown(best.cost, self.lattice.width());
-        Progress {
-            seconds: self.begun.elapsed().as_secs_f64(),
+        let shown = |best: &BestLatticePolicy| measure.shown(best.cost, self.lattice.width());
+        LatticeSearchProgress {
+            seconds: self.search_started.elapsed().as_secs_f64(),
             checked: self.checked,
             best: self.best.as_ref().map(shown),
             pass: 1,
@@ -229,23 +229,23 @@ impl Search<'_> {
         }
     }
 
-    fn tell(&mut self) {
-        self.reported = Instant::now();
+    fn report_search_progress(&mut self) {
+        self.last_progress_report = Instant::now();
         (self.watch)(&self.progress());
     }
 
-    /// Checks everything among `policies` that still needs it, a batch at a time. False when the time is up.
-    pub fn check_needed(&mut self, policies: impl Iterator<Item = Policy>) -> bool {
-        let mut batch: Vec<Policy> = Vec::with_capacity(BATCH);
+    /// Checks the necessary `policies` in batches. Returns false when the search must end.
+    pub fn check_needed(&mut self, policies: impl Iterator<Item = LatticePolicy>) -> bool {
+        let mut batch: Vec<LatticePolicy> = Vec::with_capacity(CHECK_BATCH_POLICIES);
         for policy in policies {
-            if self.over() {
+            if self.must_end_search() {
                 return false;
             }
             if self.excludes(&policy) {
                 continue;
             }
             batch.push(policy);
-            if batch.len() == BATCH {
+            if batch.len() == CHECK_BATCH_POLICIES {
                 self.check(&batch);
                 batch.clear();
             }

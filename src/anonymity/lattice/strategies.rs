@@ -1,77 +1,81 @@
-//! The search by one of the strategies: an order each. False, or none, when the time is up.
+//! Search strategies, which differ in their order. All return false when the search must end.
 
 mod best_first;
 
-use super::antichain::{Antichain, Inheritance};
-use super::check::Checker;
-use super::policy::{Lattice, Policy, rank};
-use super::search::{BATCH, Found, Progress, Search, SearchError, Strategy, VISITED};
-use super::until::Until;
+use super::antichain::{Antichain, InheritanceDirection};
+use super::policy::{Lattice, LatticePolicy, policy_rank};
+use super::policy_check::PolicyChecker;
+use super::search::{
+    CHECK_BATCH_POLICIES, LatticeSearch, LatticeSearchError, LatticeSearchProgress, LatticeSearchResult,
+    LatticeStrategy, MAX_VISITED_POLICIES,
+};
+use super::search_deadline::SearchDeadline;
 use std::collections::HashSet;
 
-/// Searches the lattice of `checker`'s table for as long as `until` says; `watch` is told of every improvement, and five times a
+/// Searches the lattice of `checker` until `until`. `watch` is called for every improvement and five times per
 /// second.
 ///
-/// Time and memory: policies that a strategy goes through are at most 2²² ([`VISITED`]), but for `bfs`, which keeps
-/// antichains and at most 2²¹ losses of 40 bytes.
+/// A strategy visits at most 2²² policies ([`MAX_VISITED_POLICIES`]), except `bfs`, which keeps antichains and at most 2²¹ losses
+/// of 40 bytes.
 ///
 /// # Errors
 /// When the lattice is too large for the strategy.
-pub fn search(
-    checker: &Checker<'_>,
-    strategy: Strategy,
-    until: Until<'_>,
-    watch: &(dyn Fn(&Progress) + Sync),
-) -> Result<Found, SearchError> {
-    if strategy != Strategy::Bfs && checker.lattice().size().is_none_or(|size| size > u128::from(VISITED)) {
-        return Err(SearchError::TooLarge { strategy: strategy.name(), limit: VISITED });
+pub fn search_lattice(
+    checker: &PolicyChecker<'_>,
+    strategy: LatticeStrategy,
+    until: SearchDeadline<'_>,
+    watch: &(dyn Fn(&LatticeSearchProgress) + Sync),
+) -> Result<LatticeSearchResult, LatticeSearchError> {
+    if strategy != LatticeStrategy::Bfs
+        && checker.lattice().size().is_none_or(|size| size > u128::from(MAX_VISITED_POLICIES))
+    {
+        return Err(LatticeSearchError::TooLarge { strategy: strategy.name(), limit: MAX_VISITED_POLICIES });
     }
-    let mut search = Search::new(checker, until, watch);
+    let mut search = LatticeSearch::new(checker, until, watch);
     let run = match strategy {
-        Strategy::Bfs => best_first::run,
-        Strategy::Flash => flash,
-        Strategy::Flash2p => flash_in_two_phases,
-        Strategy::Dfs => all,
-        Strategy::Ola => ola,
-        Strategy::Incognito => incognito,
+        LatticeStrategy::Bfs => best_first::search_best_first,
+        LatticeStrategy::Flash => search_flash,
+        LatticeStrategy::Flash2p => search_flash_two_phases,
+        LatticeStrategy::Dfs => check_all_policies,
+        LatticeStrategy::Ola => search_ola,
+        LatticeStrategy::Incognito => search_incognito,
     };
     let complete = run(&mut search);
-    Ok(search.found(complete))
+    Ok(search.into_search_result(complete))
 }
 
-/// Every policy, nothing left out.
-fn all(search: &mut Search<'_>) -> bool {
+fn check_all_policies(search: &mut LatticeSearch<'_>) -> bool {
     let lattice = search.lattice.clone();
     let mut all = lattice.iter();
     loop {
-        let batch: Vec<Policy> = all.by_ref().take(BATCH).collect();
+        let batch: Vec<LatticePolicy> = all.by_ref().take(CHECK_BATCH_POLICIES).collect();
         if batch.is_empty() {
             return true;
         }
-        if search.over() {
+        if search.must_end_search() {
             return false;
         }
         search.check(&batch);
     }
 }
 
-/// Flash [FLA]: every policy is checked or excluded on the way.
+/// Flash [FLA]: checks or excludes every policy.
 ///
-/// A chain leads from a policy upward, each step to the cheapest open generalization; a binary search on it finds where
-/// policies stop losing too many records. Below, everything is lost for all specialisations too. Above, policies may be
-/// admissible, and only a check tells, since suppression makes neither models nor measures monotone.
-fn flash(search: &mut Search<'_>) -> bool {
-    let mut checked: HashSet<Policy> = HashSet::new();
-    let Some(starts) = by_rank(search) else { return false };
+/// Binary search on a chain of cheapest open generalizations finds the policies that stop losing too many records.
+/// Below, all specializations lose too many as well. Above, each needs a check, because suppression makes neither
+/// models nor measures monotone.
+fn search_flash(search: &mut LatticeSearch<'_>) -> bool {
+    let mut checked: HashSet<LatticePolicy> = HashSet::new();
+    let Some(starts) = policies_by_rank(search) else { return false };
     for start in starts {
         loop {
-            if search.over() {
+            if search.must_end_search() {
                 return false;
             }
             if checked.contains(&start) || search.excludes(&start) {
                 break;
             }
-            let chain = chain(search, &start, &|search, x| checked.contains(x) || search.excludes(x));
+            let chain = cheapest_chain(search, &start, &|search, x| checked.contains(x) || search.excludes(x));
             let (mut low, mut high) = (0, chain.len());
             while low < high {
                 let middle = usize::midpoint(low, high);
@@ -79,38 +83,47 @@ fn flash(search: &mut Search<'_>) -> bool {
                 if checked.insert(policy.clone()) {
                     search.check(std::slice::from_ref(policy));
                 }
-                if search.lost.covers(policy) { low = middle + 1 } else { high = middle }
+                if search.losing_policies.covers(policy) { low = middle + 1 } else { high = middle }
             }
         }
     }
     true
 }
 
-/// Flash2P ([FL2] Fig. 6): first what loses too many records for any specialisation, then all that is left.
-fn flash_in_two_phases(search: &mut Search<'_>) -> bool {
-    let mut possible = Antichain::new(Inheritance::Upward, search.lattice.width());
-    let mut checked: HashSet<Policy> = HashSet::new();
-    let Some(starts) = by_rank(search) else { return false };
+/// Flash2P ([FL2] Fig. 6): finds the policies that may be admissible, then checks them.
+fn search_flash_two_phases(search: &mut LatticeSearch<'_>) -> bool {
+    let mut possible = Antichain::new(InheritanceDirection::Upward, search.lattice.width());
+    let mut checked: HashSet<LatticePolicy> = HashSet::new();
+    let Some(starts) = policies_by_rank(search) else { return false };
     for start in starts {
-        if search.over() {
+        if search.must_end_search() {
             return false;
         }
-        if search.lost.covers(&start) || possible.covers(&start) {
+        if search.losing_policies.covers(&start) || possible.covers(&start) {
             continue;
         }
-        let chain = chain(search, &start, &|search, x| search.lost.covers(x) || possible.covers(x));
+        let chain = cheapest_chain(search, &start, &|search, x| search.losing_policies.covers(x) || possible.covers(x));
         let (mut low, mut high) = (0, chain.len());
         while low < high {
             let middle = usize::midpoint(low, high);
-            if classify(search, &chain[middle], &mut possible, &mut checked) { high = middle } else { low = middle + 1 }
+            if may_be_admissible(search, &chain[middle], &mut possible, &mut checked) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
         }
     }
-    rest(search, &checked)
+    check_remaining_policies(search, &checked)
 }
 
-/// Whether a policy may be admissible; what it says is learned.
-fn classify(search: &mut Search<'_>, policy: &Policy, possible: &mut Antichain, checked: &mut HashSet<Policy>) -> bool {
-    if search.lost.covers(policy) {
+/// Returns true if a policy may be admissible.
+fn may_be_admissible(
+    search: &mut LatticeSearch<'_>,
+    policy: &LatticePolicy,
+    possible: &mut Antichain,
+    checked: &mut HashSet<LatticePolicy>,
+) -> bool {
+    if search.losing_policies.covers(policy) {
         return false;
     }
     if possible.covers(policy) {
@@ -118,114 +131,119 @@ fn classify(search: &mut Search<'_>, policy: &Policy, possible: &mut Antichain, 
     }
     checked.insert(policy.clone());
     search.check(std::slice::from_ref(policy));
-    let may = !search.lost.covers(policy);
+    let may = !search.losing_policies.covers(policy);
     if may {
         possible.insert(policy);
     }
     may
 }
 
-/// Checks what is neither checked nor excluded.
-fn rest(search: &mut Search<'_>, checked: &HashSet<Policy>) -> bool {
+fn check_remaining_policies(search: &mut LatticeSearch<'_>, checked: &HashSet<LatticePolicy>) -> bool {
     let lattice = search.lattice.clone();
     search.check_needed(lattice.iter().filter(|policy| !checked.contains(policy)))
 }
 
-/// From `start` upward, each step to the open generalization of least bound.
-fn chain(search: &Search<'_>, start: &Policy, closed: &dyn Fn(&Search<'_>, &Policy) -> bool) -> Vec<Policy> {
+/// Chain upward from `start` to the open generalization of least bound.
+fn cheapest_chain(
+    search: &LatticeSearch<'_>,
+    start: &LatticePolicy,
+    closed: &dyn Fn(&LatticeSearch<'_>, &LatticePolicy) -> bool,
+) -> Vec<LatticePolicy> {
     let mut chain = vec![start.clone()];
     while let Some(last) = chain.last() {
         let open = search.lattice.generalizations(last).filter(|x| !closed(search, x));
-        let bound = |x: &Policy| search.checker.bound(x, 0);
+        let bound = |x: &LatticePolicy| search.checker.bound(x, 0);
         let Some(next) = open.min_by(|a, b| bound(a).total_cmp(&bound(b)).then_with(|| a.cmp(b))) else { break };
         chain.push(next);
     }
     chain
 }
 
-/// Every policy by rank, and lexicographically within one, as the lattice lists them. None when the time is up.
-fn by_rank(search: &Search<'_>) -> Option<impl Iterator<Item = Policy> + use<>> {
-    let mut ranks: Vec<Vec<Policy>> = vec![Vec::new(); rank(search.lattice.top()) as usize + 1];
+/// Policies by rank, then lexicographically. None when the search must end.
+fn policies_by_rank(search: &LatticeSearch<'_>) -> Option<impl Iterator<Item = LatticePolicy> + use<>> {
+    let mut ranks: Vec<Vec<LatticePolicy>> = vec![Vec::new(); policy_rank(search.lattice.top()) as usize + 1];
     for policy in search.lattice.iter() {
-        if search.over() {
+        if search.must_end_search() {
             return None;
         }
-        ranks[rank(&policy) as usize].push(policy);
+        ranks[policy_rank(&policy) as usize].push(policy);
     }
     Some(ranks.into_iter().flatten())
 }
 
-/// Optimal lattice anonymization [OLA]: divide and conquer between the bottom and the top of sublattices. The halves find where
-/// policies stop losing too many records; what may be admissible is then checked.
-fn ola(search: &mut Search<'_>) -> bool {
-    let mut possible = Antichain::new(Inheritance::Upward, search.lattice.width());
+/// Optimal lattice anonymization [OLA]: bisects sublattices between bottom and top for the policies that stop losing
+/// too many records, then checks the possible ones.
+fn search_ola(search: &mut LatticeSearch<'_>) -> bool {
+    let mut possible = Antichain::new(InheritanceDirection::Upward, search.lattice.width());
     let mut checked = HashSet::new();
-    let mut seen: HashSet<(Policy, Policy)> = HashSet::new();
-    let mut open: Vec<(Policy, Policy)> = vec![(search.lattice.bottom(), search.lattice.top().into())];
+    let mut seen: HashSet<(LatticePolicy, LatticePolicy)> = HashSet::new();
+    let mut open: Vec<(LatticePolicy, LatticePolicy)> = vec![(search.lattice.bottom(), search.lattice.top().into())];
     while let Some((bottom, top)) = open.pop() {
-        if search.over() {
+        if search.must_end_search() {
             return false;
         }
-        if search.lost.covers(&top) || possible.covers(&bottom) || !seen.insert((bottom.clone(), top.clone())) {
+        if search.losing_policies.covers(&top)
+            || possible.covers(&bottom)
+            || !seen.insert((bottom.clone(), top.clone()))
+        {
             continue;
         }
-        let height = rank(&top) - rank(&bottom);
+        let height = policy_rank(&top) - policy_rank(&bottom);
         if height <= 1 {
             for policy in [&bottom, &top] {
-                classify(search, policy, &mut possible, &mut checked);
+                may_be_admissible(search, policy, &mut possible, &mut checked);
             }
             continue;
         }
-        // The policies half way up that are above the bottom and not above the top.
+        // Policies between bottom and top at half the height.
         let room: Vec<u8> = top.iter().zip(&bottom).map(|(t, b)| t - b).collect();
         for step in Lattice::new(room).iter() {
-            if search.over() {
+            if search.must_end_search() {
                 return false;
             }
-            if rank(&step) != height / 2 {
+            if policy_rank(&step) != height / 2 {
                 continue;
             }
-            let middle: Policy = step.iter().zip(&bottom).map(|(s, b)| s + b).collect();
-            if classify(search, &middle, &mut possible, &mut checked) {
+            let middle: LatticePolicy = step.iter().zip(&bottom).map(|(s, b)| s + b).collect();
+            if may_be_admissible(search, &middle, &mut possible, &mut checked) {
                 open.push((bottom.clone(), middle));
             } else {
                 open.push((middle, top.clone()));
             }
         }
     }
-    rest(search, &checked)
+    check_remaining_policies(search, &checked)
 }
 
 /// Incognito [INC]: subsets of the attributes, small ones first.
 ///
-/// A subset's policy, with every other attribute at its top, is a generalization of all policies with the same levels
-/// on the subset: what it loses, they lose. A candidate of a larger subset all of whose smaller ones may be admissible
-/// is exactly one that nothing lost covers.
-fn incognito(search: &mut Search<'_>) -> bool {
-    let top: Policy = search.lattice.top().into();
-    let mut possible = Antichain::new(Inheritance::Upward, top.len());
+/// With all other attributes at their top, a subset's policy generalizes all policies with the same levels on it, so
+/// they lose at least the same records. A candidate with only possible subsets is one that no lost policy covers.
+fn search_incognito(search: &mut LatticeSearch<'_>) -> bool {
+    let top: LatticePolicy = search.lattice.top().into();
+    let mut possible = Antichain::new(InheritanceDirection::Upward, top.len());
     let mut checked = HashSet::new();
     let mut subsets: Vec<u32> = (1..1u32 << top.len()).collect();
     subsets.sort_by_key(|subset| (subset.count_ones(), *subset));
     for subset in subsets {
         let attributes: Vec<usize> = (0..top.len()).filter(|&a| subset >> a & 1 == 1).collect();
-        // An attribute at its top is the subset without it, and has been seen.
+        // An attribute at its top equals the smaller subset, visited before.
         let room: Vec<u8> = attributes.iter().map(|&a| top[a].saturating_sub(1)).collect();
         if attributes.iter().any(|&a| top[a] == 0) {
             continue;
         }
-        let mut policies: Vec<Policy> = Lattice::new(room).iter().collect();
-        policies.sort_by_key(|policy| rank(policy));
+        let mut policies: Vec<LatticePolicy> = Lattice::new(room).iter().collect();
+        policies.sort_by_key(|policy| policy_rank(policy));
         for levels in policies {
-            if search.over() {
+            if search.must_end_search() {
                 return false;
             }
             let mut policy = top.clone();
             for (&attribute, &level) in attributes.iter().zip(&levels) {
                 policy[attribute] = level;
             }
-            classify(search, &policy, &mut possible, &mut checked);
+            may_be_admissible(search, &policy, &mut possible, &mut checked);
         }
     }
-    rest(search, &checked)
+    check_remaining_policies(search, &checked)
 }

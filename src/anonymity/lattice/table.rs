@@ -1,8 +1,7 @@
-//! A table as the search sees it: distinct rows of codes, their attributes packed into a few composite columns.
+//! Distinct rows of codes, with attributes packed into a few composite columns.
 //!
-//! A policy maps every composite code to a cell of its own by one look-up, so that grouping costs as many look-ups a
-//! row as there are composites, not attributes. The look-up tables of every combination of levels inside a composite
-//! are made once; composites are kept small enough for that to be little memory and for a table to stay in the cache.
+//! Grouping needs one look-up per row and composite. The look-up tables for all level combinations of a composite are
+//! built once, and composites are small enough for the cache.
 
 use super::policy::Lattice;
 use crate::anonymity::domain::Domain;
@@ -10,48 +9,48 @@ use crate::anonymity::privacy::SensitiveDomain;
 use rayon::slice::ParallelSliceMut;
 use std::cmp::Ordering;
 
-/// The subject of a record that counts for nobody.
-pub const NOBODY: u32 = u32::MAX;
+/// Subject of a record that counts for no subject.
+pub const UNCOUNTED_SUBJECT: u32 = u32::MAX;
 
-/// Records of a data set, by column; what [`Table::new`] packs.
+/// Records by column: the input of [`LatticeTable::new`].
 #[derive(Clone, Debug, Default)]
-pub struct Records {
-    /// One column of value codes for each quasi attribute.
+pub struct TableRecords {
+    /// Value codes, one column per quasi attribute.
     pub quasi: Vec<Vec<u32>>,
-    /// One column of value codes for each sensitive attribute, and the number of its values.
+    /// Value codes and number of values, by sensitive attribute.
     pub sensitive: Vec<(Vec<u32>, usize)>,
-    /// By sensitive attribute and value: leaves as `*` for want of people who have it. Empty: none does.
+    /// Values released as `*`, because too few subjects have them. Empty: none.
     pub rare: Vec<Vec<bool>>,
-    /// Whom each record counts for, as dense numbers, [`NOBODY`] for nobody; none where every record counts for itself.
+    /// Dense subject number of each record, or [`UNCOUNTED_SUBJECT`]. None: each record counts for itself.
     pub subjects: Option<Vec<u32>>,
-    /// Which records are to be released; the others only make up the population. None: all.
+    /// Records to be released; the others only belong to the population. None: all.
     pub released: Option<Vec<bool>>,
 }
 
-impl Records {
-    /// Number of records, those that only make up the population counted.
+impl TableRecords {
+    /// Number of records, including the population.
     #[must_use]
     pub fn len(&self) -> usize {
         self.quasi.first().map_or(0, Vec::len)
     }
 
-    /// Whether there are no records.
+    /// Returns true if there are no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the record at `row` is to be released.
+    /// Returns true if the record at `row` is to be released.
     #[must_use]
     pub fn is_released(&self, row: usize) -> bool {
         self.released.as_ref().is_none_or(|marks| marks[row])
     }
 }
 
-/// Records that are no table.
+/// Reasons why records do not form a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
-pub enum TableError {
+pub enum LatticeTableError {
     #[error("the table has no quasi attributes; give at least one attribute the role quasi")]
     NoAttributes,
     #[error("column {column} has {found} of {rows} rows, or a code that its domain does not know")]
@@ -60,28 +59,28 @@ pub enum TableError {
     Rows { rows: usize, limit: usize },
 }
 
-/// Rows of codes with what they count for. A snapshot of classes is the same, with one raw row standing for a class.
+/// Rows of codes with their counts, or a snapshot of classes with one raw row each.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rows {
-    /// By composite: its code.
+pub(crate) struct CodedRows {
+    /// Codes, by composite.
     pub codes: Vec<Vec<u32>>,
     /// Released records.
     pub count: Vec<u32>,
-    /// All members of the population; empty where that is `count`.
+    /// Empty: equal to `count`.
     pub population: Vec<u32>,
-    /// By sensitive attribute; empty where no model looks at them.
+    /// By sensitive attribute. Empty if unused.
     pub sensitive: Vec<Vec<u32>>,
-    /// Empty where every record counts for itself.
+    /// Empty if each record counts for itself.
     pub subject: Vec<u32>,
 }
 
-impl Rows {
+impl CodedRows {
     pub fn len(&self) -> usize {
         self.count.len()
     }
 
-    /// The columns that tell rows apart.
-    pub fn columns(&mut self) -> impl Iterator<Item = &mut Vec<u32>> {
+    /// Columns that distinguish rows.
+    pub fn distinguishing_columns(&mut self) -> impl Iterator<Item = &mut Vec<u32>> {
         let all = self.codes.iter_mut().chain(&mut self.sensitive).chain([&mut self.subject]);
         all.filter(|column| !column.is_empty())
     }
@@ -92,25 +91,23 @@ impl Rows {
     }
 }
 
-/// Some attributes as one column.
 #[derive(Clone, Debug)]
-pub(crate) struct Composite {
-    /// Positions of the attributes, and how a code counts them: `code = Σ value · weight`.
+pub(crate) struct CompositeColumn {
+    /// Position and weight: `code = Σ value · weight`.
     attributes: Vec<(usize, u32)>,
-    /// Levels of each.
     heights: Vec<usize>,
-    /// By combination of levels: the cell of every code, and the number of cells.
+    /// Cells by code and their number, by combination of levels.
     maps: Vec<(Vec<u32>, u64)>,
 }
 
-impl Composite {
-    /// Which of `maps` belongs to a policy.
-    pub fn at(&self, policy: &[u8]) -> &(Vec<u32>, u64) {
+impl CompositeColumn {
+    /// Returns the map for a policy.
+    pub fn level_map(&self, policy: &[u8]) -> &(Vec<u32>, u64) {
         let levels = self.attributes.iter().map(|&(a, _)| policy[a] as usize);
         &self.maps[levels.zip(&self.heights).fold(0, |index, (level, &height)| index * height + level)]
     }
 
-    /// Writes the value of each of its attributes behind a code to `values`, by attribute of the table.
+    /// Writes the values in a code to `values`, by attribute of the table.
     pub fn values(&self, code: u32, values: &mut [u32]) {
         let mut rest = code;
         for &(attribute, weight) in &self.attributes {
@@ -119,11 +116,11 @@ impl Composite {
         }
     }
 
-    /// Adds, for each attribute, the `counts` of this composite's cells at `policy` to the attribute's cells.
-    pub fn spread(&self, policy: &[u8], domains: &[Domain], counts: &[u64], into: &mut [Vec<u64>]) {
+    /// Adds the `counts` of cells at `policy` to the cells of each attribute.
+    pub fn add_attribute_counts(&self, policy: &[u8], domains: &[Domain], counts: &[u64], into: &mut [Vec<u64>]) {
         for (cell, &count) in counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
             let mut rest = cell;
-            // The first attribute counts highest.
+            // The first attribute is the most significant.
             for &(attribute, _) in self.attributes.iter().rev() {
                 let cells = domains[attribute].levels()[policy[attribute] as usize].cells();
                 into[attribute][rest % cells] += count;
@@ -132,7 +129,7 @@ impl Composite {
         }
     }
 
-    /// The cell of composite code `code` is `Σ cell_of(value) · cells of the attributes after it`.
+    /// Cell of a code: Σ cell of the value · cells of the attributes after it.
     fn new(attributes: &[usize], domains: &[Domain]) -> Self {
         let mut weighted: Vec<(usize, u32)> = Vec::new();
         let mut weight = 1;
@@ -166,12 +163,12 @@ impl Composite {
     }
 }
 
-/// Codes of a composite of several attributes at most, and entries of its maps.
+/// Maximum codes and map entries of a composite of several attributes.
 const COMPOSITE_CODES: usize = 1 << 11;
 const COMPOSITE_ENTRIES: usize = 1 << 16;
 
-/// Which attributes share a column: the smallest first, as long as a column stays small.
-fn packed(domains: &[Domain]) -> Vec<Vec<usize>> {
+/// Assigns attributes, most values first, to the first composite that stays small.
+fn assign_composites(domains: &[Domain]) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..domains.len()).collect();
     order.sort_by_key(|&a| (std::cmp::Reverse(domains[a].values()), a));
     let mut columns: Vec<(Vec<usize>, usize, usize)> = Vec::new();
@@ -192,61 +189,60 @@ fn packed(domains: &[Domain]) -> Vec<Vec<usize>> {
     columns.into_iter().map(|(column, ..)| column).collect()
 }
 
-/// A table, packed.
+/// Packed table.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct LatticeTable {
     domains: Vec<Domain>,
-    pub(super) composites: Vec<Composite>,
-    pub(super) rows: Rows,
+    pub(super) composites: Vec<CompositeColumn>,
+    pub(super) rows: CodedRows,
     sensitive: Vec<SensitiveDomain>,
-    /// By attribute: released records by value.
     counts: Vec<Vec<u64>>,
     records: u64,
-    pub(super) allowed: Allowance,
+    pub(super) search_memory: SearchMemoryLimits,
 }
 
-/// What a search may hold beside the rows of a table.
+/// Memory of a search, in addition to the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Allowance {
-    /// Bytes of classes that are kept to roll others up from. The last of them may pass that by `making`.
-    pub anchors: usize,
-    /// Bytes that a thread may take to make such classes: those from which more would be made stand in for them.
-    pub making: usize,
-    /// Classes of an array, for each row; where there are more, a table numbers them.
-    pub cells_a_row: u64,
+pub struct SearchMemoryLimits {
+    /// Bytes of kept anchors. The last anchor may exceed this by `anchor_build_bytes`.
+    pub anchor_bytes: usize,
+    /// Bytes that one thread may use to build an anchor; otherwise the parent is used.
+    pub anchor_build_bytes: usize,
+    /// Array classes per row; more are numbered by a hash table.
+    pub max_array_classes_per_row: u64,
 }
 
-impl Default for Allowance {
+impl Default for SearchMemoryLimits {
     fn default() -> Self {
-        Self { anchors: 512 << 20, making: usize::MAX, cells_a_row: 8 }
+        Self { anchor_bytes: 512 << 20, anchor_build_bytes: usize::MAX, max_array_classes_per_row: 8 }
     }
 }
 
-impl Table {
-    /// Packs `records` whose quasi attributes have these `domains`, in the same order.
+impl LatticeTable {
+    /// Packs `records` with these quasi `domains`, in the same order.
     ///
-    /// Memory: 4 bytes a distinct row for each composite and each sensitive attribute, and 4 for the count.
+    /// Memory per distinct row: 4 bytes for each composite, each sensitive attribute and the count.
     ///
     /// # Errors
-    /// When there is no attribute, a column has another length or unknown codes, or there are 2³² rows or more.
-    pub fn new(domains: Vec<Domain>, records: &Records) -> Result<Self, TableError> {
-        let rows = records.quasi.first().ok_or(TableError::NoAttributes)?.len();
+    /// When there are no quasi attributes or too many rows, or a column has a wrong length or an unknown code.
+    pub fn new(domains: Vec<Domain>, records: &TableRecords) -> Result<Self, LatticeTableError> {
+        let rows = records.quasi.first().ok_or(LatticeTableError::NoAttributes)?.len();
         if rows >= u32::MAX as usize {
-            return Err(TableError::Rows { rows, limit: u32::MAX as usize - 1 });
+            return Err(LatticeTableError::Rows { rows, limit: u32::MAX as usize - 1 });
         }
         let known = (records.quasi.iter().zip(&domains).map(|(column, domain)| (column, domain.values())))
             .chain(records.sensitive.iter().map(|(column, values)| (column, *values)));
         for (column, (codes, values)) in known.enumerate() {
             if codes.len() != rows || codes.iter().any(|&code| code as usize >= values) {
-                return Err(TableError::Column { column, found: codes.len(), rows });
+                return Err(LatticeTableError::Column { column, found: codes.len(), rows });
             }
         }
         let lengths = [records.subjects.as_ref().map(Vec::len), records.released.as_ref().map(Vec::len)];
         if let Some(found) = lengths.into_iter().flatten().find(|&found| found != rows) {
-            return Err(TableError::Column { column: domains.len() + records.sensitive.len(), found, rows });
+            return Err(LatticeTableError::Column { column: domains.len() + records.sensitive.len(), found, rows });
         }
         if records.quasi.len() != domains.len() {
-            return Err(TableError::Column { column: domains.len(), found: 0, rows });
+            return Err(LatticeTableError::Column { column: domains.len(), found: 0, rows });
         }
         let released = |row: usize| records.is_released(row);
         let count = |column: &[u32], values: usize| {
@@ -256,7 +252,7 @@ impl Table {
             }
             counts
         };
-        let composites = composites_of(&domains);
+        let composites = build_composites(&domains);
         let counts =
             records.quasi.iter().zip(&domains).map(|(column, domain)| count(column, domain.values())).collect();
         let sensitive = records.sensitive.iter().enumerate().map(|(at, (column, values))| SensitiveDomain {
@@ -265,43 +261,51 @@ impl Table {
         });
         let sensitive = sensitive.collect();
         let total = (0..rows).filter(|&row| released(row)).count() as u64;
-        let mut rows = undivided(records, &composites);
-        compact(&mut rows, 0);
-        Ok(Self { domains, composites, rows, sensitive, counts, records: total, allowed: Allowance::default() })
+        let mut rows = rows_from_records(records, &composites);
+        merge_equal_rows(&mut rows, 0);
+        Ok(Self {
+            domains,
+            composites,
+            rows,
+            sensitive,
+            counts,
+            records: total,
+            search_memory: SearchMemoryLimits::default(),
+        })
     }
 
-    /// A table of rows that have been packed by `composites` of these `domains`, distinct and in their order.
-    pub(super) fn of_rows(
-        (domains, composites): (Vec<Domain>, Vec<Composite>),
-        rows: Rows,
+    /// Builds a table from distinct, ordered rows packed by `composites`.
+    pub(super) fn from_packed_rows(
+        (domains, composites): (Vec<Domain>, Vec<CompositeColumn>),
+        rows: CodedRows,
         sensitive: Vec<SensitiveDomain>,
         counts: Vec<Vec<u64>>,
         records: u64,
     ) -> Self {
-        Self { domains, composites, rows, sensitive, counts, records, allowed: Allowance::default() }
+        Self { domains, composites, rows, sensitive, counts, records, search_memory: SearchMemoryLimits::default() }
     }
 
-    /// The same table, whose searches may hold so much.
+    /// Sets the search memory.
     #[must_use]
-    pub fn allowing(self, allowed: Allowance) -> Self {
-        Self { allowed, ..self }
+    pub fn with_search_memory(self, allowed: SearchMemoryLimits) -> Self {
+        Self { search_memory: allowed, ..self }
     }
 
-    /// Says which values leave as `*`, by sensitive attribute and value.
+    /// Sets the values released as `*`, by sensitive attribute.
     pub fn set_rare(&mut self, rare: &[Vec<bool>]) {
         for (domain, rare) in self.sensitive.iter_mut().zip(rare) {
             domain.rare.clone_from(rare);
         }
     }
 
-    /// The table of some of its rows, in their order: t-closeness compares with the sensitive values of all of them.
+    /// Selects rows, in their order. t-closeness still compares with all rows.
     #[must_use]
-    pub(super) fn only(&self, rows: &[u32]) -> Self {
+    pub(super) fn select_distinct_rows(&self, rows: &[u32]) -> Self {
         let taken = |column: &Vec<u32>| -> Vec<u32> {
             if column.is_empty() { Vec::new() } else { rows.iter().map(|&row| column[row as usize]).collect() }
         };
         let all = &self.rows;
-        let rows = Rows {
+        let rows = CodedRows {
             codes: all.codes.iter().map(taken).collect(),
             count: taken(&all.count),
             population: taken(&all.population),
@@ -311,7 +315,7 @@ impl Table {
         let mut counts: Vec<Vec<u64>> = self.domains.iter().map(|domain| vec![0; domain.values()]).collect();
         let mut values = vec![0; self.domains.len()];
         for (row, &records) in rows.count.iter().enumerate() {
-            values_of(&self.composites, &rows.codes, row, &mut values);
+            row_attribute_values(&self.composites, &rows.codes, row, &mut values);
             counts.iter_mut().zip(&values).for_each(|(counts, &value)| counts[value as usize] += u64::from(records));
         }
         Self {
@@ -321,46 +325,45 @@ impl Table {
             rows,
             sensitive: self.sensitive.clone(),
             counts,
-            allowed: self.allowed,
+            search_memory: self.search_memory,
         }
     }
 
-    /// Writes the value of each attribute in a distinct row to `values`.
+    /// Writes the attribute values of a distinct row to `values`.
     pub fn values(&self, row: u32, values: &mut [u32]) {
-        values_of(&self.composites, &self.rows.codes, row as usize, values);
+        row_attribute_values(&self.composites, &self.rows.codes, row as usize, values);
     }
 
-    /// The domains of the quasi attributes, in the order of a policy.
+    /// Domains of the quasi attributes, in the order of a policy.
     #[must_use]
     pub fn domains(&self) -> &[Domain] {
         &self.domains
     }
 
-    /// The sensitive attributes, with their values in the released records.
+    /// Sensitive attributes with their released values.
     #[must_use]
     pub fn sensitive(&self) -> &[SensitiveDomain] {
         &self.sensitive
     }
 
-    /// Records to be released.
+    /// Number of records to be released.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Distinct rows.
+    /// Number of distinct rows.
     #[must_use]
     pub fn distinct_rows(&self) -> usize {
         self.rows.len()
     }
 
-    /// Hands over every distinct tuple of quasi values that is to be released: its records, and whom they count for, one or more times each,
-    /// where the rows know it.
-    pub fn each_raw_tuple(&self, visit: &mut dyn FnMut(u64, &mut dyn Iterator<Item = u32>)) {
+    /// Visits every distinct quasi tuple to be released: its records and its subjects, possibly repeated.
+    pub fn visit_raw_tuples(&self, visit: &mut dyn FnMut(u64, &mut dyn Iterator<Item = u32>)) {
         let rows = &self.rows;
         let mut start = 0;
         for at in 1..=rows.len() {
-            // They are in the order of their codes.
+            // Rows are in code order.
             if at < rows.len() && rows.codes.iter().all(|codes| codes[at] == codes[at - 1]) {
                 continue;
             }
@@ -374,7 +377,7 @@ impl Table {
         }
     }
 
-    /// Whether records count for people, and not each for itself.
+    /// Returns true if records count for subjects.
     #[must_use]
     pub fn has_subjects(&self) -> bool {
         !self.rows.subject.is_empty()
@@ -386,35 +389,33 @@ impl Table {
         self.rows.bytes()
     }
 
-    /// By attribute: released records by value.
+    /// Released records, by attribute and value.
     #[must_use]
     pub fn counts(&self) -> &[Vec<u64>] {
         &self.counts
     }
 
-    /// All policies of the table.
+    /// Lattice of all policies.
     #[must_use]
     pub fn lattice(&self) -> Lattice {
         Lattice::new(self.domains.iter().map(Domain::top).collect::<Vec<u8>>())
     }
 }
 
-/// Writes the value of each attribute in a row of composite `codes` to `values`.
-pub(super) fn values_of(composites: &[Composite], codes: &[Vec<u32>], row: usize, values: &mut [u32]) {
+/// Writes the attribute values of a row to `values`.
+pub(super) fn row_attribute_values(composites: &[CompositeColumn], codes: &[Vec<u32>], row: usize, values: &mut [u32]) {
     for (composite, codes) in composites.iter().zip(codes) {
         composite.values(codes[row], values);
     }
 }
 
-/// The composites of attributes with these domains.
-pub(super) fn composites_of(domains: &[Domain]) -> Vec<Composite> {
-    packed(domains).iter().map(|attributes| Composite::new(attributes, domains)).collect()
+pub(super) fn build_composites(domains: &[Domain]) -> Vec<CompositeColumn> {
+    assign_composites(domains).iter().map(|attributes| CompositeColumn::new(attributes, domains)).collect()
 }
 
-/// Every record as a row of its own, in order.
-pub(crate) fn undivided(records: &Records, composites: &[Composite]) -> Rows {
+pub(crate) fn rows_from_records(records: &TableRecords, composites: &[CompositeColumn]) -> CodedRows {
     let rows = records.quasi.first().map_or(0, Vec::len);
-    let codes = |composite: &Composite| {
+    let codes = |composite: &CompositeColumn| {
         let mut codes = vec![0u32; rows];
         for &(attribute, weight) in &composite.attributes {
             for (code, &value) in codes.iter_mut().zip(&records.quasi[attribute]) {
@@ -424,7 +425,7 @@ pub(crate) fn undivided(records: &Records, composites: &[Composite]) -> Rows {
         codes
     };
     let released = |marks: &Vec<bool>| marks.iter().map(|&mark| u32::from(mark)).collect();
-    Rows {
+    CodedRows {
         codes: composites.iter().map(codes).collect(),
         count: records.released.as_ref().map_or_else(|| vec![1; rows], released),
         population: if records.released.is_some() { vec![1; rows] } else { Vec::new() },
@@ -433,8 +434,8 @@ pub(crate) fn undivided(records: &Records, composites: &[Composite]) -> Rows {
     }
 }
 
-/// Makes rows distinct, in the order of their codes: the first `known` of them are already. Gives how many there are then.
-pub(super) fn compact(rows: &mut Rows, known: usize) -> usize {
+/// Sorts rows by code and merges equal ones; the first `known` are ready. Returns the number of distinct rows.
+pub(super) fn merge_equal_rows(rows: &mut CodedRows, known: usize) -> usize {
     let compared: Vec<&[u32]> = {
         let others = rows.sensitive.iter().chain([&rows.subject]).filter(|column| !column.is_empty());
         rows.codes.iter().chain(others).map(Vec::as_slice).collect()
@@ -446,13 +447,13 @@ pub(super) fn compact(rows: &mut Rows, known: usize) -> usize {
     let known = known as u32;
     let mut new: Vec<u32> = (known..rows.len() as u32).collect();
     new.par_sort_unstable_by(|&a, &b| compare(a, b));
-    let order = merged(known, &new, compare);
+    let order = merge_sorted_rows(known, &new, compare);
     drop(new);
     let is_first = |at: usize| at == 0 || compare(order[at - 1], order[at]).is_ne();
     let first: Vec<bool> = (0..order.len()).map(is_first).collect();
     drop(compared);
     let distinct = first.iter().filter(|first| **first).count();
-    for column in rows.columns() {
+    for column in rows.distinguishing_columns() {
         let mut taken = Vec::with_capacity(distinct);
         taken.extend(order.iter().zip(&first).filter(|(_, first)| **first).map(|(&row, _)| column[row as usize]));
         *column = taken;
@@ -471,8 +472,8 @@ pub(super) fn compact(rows: &mut Rows, known: usize) -> usize {
     distinct
 }
 
-/// The first `known` rows, which are in order, and `new` ones, which name theirs.
-fn merged(known: u32, new: &[u32], compare: impl Fn(u32, u32) -> Ordering) -> Vec<u32> {
+/// Merges the first `known` rows with the sorted `new` ones.
+fn merge_sorted_rows(known: u32, new: &[u32], compare: impl Fn(u32, u32) -> Ordering) -> Vec<u32> {
     let mut order = Vec::with_capacity(known as usize + new.len());
     let mut old = 0;
     for &row in new {

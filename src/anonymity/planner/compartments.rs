@@ -1,23 +1,23 @@
-//! Groups from quasi-identifiers (docs/methods.md §10.2): the compartments of [POD] §6.2, and the exact ones.
+//! Groups from quasi-identifiers (docs/internals/methods.md §10.2): compartments of [POD] §6.2, and exact sets.
 //!
-//! [POD] Def. 10 joins two attributes by an edge where they meet in a quasi-identifier; a compartment is a maximal clique of the
-//! complement. That forbids every pair of a quasi-identifier although to break one link is enough: the maximal sets
-//! that are no quasi-identifiers are larger. Both overlap; a release needs disjoint groups, so a cover is chosen of them.
+//! In [POD] Def. 10, an edge joins two attributes of a quasi-identifier; compartments are maximal cliques of the
+//! complement. Maximal non-quasi-identifiers are larger, because one broken link is enough. Both overlap, so a
+//! disjoint cover is selected.
 
-use super::dependence::Dependence;
+use super::attribute_dependence::AttributeDependence;
 use petgraph::algo::maximal_cliques;
 use petgraph::graph::{NodeIndex, UnGraph};
 use std::collections::BTreeSet;
 use throng_risk::counting::AttributeSet;
 
-/// Attributes at most whose maximal cliques are listed: there are up to 3^(n/3) of them.
-pub const MOST_ATTRIBUTES: usize = 40;
+/// Maximum attributes for listing up to 3^(n/3) maximal cliques.
+pub const MAX_CLIQUE_ATTRIBUTES: usize = 40;
 
-/// The maximal cliques of the complement of the graph whose edges join attributes of a quasi-identifier, each ascending, in
-/// canonical order. An attribute that is a quasi-identifier by itself is a clique of its own.
+/// Maximal cliques of attribute pairs without a common quasi-identifier, ascending and in canonical order. An
+/// attribute that is a quasi-identifier alone forms a separate clique.
 ///
-/// `attributes` are at most [`MOST_ATTRIBUTES`]; `qids` are sets of them.
-pub fn cliques(attributes: &[usize], qids: &[AttributeSet]) -> Vec<Vec<usize>> {
+/// `attributes` are at most [`MAX_CLIQUE_ATTRIBUTES`]; `qids` are sets of them.
+pub fn find_compartments(attributes: &[usize], qids: &[AttributeSet]) -> Vec<Vec<usize>> {
     let apart = |a: usize, b: usize| qids.iter().any(|qid| qid.contains(a) && qid.contains(b));
     let alone = |a: usize| qids.iter().any(|qid| qid.is_empty() || qid.len() == 1 && qid.contains(a));
     let mut graph: UnGraph<usize, ()> = UnGraph::new_undirected();
@@ -36,14 +36,14 @@ pub fn cliques(attributes: &[usize], qids: &[AttributeSet]) -> Vec<Vec<usize>> {
     found
 }
 
-/// Disjoint groups that cover `attributes`, each a part of one of `sets`: the set first whose attributes say most of each other,
-/// of equals the widest, of equals the first; its attributes are taken out of the others. What no set holds stays alone.
+/// Covers `attributes` with disjoint groups, each a part of one of `sets`.
 ///
-/// No group is wider than `widest`: of a wider set those stay that say most of each other. `alike` attributes only meet.
-pub fn cover(
+/// The strongest internal dependence comes first, then the widest set, then the first. An attribute in no set stays
+/// alone. Only `alike` attributes share a group. A set wider than `widest` keeps its most dependent attributes.
+pub fn cover_attributes(
     attributes: &[usize],
     sets: &[Vec<usize>],
-    dependence: &Dependence,
+    dependence: &AttributeDependence,
     alike: &dyn Fn(usize, usize) -> bool,
     widest: usize,
 ) -> Vec<Vec<usize>> {
@@ -53,9 +53,9 @@ pub fn cover(
         let mut best = vec![first];
         let mut best_worth = (0.0, 1);
         for set in sets {
-            for part in parts(set.iter().copied().filter(|a| left.contains(a)), alike) {
-                let part = narrowed(part, dependence, widest);
-                let worth = (dependence.inside(&part), part.len());
+            for part in split_alike_attributes(set.iter().copied().filter(|a| left.contains(a)), alike) {
+                let part = narrow_to_width(part, dependence, widest);
+                let worth = (dependence.group_information(&part), part.len());
                 if worth.0 > best_worth.0 || worth.0 >= best_worth.0 && worth.1 > best_worth.1 {
                     (best, best_worth) = (part, worth);
                 }
@@ -70,8 +70,7 @@ pub fn cover(
     groups
 }
 
-/// The parts of a set whose attributes are alike.
-fn parts(set: impl Iterator<Item = usize>, alike: &dyn Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
+fn split_alike_attributes(set: impl Iterator<Item = usize>, alike: &dyn Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     let mut parts: Vec<Vec<usize>> = Vec::new();
     for a in set {
         match parts.iter_mut().find(|part| alike(part[0], a)) {
@@ -82,10 +81,10 @@ fn parts(set: impl Iterator<Item = usize>, alike: &dyn Fn(usize, usize) -> bool)
     parts
 }
 
-/// Without those that say least of the rest, until it is no wider than `widest`.
-fn narrowed(mut set: Vec<usize>, dependence: &Dependence, widest: usize) -> Vec<usize> {
+/// Removes the least dependent attributes.
+fn narrow_to_width(mut set: Vec<usize>, dependence: &AttributeDependence, widest: usize) -> Vec<usize> {
     while set.len() > widest {
-        let said = |a: &usize| dependence.said_of(*a, &set);
+        let said = |a: &usize| dependence.information_about(*a, &set);
         let least = set.iter().enumerate().min_by(|a, b| said(a.1).total_cmp(&said(b.1))).map_or(0, |(at, _)| at);
         set.remove(least);
     }
@@ -102,13 +101,17 @@ mod tests {
     }
 
     #[test]
-    fn a_compartment_never_holds_two_attributes_of_a_quasi_identifier() {
-        // {0, 1} and {1, 2, 3}: 0 may leave with 2 or with 3, 1 with none of them, 4 with all.
-        let found = cliques(&[0, 1, 2, 3, 4], &sets(&[&[0, 1], &[1, 2, 3]]));
+    fn compartments_never_contain_two_attributes_of_a_quasi_identifier() {
+        // {0, 1} and {1, 2, 3}: 0 may be grouped with 2 or 3, 1 with neither, 4 with all.
+        let found = find_compartments(&[0, 1, 2, 3, 4], &sets(&[&[0, 1], &[1, 2, 3]]));
         assert_eq!(found, [vec![0, 2, 4], vec![0, 3, 4], vec![1, 4]]);
-        assert_eq!(cliques(&[0, 1, 2], &sets(&[&[1]])), [vec![0, 2], vec![1]], "a quasi-identifier by itself");
-        assert_eq!(cliques(&[0, 1], &sets(&[&[]])), [vec![0], vec![1]], "a table below k");
-        assert_eq!(cliques(&[3, 5], &[]), [vec![3, 5]]);
+        assert_eq!(
+            find_compartments(&[0, 1, 2], &sets(&[&[1]])),
+            [vec![0, 2], vec![1]],
+            "a quasi-identifier by itself"
+        );
+        assert_eq!(find_compartments(&[0, 1], &sets(&[&[]])), [vec![0], vec![1]], "a table below k");
+        assert_eq!(find_compartments(&[3, 5], &[]), [vec![3, 5]]);
     }
 
     fn subset() -> impl Strategy<Value = Vec<usize>> {
@@ -118,9 +121,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1000))]
 
-        /// Cliques against their definition, read over all subsets.
         #[test]
-        fn cliques_are_all_largest_sets_without_a_pair_that_meets(found in proptest::collection::vec(subset(), 0..6)) {
+        fn compartments_match_definition_over_all_subsets(found in proptest::collection::vec(subset(), 0..6)) {
             let qids: Vec<AttributeSet> = found.iter().map(|set| set.iter().copied().collect()).collect();
             let all: Vec<usize> = (0..9).collect();
             let free = |mask: u32| {
@@ -133,17 +135,16 @@ mod tests {
                 .map(|mask| (0..9).filter(|a| mask >> a & 1 == 1).collect())
                 .collect();
             expected.sort();
-            prop_assert_eq!(cliques(&all, &qids), expected);
+            prop_assert_eq!(find_compartments(&all, &qids), expected);
         }
 
-        /// A cover is disjoint and whole, and each group is a part of a set or alone.
         #[test]
-        fn a_cover_is_disjoint_and_whole(
+        fn cover_is_disjoint_and_complete(
             found in proptest::collection::vec(subset(), 0..8), widest in 1_usize..6, still in 0_usize..9,
         ) {
             let all: Vec<usize> = (0..9).collect();
             let alike = |a: usize, b: usize| (a < still) == (b < still);
-            let groups = cover(&all, &found, &Dependence::default(), &alike, widest);
+            let groups = cover_attributes(&all, &found, &AttributeDependence::default(), &alike, widest);
             let mut covered = groups.concat();
             covered.sort_unstable();
             prop_assert_eq!(covered, all);

@@ -1,73 +1,71 @@
-//! Gathering the [`Evidence`] for a plan: triage by the model, the exact re-check of the window, aggregation.
+//! Gathers the [`PlanEvidence`] for a plan: triage by the model, exact check of the window, aggregation.
 
 use super::PlannerSettings;
 use super::ladder::expected_loss;
-use super::sample::Sample;
+use super::planner_sample::PlannerSample;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::{
-    Aggregation, AttributeInference, Evidence, StrongestInference, TriageEvidence, TriageSize,
+    AggregationSize, AttributeInference, PlanEvidence, StrongestInference, TriageEvidence, TriageSize,
 };
 use std::time::{Duration, Instant};
 use throng_core::values::codebook::{Code, Codebook, FIRST_VALUE};
-use throng_risk::adjacency::{Adjacency, AdjacencyError, Effort, Limits, Order, Triage, TriageReport};
-use throng_risk::counting::{
-    AttributeSet, Chosen, ColumnsError, ComputeError, CountedTable, CpuCounter, KeptWindow, Snapshot,
+use throng_risk::adjacency::{
+    Adjacency, AdjacencyError, AdjacencyLimits, Triage, TriageCheckEffort, TriageCheckOrder, TriageReport,
 };
-use throng_risk::exposure::measure;
-use throng_risk::inferences::{InferenceQuestion, affordable, strongest};
-use throng_risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact};
-use throng_risk::qid::{self, Question, Strategy};
+use throng_risk::counting::{
+    AttributeSet, ColumnsError, ComputeError, CountedTable, CpuCounter, SelectedBackend, StreamWindow, WindowSnapshot,
+};
+use throng_risk::exposure::measure_qids;
+use throng_risk::inferences::{InferenceRequest, affordable_pairs, find_strongest_inferences};
+use throng_risk::multigrid::{AttributeAggregation, CoarseAdjacency, ExactAggregation, NodeCounts};
+use throng_risk::qid::{self, QidSearchRequest, QidStrategy};
 
-/// Lists are cut to this many sets; their numbers are given in full.
-const LISTED_SETS: usize = 100;
-const LISTED_NON_QIDS: usize = 10;
-const LISTED_INFERENCES: usize = 40;
-/// Record visits that looking for the strongest inferences may take.
-const MOST_VISITS: u64 = 20_000_000;
-/// Sets of one size that the triage judges; of wider tables it judges smaller sets alone, and of more than 894 attributes none.
-const MOST_JUDGED: u64 = 400_000;
-/// Edges of a model that is aggregated value by value.
-const MOST_AGGREGATED: u64 = 1_000_000;
+/// Lists are cut; counts are complete.
+const MAX_LISTED_SETS: usize = 100;
+const MAX_LISTED_NON_QIDS: usize = 10;
+const MAX_EVIDENCE_INFERENCES: usize = 40;
+const MAX_RECORD_VISITS: u64 = 20_000_000;
+/// Wider tables have only smaller sets judged; above 894 attributes none.
+const MAX_JUDGED_SETS: u64 = 400_000;
+const MAX_AGGREGATED_EDGES: u64 = 1_000_000;
 
-/// What evidence is gathered from: copies, since the release goes on.
+/// Input for evidence: copies, because the release continues.
 #[derive(Clone, Debug)]
 pub struct EvidenceInput {
-    /// The plan that the evidence is for.
+    /// Plan for which evidence is gathered.
     pub plan: Plan,
-    /// The sample that it was made from.
-    pub sample: Sample,
-    /// By attribute: what the codes mean.
+    /// Sample from which the plan was made.
+    pub sample: PlannerSample,
+    /// Codebooks by attribute.
     pub books: Vec<Codebook>,
-    /// The columns of the window, one an attribute of the schema, and the subject of each row where the stream has subjects.
-    /// Rows that count for nobody are left out.
+    /// Columns of the window by attribute, without records that count for no subject.
     pub columns: Vec<Vec<Code>>,
-    /// Subjects by row; none where the stream names no subjects.
+    /// Subjects by row; none if the stream has no subjects.
     pub subjects: Option<Vec<u64>>,
-    /// Records that the window holds at most.
+    /// Maximum number of records of the window.
     pub capacity: usize,
-    /// Records of the stream up to the window's last, and which numbering its codes are of.
+    /// Stream records up to the end of the window.
     pub to: u64,
-    /// Which numbering the codes are of.
+    /// Version of the code numbering.
     pub numbering: u64,
-    /// The attributes of the model, ascending.
+    /// Attributes of the model, ascending.
     pub attributes: Vec<usize>,
-    /// The model of the window, or how to count it.
+    /// Model of the window, or limits for counting it.
     pub model: WindowModel,
 }
 
-/// The model of the window.
+/// Model of the window.
 #[derive(Clone, Debug)]
 pub enum WindowModel {
     /// Counted with the stream.
     Counted(CoarseAdjacency),
-    /// To be counted from the rows of the window, and from them alone, within these limits.
-    Recount(Limits),
+    /// Counted from the window's rows alone, within these limits.
+    Recount(AdjacencyLimits),
 }
 
 impl EvidenceInput {
-    /// The columns of all attributes of the model, in the codes of the stream.
-    fn snapshot(&self) -> Snapshot<'_> {
-        Snapshot {
+    fn snapshot(&self) -> WindowSnapshot<'_> {
+        WindowSnapshot {
             numbering: self.numbering,
             to: self.to,
             capacity: self.capacity,
@@ -77,7 +75,7 @@ impl EvidenceInput {
     }
 }
 
-/// Why there is no evidence.
+/// Reasons why evidence is missing.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum EvidenceError {
@@ -89,65 +87,65 @@ pub enum EvidenceError {
     Model(#[from] AdjacencyError),
 }
 
-/// Gathers evidence on this thread for at most about `budget`; `identifiers` of the plan are not searched. `counting` has
-/// followed the stream, where it wanted to, and counts the window; what it says does not depend on it.
+/// Gathers evidence on this thread for about `budget`, without the plan's `identifiers`. The state of `counting` does
+/// not affect the result.
 ///
 /// # Errors
-/// When the window is no table, or the counting fails.
-pub fn gather(
+/// When the window is no table, or counting fails.
+pub fn gather_evidence(
     mut from: EvidenceInput,
     settings: &PlannerSettings,
-    counting: &mut KeptWindow,
+    counting: &mut StreamWindow,
     budget: Duration,
-) -> Result<Evidence, EvidenceError> {
+) -> Result<PlanEvidence, EvidenceError> {
     let start = Instant::now();
     let k = u32::try_from(settings.k).unwrap_or(u32::MAX);
-    let failures = counting.used().failures;
+    let failures = counting.usage().failures;
     let model = match &from.model {
-        WindowModel::Counted(model) => model.prolonged()?,
-        WindowModel::Recount(limits) => recounted(&from, *limits, counting)?,
+        WindowModel::Counted(model) => model.to_fine_adjacency()?,
+        WindowModel::Recount(limits) => count_window_model(&from, *limits, counting)?,
     };
     let is_searched = |attribute: &&usize| !from.plan.identifiers.contains(attribute);
     let (places, searched): (Vec<usize>, Vec<usize>) =
         from.attributes.iter().enumerate().filter(|(_, a)| is_searched(a)).map(|(place, a)| (place, *a)).unzip();
     let own = |set: &AttributeSet| set.iter().map(|place| searched[place]).collect::<Vec<usize>>();
     let rows = searched.first().map_or(0, |&attribute| from.columns[attribute].len());
-    // A device is told of the table in the codes of the stream.
-    let stays = counting.may_ask(rows, searched.len());
+    // A device needs the codes of the stream.
+    let stays = counting.may_use_device(rows, searched.len());
     let mut column = |attribute: usize| {
         let codes = &mut from.columns[attribute];
         if stays { codes.clone() } else { std::mem::take(codes) }
     };
     let columns: Vec<Vec<Code>> = searched.iter().map(|&attribute| column(attribute)).collect();
     let missing: Vec<u32> = columns.iter().map(|column| missing_codes(column)).collect();
-    let triage = Triage::new(model.inference(), MOST_JUDGED);
-    let table = CountedTable::new(columns, from.subjects.as_deref().map(numbered))?;
+    let triage = Triage::new(model.inference(), MAX_JUDGED_SETS);
+    let table = CountedTable::new(columns, from.subjects.as_deref().map(number_subjects))?;
     let strongest_inferences = strongest_inferences(&table, &missing, &searched, &triage, k);
     let table = table.masked(k);
 
     let all: AttributeSet = (0..table.width()).collect();
-    let question = Question {
+    let question = QidSearchRequest {
         k,
-        strategy: Strategy::default(),
+        strategy: QidStrategy::default(),
         threads: 1,
-        // What is left goes to the triage and the aggregation.
+        // The rest is for triage and aggregation.
         budget: Some(budget / 2),
         memory: None,
         columns: all.clone(),
     };
     let chosen = counting.counter(&from.snapshot(), &places, &table, k, 1);
-    let found = qid::search_with(&table, chosen.counter(), &question, &|_| {})?;
-    let computed_by = if chosen.on_device().is_some() && counting.used().failures > failures {
+    let found = qid::search_on_backend(&table, chosen.counter(), &question, &|_| {})?;
+    let computed_by = if chosen.device_counter().is_some() && counting.usage().failures > failures {
         "cuda, then cpu"
     } else {
         chosen.name()
     };
-    let listed = &found.minimal_qids[..found.minimal_qids.len().min(LISTED_SETS)];
-    // Where the whole window is smaller than k, the set of no attribute is the one quasi-identifier.
+    let listed = &found.minimal_qids[..found.minimal_qids.len().min(MAX_LISTED_SETS)];
+    // If the whole window is below k, the empty set is the only quasi-identifier.
     let measurable = if listed.iter().any(AttributeSet::is_empty) { &[] } else { listed };
     let measured =
-        measure(table.rows(), chosen.counter(), measurable, k, false, start.checked_add(budget), &|_, _| {})?;
-    counting.counted(chosen);
+        measure_qids(table.rows(), chosen.counter(), measurable, k, false, start.checked_add(budget), &|_, _| {})?;
+    counting.return_counter(chosen);
     let EvidenceInput { plan, sample, books, .. } = &from;
     let mut qids_by_size = Vec::new();
     for set in &found.minimal_qids {
@@ -160,15 +158,15 @@ pub fn gather(
     largest.sort_by_key(|set| std::cmp::Reverse(set.len()));
 
     let minimal: Vec<AttributeSet> = found.minimal_qids.iter().map(|set| own(set).into_iter().collect()).collect();
-    let report = found.complete.then(|| evidence_of(&triage.compare(&minimal)));
-    let aggregation = aggregate(&model, &table, &all);
-    let shared = plan.shared();
-    // Of ranges nothing is expected: they have no ladder.
+    let report = found.complete.then(|| triage_evidence(&triage.compare(&minimal)));
+    let aggregation = measure_aggregation(&model, &table, &all);
+    let shared = plan.attributes_in_several_groups();
+    // Range groups have no ladder, so no loss is expected.
     let laddered = plan.groups.iter().filter(|group| !group.ranges);
-    let losses = laddered.map(|group| group.without(&shared)).filter(|(own, _)| !own.is_empty());
+    let losses = laddered.map(|group| group.without_shared_attributes(&shared)).filter(|(own, _)| !own.is_empty());
     let losses = losses.map(|(own, ladder)| (own.len() as f64, expected_loss(&own, &ladder, sample, books, settings)));
     let (weight, loss) = losses.fold((0.0, 0.0), |(weight, sum), (width, loss)| (weight + width, sum + width * loss));
-    Ok(Evidence {
+    Ok(PlanEvidence {
         plan: plan.version,
         primed: plan.primed,
         k,
@@ -179,11 +177,11 @@ pub fn gather(
         minimal_qids: listed.iter().map(own).collect(),
         people_below: measured.iter().map(|measured| measured.people_below_k).collect(),
         maximal_non_qids: found.maximal_non_qids.len() as u64,
-        largest_non_qids: largest.into_iter().take(LISTED_NON_QIDS).map(own).collect(),
+        largest_non_qids: largest.into_iter().take(MAX_LISTED_NON_QIDS).map(own).collect(),
         evaluated: found.evaluated,
         pruned: found.pruned,
         triage: report,
-        inferences: inferences(&triage),
+        inferences: mean_inferences(&triage),
         strongest: strongest_inferences,
         aggregation,
         expected_loss: if weight > 0.0 { loss / weight } else { 0.0 },
@@ -193,17 +191,21 @@ pub fn gather(
     })
 }
 
-/// The model of the window: from the joint counts that the device makes of it, else counted here.
-fn recounted(from: &EvidenceInput, limits: Limits, counting: &mut KeptWindow) -> Result<Adjacency, AdjacencyError> {
+/// Counts the model of the window, on the device if possible.
+fn count_window_model(
+    from: &EvidenceInput,
+    limits: AdjacencyLimits,
+    counting: &mut StreamWindow,
+) -> Result<Adjacency, AdjacencyError> {
     let mut model = Adjacency::new(&from.attributes, limits)?;
-    let table = if counting.follows() { model.table(&from.columns) } else { None };
-    let chosen = table.as_ref().and_then(|table| counting.pairs(&from.snapshot(), table, 1));
+    let table = if counting.needs_arrivals() { model.table(&from.columns) } else { None };
+    let chosen = table.as_ref().and_then(|table| counting.pair_counter(&from.snapshot(), table, 1));
     let columns = &from.columns;
-    let mut count = || match (&table, chosen.as_ref().and_then(Chosen::on_device)) {
+    let mut count = || match (&table, chosen.as_ref().and_then(SelectedBackend::device_counter)) {
         (Some(table), Some(counter)) => model.add_counted(columns, table, &mut |pairs| counter.count_pairs(pairs)),
         _ => model.add(columns),
     };
-    // One thread of its own: the release beside it has the others.
+    // Leaves the other threads to the release.
     let counted = match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
         Ok(pool) => pool.install(&mut count),
         Err(error) => {
@@ -212,13 +214,13 @@ fn recounted(from: &EvidenceInput, limits: Limits, counting: &mut KeptWindow) ->
         }
     };
     if let Some(chosen) = chosen {
-        counting.counted(chosen);
+        counting.return_counter(chosen);
     }
     counted.map(|()| model)
 }
 
-/// The subjects numbered in the order in which they come.
-fn numbered(subjects: &[u64]) -> Vec<u32> {
+/// By first occurrence.
+fn number_subjects(subjects: &[u64]) -> Vec<u32> {
     let mut numbers = hashbrown::HashMap::new();
     let number = |subject: &u64| {
         let next = numbers.len() as u32;
@@ -227,15 +229,17 @@ fn numbered(subjects: &[u64]) -> Vec<u32> {
     subjects.iter().map(number).collect()
 }
 
-fn evidence_of(report: &TriageReport) -> TriageEvidence {
+fn triage_evidence(report: &TriageReport) -> TriageEvidence {
     let nine_tenths = |size: usize| {
-        let of = |order: Order| report.efforts.iter().find(|e: &&Effort| e.size == size && e.order == order);
+        let of = |order: TriageCheckOrder| {
+            report.efforts.iter().find(|e: &&TriageCheckEffort| e.size == size && e.order == order)
+        };
         let effort = |order| of(order).map(|effort| effort.nine_tenths);
         Some([
-            effort(Order::Deviation)?,
-            effort(Order::Inference)?,
-            effort(Order::Cardinality)?,
-            effort(Order::Chance)?,
+            effort(TriageCheckOrder::Deviation)?,
+            effort(TriageCheckOrder::Inference)?,
+            effort(TriageCheckOrder::Cardinality)?,
+            effort(TriageCheckOrder::RandomOrder)?,
         ])
     };
     let sizes = report.detections.iter().map(|found| TriageSize {
@@ -250,7 +254,7 @@ fn evidence_of(report: &TriageReport) -> TriageEvidence {
     TriageEvidence { theta: report.theta, sizes: sizes.collect() }
 }
 
-fn inferences(triage: &Triage) -> Vec<AttributeInference> {
+fn mean_inferences(triage: &Triage) -> Vec<AttributeInference> {
     let attributes = triage.inference().attributes();
     let pairs = attributes.iter().flat_map(|&from| attributes.iter().map(move |&to| (from, to)));
     let mut all: Vec<AttributeInference> = pairs
@@ -259,16 +263,16 @@ fn inferences(triage: &Triage) -> Vec<AttributeInference> {
         .filter(|inference| inference.mean > 0.0)
         .collect();
     all.sort_by(|a, b| b.mean.total_cmp(&a.mean).then((a.from, a.to).cmp(&(b.from, b.to))));
-    all.truncate(LISTED_INFERENCES);
+    all.truncate(MAX_EVIDENCE_INFERENCES);
     all
 }
 
-/// Different codes that are no value; the dense codes of a table begin with them.
+/// Distinct codes for missing values, which begin the dense codes of a table.
 fn missing_codes(column: &[Code]) -> u32 {
     (0..FIRST_VALUE).map(|missing| u32::from(column.contains(&missing))).sum()
 }
 
-/// The strongest inferences between the searched attributes, those pairs first that tell each other most on the mean.
+/// Strongest inferences, for the pairs with the highest mean first.
 fn strongest_inferences(
     table: &CountedTable,
     missing: &[u32],
@@ -283,10 +287,11 @@ fn strongest_inferences(
         let strength = |a: usize, b: usize| mean(a, b).max(mean(b, a));
         strength(c, d).total_cmp(&strength(a, b)).then((a, b).cmp(&(c, d)))
     });
-    let pairs = affordable(&pairs, table.rows(), MOST_VISITS);
-    let mut found = strongest(&CpuCounter::new(table, 1), &InferenceQuestion { k, missing, pairs, threads: 1 });
-    found.sort_by(|a, b| a.stronger(b).then((a.from, a.to).cmp(&(b.from, b.to))));
-    found.truncate(LISTED_INFERENCES);
+    let pairs = affordable_pairs(&pairs, table.rows(), MAX_RECORD_VISITS);
+    let mut found =
+        find_strongest_inferences(&CpuCounter::new(table, 1), &InferenceRequest { k, missing, pairs, threads: 1 });
+    found.sort_by(|a, b| a.compare_strength(b).then((a.from, a.to).cmp(&(b.from, b.to))));
+    found.truncate(MAX_EVIDENCE_INFERENCES);
     let named = found.iter().map(|found| StrongestInference {
         from: searched[found.from],
         to: searched[found.to],
@@ -297,16 +302,16 @@ fn strongest_inferences(
     named.collect()
 }
 
-/// What exact aggregation leaves; `None` where the model is too large to be looked at beside the release.
-fn aggregate(model: &Adjacency, table: &CountedTable, all: &AttributeSet) -> Option<Aggregation> {
-    if model.edge_count() > MOST_AGGREGATED {
+/// `None` if the model is too large.
+fn measure_aggregation(model: &Adjacency, table: &CountedTable, all: &AttributeSet) -> Option<AggregationSize> {
+    if model.edge_count() > MAX_AGGREGATED_EDGES {
         return None;
     }
-    let (counts, nodes) = Counts::of_model(model).ok()?;
+    let (counts, nodes) = NodeCounts::of_model(model).ok()?;
     let attributes: Vec<u32> = nodes.iter().map(|node| node.attribute as u32).collect();
-    let exact = Exact::of(&counts, &attributes);
-    let kept = Attributes::of(table, all);
-    Some(Aggregation {
+    let exact = ExactAggregation::of(&counts, &attributes);
+    let kept = AttributeAggregation::of(table, all);
+    Some(AggregationSize {
         nodes: counts.nodes() as u64,
         edges: counts.edges() as u64,
         coarse_nodes: exact.coarse().nodes() as u64,

@@ -1,28 +1,27 @@
-//! Ladders of generalization nodes: the complete lattice where it is small, a best-first choice where it is not.
+//! Ladders of generalization nodes: the whole lattice if small, otherwise a best-first selection.
 
-use super::sample::{PlannerSettings, Sample};
-use super::scorer::Scorer;
-use crate::anonymity::plan::Node;
+use super::node_scorer::NodeScorer;
+use super::planner_sample::{PlannerSample, PlannerSettings};
+use crate::anonymity::plan::LadderNode;
 use ordered_float::OrderedFloat;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use throng_core::values::codebook::{ABSENT, Codebook, NULL};
 
-/// Rows that candidates are scored on, and how many candidates may be scored: together the cost of a plan.
+/// Scoring rows and scored candidates: together the cost of a plan.
 const SCORING_ROWS: usize = 1500;
-const EVALUATIONS: usize = 3000;
+const MAX_LADDER_EVALUATIONS: usize = 3000;
 
-/// The lattice of one group as the sample sees it: the levels of each attribute, and mean loss by attribute and level.
-struct Lattice {
-    /// By attribute the levels at which it may leave, ascending: all, unless it is an identifier or its treatment knows fewer.
+struct LadderLattice {
+    /// Allowed levels, ascending: only the top for identifiers; treatments may exclude some.
     levels: Vec<Vec<u8>>,
-    /// Everything suppressed: no node of a ladder.
-    nothing: Vec<u8>,
-    mean: Vec<Vec<f32>>,
+    /// Suppresses everything; never part of a ladder.
+    suppress_all_levels: Vec<u8>,
+    mean_losses: Vec<Vec<f32>>,
 }
 
-impl Lattice {
-    fn new(attributes: &[usize], identifiers: &[usize], sample: &Sample, books: &[Codebook]) -> Self {
+impl LadderLattice {
+    fn new(attributes: &[usize], identifiers: &[usize], sample: &PlannerSample, books: &[Codebook]) -> Self {
         let nothing: Vec<u8> =
             attributes.iter().map(|&a| u8::try_from(books[a].levels() - 1).expect("hierarchies are low")).collect();
         let levels = attributes.iter().zip(&nothing).map(|(a, &top)| {
@@ -46,36 +45,34 @@ impl Lattice {
                     .collect()
             })
             .collect();
-        Self { levels: levels.collect(), nothing, mean }
+        Self { levels: levels.collect(), suppress_all_levels: nothing, mean_losses: mean }
     }
 
-    /// Number of nodes, or `None` beyond `limit`.
+    /// Number of nodes, or `None` above `limit`.
     fn size(&self, limit: usize) -> Option<usize> {
         let mut levels = self.levels.iter();
         levels.try_fold(1usize, |size, levels| size.checked_mul(levels.len()).filter(|s| *s <= limit))
     }
 
-    fn node(&self, levels: Vec<u8>) -> Node {
-        let sum: f32 = levels.iter().zip(&self.mean).map(|(&l, mean)| mean[l as usize]).sum();
-        Node { loss: sum / levels.len() as f32, levels }
+    fn node(&self, levels: Vec<u8>) -> LadderNode {
+        let sum: f32 = levels.iter().zip(&self.mean_losses).map(|(&l, mean)| mean[l as usize]).sum();
+        LadderNode { loss: sum / levels.len() as f32, levels }
     }
 
-    /// The finest node.
-    fn lowest(&self) -> Vec<u8> {
+    fn finest_node_levels(&self) -> Vec<u8> {
         self.levels.iter().map(|levels| levels[0]).collect()
     }
 
-    /// The coarsest node.
-    fn highest(&self) -> Vec<u8> {
+    fn coarsest_node_levels(&self) -> Vec<u8> {
         self.levels.iter().map(|levels| levels[levels.len() - 1]).collect()
     }
 
-    fn all_nodes(&self) -> Vec<Node> {
+    fn all_nodes(&self) -> Vec<LadderNode> {
         let mut nodes = Vec::new();
         let mut at = vec![0; self.levels.len()];
         loop {
             let levels: Vec<u8> = self.levels.iter().zip(&at).map(|(levels, &at)| levels[at]).collect();
-            if levels != self.nothing {
+            if levels != self.suppress_all_levels {
                 nodes.push(self.node(levels));
             }
             let Some(next) = (0..at.len()).rev().find(|&i| at[i] + 1 < self.levels[i].len()) else {
@@ -86,12 +83,12 @@ impl Lattice {
         }
     }
 
-    /// One attribute at one level, all others as coarse as they may be: the last resort before nothing leaves.
-    fn single_attribute_nodes(&self) -> Vec<Vec<u8>> {
+    /// Nodes with one attribute below its coarsest level: the last resort before suppression.
+    fn last_resort_levels(&self) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
         for (i, own) in self.levels.iter().enumerate() {
             for &level in &own[..own.len() - 1] {
-                let mut levels = self.highest();
+                let mut levels = self.coarsest_node_levels();
                 levels[i] = level;
                 out.push(levels);
             }
@@ -99,8 +96,7 @@ impl Lattice {
         out
     }
 
-    /// Nodes that differ by one step of one attribute.
-    fn neighbours(&self, levels: &[u8]) -> Vec<Vec<u8>> {
+    fn neighbor_levels(&self, levels: &[u8]) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
         for (i, own) in self.levels.iter().enumerate() {
             let Some(at) = own.iter().position(|&level| level == levels[i]) else { continue };
@@ -108,7 +104,7 @@ impl Lattice {
                 if let Some(&level) = own.get(at) {
                     let mut next = levels.to_vec();
                     next[i] = level;
-                    if next != self.nothing {
+                    if next != self.suppress_all_levels {
                         out.push(next);
                     }
                 }
@@ -118,74 +114,73 @@ impl Lattice {
     }
 }
 
-/// The ladder of the quasi attributes `attributes`: nodes by rising mean loss, without the node that suppresses all.
+/// Builds the ladder of `attributes`: nodes by mean loss, without the node that suppresses all.
 pub fn build_ladder(
     attributes: &[usize],
     identifiers: &[usize],
-    sample: &Sample,
+    sample: &PlannerSample,
     books: &[Codebook],
     settings: &PlannerSettings,
-) -> Vec<Node> {
+) -> Vec<LadderNode> {
     if attributes.is_empty() {
         return Vec::new();
     }
-    let lattice = Lattice::new(attributes, identifiers, sample, books);
-    let mut nodes = if lattice.size(settings.ladder.complete).is_some() {
+    let lattice = LadderLattice::new(attributes, identifiers, sample, books);
+    let mut nodes = if lattice.size(settings.ladder.max_complete_nodes).is_some() {
         lattice.all_nodes()
     } else {
-        choose(&lattice, attributes, sample, books, settings)
+        select_ladder_nodes(&lattice, attributes, sample, books, settings)
     };
     nodes.sort_by(|a, b| a.loss.total_cmp(&b.loss).then_with(|| a.levels.cmp(&b.levels)));
     nodes
 }
 
-/// A candidate node by its gain, which may be out of date, but never too small; and the number of nodes chosen when the gain was
-/// computed.
-type Candidate = (OrderedFloat<f64>, Reverse<Vec<u8>>, usize);
+/// Upper bound of the gain, node, and number of selected nodes at that time.
+type LadderCandidate = (OrderedFloat<f64>, Reverse<Vec<u8>>, usize);
 
-/// Greedy choice of nodes (a submodular cover, evaluated lazily) by expected loss per supported record: a row is worth one
-/// minus its loss at the best chosen node where its class has support in the sample; the next node is the one that adds
-/// most. How rare a class may be is not known when the plan is made: what a young ledger or a small batch does not support
-/// yet, an old one does. So worth is summed over several thresholds, each with a best node of its own. Neighbours of
-/// chosen nodes become candidates, so the search starts from single attributes and grows where rows have crowds.
-fn choose(
-    lattice: &Lattice,
+/// Selects nodes greedily (lazy submodular cover) by expected loss per supported record.
+///
+/// The worth of a row is one minus its loss at its best supported selected node. An older ledger supports more
+/// classes, so worth is summed over several thresholds. Neighbors of selected nodes become candidates; the search
+/// starts from single attributes and grows where classes are large.
+fn select_ladder_nodes(
+    lattice: &LadderLattice,
     attributes: &[usize],
-    sample: &Sample,
+    sample: &PlannerSample,
     books: &[Codebook],
     settings: &PlannerSettings,
-) -> Vec<Node> {
-    let mut scorer = Scorer::new(attributes, sample, books, settings, SCORING_ROWS);
+) -> Vec<LadderNode> {
+    let mut scorer = NodeScorer::new(attributes, sample, books, settings, SCORING_ROWS);
     let mut seen: HashSet<Vec<u8>> = HashSet::new();
-    let mut heap: BinaryHeap<Candidate> = BinaryHeap::new();
+    let mut heap: BinaryHeap<LadderCandidate> = BinaryHeap::new();
     let mut chosen: Vec<Vec<u8>> = Vec::new();
     let mut evaluations = 0;
-    let mut last_resort = lattice.single_attribute_nodes();
-    last_resort.push(lattice.lowest());
+    let mut last_resort = lattice.last_resort_levels();
+    last_resort.push(lattice.finest_node_levels());
     let mut starts = last_resort.clone();
-    // A diagonal through the lattice: the only shape there is when no data has been seen.
+    // Diagonal of the lattice: the only choice without data.
     for step in 1..8 {
         starts.push(lattice.levels.iter().map(|levels| levels[(levels.len() - 1) * step / 8]).collect());
     }
     if sample.rows() == 0 {
         starts.sort();
         starts.dedup();
-        return starts.into_iter().filter(|l| *l != lattice.nothing).map(|l| lattice.node(l)).collect();
+        return starts.into_iter().filter(|l| *l != lattice.suppress_all_levels).map(|l| lattice.node(l)).collect();
     }
     for levels in starts {
-        if levels != lattice.nothing && seen.insert(levels.clone()) {
+        if levels != lattice.suppress_all_levels && seen.insert(levels.clone()) {
             evaluations += 1;
-            heap.push((OrderedFloat(scorer.gain(&levels)), Reverse(levels), 0));
+            heap.push((OrderedFloat(scorer.score_gain(&levels)), Reverse(levels), 0));
         }
     }
-    while chosen.len() < settings.ladder.chosen {
+    while chosen.len() < settings.ladder.max_selected_nodes {
         let Some((mut gain, Reverse(best), at)) = heap.pop() else { break };
         if at != chosen.len() {
-            if evaluations >= EVALUATIONS {
+            if evaluations >= MAX_LADDER_EVALUATIONS {
                 break;
             }
             evaluations += 1;
-            gain = OrderedFloat(scorer.gain(&best));
+            gain = OrderedFloat(scorer.score_gain(&best));
             if heap.peek().is_some_and(|next| next.0 > gain) {
                 heap.push((gain, Reverse(best), chosen.len()));
                 continue;
@@ -194,35 +189,35 @@ fn choose(
         if gain.0 <= 0.0 {
             break;
         }
-        scorer.choose(&best);
-        let neighbours = lattice.neighbours(&best);
+        scorer.select_scored_node(&best);
+        let neighbours = lattice.neighbor_levels(&best);
         chosen.push(best);
         for levels in neighbours {
-            if evaluations < EVALUATIONS && seen.insert(levels.clone()) {
+            if evaluations < MAX_LADDER_EVALUATIONS && seen.insert(levels.clone()) {
                 evaluations += 1;
-                heap.push((OrderedFloat(scorer.gain(&levels)), Reverse(levels), chosen.len()));
+                heap.push((OrderedFloat(scorer.score_gain(&levels)), Reverse(levels), chosen.len()));
             }
         }
     }
     chosen.extend(last_resort);
     chosen.sort();
     chosen.dedup();
-    chosen.into_iter().filter(|l| *l != lattice.nothing).map(|l| lattice.node(l)).collect()
+    chosen.into_iter().filter(|l| *l != lattice.suppress_all_levels).map(|l| lattice.node(l)).collect()
 }
 
-/// The mean loss of a cell that the sample expects: each row takes the first node of the ladder at which its class has
-/// support, and loses all where there is none. The ledger, which remembers more than a sample, makes the true loss smaller.
+/// Mean loss of a cell: each row uses the first ladder node with support, and loses all without one. The true loss is
+/// smaller, because the ledger remembers more than a sample.
 pub fn expected_loss(
     attributes: &[usize],
-    ladder: &[Node],
-    sample: &Sample,
+    ladder: &[LadderNode],
+    sample: &PlannerSample,
     books: &[Codebook],
     settings: &PlannerSettings,
 ) -> f64 {
     if attributes.is_empty() || sample.rows() == 0 {
         return 0.0;
     }
-    let mut scorer = Scorer::new(attributes, sample, books, settings, sample.rows());
+    let mut scorer = NodeScorer::new(attributes, sample, books, settings, sample.rows());
     let rows = scorer.rows();
     let mut open: Vec<u32> = (0..).take(rows).collect();
     let mut loss = 0.0;
@@ -230,7 +225,7 @@ pub fn expected_loss(
         if open.is_empty() {
             break;
         }
-        loss += scorer.settle(&node.levels, &mut open);
+        loss += scorer.remove_supported_rows(&node.levels, &mut open);
     }
     (loss + open.len() as f64) / rows as f64
 }

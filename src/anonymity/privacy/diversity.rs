@@ -1,11 +1,11 @@
-//! ℓ-diversity of one sensitive attribute ([FL2] §2.1): entropy and recursive (c, ℓ).
+//! Entropy and recursive (c, ℓ) ℓ-diversity of one sensitive attribute ([FL2] §2.1).
 //!
-//! Both take the counts of the values of a class, **descending**.
+//! Both take the **descending** counts of the values of a class.
 
-use super::Ratio;
+use super::DecimalRatio;
 
-/// What rounding may take from or add to an entropy: more than it does, less than anything that matters.
-const SLACK: f64 = 1e-9;
+/// Upper bound for the rounding error of an entropy.
+const ENTROPY_TOLERANCE: f64 = 1e-9;
 
 /// Shannon entropy −Σ p·ln p in nats, in the order of the counts; 0 for an empty class.
 pub fn entropy(counts: &[u32]) -> f64 {
@@ -14,29 +14,30 @@ pub fn entropy(counts: &[u32]) -> f64 {
     -counts.iter().map(share).map(|p| p * p.ln()).sum::<f64>()
 }
 
-/// Records lost of a class whose entropy is to be at least ln ℓ; none if it holds.
+/// Records lost from a class that needs entropy ln ℓ; none if it satisfies this.
 ///
-/// Near the edge doubles do not decide: a class there holds if its entropy is ln ℓ exactly ([`is_edge`]), and what is
-/// not to be told from less does not.
+/// Near the limit, doubles do not decide: a class is accepted only if its entropy is exactly ln ℓ ([`is_exactly_log`]).
 ///
-/// Entropy is concave: the mean entropy of the parts, weighted by size, is at most that of the whole. Parts that hold
-/// have ln ℓ at least, so they are at most H / ln ℓ of the records. A class of fewer than ⌈ℓ⌉ values has no part that
-/// holds.
-pub fn entropy_failing(counts: &[u32], l: f64) -> Option<u64> {
+/// Entropy is concave: the mean entropy of the parts, weighted by size, is at most that of the class. Accepted parts
+/// have at least ln ℓ, so they contain at most H / ln ℓ of the records. A class with fewer than ⌈ℓ⌉ values has no
+/// accepted part.
+pub fn entropy_lost_records(counts: &[u32], l: f64) -> Option<u64> {
     let n: u64 = counts.iter().map(|&c| u64::from(c)).sum();
     if (counts.len() as f64) < l.ceil() {
         return Some(n);
     }
     let entropy = entropy(counts);
-    if entropy >= l.ln() + SLACK || (entropy - l.ln()).abs() < SLACK && is_edge(counts, n, l) {
+    if entropy >= l.ln() + ENTROPY_TOLERANCE
+        || (entropy - l.ln()).abs() < ENTROPY_TOLERANCE && is_exactly_log(counts, n, l)
+    {
         return None;
     }
-    let share = (1.0 - (entropy + SLACK) / l.ln()).max(0.0);
-    Some(((n as f64 * share * (1.0 - SLACK)).ceil() as u64).min(n))
+    let share = (1.0 - (entropy + ENTROPY_TOLERANCE) / l.ln()).max(0.0);
+    Some(((n as f64 * share * (1.0 - ENTROPY_TOLERANCE)).ceil() as u64).min(n))
 }
 
-/// Whether the entropy of `counts`, n in all, is exactly ln ℓ: nⁿ = ℓⁿ · Π cᶜ, prime by prime.
-fn is_edge(counts: &[u32], n: u64, l: f64) -> bool {
+/// Entropy exactly ln ℓ: nⁿ = ℓⁿ · Π cᶜ, prime by prime.
+fn is_exactly_log(counts: &[u32], n: u64, l: f64) -> bool {
     let text = format!("{l}");
     let (whole, decimals) = text.split_once('.').unwrap_or((&text, ""));
     let Some((part, scale)) = format!("{whole}{decimals}")
@@ -48,15 +49,15 @@ fn is_edge(counts: &[u32], n: u64, l: f64) -> bool {
     };
     let n_times = i128::from(n);
     let mut exponents = std::collections::BTreeMap::new();
-    factor(n, n_times, &mut exponents);
-    factor(scale, n_times, &mut exponents);
-    factor(part, -n_times, &mut exponents);
-    counts.iter().for_each(|&c| factor(u64::from(c), -i128::from(c), &mut exponents));
+    add_prime_factors(n, n_times, &mut exponents);
+    add_prime_factors(scale, n_times, &mut exponents);
+    add_prime_factors(part, -n_times, &mut exponents);
+    counts.iter().for_each(|&c| add_prime_factors(u64::from(c), -i128::from(c), &mut exponents));
     exponents.values().all(|&exponent| exponent == 0)
 }
 
-/// Adds the prime factors of `number`, each `times` as often, to `exponents`.
-fn factor(mut number: u64, times: i128, exponents: &mut std::collections::BTreeMap<u64, i128>) {
+/// Adds the prime factors of `number`, multiplied by `times`.
+fn add_prime_factors(mut number: u64, times: i128, exponents: &mut std::collections::BTreeMap<u64, i128>) {
     let mut prime = 2;
     while number > 1 {
         if prime * prime > number {
@@ -70,19 +71,19 @@ fn factor(mut number: u64, times: i128, exponents: &mut std::collections::BTreeM
     }
 }
 
-/// Records lost of a class that is to satisfy r₁ < c·(r_ℓ + … + r_m); none if it does.
+/// Records lost from a class that needs r₁ < c·(r_ℓ + … + r_m); none if it satisfies this.
 ///
-/// Of the parts that hold, r₁ counts less than c times their tails. Tails only grow when parts are merged, so the most
-/// frequent value has fewer than c·tail records in parts that hold: at least r₁ + 1 − ⌈c·tail⌉ are in others. Without
-/// a tail no part can hold.
-pub fn recursive_failing(counts: &[u32], c: Ratio, l: usize) -> Option<u64> {
+/// In accepted parts, r₁ is less than c times their tails. Tails only grow when parts are merged. The most frequent
+/// value therefore has fewer than c·tail records there; at least r₁ + 1 − ⌈c·tail⌉ are in other parts. Without a
+/// tail, no part is accepted.
+pub fn recursive_lost_records(counts: &[u32], c: DecimalRatio, l: usize) -> Option<u64> {
     let n: u64 = counts.iter().map(|&c| u64::from(c)).sum();
     let tail: u64 = counts.iter().skip(l.saturating_sub(1)).map(|&c| u64::from(c)).sum();
     let first = counts.first().map_or(0, |&c| u64::from(c));
     if tail == 0 {
         return Some(n);
     }
-    if c.exceeds(first, tail) {
+    if c.is_above_quotient(first, tail) {
         return None;
     }
     Some(first + 1 - c.ceil_of(tail))
@@ -93,8 +94,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entropy_at_the_very_edge_holds_and_one_below_it_does_not() {
-        // 10¹⁰ = 5¹⁰ · 4⁴ · 2²; in doubles the entropy is the last bit below ln 5.
+    fn entropy_exactly_at_limit_is_accepted_and_below_is_not() {
+        // 10¹⁰ = 5¹⁰ · 4⁴ · 2²; in doubles one bit below ln 5.
         for (counts, l) in [
             (&[4, 2, 1, 1, 1, 1][..], 5.0),
             (&[1, 1], 2.0),
@@ -102,12 +103,12 @@ mod tests {
             (&[7, 7, 7], 3.0),
             (&[50_000, 50_000, 50_000], 3.0),
         ] {
-            assert_eq!(entropy_failing(counts, l), None, "{counts:?}");
+            assert_eq!(entropy_lost_records(counts, l), None, "{counts:?}");
             let more = l + 1e-6;
-            assert!(entropy_failing(counts, more).is_some(), "{counts:?} against {more}");
+            assert!(entropy_lost_records(counts, more).is_some(), "{counts:?} against {more}");
         }
-        assert!(entropy_failing(&[4, 3, 1, 1, 1], 5.0).is_some());
-        assert!(entropy_failing(&[50_001, 50_000, 49_999], 3.0).is_some());
-        assert_eq!(entropy_failing(&[3, 2], 1.8), None);
+        assert!(entropy_lost_records(&[4, 3, 1, 1, 1], 5.0).is_some());
+        assert!(entropy_lost_records(&[50_001, 50_000, 49_999], 3.0).is_some());
+        assert_eq!(entropy_lost_records(&[3, 2], 1.8), None);
     }
 }

@@ -1,20 +1,21 @@
-//! Privacy models as predicates on equivalence classes (docs/methods.md §8), in any combination.
+//! Privacy models as predicates on equivalence classes (docs/internals/methods.md §8), in any combination.
 //!
-//! A model says two things of a class: whether it *holds*, and if it does not, how many of the class's records are
-//! lost **however the class is split** ([`Judge::failing`]). Specialisation only splits classes, so the sum of the
-//! second over the classes of a policy bounds the suppression of every specialisation from below. That bound never
-//! falls under specialisation, which makes it a pruning that is sound for models that are not monotone themselves:
-//! [FL2] §2.7 uses the implied minimal class size alone, of which this is the generalisation (proofs with each model).
+//! For a class that violates a model, [`ModelJudge::failing`] gives the records lost **however the class is split**.
+//! Specialization only splits classes, so the sum over a policy bounds the suppression of every specialization from
+//! below. The bound never falls under specialization. Pruning by it is therefore sound for non-monotone models. It
+//! generalizes [FL2] §2.7, which uses only the implied minimal class size. Each model contains its proof.
 //!
-//! Counts are compared as integers; entropy alone needs logarithms.
+//! Counts are compared as integers; only entropy needs logarithms.
 
 mod closeness;
+mod decimal_ratio;
 mod diversity;
-mod judge;
+mod model_judge;
 pub mod protection;
-mod ratio;
 pub mod representatives;
 
-pub use closeness::Ground;
-pub use judge::{Class, Judge, Model, ModelError, Requirement, Room, SensitiveDomain};
-pub use ratio::Ratio;
+pub use closeness::GroundMetric;
+pub use decimal_ratio::DecimalRatio;
+pub use model_judge::{
+    ClassModelError, ClassPrivacyModel, JudgeScratch, JudgedClass, ModelJudge, SensitiveDomain, ValueRequirement,
+};

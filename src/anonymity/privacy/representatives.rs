@@ -1,28 +1,33 @@
-//! How many values of a class belong to different subjects: what keeps one talkative person from making a class diverse.
+//! Counts class values of different subjects, so that one active subject cannot make a class diverse.
 
-/// Whether `needed` of the values can each be given a subject of its own, one that has shown it: a system of distinct
-/// representatives. `pairs` are (value, subject), sorted, each once.
+/// Returns true if `needed` values can be assigned different subjects that have them: a system of distinct
+/// representatives. `pairs` are sorted, distinct (value, subject) pairs.
 ///
-/// A value with `needed` subjects finds a free one whatever the others took, so that no more of its subjects are looked
-/// at. Time: O(values · `needed`²) at worst, O(pairs) where subjects show one value each.
-pub fn represented(pairs: &[(u64, u64)], needed: usize) -> bool {
+/// A value with `needed` subjects always finds a free one, so only that many are examined. Time: at most O(values ·
+/// `needed`²); O(pairs) with one value per subject.
+pub fn has_distinct_representatives(pairs: &[(u64, u64)], needed: usize) -> bool {
     let values: Vec<&[(u64, u64)]> =
         pairs.chunk_by(|a, b| a.0 == b.0).map(|of_value| &of_value[..of_value.len().min(needed)]).collect();
     if values.len() < needed {
         return false;
     }
-    // (subject, the value that it stands for).
+    // (subject, value).
     let mut taken: Vec<(u64, usize)> = Vec::with_capacity(needed);
     (0..values.len()).any(|value| {
         if taken.len() < needed {
-            augment(value, &values, &mut taken, &mut Vec::new());
+            assign_representative(value, &values, &mut taken, &mut Vec::new());
         }
         taken.len() >= needed
     }) || needed == 0
 }
 
-/// Finds `value` a subject, moving others where that frees one. `asked` are the subjects tried for this value.
-fn augment(value: usize, values: &[&[(u64, u64)]], taken: &mut Vec<(u64, usize)>, asked: &mut Vec<u64>) -> bool {
+/// Assigns a subject to `value`, reassigning others if necessary; `asked` were tried.
+fn assign_representative(
+    value: usize,
+    values: &[&[(u64, u64)]],
+    taken: &mut Vec<(u64, usize)>,
+    asked: &mut Vec<u64>,
+) -> bool {
     for &(_, subject) in values[value] {
         if asked.contains(&subject) {
             continue;
@@ -35,8 +40,8 @@ fn augment(value: usize, values: &[&[(u64, u64)]], taken: &mut Vec<(u64, usize)>
             }
             Some(at) => {
                 let holder = taken[at].1;
-                if augment(holder, values, taken, asked) {
-                    // The holder has moved to a subject of its own; this one is free for the value.
+                if assign_representative(holder, values, taken, asked) {
+                    // The other value moved, so this subject is free.
                     taken[at].1 = value;
                     return true;
                 }
@@ -52,13 +57,12 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// Tries every choice of a subject for every value.
-    fn most(values: &[Vec<u64>], used: &mut BTreeSet<u64>) -> usize {
+    fn max_assigned_values(values: &[Vec<u64>], used: &mut BTreeSet<u64>) -> usize {
         let Some((first, rest)) = values.split_first() else { return 0 };
-        let mut best = most(rest, used);
+        let mut best = max_assigned_values(rest, used);
         for &subject in first {
             if used.insert(subject) {
-                best = best.max(1 + most(rest, used));
+                best = best.max(1 + max_assigned_values(rest, used));
                 used.remove(&subject);
             }
         }
@@ -68,17 +72,17 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(3000))]
         #[test]
-        fn agrees_with_every_choice(pairs in prop::collection::btree_set((0u64..6, 0u64..6), 0..18), needed in 0usize..6) {
+        fn representatives_match_exhaustive_assignment(pairs in prop::collection::btree_set((0u64..6, 0u64..6), 0..18), needed in 0usize..6) {
             let pairs: Vec<(u64, u64)> = pairs.into_iter().collect();
             let values: Vec<Vec<u64>> =
                 pairs.chunk_by(|a, b| a.0 == b.0).map(|of| of.iter().map(|pair| pair.1).collect()).collect();
-            prop_assert_eq!(represented(&pairs, needed), most(&values, &mut BTreeSet::new()) >= needed);
+            prop_assert_eq!(has_distinct_representatives(&pairs, needed), max_assigned_values(&values, &mut BTreeSet::new()) >= needed);
         }
     }
 
     #[test]
-    fn one_person_represents_one_value() {
+    fn representatives_use_each_subject_once() {
         let of_one = [(1, 7), (2, 7), (3, 7), (3, 8)];
-        assert!(represented(&of_one, 2) && !represented(&of_one, 3));
+        assert!(has_distinct_representatives(&of_one, 2) && !has_distinct_representatives(&of_one, 3));
     }
 }

@@ -1,14 +1,13 @@
-//! Quality measures of a release (docs/methods.md §9).
+//! Quality measures of a release (docs/internals/methods.md §9).
 //!
-//! Inside the search every measure is a *cost*: lower is better. A cost is bounded from below by what generalization
-//! alone costs, and that bound never falls from a policy to its generalizations ([PRU] "Insufficient data quality",
-//! after [BAY]): the property that pruning by quality rests on. It holds here to the last bit, since the cost adds
-//! to the bound only terms that are not negative.
+//! In the search, every measure is a *cost*: lower is better. The cost of generalization alone is a lower bound. It
+//! never falls from a policy to its generalizations ([PRU] "Insufficient data quality", after [BAY]), so pruning by
+//! it is sound. This holds exactly, because the cost adds only non-negative terms to the bound.
 
+mod cell_densities;
 mod measure;
 mod meter;
-mod rce;
 
-pub use measure::Measure;
-pub use meter::{ClassSums, Meter, Part, Suppressed, Worth};
-pub use rce::{Densities, Rce};
+pub use cell_densities::{CellDensities, ReconstructionError};
+pub use measure::QualityMeasure;
+pub use meter::{ClassSums, LevelPart, QualityMeter, QualityValues, SuppressedCounts};

@@ -1,72 +1,73 @@
-//! Contributions on their way to the instance that has the cohorts: partial sums of the records of one batch, by source partition.
+//! Contributions sent to the instance that owns the cohorts: partial sums of one batch, per source partition.
 //!
-//! Sums of one person, bucket and signal can be added in any order, so it does not matter over how many batches, partitions and
-//! instances the records of a person are spread.
+//! Sums can be added in any order, so the distribution of records over batches, partitions and instances has no
+//! effect.
 
-use super::state::{Partial, SourcePartition};
-use super::terms::Terms;
+use super::state::{PartialSum, SourcePartition};
+use super::terms::AllSeriesTerms;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What the records of one source partition in one batch contribute.
+/// Contributions of the records of one source partition in one batch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Contributions {
-    /// The partition.
+pub struct PartitionContributions {
+    /// The source partition.
     pub source: SourcePartition,
-    /// Age of the state with which the batch has left.
+    /// Age of the state in milliseconds when the batch was sent.
     pub sent_ms: i64,
-    /// The offset behind the last record of the batch; none where more contributions of the same records follow.
+    /// Offset after the last record of the batch; none if more contributions of the same records follow.
     pub next: Option<i64>,
-    /// Records without a subject or an event time.
+    /// Number of records without a subject or an event time.
     pub unplaced: u64,
-    /// Records whose event time is ahead of the clock.
+    /// Number of records with an event time ahead of the clock.
     pub early: u64,
-    /// The latest event times of different people, at most `crowd` of them; empty where more contributions follow.
+    /// Latest event times of distinct subjects, at most `crowd` entries; empty if more contributions follow.
     pub front: Vec<(u64, i64)>,
-    /// By subject digest, ascending.
-    pub people: Vec<PersonSums>,
+    /// Sums per subject, ascending by subject digest.
+    pub people: Vec<SubjectSums>,
 }
 
-/// Partial sums of one person.
+/// Partial sums of one subject.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PersonSums {
-    /// The subject digest.
+pub struct SubjectSums {
+    /// Subject digest.
     pub subject: u64,
     /// Days with a record, as days since 1970, ascending.
     pub days: Vec<i64>,
-    /// Labels of the stratum; empty where no record has all of them.
+    /// Labels of the stratum; empty if no record has all of them.
     pub labels: Vec<String>,
-    /// By series and bucket, ascending.
+    /// Sums per series and bucket, ascending.
     pub buckets: Vec<BucketSums>,
 }
 
-/// Partial sums of one person in one bucket.
+/// Partial sums of one subject in one bucket.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BucketSums {
     /// Position of the series.
     pub series: u16,
-    /// The bucket.
+    /// Start of the bucket.
     pub bucket: i64,
-    /// Records of the person in it.
+    /// Number of the subject's records in the bucket.
     pub records: u32,
-    /// Signals with a value, by position, ascending.
-    pub partials: Vec<(u16, Partial)>,
+    /// Sums of the signals with a value, ascending by position of the signal.
+    pub partials: Vec<(u16, PartialSum)>,
 }
 
-/// Contributions that have arrived, and what is known of the source partitions.
+/// Received contributions, and the status of the source partitions.
 #[derive(Clone, Debug, Default)]
-pub struct Received {
-    /// In the order of their topic.
-    pub contributions: Vec<Contributions>,
-    /// All partitions of the source. A bucket closes when the event times of each have passed it.
+pub struct ReceivedContributions {
+    /// Contributions in the order of their topic.
+    pub contributions: Vec<PartitionContributions>,
+    /// All partitions of the source. A bucket closes after the event times of each partition have passed it.
     pub sources: Vec<SourcePartition>,
-    /// Partitions without an unread record, each with the offset at which it was found so: they delay no bucket as long as they are
-    /// there.
+    /// Partitions without an unread record, each with the offset at which this was observed. They delay no bucket
+    /// while they remain at that offset.
     pub idle: BTreeMap<SourcePartition, i64>,
 }
 
-/// Notes the latest event time of a person among those of at most `crowd` people. Returns whether a time has changed.
-pub(super) fn advance(front: &mut Vec<(u64, i64)>, crowd: usize, subject: u64, time_ms: i64) -> bool {
+/// Updates the latest event time of a subject in a list of at most `crowd` subjects. Returns true if a time has
+/// changed.
+pub(super) fn note_latest_time(front: &mut Vec<(u64, i64)>, crowd: usize, subject: u64, time_ms: i64) -> bool {
     if let Some((_, latest)) = front.iter_mut().find(|(known, _)| *known == subject) {
         let is_later = time_ms > *latest;
         *latest = time_ms.max(*latest);
@@ -85,10 +86,10 @@ pub(super) fn advance(front: &mut Vec<(u64, i64)>, crowd: usize, subject: u64, t
     }
 }
 
-impl Terms {
-    /// Whether contributions are of series and signals that there are.
+impl AllSeriesTerms {
+    /// Returns true if the contributions refer only to existing series and signals.
     #[must_use]
-    pub fn fits(&self, contributions: &Contributions) -> bool {
+    pub fn covers_contributions(&self, contributions: &PartitionContributions) -> bool {
         let sums = contributions.people.iter().flat_map(|person| &person.buckets);
         sums.into_iter().all(|sums| {
             let series = self.series.get(usize::from(sums.series));
@@ -97,15 +98,15 @@ impl Terms {
     }
 }
 
-impl PersonSums {
-    /// About the bytes that the sums take in a message, the most that they can be.
+impl SubjectSums {
+    /// Upper estimate of the encoded size in a message, in bytes.
     fn size(&self) -> usize {
         let labels: usize = self.labels.iter().map(|label| label.len() + 5).sum();
         24 + 10 * self.days.len() + labels + self.buckets.iter().map(BucketSums::size).sum::<usize>()
     }
 
-    /// Takes as many buckets off as `room` bytes hold, one at least, with days and labels.
-    fn split(&mut self, room: usize) -> Self {
+    /// Splits off the buckets that fit into `room` bytes, at least one, with the days and labels.
+    fn split_off_buckets(&mut self, room: usize) -> Self {
         let mut taken = 24 + 10 * self.days.len() + self.labels.iter().map(|label| label.len() + 5).sum::<usize>();
         let fits = |bucket: &&BucketSums| {
             taken += bucket.size();
@@ -125,18 +126,20 @@ impl BucketSums {
     }
 }
 
-impl Contributions {
-    /// Divides contributions so that each takes about `most` bytes in a message, or has one bucket of one person. The last one has the
-    /// offset and the front: before it has come, no bucket closes that the others belong to.
+impl PartitionContributions {
+    /// Splits contributions into parts of about `most` bytes, or of one bucket of one subject.
+    ///
+    /// Only the last part carries the offset and the event times. No bucket of the earlier parts closes before it
+    /// arrives.
     #[must_use]
-    pub fn divided(mut self, most: usize) -> Vec<Self> {
+    pub fn split_by_size(mut self, most: usize) -> Vec<Self> {
         let mut parts = Vec::new();
         let (mut people, mut size) = (Vec::new(), 0);
         for mut person in std::mem::take(&mut self.people) {
             while person.size() > most.saturating_sub(size) {
-                // What does not fit into an empty message is split.
+                // A subject that does not fit into an empty message is split.
                 if people.is_empty() && person.buckets.len() > 1 {
-                    people.push(person.split(most));
+                    people.push(person.split_off_buckets(most));
                 } else if people.is_empty() {
                     break;
                 }

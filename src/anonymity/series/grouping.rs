@@ -1,31 +1,32 @@
-//! Groups of people who are alike: MDAV, maximum distance to average vector (Domingo-Ferrer and Mateo-Sanz 2002).
+//! Groups of similar subjects: MDAV, maximum distance to average vector (Domingo-Ferrer and Mateo-Sanz 2002).
 
-/// People that are compared with each other at most: time grows with the square.
-const BLOCK: usize = 512;
+/// Largest number of subjects compared with each other: the time grows with its square.
+const MAX_COMPARED_SUBJECTS: usize = 512;
 
-/// Divides people into groups of at least `size` whose features are alike; none where there are fewer people. People are taken in
-/// blocks of neighbours in the list, so put those together who are alike by another measure.
+/// Divides subjects into groups of at least `size` with similar features; none if there are fewer subjects. Only
+/// neighbours in the list are compared, block by block. The caller therefore sorts the list by another measure of
+/// similarity.
 ///
 /// # Panics
-/// When people have different numbers of features.
+/// When subjects have different numbers of features.
 #[must_use]
-pub fn alike(features: &[&[f32]], size: usize) -> Vec<Vec<usize>> {
+pub fn group_similar(features: &[&[f32]], size: usize) -> Vec<Vec<usize>> {
     if size == 0 || features.len() < size {
         return Vec::new();
     }
-    let blocks = features.len().div_ceil(BLOCK.max(2 * size));
+    let blocks = features.len().div_ceil(MAX_COMPARED_SUBJECTS.max(2 * size));
     let blocks = blocks.min(features.len() / size).max(1);
     let mut groups = Vec::new();
     for block in 0..blocks {
         let people: Vec<usize> = (block * features.len() / blocks..(block + 1) * features.len() / blocks).collect();
-        mdav(features, people, size, &mut groups);
+        group_by_mdav(features, people, size, &mut groups);
     }
     groups
 }
 
-/// The person farthest from the mean of all forms a group with their nearest neighbours, as long as two groups remain; the rest is the
+/// Groups the subject farthest from the mean with its nearest neighbours while two groups remain. The rest is the
 /// last group.
-fn mdav(features: &[&[f32]], mut people: Vec<usize>, size: usize, groups: &mut Vec<Vec<usize>>) {
+fn group_by_mdav(features: &[&[f32]], mut people: Vec<usize>, size: usize, groups: &mut Vec<Vec<usize>>) {
     while people.len() >= 2 * size {
         let center = mean(features, &people);
         let distance = |person: &usize| square_distance(features[*person], &center);
@@ -62,10 +63,10 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn people_with_equal_features_come_together() {
+    fn subjects_with_equal_features_share_a_group() {
         let features: Vec<Vec<f32>> = (0..12).map(|person| vec![(person % 3) as f32 * 10.0, 1.0]).collect();
         let features: Vec<&[f32]> = features.iter().map(Vec::as_slice).collect();
-        let groups = alike(&features, 4);
+        let groups = group_similar(&features, 4);
         assert_eq!(groups.len(), 3);
         for group in groups {
             assert!(group.iter().all(|person| person % 3 == group[0] % 3), "{group:?}");
@@ -74,13 +75,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn groups_are_a_partition_of_large_enough_groups(
+        fn groups_partition_subjects_and_reach_minimum_size(
             people in 0_usize..1_200, size in 1_usize..40, seed in any::<u64>(),
         ) {
             let feature = |person: usize| (throng_core::values::digest::mix(seed ^ person as u64) % 7) as f32;
             let features: Vec<[f32; 2]> = (0..people).map(|person| [feature(person), feature(person + 5_000)]).collect();
             let features: Vec<&[f32]> = features.iter().map(<[f32; 2]>::as_slice).collect();
-            let groups = alike(&features, size);
+            let groups = group_similar(&features, size);
             let mut all: Vec<usize> = groups.iter().flatten().copied().collect();
             all.sort_unstable();
             prop_assert_eq!(all, if people < size { Vec::new() } else { (0..people).collect::<Vec<_>>() });

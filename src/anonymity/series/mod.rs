@@ -1,59 +1,63 @@
-//! Statistics of locked cohorts over time (docs/methods.md §13).
+//! Statistics of locked cohorts over time (docs/internals/methods.md §13).
 //!
 //! | module | content |
 //! |---|---|
-//! | `terms` | what the configuration asks for: signals, buckets, sizes |
-//! | `state` | people, open buckets and cohorts: what survives the process |
-//! | `propose`, `step` | one batch: contributions in, rows and changed entries out |
+//! | `terms` | settings from the configuration: signals, buckets, sizes |
+//! | `state` | durable state: subjects, open buckets and cohorts |
+//! | `propose_series`, `step` | one batch: contributions in, rows and changed entries out |
 //! | `intake` | contributions of the records of a batch |
-//! | `sums`, `contributions` | the same as partial sums, on their way to another instance |
-//! | `watermark` | up to which time buckets close |
-//! | `grouping` | groups of people who are alike (MDAV) |
-//! | `cohorts` | admission, the draw of cohorts, retirement |
-//! | `publish` | closing of buckets: fill, contributor sets, rows |
-//! | `bins` | shares in intervals, where a sum is dominated |
-//! | `noise`, `noise_terms`, `noise_draw` | rows of everybody with differential privacy: closing, budget, draws |
+//! | `sums`, `contributions` | partial sums that are sent to another instance |
+//! | `watermark` | time up to which buckets close |
+//! | `grouping` | groups of similar subjects (MDAV) |
+//! | `cohorts` | admission, formation and retirement of cohorts |
+//! | `publish` | closing of buckets: carried values, contributor sets, rows |
+//! | `bins` | shares per interval, for dominated sums |
+//! | `noise`, `noise_terms`, `noise_draw` | rows of all subjects with differential privacy: closing, budget, draws |
 //! | `moments` | means and covariances of all signals, for models |
 //! | `statistics` | mean, deviation, quartiles, dominance, rounding |
-//! | `row`, `drawn` | a published row as it is written, and for a chart |
+//! | `row`, `drawn` | a published row in its output formats, and in a chart |
 
-mod bins;
-mod cohorts;
+mod batch_step;
+mod bucket_closing;
+mod charted_row;
+mod cohort_formation;
 mod contributions;
-mod drawn;
+mod gaussian_noise;
 mod grouping;
-mod intake;
+mod interval_bins;
 mod moments;
-mod nested;
-mod noise;
-mod noise_draw;
-mod noise_terms;
+mod nested_signals;
+mod noise_budget;
+mod noisy_rows;
+mod partition_sums;
 mod propose;
-mod publish;
-mod row;
+mod published_row;
+mod record_intake;
+mod series_watermark;
 mod state;
 mod statistics;
-mod step;
-mod sums;
 mod terms;
-mod watermark;
 
 #[cfg(test)]
-mod twin_tests;
+mod reference_tests;
 
-pub use contributions::{BucketSums, Contributions, PersonSums, Received};
-pub use intake::Readings;
-pub use noise_terms::{DELTA, GRID_STEPS, NoiseScale, divides_week, epsilon_of, noisy_mean, on_grid, rho_of};
-pub use propose::propose;
-pub use publish::CARRY;
-pub use row::{ColumnType, MomentStatistic, NoisyStatistic, RowFormat, SeriesRow, Statistic, columns, read_text};
+pub use batch_step::{KeyedDraw, SeriesProposal};
+pub use bucket_closing::CARRIED_SHARE;
+pub use contributions::{BucketSums, PartitionContributions, ReceivedContributions, SubjectSums};
+pub use noise_budget::{DELTA, GRID_STEPS, NoiseScale, divides_week, epsilon_of, noisy_mean, rho_of, to_grid};
+pub use partition_sums::sum_contributions;
+pub use propose::propose_series;
+pub use published_row::{
+    ColumnType, MomentStatistic, NoisyStatistic, RowFormat, RowStatistic, SeriesRow, decode_csv_text, series_columns,
+};
+pub use record_intake::SeriesReadings;
 pub use state::{
-    Atom, Cohort, Epochs, Head, History, Membership, OpenBucket, Partial, Participant, PersonMoments, SeriesChanges,
-    SeriesState, SourceFront, SourcePartition, Totals, WeekSpent, digest_end,
+    CohortAtom, CohortMembership, CohortState, MomentEpochs, OpenBucket, PartialSum, SeriesChanges, SeriesCounts,
+    SeriesState, SharedSeriesState, SourceFront, SourcePartition, SubjectChannelHistory, SubjectMoments, SubjectState,
+    WeekSpent, digest_suffix,
 };
 pub use statistics::MeanStatistic;
-pub use step::{Draw, SeriesProposal};
-pub use sums::sum_up;
 pub use terms::{
-    CohortTerms, Cycle, DAY_MS, MAX_MOMENT_SIGNALS, MomentTerms, NoiseTerms, SeriesTerms, Signal, Terms, moment_count,
+    AllSeriesTerms, CohortTerms, DAY_MS, MAX_MOMENT_SIGNALS, MomentTerms, NoiseTerms, SeriesSignal, SeriesTerms,
+    SlotCycle, moment_count,
 };

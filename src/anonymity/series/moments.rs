@@ -1,30 +1,34 @@
-//! First and second moments of all signals of a series, over the people of a contributor set (docs/methods.md §13).
+//! First and second moments of all signals of a series, over the subjects of a contributor set (docs/internals/methods.md §13).
 //!
-//! A row is a bucket in which a person has a value of every signal. The moments of a person are means over their rows of an epoch: of each
-//! signal, then of the product of each pair of signals. Every person of a contributor set has weight one. An epoch counts for a person
-//! with at least `min_values` rows, so that no single row is anybody's contribution. The series publishes nothing else: means of buckets,
-//! subtracted from the mean of the epoch, would give the values of a person with few rows.
+//! A row is a bucket in which a subject has a value of every signal. The moments of a subject are means over its rows
+//! of an epoch: of each signal, then of the product of each pair of signals. Every subject of a contributor set has
+//! weight one.
+//!
+//! An epoch counts for a subject with at least `min_values` rows, so that no single row is the contribution of a
+//! subject. The series publishes no rows of buckets. Such rows, subtracted from the mean of the epoch, would reveal
+//! the values of a subject with few rows.
 
-use super::nested::is_nested;
-use super::row::{MomentStatistic, Statistic};
-use super::state::{Epochs, OpenBucket, PersonMoments};
-use super::statistics::{is_any_too_large, is_dominated, largest_round_step, rounded};
-use super::step::{Foreknown, Step};
+use super::batch_step::{SeriesBatchStep, SubjectPreview};
+use super::nested_signals::reveals_small_rest;
+use super::published_row::{MomentStatistic, RowStatistic};
+use super::state::{MomentEpochs, OpenBucket, SubjectMoments};
+use super::statistics::{is_dominated, is_largest_dominant, largest_round_step, round_to_step};
 use super::terms::{SeriesTerms, moment_count};
 use std::collections::BTreeMap;
 
-/// Rounding steps are at most this share of a deviation, or of the product of two.
-const STEP_SHARE: f64 = 1e-3;
+/// Largest rounding step as a share of a deviation, or of the product of two.
+const MAX_STEP_SHARE: f64 = 1e-3;
 /// Variances below this share of the mean square are floating-point error.
-const LEAST_VARIANCE: f64 = 1e-10;
+const MIN_RELATIVE_VARIANCE: f64 = 1e-10;
 
-/// Position of the product of two signals, the first of which is not behind the second.
-fn product_at(signals: usize, first: usize, second: usize) -> usize {
+/// Index of the product of two signals. Requires `first` ≤ `second`.
+fn product_index(signals: usize, first: usize, second: usize) -> usize {
     signals + first * signals - first * first.saturating_sub(1) / 2 + (second - first)
 }
 
-impl PersonMoments {
-    /// Adds a row of `records` records to the epoch that starts at `epoch`. An earlier epoch of fewer than `least` rows is forgotten.
+impl SubjectMoments {
+    /// Adds a row of `records` records to the epoch that starts at `epoch`. Discards an earlier epoch with fewer than
+    /// `least` rows.
     pub(super) fn add(&mut self, epoch: i64, values: &[f64], records: u32, least: u32) {
         if self.rows > 0 && self.epoch != epoch {
             if self.rows >= least {
@@ -44,7 +48,7 @@ impl PersonMoments {
     }
 
     /// Means over the rows of an epoch; none with fewer than `least` rows.
-    pub(super) fn of_epoch(&self, epoch: i64, least: u32) -> Option<Vec<f64>> {
+    pub(super) fn means_of_epoch(&self, epoch: i64, least: u32) -> Option<Vec<f64>> {
         (self.rows >= least && self.epoch == epoch).then(|| self.means())
     }
 
@@ -52,7 +56,7 @@ impl PersonMoments {
         self.sums.iter().map(|sum| sum / f64::from(self.rows)).collect()
     }
 
-    /// Mean of the moments of all epochs with at least `least` rows; empty without any.
+    /// Mean of the moments of all epochs with at least `least` rows; empty if there are none.
     pub(super) fn mean_of_epochs(&self, least: u32) -> Vec<f64> {
         if self.rows < least {
             return self.past.clone();
@@ -66,36 +70,35 @@ impl PersonMoments {
     }
 }
 
-/// Means over people, and covariances with the number of people in the denominator.
+/// Means over subjects, and covariances with the number of subjects in the denominator.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Pooled {
+pub(super) struct PooledMoments {
     pub means: Vec<f64>,
-    /// Mean squares.
     pub squares: Vec<f64>,
     pub covariances: BTreeMap<(usize, usize), f64>,
 }
 
-/// Pools the moments of people, each with weight one.
-pub(super) fn pooled(members: &[Vec<f64>], signals: usize) -> Pooled {
+/// Pools the moments of subjects, each with weight one.
+pub(super) fn pool_moments(members: &[Vec<f64>], signals: usize) -> PooledMoments {
     let mean = |at: usize| members.iter().map(|moments| moments[at]).sum::<f64>() / members.len() as f64;
     let means: Vec<f64> = (0..signals).map(mean).collect();
-    let squares = (0..signals).map(|signal| mean(product_at(signals, signal, signal))).collect();
+    let squares = (0..signals).map(|signal| mean(product_index(signals, signal, signal))).collect();
     let pairs = (0..signals).flat_map(|first| (first..signals).map(move |second| (first, second)));
     let covariance =
-        |(first, second): (usize, usize)| mean(product_at(signals, first, second)) - means[first] * means[second];
+        |(first, second): (usize, usize)| mean(product_index(signals, first, second)) - means[first] * means[second];
     let covariances = pairs.map(|pair| (pair, covariance(pair))).collect();
-    Pooled { means, squares, covariances }
+    PooledMoments { means, squares, covariances }
 }
 
-/// Rows of the moments of people: signal and statistic. Signals and pairs whose sums one or two people dominate are left out, and signals
-/// that would give a rest of few people away beside an earlier one.
+/// Moment rows of a contributor set: signal and statistic. Leaves out dominated signals and pairs, and signals that
+/// reveal the rest of few subjects together with an earlier signal.
 pub(super) fn moment_rows(
     members: &[Vec<f64>],
     ranges: &[(f64, f64)],
     (crowd, colluders): (usize, usize),
-) -> Vec<(usize, Statistic)> {
+) -> Vec<(usize, RowStatistic)> {
     let signals = ranges.len();
-    let Pooled { means, squares, covariances } = pooled(members, signals);
+    let PooledMoments { means, squares, covariances } = pool_moments(members, signals);
     let is_sum_dominated = |signal: usize| {
         let values: Vec<f64> = members.iter().map(|moments| moments[signal]).collect();
         is_dominated(&values, ranges[signal], colluders)
@@ -105,11 +108,11 @@ pub(super) fn moment_rows(
     };
     let variance = |signal: usize| {
         let variance = covariances[&(signal, signal)];
-        // Without a range values may be too large for their squares.
-        let varies = variance.is_finite() && variance > LEAST_VARIANCE * squares[signal];
-        let step = largest_round_step(variance * STEP_SHARE).filter(|_| varies)?;
+        // Without a range the squares of values can overflow.
+        let varies = variance.is_finite() && variance > MIN_RELATIVE_VARIANCE * squares[signal];
+        let step = largest_round_step(variance * MAX_STEP_SHARE).filter(|_| varies)?;
         let is_shown = !is_sum_dominated(signal) && !is_pair_dominated(signal, signal);
-        is_shown.then(|| rounded(variance, step))
+        is_shown.then(|| round_to_step(variance, step))
     };
     let mut variances: Vec<Option<f64>> = (0..signals).map(variance).collect();
     let values = |signal: usize| members.iter().map(|moments| moments[signal]).collect::<Vec<f64>>();
@@ -117,7 +120,7 @@ pub(super) fn moment_rows(
         let before = (0..signal).filter(|before| variances[*before].is_some());
         let of_signal = values(signal);
         let mut others = before.map(values);
-        if variances[signal].is_some() && others.any(|other| is_nested(&other, &of_signal, crowd, colluders)) {
+        if variances[signal].is_some() && others.any(|other| reveals_small_rest(&other, &of_signal, crowd, colluders)) {
             variances[signal] = None;
         }
     }
@@ -125,22 +128,22 @@ pub(super) fn moment_rows(
     for (&(first, second), &covariance) in &covariances {
         let (Some(one), Some(other)) = (variances[first], variances[second]) else { continue };
         let deviation = one.sqrt() * other.sqrt();
-        let Some(step) = largest_round_step(deviation * STEP_SHARE) else { continue };
+        let Some(step) = largest_round_step(deviation * MAX_STEP_SHARE) else { continue };
         let statistic = if first == second {
-            let mean = rounded(means[first], step_of_mean(one));
+            let mean = round_to_step(means[first], rounding_step_of_mean(one));
             MomentStatistic { with: second, mean: Some(mean), covariance: one }
         } else if is_pair_dominated(first, second) {
             continue;
         } else {
-            MomentStatistic { with: second, mean: None, covariance: rounded(covariance, step) }
+            MomentStatistic { with: second, mean: None, covariance: round_to_step(covariance, step) }
         };
-        rows.push((first, Statistic::Moment(statistic)));
+        rows.push((first, RowStatistic::Moment(statistic)));
     }
     rows
 }
 
-/// Whether few people dominate the sum of products of two signals, each as its distance from its mean, from the lower or from the
-/// upper end of its range (from 0 where one of them has none).
+/// Checks if few subjects dominate the sum of products of two signals. The factors are distances from the mean, from
+/// the lower or from the upper end of each range (from 0 if one signal has no range).
 fn is_product_dominated(
     members: &[Vec<f64>],
     (one, other): ((f64, f64), (f64, f64)),
@@ -148,30 +151,30 @@ fn is_product_dominated(
     means: &[f64],
     colluders: usize,
 ) -> bool {
-    let product = product_at(means.len(), first, second);
+    let product = product_index(means.len(), first, second);
     let ends = [(one.0, other.0), (one.1, other.1)];
     let are_known = ends.iter().all(|(a, b)| a.is_finite() && b.is_finite());
     let ends = if are_known { ends } else { [(0.0, 0.0); 2] };
     ends.into_iter().chain([(means[first], means[second])]).any(|(a, b)| {
         let distances =
             members.iter().map(|moments| moments[product] - a * moments[second] - b * moments[first] + a * b);
-        is_any_too_large(distances.map(f64::abs), colluders)
+        is_largest_dominant(distances.map(f64::abs), colluders)
     })
 }
 
-fn step_of_mean(variance: f64) -> f64 {
-    largest_round_step(variance.sqrt() * STEP_SHARE).unwrap_or(f64::MIN_POSITIVE)
+fn rounding_step_of_mean(variance: f64) -> f64 {
+    largest_round_step(variance.sqrt() * MAX_STEP_SHARE).unwrap_or(f64::MIN_POSITIVE)
 }
 
-impl Step<'_> {
-    /// Adds the complete rows of a closed bucket to the moments of their people.
+impl SeriesBatchStep<'_> {
+    /// Adds the complete rows of a closed bucket to the moments of their subjects.
     pub(super) fn add_to_moments(&mut self, series: usize, bucket: i64, contributions: &BTreeMap<u64, OpenBucket>) {
         let terms = self.terms;
         let of_series = &terms.series[series];
         let Some(moments) = &of_series.moments else { return };
         let (epoch, channel) = (moments.epoch(bucket), terms.first_channel(series));
         let is_open = epoch >= self.head.epochs[series].closed_ms;
-        let (records, warming_up) = self.records_of(contributions);
+        let (records, warming_up) = self.count_records(contributions);
         if is_open {
             let epochs = &mut self.head.epochs[series];
             epochs.open = Some(epoch);
@@ -185,7 +188,7 @@ impl Step<'_> {
             let Some(values) = complete_row(of_series, open) else { continue };
             if is_open {
                 let person = self.person_mut(subject);
-                person.moments.resize(terms.series.len(), PersonMoments::default());
+                person.moments.resize(terms.series.len(), SubjectMoments::default());
                 let moments = &mut person.moments[series];
                 moments.add(epoch, &values, open.records, of_series.min_values);
                 let most_rows = &mut person.histories[channel].values;
@@ -194,7 +197,8 @@ impl Step<'_> {
         }
     }
 
-    /// Closes the open epoch of a series, where it ends before the epoch of `next` begins, or where `closed_ms` has passed its last bucket.
+    /// Closes the open epoch of a series if it ends before the epoch of `next`, or if `closed_ms` has passed its last
+    /// bucket.
     pub(super) fn close_epoch(&mut self, series: usize, next: Option<i64>, closed_ms: i64) {
         let terms = self.terms;
         let of_series = &terms.series[series];
@@ -204,13 +208,13 @@ impl Step<'_> {
         if !is_left && of_series.end(of_series.bucket(end_ms - 1)) > closed_ms {
             return;
         }
-        for block in self.blocks(of_series) {
+        for block in self.cohort_blocks(of_series) {
             self.publish_moments(series, epoch, &block);
         }
-        let Epochs { records, warming_up, .. } = self.head.epochs[series];
+        let MomentEpochs { records, warming_up, .. } = self.head.epochs[series];
         self.head.counts[series].records += records;
         self.head.counts[series].warming_up += warming_up;
-        self.head.epochs[series] = Epochs { closed_ms: end_ms, ..Epochs::default() };
+        self.head.epochs[series] = MomentEpochs { closed_ms: end_ms, ..MomentEpochs::default() };
     }
 
     fn publish_moments(&mut self, series: usize, epoch: i64, block: &[u32]) {
@@ -222,12 +226,12 @@ impl Step<'_> {
         for &(number, atoms) in &sets {
             for subject in self.cohorts[&number].members(atoms) {
                 let person = self.person(subject).and_then(|person| person.moments.get(series));
-                let own = person.and_then(|moments| moments.of_epoch(epoch, least));
+                let own = person.and_then(|moments| moments.means_of_epoch(epoch, least));
                 present += usize::from(own.is_some());
                 represented += own.as_ref().and(person).map_or(0, |moments| u64::from(moments.records));
-                let known = || self.foreknown.get(&subject).and_then(|known| known.first_epoch(series, least));
+                let known = || self.previews.get(&subject).and_then(|known| known.first_epoch_means(series, least));
                 let past = || person.map(|moments| moments.mean_of_epochs(least)).filter(|past| !past.is_empty());
-                // No atom has a member without such an epoch.
+                // Every member of an atom has such an epoch.
                 let Some(moments) = own.or_else(past).or_else(known) else { return };
                 members.push(moments);
             }
@@ -243,19 +247,26 @@ impl Step<'_> {
             return;
         }
         for (signal, statistic) in rows {
-            let row = self.row_of(&sets, (series, epoch, signal), (members.len(), present), statistic);
+            let row = self.contributor_row(&sets, (series, epoch, signal), (members.len(), present), statistic);
             self.rows.push(row);
             self.head.counts[series].rows += 1;
         }
         self.head.counts[series].represented += represented;
-        self.lock(&sets, channel);
+        self.lock_sets(&sets, channel);
     }
 }
 
-impl Foreknown {
-    /// Notes a row of the series at `series` of `count`, where no earlier epoch has `least` rows. Returns the rows of the noted epoch.
-    pub(super) fn note_row(&mut self, (series, count): (usize, usize), epoch: i64, values: &[f64], least: u32) -> u32 {
-        self.moments.resize(count, PersonMoments::default());
+impl SubjectPreview {
+    /// Adds a row of the series at `series` (of `count` series) unless an earlier epoch already has `least` rows.
+    /// Returns the rows of the stored epoch.
+    pub(super) fn add_preview_row(
+        &mut self,
+        (series, count): (usize, usize),
+        epoch: i64,
+        values: &[f64],
+        least: u32,
+    ) -> u32 {
+        self.moments.resize(count, SubjectMoments::default());
         let first = &mut self.moments[series];
         if first.rows < least || first.epoch == epoch {
             first.add(epoch, values, 0, least);
@@ -264,12 +275,12 @@ impl Foreknown {
     }
 
     /// Moments of the first epoch with at least `least` rows.
-    fn first_epoch(&self, series: usize, least: u32) -> Option<Vec<f64>> {
-        self.moments.get(series).filter(|first| first.rows >= least).map(PersonMoments::means)
+    fn first_epoch_means(&self, series: usize, least: u32) -> Option<Vec<f64>> {
+        self.moments.get(series).filter(|first| first.rows >= least).map(SubjectMoments::means)
     }
 }
 
-/// Values of a person's bucket of a series with moments; none where a signal has no value.
+/// Values of a subject's bucket in a series with moments; none if a signal has no value.
 pub(super) fn complete_row(terms: &SeriesTerms, open: &OpenBucket) -> Option<Vec<f64>> {
     terms.moments.as_ref()?;
     terms.signals.iter().zip(&open.partials).map(|(signal, partial)| partial.value(signal.range)).collect()
@@ -282,7 +293,7 @@ mod tests {
 
     const UNBOUNDED: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
 
-    /// People with 1 to 9 rows of three related signals each.
+    /// Subjects with 1 to 9 rows of three related signals each.
     fn people(number: u64, seed: u64) -> Vec<Vec<[f64; 3]>> {
         let uniform = |draw: u64| (mix(draw) >> 11) as f64 / (1_u64 << 53) as f64;
         let row = |person: u64, row: u64| {
@@ -294,14 +305,14 @@ mod tests {
     }
 
     fn moments_of(rows: &[[f64; 3]]) -> Vec<f64> {
-        let mut moments = PersonMoments::default();
+        let mut moments = SubjectMoments::default();
         rows.iter().for_each(|row| moments.add(0, row, 1, 1));
-        moments.of_epoch(0, 1).expect("rows")
+        moments.means_of_epoch(0, 1).expect("rows")
     }
 
-    /// The ranges do not show who varies: 14 people have nearly one level each, and one swings around it.
+    /// The ranges do not reveal the subject that varies: 14 subjects are almost constant, and one varies strongly.
     #[test]
-    fn one_person_who_swings_is_not_the_variance_of_a_cohort() {
+    fn variance_dominated_by_one_subject_is_withheld() {
         let steady = |person: u64| {
             let level = 60.0 + (person % 3) as f64 * 0.1;
             moments_of(&[
@@ -323,9 +334,9 @@ mod tests {
         assert_eq!(shown(&others, &ranges), [0, 0, 0, 1, 1, 2], "without that person all leave");
     }
 
-    /// Without a range nothing bounds a value.
+    /// Without a range a value is not bounded.
     #[test]
-    fn huge_values_leave_out_a_signal_and_fail_nothing() {
+    fn moments_with_overflowing_squares_omit_the_signal() {
         for size in [1e60, 1e78, 1e150, 1e160, 1e300] {
             let huge = |person: usize| size * (1.0 + (person % 5) as f64 / 10.0);
             let person = |person: usize| {
@@ -335,7 +346,7 @@ mod tests {
             let rows = moment_rows(&(0..15).map(person).collect::<Vec<_>>(), &[UNBOUNDED; 3], (5, 0));
             let mut variances = BTreeMap::new();
             for (signal, statistic) in rows {
-                let Statistic::Moment(of) = statistic else { panic!("a moment") };
+                let RowStatistic::Moment(of) = statistic else { panic!("a moment") };
                 assert!(of.covariance.is_finite() && of.mean.is_none_or(f64::is_finite), "{size}: {of:?}");
                 if of.with == signal {
                     variances.insert(signal, of.covariance);
@@ -346,8 +357,7 @@ mod tests {
         }
     }
 
-    /// Solves a linear system by elimination with pivots.
-    fn solved(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
+    fn solve_linear_system(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
         let size = right.len();
         for column in 0..size {
             let pivot = (column..size).max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()));
@@ -367,25 +377,25 @@ mod tests {
         (0..size).map(|at| right[at] / matrix[at][at]).collect()
     }
 
-    /// Coefficients of the third signal on the first two from moments of cohorts, as a reader pools them.
-    fn from_moments(cohorts: &[Pooled], people: &[usize]) -> Vec<f64> {
+    /// Coefficients of the third signal on the first two, computed from pooled moments of cohorts as a consumer does.
+    fn coefficients_from_moments(cohorts: &[PooledMoments], people: &[usize]) -> Vec<f64> {
         let total = people.iter().sum::<usize>() as f64;
         let weights: Vec<f64> = people.iter().map(|people| *people as f64 / total).collect();
         let mean = |at: usize| cohorts.iter().zip(&weights).map(|(cohort, w)| w * cohort.means[at]).sum::<f64>();
         let covariance = |a: usize, b: usize| {
             let (a, b) = (a.min(b), a.max(b));
-            let of = |cohort: &Pooled| {
+            let of = |cohort: &PooledMoments| {
                 cohort.covariances[&(a, b)] + (cohort.means[a] - mean(a)) * (cohort.means[b] - mean(b))
             };
             cohorts.iter().zip(&weights).map(|(cohort, w)| w * of(cohort)).sum::<f64>()
         };
         let matrix = (0..2).map(|a| (0..2).map(|b| covariance(a, b)).collect()).collect();
-        let slopes = solved(matrix, vec![covariance(0, 2), covariance(1, 2)]);
+        let slopes = solve_linear_system(matrix, vec![covariance(0, 2), covariance(1, 2)]);
         vec![mean(2) - slopes[0] * mean(0) - slopes[1] * mean(1), slopes[0], slopes[1]]
     }
 
-    /// Weighted least squares on the rows themselves: each row has the weight 1 / number of rows of its person.
-    fn from_rows(people: &[Vec<[f64; 3]>]) -> Vec<f64> {
+    /// Weighted least squares on the rows: each row has the weight 1 / number of rows of its subject.
+    fn coefficients_from_rows(people: &[Vec<[f64; 3]>]) -> Vec<f64> {
         let (mut matrix, mut right) = (vec![vec![0.0; 3]; 3], vec![0.0; 3]);
         for rows in people {
             for [a, b, y] in rows {
@@ -398,7 +408,7 @@ mod tests {
                 }
             }
         }
-        solved(matrix, right)
+        solve_linear_system(matrix, right)
     }
 
     fn relative_difference(one: &[f64], other: &[f64]) -> f64 {
@@ -406,28 +416,27 @@ mod tests {
     }
 
     #[test]
-    fn regression_from_moments_is_that_on_person_weighted_rows() {
+    fn regression_from_moments_equals_regression_on_weighted_rows() {
         for seed in 0..20 {
             let people = people(39, seed);
             let cohorts: Vec<Vec<Vec<f64>>> =
                 people.chunks(13).map(|cohort| cohort.iter().map(|rows| moments_of(rows)).collect()).collect();
             let sizes: Vec<usize> = cohorts.iter().map(Vec::len).collect();
-            let exact = from_rows(&people);
-            let unrounded: Vec<Pooled> = cohorts.iter().map(|cohort| pooled(cohort, 3)).collect();
-            let difference = relative_difference(&from_moments(&unrounded, &sizes), &exact);
+            let exact = coefficients_from_rows(&people);
+            let unrounded: Vec<PooledMoments> = cohorts.iter().map(|cohort| pool_moments(cohort, 3)).collect();
+            let difference = relative_difference(&coefficients_from_moments(&unrounded, &sizes), &exact);
             assert!(difference < 1e-6, "seed {seed}: {difference}");
-            let rounded: Vec<Pooled> =
-                cohorts.iter().map(|cohort| read_back(&moment_rows(cohort, &[UNBOUNDED; 3], (5, 0)))).collect();
-            let difference = relative_difference(&from_moments(&rounded, &sizes)[1..], &exact[1..]);
+            let rounded: Vec<PooledMoments> =
+                cohorts.iter().map(|cohort| pooled_from_rows(&moment_rows(cohort, &[UNBOUNDED; 3], (5, 0)))).collect();
+            let difference = relative_difference(&coefficients_from_moments(&rounded, &sizes)[1..], &exact[1..]);
             assert!(difference > 0.0 && difference < 0.01, "seed {seed}, slopes after rounding: {difference}");
         }
     }
 
-    /// Means and covariances as rows show them.
-    fn read_back(rows: &[(usize, Statistic)]) -> Pooled {
-        let mut pooled = Pooled { means: vec![f64::NAN; 3], squares: Vec::new(), covariances: BTreeMap::new() };
+    fn pooled_from_rows(rows: &[(usize, RowStatistic)]) -> PooledMoments {
+        let mut pooled = PooledMoments { means: vec![f64::NAN; 3], squares: Vec::new(), covariances: BTreeMap::new() };
         for (signal, statistic) in rows {
-            let Statistic::Moment(moment) = statistic else { panic!("a row of moments") };
+            let RowStatistic::Moment(moment) = statistic else { panic!("a row of moments") };
             pooled.covariances.insert((*signal, moment.with), moment.covariance);
             if let Some(mean) = moment.mean {
                 pooled.means[*signal] = mean;
@@ -437,35 +446,35 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_member_carries_the_mean_of_their_epochs() {
-        let mut moments = PersonMoments::default();
+    fn moments_of_absent_member_are_mean_of_earlier_epochs() {
+        let mut moments = SubjectMoments::default();
         moments.add(0, &[2.0, 4.0], 1, 1);
         moments.add(0, &[4.0, 4.0], 1, 1);
         assert_eq!(moments.records, 2);
         moments.add(10, &[7.0, 1.0], 3, 1);
         assert_eq!(moments.records, 3, "of the latest epoch");
-        assert_eq!(moments.of_epoch(10, 1), Some(vec![7.0, 1.0, 49.0, 7.0, 1.0]));
-        assert_eq!((moments.of_epoch(0, 1), moments.of_epoch(20, 1)), (None, None));
+        assert_eq!(moments.means_of_epoch(10, 1), Some(vec![7.0, 1.0, 49.0, 7.0, 1.0]));
+        assert_eq!((moments.means_of_epoch(0, 1), moments.means_of_epoch(20, 1)), (None, None));
         assert_eq!(moments.mean_of_epochs(1), [5.0, 2.5, 29.5, 9.5, 8.5]);
     }
 
     #[test]
-    fn an_epoch_of_too_few_rows_is_forgotten() {
-        let mut moments = PersonMoments::default();
+    fn epoch_with_too_few_rows_is_discarded() {
+        let mut moments = SubjectMoments::default();
         moments.add(0, &[2.0], 1, 2);
-        assert_eq!((moments.of_epoch(0, 2), moments.mean_of_epochs(2)), (None, Vec::new()));
+        assert_eq!((moments.means_of_epoch(0, 2), moments.mean_of_epochs(2)), (None, Vec::new()));
         moments.add(10, &[4.0], 1, 2);
         moments.add(10, &[6.0], 1, 2);
         moments.add(20, &[100.0], 1, 2);
         assert_eq!(moments.mean_of_epochs(2), [5.0, 26.0]);
         moments.add(30, &[8.0], 1, 2);
         moments.add(30, &[10.0], 1, 2);
-        assert_eq!(moments.of_epoch(30, 2), Some(vec![9.0, 82.0]));
+        assert_eq!(moments.means_of_epoch(30, 2), Some(vec![9.0, 82.0]));
         assert_eq!(moments.mean_of_epochs(2), [7.0, 54.0]);
     }
 
     #[test]
-    fn dominated_signals_and_pairs_are_left_out() {
+    fn moment_rows_omit_dominated_signals_and_pairs() {
         let member = |a: f64, b: f64| vec![a, b, a * a, a * b, b * b];
         let even: Vec<Vec<f64>> = (0..8).map(|at| member(10.0 + f64::from(at), 5.0 - f64::from(at % 3))).collect();
         assert_eq!(moment_rows(&even, &[UNBOUNDED; 2], (2, 0)).len(), 3);

@@ -1,26 +1,26 @@
-//! One batch of the series: records in, rows and changed entries out. The state itself does not change.
+//! Processes one batch of the series: records in, rows and changed entries out. The state does not change.
 
-use super::intake::Readings;
+use super::batch_step::{KeyedDraw, SeriesBatchStep, SeriesProposal};
+use super::record_intake::SeriesReadings;
 use super::state::SeriesState;
-use super::step::{Draw, SeriesProposal, Step};
-use super::terms::Terms;
+use super::terms::AllSeriesTerms;
 
-/// Adds the records of a batch and closes the buckets that it completes. With `is_end` nothing comes after the batch, and all buckets
-/// close.
+/// Adds the records of a batch and closes the buckets that it completes. With `is_end` no batch follows, and all
+/// buckets close.
 #[must_use]
-pub fn propose(
-    terms: &Terms,
+pub fn propose_series(
+    terms: &AllSeriesTerms,
     state: &SeriesState,
-    readings: &Readings,
+    readings: &SeriesReadings,
     clock_ms: Option<i64>,
     is_end: bool,
-    draw: Draw<'_>,
+    draw: KeyedDraw<'_>,
 ) -> SeriesProposal {
-    let mut step = Step::new(terms, state, draw);
-    step.take_in(readings, clock_ms);
+    let mut step = SeriesBatchStep::new(terms, state, draw);
+    step.add_records(readings, clock_ms);
     if let Some(received) = &readings.received {
-        step.take_received(received);
+        step.add_received(received);
     }
-    step.close_due(is_end);
-    step.finish()
+    step.close_due_buckets(is_end);
+    step.into_proposal()
 }

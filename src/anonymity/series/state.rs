@@ -1,120 +1,121 @@
-//! State of the series: what must survive the process. Every entry is replaced as a whole, so applying changes twice is harmless.
+//! Durable state of the series. Every entry is replaced as a whole, so that applying changes twice is harmless.
 
-use super::terms::{SeriesTerms, Terms};
+use super::terms::{AllSeriesTerms, SeriesTerms};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Values of one person in one channel so far.
+/// Past values of one subject in one channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct History {
-    /// Buckets with a value; of a series with moments the rows of the epoch with most.
+pub struct SubjectChannelHistory {
+    /// Number of buckets with a value. In a series with moments: largest number of rows in an epoch.
     pub values: u32,
     /// Mean over these buckets.
     pub mean: f64,
-    /// Value of the last of them.
+    /// Value of the last bucket.
     pub last: f64,
-    /// The last of them.
+    /// The last bucket.
     pub bucket: i64,
 }
 
-/// Where a person is on the way into a cohort.
+/// Membership of a subject in a cohort.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Membership {
-    /// In the pool.
+pub enum CohortMembership {
+    /// The subject waits in the pool.
     #[default]
     Waiting,
-    /// In the cohort of this number.
+    /// The subject belongs to the cohort of this number.
     Member(u32),
 }
 
-/// One person.
+/// State of one subject.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Participant {
+pub struct SubjectState {
     /// Labels of the stratum; empty until a record has all of them.
     pub stratum: Vec<String>,
-    /// Cohort, if any.
-    pub membership: Membership,
-    /// The person has been in an atom before.
+    /// Membership in a cohort.
+    pub membership: CohortMembership,
+    /// The subject has been in an atom before.
     pub is_veteran: bool,
-    /// Days with data.
+    /// Number of days with data.
     pub days: u32,
-    /// The last of them, as days since 1970.
+    /// Last day with data, as days since 1970.
     pub last_day: i64,
-    /// By channel, over all series.
-    pub histories: Vec<History>,
-    /// By series; empty before the first row of a series with moments.
-    pub moments: Vec<PersonMoments>,
-    /// A value of the person is part of a published row with noise.
+    /// History per channel, over all series.
+    pub histories: Vec<SubjectChannelHistory>,
+    /// Moments per series; empty before the first row of a series with moments.
+    pub moments: Vec<SubjectMoments>,
+    /// A value of the subject is part of a published row with noise.
     pub is_in_noise: bool,
 }
 
-/// Rows of one person in one epoch, and in the epochs before. A row is a bucket with a value of every signal of the series.
+/// Rows of one subject in the current epoch and in earlier epochs. A row is a bucket with a value of every signal of
+/// the series.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PersonMoments {
+pub struct SubjectMoments {
     /// Start of the epoch of the latest row.
     pub epoch: i64,
-    /// Rows in it.
+    /// Number of rows in the epoch.
     pub rows: u32,
-    /// Records of these rows.
+    /// Number of records of these rows.
     pub records: u32,
-    /// Sums over them: of each signal, then of the product of each pair of signals.
+    /// Sums over the rows: of each signal, then of the product of each pair of signals.
     pub sums: Vec<f64>,
-    /// Earlier epochs with enough rows.
+    /// Number of earlier epochs with enough rows.
     pub epochs: u32,
-    /// Mean over these epochs of the means over their rows.
+    /// Mean over the earlier epochs of the means over their rows.
     pub past: Vec<f64>,
 }
 
-/// Sum and number of the values of one person, signal and bucket.
+/// Sum and number of the values of one subject, signal and bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Partial {
+pub struct PartialSum {
     /// Number of values.
     pub count: u32,
-    /// Their sum.
+    /// Sum of the values.
     pub sum: f64,
 }
 
-/// Contributions of one person to a bucket that is still open.
+/// Contributions of one subject to an open bucket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenBucket {
     /// Position of the series.
     pub series: u16,
-    /// The bucket.
+    /// Start of the bucket.
     pub bucket: i64,
-    /// Records of the person in it.
+    /// Number of the subject's records in the bucket.
     pub records: u32,
-    /// By signal.
-    pub partials: Vec<Partial>,
+    /// Partial sum per signal.
+    pub partials: Vec<PartialSum>,
 }
 
-/// People who join a contributor set together or not at all.
+/// Subjects that join a contributor set only together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Atom {
+pub struct CohortAtom {
     /// Subject digests, ascending.
     pub members: Vec<u64>,
 }
 
-/// A cohort: atoms that were formed together.
+/// Cohort: atoms that were formed together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cohort {
-    /// Its name in rows, random.
+pub struct CohortState {
+    /// Random name of the cohort in rows.
     pub token: String,
-    /// Labels of its stratum.
+    /// Labels of the stratum.
     pub stratum: Vec<String>,
-    /// At most 16.
-    pub atoms: Vec<Atom>,
-    /// By channel over all series: the atoms of the locked contributor set as bits; none before the first publication.
+    /// Atoms, at most 16.
+    pub atoms: Vec<CohortAtom>,
+    /// Locked contributor set per channel over all series, as bits of atoms; none before the first publication.
     pub sets: Vec<Option<u16>>,
-    /// Last 16 bits of the digests of erased members: a person with such a digest counts as no new member of an atom. About one person in
-    /// 65,536 has them by chance, and nobody is named by them.
+    /// Last 16 bits of the digests of erased members. A subject with such a digest does not count as a new member of
+    /// an atom. About one subject in 65,536 matches by chance, so the bits identify no subject.
     pub erased: Vec<u16>,
-    /// Retired cohorts publish nothing; their atoms stay for the rule of new members.
+    /// Retired cohorts publish no rows. Their atoms remain for the rule of new members.
     pub is_retired: bool,
-    /// End of the last bucket in which enough members were present, or of the one at which the cohort was formed.
+    /// End of the last bucket in which enough members were present, or of the bucket that formed the cohort.
     pub seen_ms: i64,
 }
 
-impl Cohort {
+impl CohortState {
     /// Members of the atoms that are set in `atoms`.
     pub fn members(&self, atoms: u16) -> impl Iterator<Item = u64> + '_ {
         let chosen = self.atoms.iter().enumerate().filter(move |(index, _)| atoms & (1 << index) != 0);
@@ -125,110 +126,111 @@ impl Cohort {
     pub fn remove_members(&mut self, is_gone: impl Fn(u64) -> bool) {
         for atom in &mut self.atoms {
             let gone = atom.members.extract_if(.., |member| is_gone(*member));
-            self.erased.extend(gone.map(digest_end));
+            self.erased.extend(gone.map(digest_suffix));
         }
         self.is_retired |= !self.erased.is_empty();
     }
 
     /// All members.
-    pub fn everybody(&self) -> impl Iterator<Item = u64> + '_ {
+    pub fn all_members(&self) -> impl Iterator<Item = u64> + '_ {
         self.members(u16::MAX)
     }
 }
 
-/// What the whole stream shares.
+/// State shared by the whole stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Head {
-    /// The latest event times of different people, at most `crowd` of them.
+pub struct SharedSeriesState {
+    /// Latest event times of distinct subjects, at most `crowd` entries.
     pub front: Vec<(u64, i64)>,
-    /// Source partitions whose contributions have arrived; none where the records are taken in here.
+    /// Source partitions with received contributions; none if this instance reads the records.
     pub sources: Vec<SourceFront>,
-    /// By series: all buckets that end here or earlier are closed; the lowest number before the first.
+    /// End of the closed buckets per series; the lowest number before the first.
     pub closed_ms: Vec<i64>,
-    /// By series: epochs of its moments.
-    pub epochs: Vec<Epochs>,
-    /// By series: budget of noise that is spent.
+    /// Epochs of the moments per series.
+    pub epochs: Vec<MomentEpochs>,
+    /// Spent noise budget per series.
     pub noise: Vec<WeekSpent>,
-    /// People of published rows with noise.
+    /// Number of subjects in published rows with noise.
     pub noise_people: u64,
-    /// By series: counts since the state was made.
-    pub counts: Vec<Totals>,
-    /// The terms under which the state was made, as [`Terms::identity`] writes them.
+    /// Counts per series since the creation of the state.
+    pub counts: Vec<SeriesCounts>,
+    /// Settings under which the state was created, as written by [`AllSeriesTerms::terms_identity`].
     pub identity: String,
 }
 
-/// A source partition: the number of its topic, and its own.
+/// Source partition: number of its topic, and number within the topic.
 pub type SourcePartition = (u16, i32);
 
-/// How far the contributions of a source partition have come.
+/// Progress of the contributions of a source partition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SourceFront {
-    /// The partition.
+    /// The source partition.
     pub source: SourcePartition,
-    /// The offset behind its last record that has contributed.
+    /// Offset after its last record that has contributed.
     pub next: i64,
-    /// The latest event times of different people in it, at most `crowd` of them.
+    /// Latest event times of distinct subjects in the partition, at most `crowd` entries.
     pub front: Vec<(u64, i64)>,
 }
 
 /// Epochs of the moments of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Epochs {
-    /// Start of the epoch with rows that is not closed.
+pub struct MomentEpochs {
+    /// Start of the open epoch, if it has rows.
     pub open: Option<i64>,
-    /// Epochs that start before are closed; the lowest number before the first.
+    /// Epochs that start earlier are closed; the lowest number before the first.
     pub closed_ms: i64,
-    /// Records in closed buckets of the open epoch. They count once it closes: before, none of them can be represented.
+    /// Number of records in closed buckets of the open epoch. They are counted when the epoch closes, because no
+    /// record is represented earlier.
     pub records: u64,
-    /// Of these, records of people in their warm-up.
+    /// Number of these records from subjects in their warm-up.
     pub warming_up: u64,
 }
 
-impl Default for Epochs {
+impl Default for MomentEpochs {
     fn default() -> Self {
         Self { open: None, closed_ms: i64::MIN, records: 0, warming_up: 0 }
     }
 }
 
-impl Head {
-    /// Counts of all series together: a record counts once for each series.
+impl SharedSeriesState {
+    /// Sums the counts of all series: a record counts once per series.
     #[must_use]
-    pub fn totals(&self) -> Totals {
-        self.counts.iter().fold(Totals::default(), |sum, of_series| sum.plus(of_series))
+    pub fn totals(&self) -> SeriesCounts {
+        self.counts.iter().fold(SeriesCounts::default(), |sum, of_series| sum.sum_with(of_series))
     }
 }
 
-/// Counts of a series since the state was made.
+/// Counts of a series since the creation of the state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Totals {
-    /// Records in closed buckets, of a series with moments in closed epochs.
+pub struct SeriesCounts {
+    /// Records in closed buckets; in a series with moments, in closed epochs.
     pub records: u64,
-    /// Of these, records whose contribution is part of a published row.
+    /// Of these, records with a contribution to a published row.
     pub represented: u64,
-    /// Of these, records of people in their warm-up.
+    /// Of these, records of subjects in their warm-up.
     pub warming_up: u64,
-    /// Records that came after their bucket was closed.
+    /// Late records: their bucket was closed.
     pub late: u64,
-    /// Records whose event time is ahead of the clock.
+    /// Records with an event time ahead of the clock.
     pub early: u64,
     /// Records without an event time or a subject.
     pub unplaced: u64,
-    /// Records beyond the limit of open buckets.
+    /// Records beyond the limits of subjects and open buckets.
     pub over_limit: u64,
-    /// Rows published.
+    /// Published rows.
     pub rows: u64,
-    /// Rows withheld because too few members were present, or for a noisy count that is too small.
+    /// Rows withheld because too few members were present, or because of a low noisy count.
     pub too_few: u64,
-    /// Sums that were published as shares of intervals because one or two members dominate them.
+    /// Sums published as shares per interval, because one or two members dominate them.
     pub binned: u64,
-    /// Sums that were withheld because one or two members dominate them, and no intervals hold enough members.
+    /// Sums withheld because one or two members dominate them and no intervals hold enough members.
     pub dominated: u64,
 }
 
-impl Totals {
-    /// Counts of both.
+impl SeriesCounts {
+    /// Adds two counts.
     #[must_use]
-    pub fn plus(&self, other: &Self) -> Self {
+    pub fn sum_with(&self, other: &Self) -> Self {
         Self {
             records: self.records + other.records,
             represented: self.represented + other.represented,
@@ -244,13 +246,13 @@ impl Totals {
         }
     }
 
-    /// Records that no bucket took.
+    /// Records that were added to no bucket.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.late + self.early + self.unplaced + self.over_limit
     }
 
-    /// Counts less those of an earlier state.
+    /// Subtracts the counts of an earlier state.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -269,12 +271,12 @@ impl Totals {
     }
 }
 
-/// Budget of noise spent of the latest week. Buckets close in order, so earlier weeks publish nothing more.
+/// Spent noise budget of the latest week. Buckets close in order, so that earlier weeks publish no more rows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WeekSpent {
     /// Start of the week.
     pub week: i64,
-    /// ρ spent for each person.
+    /// ρ spent per subject.
     pub rho: f64,
 }
 
@@ -287,23 +289,23 @@ impl Default for WeekSpent {
 /// State of all series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeriesState {
-    /// What the whole stream shares.
-    pub head: Head,
-    /// By subject digest.
-    pub people: BTreeMap<u64, Participant>,
+    /// State shared by the whole stream.
+    pub head: SharedSeriesState,
+    /// Subjects by digest.
+    pub people: BTreeMap<u64, SubjectState>,
     /// Open buckets by subject digest.
     pub open: BTreeMap<u64, Vec<OpenBucket>>,
-    /// In the order in which they were formed.
-    pub cohorts: BTreeMap<u32, Cohort>,
-    /// Cells of open contributions: one for each person, bucket and signal.
+    /// Cohorts by number, in the order of formation.
+    pub cohorts: BTreeMap<u32, CohortState>,
+    /// Number of cells of open buckets: one per subject, bucket and signal.
     pub cells: usize,
 }
 
 impl SeriesState {
-    /// Buckets with values of the person with most, and those that each person needs, where nobody has enough for any series. None where
-    /// somebody has, where no bucket has closed, and where a series with noise shows everybody.
+    /// Largest number of buckets with values of a subject, and the number required, if no subject has enough for any
+    /// series. None if a subject has enough, no bucket has closed, or a series has noise, which counts every subject.
     #[must_use]
-    pub fn too_few_buckets(&self, terms: &Terms) -> Option<(u32, u32)> {
+    pub fn too_few_buckets(&self, terms: &AllSeriesTerms) -> Option<(u32, u32)> {
         let most_of = |number: usize, series: &SeriesTerms| {
             let channels = terms.first_channel(number)..terms.first_channel(number) + series.channels();
             let histories = self.people.values().filter_map(|person| person.histories.get(channels.clone()));
@@ -320,36 +322,36 @@ impl SeriesState {
     }
 }
 
-/// New values of the entries that a batch changes.
+/// New values of the entries changed by a batch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SeriesChanges {
-    /// What the whole stream shares.
-    pub head: Head,
-    /// By subject digest, ascending.
-    pub people: Vec<(u64, Participant)>,
-    /// By subject digest, ascending; nobody has an empty list.
+    /// State shared by the whole stream.
+    pub head: SharedSeriesState,
+    /// Subjects, ascending by digest.
+    pub people: Vec<(u64, SubjectState)>,
+    /// Open buckets, ascending by subject digest. An empty list removes the subject's open buckets.
     pub open: Vec<(u64, Vec<OpenBucket>)>,
-    /// By number, ascending.
-    pub cohorts: Vec<(u32, Cohort)>,
+    /// Cohorts, ascending by number.
+    pub cohorts: Vec<(u32, CohortState)>,
 }
 
 /// Last 16 bits of a digest.
 #[must_use]
-pub fn digest_end(subject: u64) -> u16 {
+pub fn digest_suffix(subject: u64) -> u16 {
     subject as u16
 }
 
 impl SeriesState {
-    /// A state in which nothing has happened.
+    /// Creates an empty state.
     #[must_use]
-    pub fn new(terms: &Terms) -> Self {
-        let head = Head {
+    pub fn new(terms: &AllSeriesTerms) -> Self {
+        let head = SharedSeriesState {
             closed_ms: vec![i64::MIN; terms.series.len()],
-            epochs: vec![Epochs::default(); terms.series.len()],
+            epochs: vec![MomentEpochs::default(); terms.series.len()],
             noise: vec![WeekSpent::default(); terms.series.len()],
-            counts: vec![Totals::default(); terms.series.len()],
-            identity: terms.identity(),
-            ..Head::default()
+            counts: vec![SeriesCounts::default(); terms.series.len()],
+            identity: terms.terms_identity(),
+            ..SharedSeriesState::default()
         };
         Self { head, ..Self::default() }
     }
@@ -367,34 +369,35 @@ impl SeriesState {
         self.cohorts.extend(changes.cohorts);
     }
 
-    /// Removes people, retires their cohorts and returns the other members to the pool. Returns the number of people removed.
+    /// Erases subjects, retires their cohorts and returns the other members to the pool. Returns the number of erased
+    /// subjects.
     ///
-    /// Digests of the removed people disappear from the atoms, which keeps the rule of new members for everybody else.
-    pub fn erase(&mut self, is_erased: impl Fn(u64) -> bool) -> u64 {
+    /// The atoms lose the digests of the erased subjects. The rule of new members still holds for all other subjects.
+    pub fn erase_subjects(&mut self, is_erased: impl Fn(u64) -> bool) -> u64 {
         let before = self.people.len();
         self.people.retain(|subject, _| !is_erased(*subject));
         self.open.retain(|subject, _| !is_erased(*subject));
         self.cells = self.open.values().map(|buckets| cells(buckets)).sum();
         self.head.front.retain(|(subject, _)| !is_erased(*subject));
-        // A partition of which nobody is left is one that is not known, and delays buckets until it contributes or is idle.
+        // A partition without remaining subjects is removed. It then delays buckets until it contributes or is idle.
         self.head.sources.retain_mut(|source| {
             let had_people = !source.front.is_empty();
             source.front.retain(|(subject, _)| !is_erased(*subject));
             !had_people || !source.front.is_empty()
         });
         self.cohorts.values_mut().for_each(|cohort| cohort.remove_members(&is_erased));
-        self.release_members();
+        self.return_members_to_pool();
         (before - self.people.len()) as u64
     }
 
-    /// Returns members of retired cohorts to the pool, and counts the people of rows with noise again.
-    pub fn release_members(&mut self) {
+    /// Returns members of retired cohorts to the pool, and recounts the subjects of rows with noise.
+    pub fn return_members_to_pool(&mut self) {
         self.head.noise_people = self.people.values().filter(|person| person.is_in_noise).count() as u64;
         for participant in self.people.values_mut() {
-            if let Membership::Member(number) = participant.membership
+            if let CohortMembership::Member(number) = participant.membership
                 && self.cohorts.get(&number).is_none_or(|cohort| cohort.is_retired)
             {
-                participant.membership = Membership::Waiting;
+                participant.membership = CohortMembership::Waiting;
             }
         }
     }

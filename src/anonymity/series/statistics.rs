@@ -1,9 +1,9 @@
-//! Statistics of the values of one contributor set (docs/methods.md §13).
+//! Statistics of the values of one contributor set (docs/internals/methods.md §13).
 
-/// Share of the largest value that the others but the second must reach together (the p % rule).
+/// Smallest sum of the values after the second, as a share of the largest value (the p % rule).
 const DOMINANCE_P: f64 = 0.1;
 /// Deviations below this share of the largest value are floating-point error.
-const LEAST_DEVIATION: f64 = 1e-12;
+const MIN_RELATIVE_DEVIATION: f64 = 1e-12;
 /// Largest share of one value in the sum.
 const MAX_SHARE: f64 = 0.5;
 
@@ -14,25 +14,25 @@ pub struct MeanStatistic {
     pub mean: f64,
     /// Standard deviation (n − 1).
     pub sd: f64,
-    /// Quartiles; none of fewer than two crowds.
+    /// Quartiles; none for fewer than two crowds.
     pub quartiles: Option<[f64; 3]>,
 }
 
 impl MeanStatistic {
-    /// Rounding step of the mean and the quartiles in a row of `n` people.
+    /// Rounding step of the mean and the quartiles in a row of `n` subjects.
     #[must_use]
     pub fn rounding_step(&self, n: u64) -> f64 {
         rounding_step(self.sd, usize::try_from(n).unwrap_or(usize::MAX)).unwrap_or(0.0)
     }
 }
 
-/// Mean; 0 of no values.
+/// Mean; 0 without values.
 #[must_use]
 pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
-/// Standard deviation with n − 1 in the denominator; 0 of fewer than two values.
+/// Standard deviation with n − 1 in the denominator; 0 for fewer than two values.
 #[must_use]
 pub fn standard_deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
@@ -43,8 +43,8 @@ pub fn standard_deviation(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-/// Quartiles as means of the `crowd` order statistics nearest to them, or one more where two are as near. A single order statistic
-/// would be the value of one member: it repeats where that member has stopped sending.
+/// Quartiles as means of the `crowd` nearest order statistics, plus one more in a tie of distances. A single order
+/// statistic would be the value of one member, and would repeat after that member stops sending.
 ///
 /// # Panics
 /// When there are no values.
@@ -61,22 +61,22 @@ pub fn quartiles(values: &[f64], crowd: usize) -> [f64; 3] {
     })
 }
 
-/// Whether few members dominate a sum of values, or a sum of their distances from a public point.
+/// Returns true if few members dominate a sum of values, or a sum of their distances from a public point.
 ///
-/// Sizes are distances from both ends of the public range (from 0 without one) and from the median, so that the answer depends on no
-/// zero of the unit and on no sign. Few dominate where the sizes without the largest and those of members who could estimate it, the
-/// next one or the next `colluders`, sum to less than p % of the largest, or the largest is more than half of all (Hundepool 2012,
-/// section 4.2: the p % rule is for contributions that are known not to be negative).
+/// Sizes are distances from both ends of the public range (from 0 without a range) and from the median. Neither the
+/// zero of the unit nor the sign therefore matters. Few members dominate if the largest size exceeds half of the
+/// total. They also dominate if the other sizes, without the next one or the next `colluders`, sum to less than p %
+/// of the largest (Hundepool 2012, section 4.2: the p % rule requires non-negative contributions).
 #[must_use]
 pub fn is_dominated(values: &[f64], (low, high): (f64, f64), colluders: usize) -> bool {
     let ends = if low.is_finite() && high.is_finite() { [low, high] } else { [0.0; 2] };
     let points = ends.into_iter().chain([median(values.to_vec())]);
-    points.into_iter().any(|point| is_any_too_large(values.iter().map(|value| (value - point).abs()), colluders))
+    points.into_iter().any(|point| is_largest_dominant(values.iter().map(|value| (value - point).abs()), colluders))
 }
 
-/// The same for sizes, none of which is below 0.
+/// Applies the dominance rules to sizes ≥ 0.
 #[must_use]
-pub fn is_any_too_large(sizes: impl Iterator<Item = f64>, colluders: usize) -> bool {
+pub fn is_largest_dominant(sizes: impl Iterator<Item = f64>, colluders: usize) -> bool {
     let mut sizes: Vec<f64> = sizes.collect();
     sizes.sort_by(|a, b| b.total_cmp(a));
     let Some((largest, others)) = sizes.split_first() else { return true };
@@ -95,31 +95,33 @@ fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-/// Whether values are equal, up to floating-point error.
+/// Returns true if the values are equal up to floating-point error.
 #[must_use]
 pub fn are_equal(values: &[f64], deviation: f64) -> bool {
     let largest = values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
-    deviation <= LEAST_DEVIATION * largest
+    deviation <= MIN_RELATIVE_DEVIATION * largest
 }
 
-/// The largest of 1, 2 and 5 times a power of ten that is at most half of the standard error of a mean of `n` values; none where the
-/// deviation is 0.
+/// Largest of 1, 2 and 5 times a power of ten that is at most half of the standard error of a mean of `n` values.
+/// None if the deviation is 0.
 #[must_use]
 pub fn rounding_step(standard_deviation: f64, n: usize) -> Option<f64> {
     largest_round_step(standard_deviation / (2.0 * (n as f64).sqrt()))
 }
 
-/// Mean, deviation and quartiles of `n` people, rounded; none where the deviation is 0. The deviation is rounded to the step that follows
-/// from it, the others to the step that follows from the rounded deviation: no step tells more than the row does.
+/// Rounded mean, deviation and quartiles of `n` subjects; none if the deviation is 0.
+///
+/// The deviation is rounded to the step that follows from it. The others use the step that follows from the rounded
+/// deviation. The steps therefore reveal no more than the row.
 #[must_use]
 pub fn rounded_statistic(mean: f64, deviation: f64, quartiles: Option<[f64; 3]>, n: usize) -> Option<MeanStatistic> {
-    let sd = rounded(deviation, rounding_step(deviation, n)?);
+    let sd = round_to_step(deviation, rounding_step(deviation, n)?);
     let step = rounding_step(sd, n)?;
-    let quartiles = quartiles.map(|quartiles| quartiles.map(|quartile| rounded(quartile, step)));
-    Some(MeanStatistic { mean: rounded(mean, step), sd, quartiles })
+    let quartiles = quartiles.map(|quartiles| quartiles.map(|quartile| round_to_step(quartile, step)));
+    Some(MeanStatistic { mean: round_to_step(mean, step), sd, quartiles })
 }
 
-/// The largest of 1, 2 and 5 times a power of ten that is at most `target`; none where that is not above 0.
+/// Largest of 1, 2 and 5 times a power of ten that is at most `target`; none unless `target` is above 0.
 #[must_use]
 pub fn largest_round_step(target: f64) -> Option<f64> {
     if !target.is_finite() || target <= 0.0 {
@@ -131,21 +133,21 @@ pub fn largest_round_step(target: f64) -> Option<f64> {
     candidates.into_iter().rev().find(|step| *step <= target * (1.0 + 1e-12))
 }
 
-/// Whole numbers up to here, and five times them, are exact.
-const LARGEST_WHOLE: f64 = 1e15;
+/// Integers up to this number, and five times them, are exact.
+const MAX_EXACT_INTEGER: f64 = 1e15;
 
-/// The nearest multiple of `step`, which is 1, 2 or 5 times a power of ten.
+/// Nearest multiple of `step`, which is 1, 2 or 5 times a power of ten.
 #[must_use]
-pub fn rounded(value: f64, step: f64) -> f64 {
+pub fn round_to_step(value: f64, step: f64) -> f64 {
     let multiple = (value / step).round();
-    if multiple == 0.0 || multiple.abs() > LARGEST_WHOLE {
+    if multiple == 0.0 || multiple.abs() > MAX_EXACT_INTEGER {
         return if multiple == 0.0 { 0.0 } else { multiple * step };
     }
-    // As a decimal, so that the result has no more digits than the step.
+    // Computed as a decimal, so that the result has no more digits than the step.
     let exponent = step.log10().floor() as i32;
     let whole = multiple * (step / 10f64.powi(exponent)).round();
     match exponent {
-        // Whole numbers and these powers of ten are exact, so that the result is the number nearest to the decimal.
+        // Integers and these powers of ten are exact. The result is therefore the number nearest to the decimal.
         0..=22 => whole * 10f64.powi(exponent),
         -22..0 => whole / 10f64.powi(-exponent),
         _ => format!("{whole}e{exponent}").parse().unwrap_or(multiple * step),
@@ -159,9 +161,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rounded_values_are_read_back_with_the_digits_of_their_step(value in -1e4_f64..1e4, exponent in -120_i32..150, digit in 0_usize..3) {
+        fn rounded_values_have_no_more_digits_than_their_step(value in -1e4_f64..1e4, exponent in -120_i32..150, digit in 0_usize..3) {
             let step = format!("{}e{exponent}", [1, 2, 5][digit]).parse::<f64>().expect("a number");
-            let rounded = rounded(value * step, step);
+            let rounded = round_to_step(value * step, step);
             let spelled = serde_json::to_string(&rounded).expect("a number");
             prop_assert_eq!(serde_json::from_str::<f64>(&spelled).expect("a number").to_bits(), rounded.to_bits());
             let digits = spelled.split('e').next().unwrap_or_default().trim_start_matches(['-', '0', '.']);
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn statistics_of_a_small_set() {
+    fn statistics_of_small_set_match_known_values() {
         let values = [4.0, 1.0, 3.0, 2.0];
         assert_eq!(mean(&values), 2.5);
         assert!((standard_deviation(&values) - 1.290_994_448_7).abs() < 1e-9);
@@ -179,11 +181,10 @@ mod tests {
         assert_eq!((mean(&[]), standard_deviation(&[7.0])), (0.0, 0.0));
     }
 
-    /// A range that no value reaches.
     const WIDE: (f64, f64) = (0.0, 1_000.0);
 
     #[test]
-    fn dominated_sums_are_recognised() {
+    fn dominance_of_one_or_two_values_is_detected() {
         let is_dominated = |values: &[f64], colluders| is_dominated(values, WIDE, colluders);
         assert!(is_dominated(&[100.0, 50.0, 4.0, 4.0, 1.0], 0), "the rest is 9 % of the largest");
         assert!(is_dominated(&[100.0, 40.0, 30.0, 10.0, 10.0], 1), "one has more than half");
@@ -194,11 +195,11 @@ mod tests {
     }
 
     #[test]
-    fn one_member_far_from_the_others_dominates_at_every_level() {
+    fn distant_member_dominates_at_every_offset() {
         let values = [1_000.0, 1_001.0, 999.0, 1_000.5, 999.5, 1_100.0];
         assert!(is_dominated(&values, (0.0, 2_000.0), 0) && is_dominated(&values, UNBOUNDED, 0));
         assert!(!is_dominated(&values[..5], (0.0, 2_000.0), 0) && !is_dominated(&values[..5], UNBOUNDED, 0));
-        // The only one who answers no is as exposed as the only one who answers yes.
+        // The only answer 0 is as exposed as the only answer 1.
         let mut answers = vec![0.0; 14];
         answers.push(1.0);
         let opposite: Vec<f64> = answers.iter().map(|answer| 1.0 - answer).collect();
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn negative_values_are_judged_by_their_distance_from_the_range() {
+    fn dominance_of_negative_values_uses_distance_from_range() {
         let celsius = [-19.0, -18.0, -17.5, -17.0, 30.0];
         assert!(is_dominated(&celsius, (-20.0, 50.0), 0));
         assert!(!is_dominated(&[-60.0, -61.0, -62.0, -63.0, -64.0], UNBOUNDED, 1));
@@ -215,17 +216,20 @@ mod tests {
     const UNBOUNDED: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
 
     #[test]
-    fn steps_are_round_and_at_most_half_a_standard_error() {
+    fn rounding_steps_are_round_and_at_most_half_a_standard_error() {
         assert_eq!(rounding_step(6.5, 10), Some(1.0));
         assert_eq!(rounding_step(1.0, 100), Some(0.05));
         assert_eq!(rounding_step(4000.0, 10), Some(500.0));
         assert_eq!(rounding_step(0.0, 10), None);
         assert_eq!(rounding_step(f64::NAN, 10), None);
-        assert_eq!((rounded(0.123_4, 0.05), rounded(-0.01, 0.05), rounded(1_234.0, 500.0)), (0.1, 0.0, 1_000.0));
+        assert_eq!(
+            (round_to_step(0.123_4, 0.05), round_to_step(-0.01, 0.05), round_to_step(1_234.0, 500.0)),
+            (0.1, 0.0, 1_000.0)
+        );
     }
 
     #[test]
-    fn a_quiet_row_and_a_loud_one_have_steps_of_their_own() {
+    fn rounding_steps_follow_the_deviation_of_each_row() {
         let quiet = rounded_statistic(4.321, 2.345, None, 16).expect("a deviation");
         let loud = rounded_statistic(4_321.0, 2_345.0, Some([2_222.0, 4_444.0, 6_666.0]), 16).expect("a deviation");
         assert_eq!((quiet.mean, quiet.sd), (4.4, 2.4));
@@ -234,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_are_recognised_up_to_floating_point_error() {
+    fn equal_values_are_detected_despite_floating_point_error() {
         let values = [70.1, 70.1 + 1e-13, 70.1];
         assert!(are_equal(&values, standard_deviation(&values)) && are_equal(&[0.0; 3], 0.0));
         let values = [70.1, 70.1 + 1e-6, 70.1];
@@ -243,7 +247,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn dominance_depends_on_no_unit(
+        fn dominance_does_not_depend_on_unit(
             halves in prop::collection::vec(0_i32..80, 2..16), shift in -4_096_i32..4_096, exponent in -3_i32..4, sign in 0..2,
             colluders in 0_usize..3,
         ) {
@@ -259,16 +263,16 @@ mod tests {
         }
 
         #[test]
-        fn a_step_is_between_a_fifth_and_a_half_of_the_error(sd in 1e-9_f64..1e9, n in 2_usize..1_000_000) {
+        fn rounding_step_is_between_a_fifth_and_a_half_of_the_error(sd in 1e-9_f64..1e9, n in 2_usize..1_000_000) {
             let step = rounding_step(sd, n).expect("a positive deviation");
             let error = sd / (n as f64).sqrt();
             prop_assert!(step <= error / 2.0 * (1.0 + 1e-9) && step >= error / 5.0 * (1.0 - 1e-9));
         }
 
         #[test]
-        fn rounding_moves_by_half_a_step(value in -1e6_f64..1e6, exponent in -6_i32..4, digit in 0_usize..3) {
+        fn rounding_changes_values_by_at_most_half_a_step(value in -1e6_f64..1e6, exponent in -6_i32..4, digit in 0_usize..3) {
             let step = [1.0, 2.0, 5.0][digit] * 10f64.powi(exponent);
-            prop_assert!((rounded(value, step) - value).abs() <= step / 2.0 * (1.0 + 1e-6));
+            prop_assert!((round_to_step(value, step) - value).abs() <= step / 2.0 * (1.0 + 1e-6));
         }
     }
 }

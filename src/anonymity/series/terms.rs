@@ -1,38 +1,37 @@
-//! Terms of the series of a configuration: which signals, which buckets, how many people.
+//! Settings of the configured series: signals, buckets, number of subjects.
 
 use throng_core::values::hierarchy::Ruler;
 
-/// Milliseconds of a day.
+/// Milliseconds per day.
 pub const DAY_MS: i64 = 86_400_000;
-/// Milliseconds of an hour.
 const HOUR_MS: i64 = 3_600_000;
 /// 1970-01-05, the first Monday: weeks start on Mondays.
 const MONDAY_MS: i64 = 4 * DAY_MS;
-/// Signals of a series with moments at most: a person takes 8 bytes for each signal and pair of signals, twice.
+/// Largest number of signals of a series with moments. A subject needs 8 bytes per signal and pair of signals, twice.
 pub const MAX_MOMENT_SIGNALS: usize = 16;
 
-/// Start of the window of `every_ms` that holds a moment. Windows of whole weeks start on Mondays.
+/// Start of the window of `every_ms` that contains a moment. Windows of whole weeks start on Mondays.
 pub(super) fn window_start(time_ms: i64, every_ms: i64) -> i64 {
     let origin = if every_ms % (7 * DAY_MS) == 0 { MONDAY_MS } else { 0 };
     time_ms - (time_ms - origin).rem_euclid(every_ms)
 }
 
-/// Numbers of a person with `signals` signals: means, then products of pairs.
+/// Number of moments of `signals` signals: means, then products of pairs.
 #[must_use]
 pub fn moment_count(signals: usize) -> usize {
     signals + signals * (signals + 1) / 2
 }
 
-/// Position in a recurring cycle that a bucket collects over its window.
+/// Recurring cycle. Its slots divide a window into buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cycle {
-    /// One bucket for each hour of the day, 0 to 23.
+pub enum SlotCycle {
+    /// One bucket per hour of the day, 0 to 23.
     HourOfDay,
-    /// One bucket for each day of the week, 0 (Monday) to 6.
+    /// One bucket per day of the week, 0 (Monday) to 6.
     DayOfWeek,
 }
 
-impl Cycle {
+impl SlotCycle {
     /// Number of slots.
     #[must_use]
     pub fn slots(self) -> usize {
@@ -42,7 +41,6 @@ impl Cycle {
         }
     }
 
-    /// Milliseconds between two slots.
     fn step_ms(self) -> i64 {
         match self {
             Self::HourOfDay => HOUR_MS,
@@ -50,7 +48,6 @@ impl Cycle {
         }
     }
 
-    /// The slot of a moment.
     fn slot(self, time_ms: i64) -> usize {
         let index = match self {
             Self::HourOfDay => time_ms.rem_euclid(DAY_MS) / HOUR_MS,
@@ -60,60 +57,61 @@ impl Cycle {
     }
 }
 
-/// A numeric attribute whose statistics are published.
+/// Numeric attribute with published statistics.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Signal {
+pub struct SeriesSignal {
     /// Position in the schema.
     pub attribute: usize,
     /// Name in a row.
     pub name: String,
-    /// Unit in a row; none where the schema names none.
+    /// Unit in a row; none if the schema has no unit.
     pub unit: Option<String>,
-    /// Lowest and highest value: values outside are clipped. Infinite where the schema has no range.
+    /// Lowest and highest value: values outside are clipped. Infinite if the schema has no range.
     pub range: (f64, f64),
-    /// Intervals of the hierarchy; none where it has none.
+    /// Intervals of the hierarchy; none without a hierarchy of intervals.
     pub intervals: Option<Ruler>,
 }
 
-/// One series.
+/// Settings of one series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeriesTerms {
     /// Name in rows, file names and topics.
     pub name: String,
     /// Length of a window in milliseconds, above 0.
     pub every_ms: i64,
-    /// `every_ms` as the configuration writes it.
+    /// `every_ms` as spelled in the configuration.
     pub every: String,
-    /// Cycle whose slots are buckets; none: each window is one bucket.
-    pub cycle: Option<Cycle>,
+    /// Cycle that divides a window into buckets; none: each window is one bucket.
+    pub cycle: Option<SlotCycle>,
     /// Signals, in the order of the rows.
-    pub signals: Vec<Signal>,
-    /// How long a bucket waits for late records, in milliseconds.
+    pub signals: Vec<SeriesSignal>,
+    /// Time a bucket waits for late records, in milliseconds.
     pub lateness_ms: i64,
-    /// Rows of all cohorts of a stratum together instead of rows of each cohort.
+    /// Publishes rows per stratum instead of rows per cohort.
     pub pooled: bool,
-    /// Values of a signal that each member of an atom needs before the atom contributes to it. With moments: rows that a person needs in
-    /// an epoch for the epoch to count.
+    /// Values of a signal that each member of an atom needs before the atom contributes to it. With moments: rows
+    /// that a subject needs in an epoch for the epoch to count.
     pub min_values: u32,
-    /// Moments of all signals together: the series publishes these and no rows of buckets. None: it publishes rows of buckets.
+    /// Moments of all signals: the series publishes these instead of rows of buckets. None: the series publishes rows
+    /// of buckets.
     pub moments: Option<MomentTerms>,
-    /// Noise of all rows, which are of everybody; none where the series publishes statistics of cohorts.
+    /// Noise of all rows, which cover all subjects; none if the series publishes statistics of cohorts.
     pub noise: Option<NoiseTerms>,
 }
 
-/// Moments of the signals of a series.
+/// Settings of the moments of a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MomentTerms {
     /// Length of an epoch in milliseconds, above 0.
     pub every_ms: i64,
-    /// `every_ms` as the configuration writes it.
+    /// `every_ms` as spelled in the configuration.
     pub every: String,
 }
 
-/// Noise of a series.
+/// Settings of the noise of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NoiseTerms {
-    /// ε for a person and week, with δ = 10⁻⁶.
+    /// ε per subject and week, with δ = 10⁻⁶.
     pub epsilon: f64,
 }
 
@@ -126,13 +124,13 @@ impl MomentTerms {
 }
 
 impl SeriesTerms {
-    /// The bucket of a moment: start of its window, plus the offset of its slot.
+    /// Bucket of a moment: start of its window, plus the offset of its slot.
     #[must_use]
     pub fn bucket(&self, time_ms: i64) -> i64 {
         self.window(time_ms) + self.cycle.map_or(0, |cycle| cycle.slot(time_ms) as i64 * cycle.step_ms())
     }
 
-    /// Start of the window that holds a moment or a bucket. Windows of whole weeks start on Mondays.
+    /// Start of the window that contains a moment or a bucket. Windows of whole weeks start on Mondays.
     #[must_use]
     pub fn window(&self, time_ms: i64) -> i64 {
         window_start(time_ms, self.every_ms)
@@ -156,14 +154,14 @@ impl SeriesTerms {
         (self.window(later) - self.window(earlier)) / self.every_ms
     }
 
-    /// Histories of a person in this series: one for each signal and slot; a series with moments has one, of the buckets with a value of
-    /// every signal. A series with noise needs none.
+    /// Number of histories per subject in this series: one per signal and slot. A series with moments has one, of the
+    /// buckets with a value of every signal. A series with noise has none.
     #[must_use]
     pub fn channels(&self) -> usize {
         match (&self.noise, &self.moments) {
             (Some(_), _) => 0,
             (None, Some(_)) => 1,
-            (None, None) => self.signals.len() * self.cycle.map_or(1, Cycle::slots),
+            (None, None) => self.signals.len() * self.cycle.map_or(1, SlotCycle::slots),
         }
     }
 
@@ -174,44 +172,45 @@ impl SeriesTerms {
     }
 }
 
-/// How people become cohorts: the same for all series of a configuration.
+/// Settings of the cohorts, shared by all series of a configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CohortTerms {
-    /// k and the colluders: smallest number of new members of an atom, and of members present in a published bucket.
+    /// k plus the colluders: smallest number of new members of an atom, and of members present in a published bucket.
     pub crowd: usize,
-    /// Members who may pool what they know (`privacy.colluders`).
+    /// Number of members that may combine their knowledge (`privacy.colluders`).
     pub colluders: usize,
-    /// People of a cohort, at least `crowd`.
+    /// Number of subjects per cohort, at least `crowd`.
     pub size: usize,
-    /// Days with data before a person may join a cohort.
+    /// Days with data before a subject may join a cohort.
     pub warm_up_days: u32,
-    /// Milliseconds after which a cohort is retired in which fewer than `crowd` members are seen.
+    /// Milliseconds with fewer than `crowd` present members after which a cohort is retired.
     pub idle_ms: i64,
-    /// Attributes whose cells divide people, with the level of their hierarchy.
+    /// Attributes with cells that form the strata, with the level of their hierarchy.
     pub strata: Vec<(usize, usize)>,
     /// Names of these attributes.
     pub strata_names: Vec<String>,
     /// Attribute of the event time.
     pub time: usize,
-    /// Histories of all people together, 32 bytes each: people beyond it are not taken in.
+    /// Limit of the histories of all subjects, 32 bytes each: further subjects are not stored.
     pub max_histories: usize,
     /// All records are read before the first bucket closes, as in a job over files.
     pub is_batch: bool,
 }
 
-/// All terms of the series of a configuration.
+/// Settings of all series of a configuration.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Terms {
-    /// Cohorts.
+pub struct AllSeriesTerms {
+    /// Settings of the cohorts.
     pub cohorts: CohortTerms,
     /// Series, in the order of the configuration.
     pub series: Vec<SeriesTerms>,
 }
 
-impl Terms {
-    /// What a state depends on, as text: series, buckets, signals, strata and the crowd. A state of other terms cannot go on.
+impl AllSeriesTerms {
+    /// Settings that a state depends on, as text: series, buckets, signals, strata and the crowd. A state of other
+    /// settings cannot be continued.
     #[must_use]
-    pub fn identity(&self) -> String {
+    pub fn terms_identity(&self) -> String {
         let series = self.series.iter().map(|of| {
             let signals: Vec<&str> = of.signals.iter().map(|signal| signal.name.as_str()).collect();
             let moments = of.moments.as_ref().map(|moments| moments.every_ms);
@@ -226,21 +225,21 @@ impl Terms {
         format!("{crowd} {strata_names:?} {levels:?}\n{}", series.collect::<Vec<_>>().join("\n"))
     }
 
-    /// Position of the first history of a series among all histories of a person.
+    /// Position of the first history of a series among all histories of a subject.
     #[must_use]
     pub fn first_channel(&self, series: usize) -> usize {
         self.series[..series].iter().map(SeriesTerms::channels).sum()
     }
 
-    /// What a person takes in the state at most, in histories of 32 bytes; 1 where no series keeps any.
+    /// Largest size of a subject in the state, in histories of 32 bytes; 1 if no series has any.
     #[must_use]
-    pub fn weight_of_person(&self) -> usize {
+    pub fn histories_per_subject(&self) -> usize {
         let moments =
             |series: &SeriesTerms| series.moments.as_ref().map_or(0, |_| moment_count(series.signals.len()) / 2);
         (self.channels() + self.series.iter().map(moments).sum::<usize>()).max(1)
     }
 
-    /// Histories of a person, over all series.
+    /// Number of histories per subject, over all series.
     #[must_use]
     pub fn channels(&self) -> usize {
         self.first_channel(self.series.len())
@@ -251,9 +250,9 @@ impl Terms {
 mod tests {
     use super::*;
 
-    fn terms(every_ms: i64, cycle: Option<Cycle>) -> SeriesTerms {
+    fn terms(every_ms: i64, cycle: Option<SlotCycle>) -> SeriesTerms {
         let signals =
-            vec![Signal { attribute: 0, name: "s".into(), unit: None, range: (0.0, 1.0), intervals: None }; 2];
+            vec![SeriesSignal { attribute: 0, name: "s".into(), unit: None, range: (0.0, 1.0), intervals: None }; 2];
         SeriesTerms {
             name: "t".into(),
             every_ms,
@@ -272,7 +271,7 @@ mod tests {
     const WEDNESDAY_13_30: i64 = 1_772_631_000_000;
 
     #[test]
-    fn bucket_of_a_day_starts_at_midnight() {
+    fn daily_bucket_starts_at_midnight() {
         let daily = terms(DAY_MS, None);
         assert_eq!(daily.bucket(WEDNESDAY_13_30), WEDNESDAY_13_30 - 13 * HOUR_MS - HOUR_MS / 2);
         assert_eq!(daily.bucket(-1), -DAY_MS);
@@ -280,15 +279,15 @@ mod tests {
     }
 
     #[test]
-    fn buckets_of_a_week_start_on_monday_and_have_slots() {
-        let hourly = terms(7 * DAY_MS, Some(Cycle::HourOfDay));
+    fn weekly_buckets_start_on_monday_and_have_slots() {
+        let hourly = terms(7 * DAY_MS, Some(SlotCycle::HourOfDay));
         let monday = WEDNESDAY_13_30 - 2 * DAY_MS - 13 * HOUR_MS - HOUR_MS / 2;
         assert_eq!(hourly.window(WEDNESDAY_13_30), monday);
         let bucket = hourly.bucket(WEDNESDAY_13_30);
         assert_eq!((bucket, hourly.slot(bucket)), (monday + 13 * HOUR_MS, 13));
         assert_eq!(hourly.end(bucket), monday + 7 * DAY_MS);
         assert_eq!(hourly.channel(bucket, 1), 27);
-        let weekly = terms(7 * DAY_MS, Some(Cycle::DayOfWeek));
+        let weekly = terms(7 * DAY_MS, Some(SlotCycle::DayOfWeek));
         assert_eq!(weekly.slot(weekly.bucket(WEDNESDAY_13_30)), 2);
         assert_eq!(
             weekly.windows_between(weekly.bucket(WEDNESDAY_13_30), weekly.bucket(WEDNESDAY_13_30 + 8 * DAY_MS)),

@@ -1,28 +1,34 @@
-//! Moments of the twin: loops over people, epochs and rows.
+//! Moments of the reference implementation: loops over subjects, epochs and rows.
 
-use super::step as step_of;
+use super::reference_step as step_of;
 use super::*;
 
-impl Twin<'_> {
-    /// Rows of a person by epoch, of epochs with enough of them.
-    pub(super) fn epochs(&self, person: u64, series: usize) -> BTreeMap<i64, Vec<Vec<f64>>> {
+impl ReferenceSeries<'_> {
+    pub(super) fn rows_by_epoch(&self, person: u64, series: usize) -> BTreeMap<i64, Vec<Vec<f64>>> {
         let terms = &self.terms.series[series];
         let mut epochs: BTreeMap<i64, Vec<Vec<f64>>> = BTreeMap::new();
         for (bucket, _) in self.history(person, series, 0, 0) {
             let row = (0..terms.signals.len()).map(|signal| self.values[&(series, person, bucket, signal)]).collect();
-            epochs.entry(bucket.div_euclid(EPOCH) * EPOCH).or_default().push(row);
+            epochs.entry(bucket.div_euclid(EPOCH_MS) * EPOCH_MS).or_default().push(row);
         }
         epochs.retain(|_, rows| rows.len() >= terms.min_values as usize);
         epochs
     }
 
-    /// Mean over people of the mean of a value over their rows in an epoch, the single means, and the number of people with rows.
-    fn moment(&self, members: &[u64], series: usize, epoch: i64, of: &dyn Fn(&[f64]) -> f64) -> (f64, Vec<f64>, usize) {
+    /// Mean over subjects of a function's mean over their rows in an epoch, the mean per subject, and the number of
+    /// subjects with rows.
+    fn mean_moment(
+        &self,
+        members: &[u64],
+        series: usize,
+        epoch: i64,
+        of: &dyn Fn(&[f64]) -> f64,
+    ) -> (f64, Vec<f64>, usize) {
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let of_rows = |rows: &Vec<Vec<f64>>| mean(&rows.iter().map(|row| of(row)).collect::<Vec<f64>>());
         let mut present = 0;
         let mut of_person = |person: &u64| {
-            let epochs = self.epochs(*person, series);
+            let epochs = self.rows_by_epoch(*person, series);
             let earlier: Vec<f64> = epochs.range(..epoch).map(|(_, rows)| of_rows(rows)).collect();
             present += usize::from(epochs.contains_key(&epoch));
             match epochs.get(&epoch) {
@@ -35,29 +41,30 @@ impl Twin<'_> {
         (mean(&values), values, present)
     }
 
-    /// Unrounded moments, of all epochs with rows.
-    pub(super) fn moments(&self, series: usize, cohorts: &[Group]) -> Vec<Expected> {
+    /// Unrounded moments of all epochs with rows.
+    pub(super) fn expected_moments(&self, series: usize, cohorts: &[ReferenceCohort]) -> Vec<ReferenceRow> {
         let (terms, crowd) = (&self.terms.series[series], self.terms.cohorts.crowd);
         let epochs: BTreeSet<i64> =
-            self.people.iter().flat_map(|person| self.epochs(*person, series).into_keys()).collect();
+            self.people.iter().flat_map(|person| self.rows_by_epoch(*person, series).into_keys()).collect();
         let mut found = Vec::new();
         for epoch in epochs {
             for block in self.blocks(terms, cohorts) {
-                let is_whole = |atom: &&Vec<u64>| atom.iter().all(|person| self.has_worn(*person, (series, 0, 0)));
+                let is_whole =
+                    |atom: &&Vec<u64>| atom.iter().all(|person| self.reaches_min_values(*person, (series, 0, 0)));
                 let atoms = block.iter().flat_map(|cohort| cohort.atoms.iter().filter(is_whole));
                 let members: Vec<u64> = atoms.flatten().copied().collect();
-                let (_, _, present) = self.moment(&members, series, epoch, &|_| 0.0);
+                let (_, _, present) = self.mean_moment(&members, series, epoch, &|_| 0.0);
                 if present < crowd {
                     continue;
                 }
                 let colluders = self.terms.cohorts.colluders;
-                let moment = |of: &dyn Fn(&[f64]) -> f64| self.moment(&members, series, epoch, of);
+                let moment = |of: &dyn Fn(&[f64]) -> f64| self.mean_moment(&members, series, epoch, of);
                 let range = |signal: usize| terms.signals[signal].range;
                 let covariance = |a: usize, b: usize| {
                     let from = |(x, y): (f64, f64)| moment(&|row| (row[a] - x) * (row[b] - y)).1;
                     let means = (moment(&|row| row[a]).0, moment(&|row| row[b]).0);
                     let ends = [(range(a).0, range(b).0), (range(a).1, range(b).1), means];
-                    let is_dominated = ends.iter().any(|ends| is_one_too_large(&from(*ends), colluders));
+                    let is_dominated = ends.iter().any(|ends| is_largest_dominating(&from(*ends), colluders));
                     let product = moment(&|row| row[a] * row[b]).0;
                     (product - moment(&|row| row[a]).0 * moment(&|row| row[b]).0, is_dominated)
                 };
@@ -72,7 +79,7 @@ impl Twin<'_> {
                 let mut variances: Vec<Option<f64>> = (0..terms.signals.len()).map(variance).collect();
                 for b in 0..terms.signals.len() {
                     let values = |signal: usize| moment(&|row| row[signal]).1;
-                    let is_given_away = |a: usize| is_rest_of_few(&values(a), &values(b), &self.terms.cohorts);
+                    let is_given_away = |a: usize| is_small_rest(&values(a), &values(b), &self.terms.cohorts);
                     if (0..b).any(|a| variances[a].is_some() && is_given_away(a)) {
                         variances[b] = None;
                     }
@@ -89,13 +96,13 @@ impl Twin<'_> {
                         let target = (one * other).sqrt() / 1_000.0;
                         let mean =
                             (a == b).then(|| (moment(&|row| row[a]).0, step_of(one.sqrt() / 1_000.0).expect("a step")));
-                        // A variance is rounded by its exact value.
+                        // The rounding step of a variance follows from its exact value.
                         let step = step_of(if a == b { exact / 1_000.0 } else { target }).expect("a step");
-                        found.push(Expected {
+                        found.push(ReferenceRow {
                             name: (series, epoch, a, cohort, stratum, Some(format!("with {b}"))),
                             n: members.len() as u64,
                             filled: (members.len() - present) as f64 / members.len() as f64,
-                            shown: Shown::Moment { mean, covariance: exact, step },
+                            expected_statistic: ReferenceStatistic::Moment { mean, covariance: exact, step },
                         });
                     }
                 }
@@ -105,8 +112,9 @@ impl Twin<'_> {
     }
 }
 
-/// Whether the largest of a sum is above half of it, or ten times what is left without it and the next ones.
-fn is_one_too_large(values: &[f64], colluders: usize) -> bool {
+/// Returns true if the largest value is more than half of the sum, or more than ten times the rest without it and the
+/// next ones.
+fn is_largest_dominating(values: &[f64], colluders: usize) -> bool {
     let mut sizes: Vec<f64> = values.iter().map(|value| value.abs()).collect();
     sizes.sort_by(|a, b| b.total_cmp(a));
     let rest: f64 = sizes.iter().skip(1 + usize::max(colluders, 1)).sum();

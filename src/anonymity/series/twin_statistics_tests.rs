@@ -1,15 +1,15 @@
-//! Statistics of the twin, from their formulas.
+//! Statistics of the reference implementation, computed from their formulas.
 
 use super::WIDTHS;
 use crate::anonymity::series::CohortTerms;
 use std::collections::BTreeMap;
 
-/// Labels and shares of the finest intervals that all hold a crowd, of which there are two.
-pub(super) fn shares(values: &[(f64, bool)], (low, high): (f64, f64), crowd: usize) -> Vec<(String, f64)> {
+/// Labels and shares of the finest intervals that all hold a crowd, at least two of them.
+pub(super) fn reference_shares(values: &[(f64, bool)], (low, high): (f64, f64), crowd: usize) -> Vec<(String, f64)> {
     for width in WIDTHS.map(i64::from) {
         let mut people: BTreeMap<i64, usize> = BTreeMap::new();
         for (value, is_present) in values {
-            // Floating-point error of carried values moves nobody over an edge.
+            // Floating-point error of carried values must not move a subject across a boundary.
             let value = if *is_present { *value } else { format!("{value:.11e}").parse().unwrap_or(*value) };
             let start = (value / width as f64).floor() as i64 * width;
             let last = high as i64 - (high as i64 - 1).rem_euclid(width) - 1;
@@ -28,8 +28,8 @@ pub(super) fn shares(values: &[(f64, bool)], (low, high): (f64, f64), crowd: usi
     Vec::new()
 }
 
-/// The largest of 1, 2, 5 · 10^i that is at most `target`.
-pub(super) fn step(target: f64) -> Option<f64> {
+/// Largest of 1, 2, 5 · 10^i that is at most `target`.
+pub(super) fn reference_step(target: f64) -> Option<f64> {
     if target.is_nan() || target <= 0.0 {
         return None;
     }
@@ -40,8 +40,9 @@ pub(super) fn step(target: f64) -> Option<f64> {
         .fold(None, |largest, step| Some(f64::max(step, largest.unwrap_or(0.0))))
 }
 
-/// Whether more than half of the people have one ratio of two signals, and of the others there is no crowd or one dominates.
-pub(super) fn is_rest_of_few(one: &[f64], other: &[f64], cohorts: &CohortTerms) -> bool {
+/// Returns true if more than half of the subjects have the same ratio of two signals, and the others are no crowd or
+/// one of them dominates.
+pub(super) fn is_small_rest(one: &[f64], other: &[f64], cohorts: &CohortTerms) -> bool {
     let is_same = |a: f64, b: f64, error: f64| (a - b).abs() <= error * a.abs().max(b.abs());
     let ratios: Vec<f64> = one.iter().zip(other).map(|(a, b)| a / b).filter(|r| r.is_finite() && *r != 0.0).collect();
     let sharing = |ratio: f64| ratios.iter().filter(|other| is_same(ratio, **other, 1e-9)).count();
@@ -68,8 +69,8 @@ pub(super) fn is_dominated(values: &[f64], (low, high): (f64, f64), colluders: u
     })
 }
 
-/// Mean of the crowd of values nearest in order to a share of all, and of what is as near as the last of them.
-pub(super) fn quantile(values: &[f64], share: f64, crowd: usize) -> f64 {
+/// Mean of the crowd of values nearest in rank to a quantile, and of ties of the farthest of them.
+pub(super) fn reference_quantile(values: &[f64], share: f64, crowd: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let at = share * (values.len() - 1) as f64;

@@ -1,56 +1,56 @@
-//! The counting guard between disjoint groups (docs/methods.md §10.3 and §12.7).
+//! Counting guard between disjoint groups (docs/internals/methods.md §10.3 and §12.7).
 //!
-//! Fragments of one batch can be joined by counting alone: if `n` of `N` records are in the set X in one group and `m` are
-//! in the set Y in another, at least `n + m − N` records are in both. Where that number is positive the pair (X, Y) is
-//! public, so it must be true of at least k subjects; otherwise the cheaper side is withdrawn.
+//! If `n` of `N` records are in the set X in one group and `m` are in the set Y in another, at least `n + m − N`
+//! records are in both. If that number is positive, the pair (X, Y) is public. It must then be true of at least k
+//! subjects; otherwise the cheaper side is withdrawn.
 //!
-//! *Which sets.* A label is a printed cell by itself, or what the hierarchy has above printed cells, short of the root, the
-//! printed cell's own name among it; a record is below it if its printed cell is. X and Y are what some labels of different columns have in common: every conjunction is
-//! judged, on both sides. A suppressed cell is below no label. Unions of cells that are no label are not judged.
+//! *Sets.* A label is a printed cell, or a hierarchy node above printed cells, short of the root. A node with the
+//! name of a printed cell is a separate label. A suppressed cell is below no label. X and Y are all conjunctions of
+//! labels of different columns. Unions of cells that are no label are not judged.
 //!
-//! *Which N.* For two groups it is the number of records that have a fragment in one of them: the truth for this pair. A
-//! conclusion needs an upper bound of it, so a reader who knows all senders concludes no more than is judged here. Where
-//! the groups leave with the same records by design it is never more than the largest number of fragments of any group,
-//! which a reader takes for the number of records. Where some group leaves once a window, the groups leave with different
-//! people by design ([`Records::OfBoth`]), and no reader has a smaller bound than the people of both.
+//! *N.* For two groups, N is the number of records with a fragment in one of them, the smallest true bound. If the
+//! groups cover the same records by design, N is at most the largest number of fragments of any group. If a group is
+//! released once per window, the groups cover different subjects by design ([`GuardRecordBound::UnionOfBoth`]), and no smaller
+//! bound is known.
 //!
-//! *How.* At most one label of a chain decides a column of X, as each is on more than half of the records. All X between a
-//! heavy label and what it has in common with all heavier ones are judged at once, by the lowest threshold and the fewest
-//! records; only where that fails the X are divided ([`Heavy`]). [`light`] looks for the Y. Both searches are exact, and both
-//! give up after a number of steps that depends on the batch alone: what could not be cleared by then is withdrawn. Where all
-//! questions together take more than [`STEPS_IN_ALL`], the lighter of the two groups is withdrawn as a whole.
+//! *Method.* Each label of X is on more than half of the records, so at most one label of a chain decides a column of
+//! X. All X between a heavy label and its intersection with all heavier ones are judged in one pass, by the lowest
+//! threshold and the fewest records. Only if that fails, they are divided ([`HeavySets`]). [`light`] searches for Y.
+//!
+//! Both searches are exact but stop after a number of steps that depends on the batch alone. Fragments that are not
+//! cleared by then are withdrawn. Beyond [`GUARD_STEPS_PER_BATCH`], the lighter of the two groups is withdrawn completely.
 
-mod light;
+mod group_view;
+mod lighter_side;
 #[cfg(test)]
 mod tests;
-mod view;
 
-use light::{Answer, Depth, People, Question};
+use group_view::{BatchRowSet, GroupView};
+pub use group_view::{GroupCells, LabelsAbove};
+use lighter_side::{LighterSideOutcome, LighterSideQuery, RowSubjects, SearchDepth};
 use rayon::prelude::*;
-pub use view::{Above, GroupCells};
-use view::{Rows, View};
 
-/// Withdraws fragments until no pair of label sets of two groups is forced below `k`; returns how many.
+/// Withdraws fragments until no pair of label sets of two groups is forced below `k`; returns their number.
 ///
-/// Either every fragment of the lighter set is withdrawn, or every fragment of the heavier one, whichever loses less. Both
-/// remove whole classes of a group, so that the support of those that stay is unchanged.
+/// Withdraws either every fragment of the lighter set or every fragment of the heavier one, whichever loses less.
+/// Both remove whole classes of a group, so the support of the remaining classes is unchanged.
 ///
-/// Time: one pass over the cells, and one over the classes of each other group for every heavy label that can force
-/// anything, in the usual case.
+/// Time: usually one pass over the cells, and one over the classes of each other group per heavy label that can force
+/// a pair.
 pub fn withdraw_forced_pairs(
     groups: &mut [GroupCells],
     subjects: &[u64],
     k: usize,
-    of: Records,
-    steps: &mut Steps,
+    of: GuardRecordBound,
+    steps: &mut StepBudget,
 ) -> u64 {
-    let people = People::new(subjects, k);
-    let mut views: Vec<View> = groups.par_iter().map(View::of).collect();
+    let people = RowSubjects::new(subjects, k);
+    let mut views: Vec<GroupView> = groups.par_iter().map(GroupView::of).collect();
     let mut withdrawn = 0;
     loop {
         let before = withdrawn;
         for a in 0..groups.len() {
-            withdrawn += withdraw_against(groups, &mut views, a, &people, of, steps);
+            withdrawn += withdraw_pairs_of_group(groups, &mut views, a, &people, of, steps);
         }
         if withdrawn == before {
             return withdrawn;
@@ -58,151 +58,154 @@ pub fn withdraw_forced_pairs(
     }
 }
 
-/// How many records a reader can count at least, beside those of two groups together.
+/// Bound on the number of records, in addition to the records of two groups together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Records {
-    /// As many as the largest group has fragments.
-    OfLargest,
-    /// So many, and as many as the largest group has.
-    Known(usize),
-    /// The groups have different rows by design: of two groups no more is known than the rows of both.
-    OfBoth,
+pub enum GuardRecordBound {
+    /// Number of fragments of the largest group.
+    LargestGroup,
+    /// The given number, or the number of fragments of the largest group if that is larger.
+    KnownAtLeast(usize),
+    /// Groups have different rows by design; for two groups only the rows of both are known.
+    UnionOfBoth,
 }
 
-/// All sets X of one group from P up to P with all of `further`.
-struct Heavy {
-    /// The records in P.
-    least: Rows,
-    /// How many there are: n of P.
+/// All sets X of one group between a set P and the intersection of P with all of `further_labels`.
+struct HeavySets {
+    base_rows: BatchRowSet,
     count: usize,
-    /// Records below heavier labels, heaviest first, none of which has all of P.
-    further: Vec<Rows>,
+    /// Records below heavier labels, heaviest first; none contains all of P.
+    further_labels: Vec<BatchRowSet>,
 }
 
-impl Heavy {
-    fn new(least: Rows, further: impl Iterator<Item = Rows>) -> Self {
+impl HeavySets {
+    fn new(least: BatchRowSet, further: impl Iterator<Item = BatchRowSet>) -> Self {
         let further = further.filter(|label| !least.is_within(label)).collect();
-        Self { count: least.count(), least, further }
+        Self { count: least.count(), base_rows: least, further_labels: further }
     }
 
-    /// The records in P and in all that is further.
-    fn common(&self) -> Rows {
-        self.further.iter().fold(self.least.clone(), |common, label| common.and(label))
+    /// Returns the records in P and in all further labels.
+    fn common_rows(&self) -> BatchRowSet {
+        self.further_labels.iter().fold(self.base_rows.clone(), |common, label| common.and(label))
     }
 
-    /// The sets with the lightest further label, and those without it.
-    fn divided(mut self) -> Option<[Self; 2]> {
-        let lightest = self.further.pop()?;
-        let with = Self::new(self.least.and(&lightest), self.further.iter().cloned());
+    /// Divides the sets into those without the lightest further label and those with it.
+    fn split_off_lightest(mut self) -> Option<[Self; 2]> {
+        let lightest = self.further_labels.pop()?;
+        let with = Self::new(self.base_rows.and(&lightest), self.further_labels.iter().cloned());
         Some([self, with])
     }
 }
 
-/// How often the X of one group may be divided, for each heavy label that it has, before a part of them is given up.
-const DIVISIONS: usize = 32;
+/// Maximum number of divisions of the sets X of one group, per heavy label, before the remaining sets are withdrawn.
+const DIVISIONS_PER_LABEL: usize = 32;
 
-/// Steps for one batch, or for what is left of it after a group was withdrawn: a few seconds.
-const STEPS_IN_ALL: usize = 1 << 30;
+/// Step limit for one batch, or for its remainder after a group was withdrawn: a few seconds.
+const GUARD_STEPS_PER_BATCH: usize = 1 << 30;
 
-/// What all questions may still take.
-pub struct Steps {
+/// Remaining steps for all questions.
+pub struct StepBudget {
     left: usize,
-    of_batch: usize,
+    batch_limit: usize,
 }
 
-impl Steps {
-    fn of_batch(of_batch: usize) -> Self {
-        Self { left: of_batch, of_batch }
+impl StepBudget {
+    fn with_limit(of_batch: usize) -> Self {
+        Self { left: of_batch, batch_limit: of_batch }
     }
 
-    /// Those of one of so many `parts` of a batch.
-    pub fn of_part(parts: usize) -> Self {
-        Self::of_batch(STEPS_IN_ALL / parts.max(1))
+    /// Returns the steps of one of `parts` parts of a batch.
+    pub fn for_part(parts: usize) -> Self {
+        Self::with_limit(GUARD_STEPS_PER_BATCH / parts.max(1))
     }
 }
 
-impl Default for Steps {
+impl Default for StepBudget {
     fn default() -> Self {
-        Self::of_batch(STEPS_IN_ALL)
+        Self::with_limit(GUARD_STEPS_PER_BATCH)
     }
 }
 
-/// Withdraws all of the group that is worth less; returns how many fragments.
-fn withdraw_lighter(groups: &mut [GroupCells], views: &mut [View], one: usize, other: usize) -> u64 {
+/// Withdraws all fragments of the group with less worth; returns their number.
+fn withdraw_lighter_group(groups: &mut [GroupCells], views: &mut [GroupView], one: usize, other: usize) -> u64 {
     let worth = |group: usize| groups[group].worth_of(views[group].present.iter());
     let lighter = if worth(one) < worth(other) { one } else { other };
-    let withdrawn = views[lighter].rows as u64;
+    let withdrawn = views[lighter].present_count as u64;
     for row in views[lighter].present.iter().collect::<Vec<_>>() {
-        groups[lighter].withdraw(row);
+        groups[lighter].suppress_row(row);
     }
-    views[lighter] = View::of(&groups[lighter]);
+    views[lighter] = GroupView::of(&groups[lighter]);
     withdrawn
 }
 
-/// One pass over the pairs whose heavier side lies in group `a`.
-fn withdraw_against(
+/// Runs one pass over the pairs with the heavier side in group `a`; returns the number of withdrawn fragments.
+fn withdraw_pairs_of_group(
     groups: &mut [GroupCells],
-    views: &mut [View],
+    views: &mut [GroupView],
     a: usize,
-    people: &People,
-    of: Records,
-    steps: &mut Steps,
+    people: &RowSubjects,
+    of: GuardRecordBound,
+    steps: &mut StepBudget,
 ) -> u64 {
-    let largest = views.iter().map(|view| view.rows).max().unwrap_or(0);
+    let largest = views.iter().map(|view| view.present_count).max().unwrap_or(0);
     let most = match of {
-        Records::OfLargest => largest,
-        Records::Known(known) => known.max(largest),
-        Records::OfBoth => usize::MAX,
+        GuardRecordBound::LargestGroup => largest,
+        GuardRecordBound::KnownAtLeast(known) => known.max(largest),
+        GuardRecordBound::UnionOfBoth => usize::MAX,
     };
     let records: Vec<usize> = views.iter().map(|view| view.present.or_count(&views[a].present).min(most)).collect();
-    // Whether so many records of this group can force anything in group `b`.
-    let forces = |views: &[View], b: usize, count: usize| {
-        b != a && 2 * count > records[b] && count + views[b].reach > records[b]
+    // Checks that `count` records of this group can force a pair with group `b`.
+    let forces = |views: &[GroupView], b: usize, count: usize| {
+        b != a && 2 * count > records[b] && count + views[b].max_label_rows > records[b]
     };
-    // What is counted anew with every pass.
+    // Cost of the counts that every pass repeats.
     let cells: usize = groups.iter().map(|group| group.columns.len() * group.worth.len()).sum();
     steps.left = steps.left.saturating_sub(cells);
-    let labels = views[a].heavy(&groups[a], |count| (0..groups.len()).any(|b| forces(views, b, count)));
+    let labels = views[a].heavy_labels(&groups[a], |count| (0..groups.len()).any(|b| forces(views, b, count)));
     let mut withdrawn = 0;
-    let mut divisions = DIVISIONS * labels.len();
+    let mut divisions = DIVISIONS_PER_LABEL * labels.len();
     for lightest in 0..labels.len() {
-        let mut open = vec![Heavy::new(labels[lightest].clone(), labels[..lightest].iter().cloned())];
+        let mut open = vec![HeavySets::new(labels[lightest].clone(), labels[..lightest].iter().cloned())];
         while let Some(heavy) = open.pop() {
             let against: Vec<bool> = (0..groups.len()).map(|b| forces(views, b, heavy.count)).collect();
             if !against.contains(&true) {
                 continue;
             }
-            let alone = heavy.further.is_empty();
-            let common = heavy.common();
-            // What is doomed, by group; or a group that nothing is known of.
-            let judge = |depth: Depth, views: &mut [View], steps: &mut Steps| -> Result<Vec<_>, usize> {
-                let may = steps.left;
-                let others = views.par_iter_mut().zip(groups.par_iter()).enumerate().filter(|(b, _)| against[*b]);
-                let judged = others.map(|(b, (view, group))| {
-                    let question =
-                        Question { least: records[b] + 1 - heavy.count, inside: &common, people, steps: may };
-                    (b, question.doomed(view, group, depth))
-                });
-                let judged: Vec<(usize, Answer)> = judged.collect();
-                steps.left = judged.iter().fold(may, |left, (_, answer)| left.saturating_sub(answer.steps));
-                match judged.iter().find(|(_, answer)| answer.unknown) {
-                    Some((b, _)) => Err(*b),
-                    None => Ok(judged
-                        .into_iter()
-                        .map(|(b, answer)| (b, answer.doomed))
-                        .filter(|(_, rows)| !rows.is_empty())
-                        .collect()),
-                }
-            };
-            let mut judged = judge(if alone { Depth::All } else { Depth::Any }, views, steps);
+            let alone = heavy.further_labels.is_empty();
+            let common = heavy.common_rows();
+            // Returns the doomed rows by group, or a group for which the steps ran out.
+            let judge =
+                |depth: SearchDepth, views: &mut [GroupView], steps: &mut StepBudget| -> Result<Vec<_>, usize> {
+                    let may = steps.left;
+                    let others = views.par_iter_mut().zip(groups.par_iter()).enumerate().filter(|(b, _)| against[*b]);
+                    let judged = others.map(|(b, (view, group))| {
+                        let question = LighterSideQuery {
+                            min_records: records[b] + 1 - heavy.count,
+                            heavy_rows: &common,
+                            row_subjects: people,
+                            step_limit: may,
+                        };
+                        (b, question.find_doomed(view, group, depth))
+                    });
+                    let judged: Vec<(usize, LighterSideOutcome)> = judged.collect();
+                    steps.left = judged.iter().fold(may, |left, (_, answer)| left.saturating_sub(answer.steps));
+                    match judged.iter().find(|(_, answer)| answer.out_of_steps) {
+                        Some((b, _)) => Err(*b),
+                        None => Ok(judged
+                            .into_iter()
+                            .map(|(b, answer)| (b, answer.doomed))
+                            .filter(|(_, rows)| !rows.is_empty())
+                            .collect()),
+                    }
+                };
+            let mut judged = judge(if alone { SearchDepth::All } else { SearchDepth::Any }, views, steps);
             if judged.as_ref().is_ok_and(|doomed| !alone && !doomed.is_empty() && divisions == 0) {
-                judged = judge(Depth::All, views, steps);
+                judged = judge(SearchDepth::All, views, steps);
             }
             let mut doomed = match judged {
                 Ok(doomed) => doomed,
                 Err(b) => {
-                    steps.left = steps.of_batch;
-                    return withdrawn + withdraw_lighter(groups, views, a, b);
+                    steps.left = steps.batch_limit;
+                    return withdrawn + withdraw_lighter_group(groups, views, a, b);
                 }
             };
             if doomed.is_empty() {
@@ -210,25 +213,25 @@ fn withdraw_against(
             }
             if !alone && divisions > 0 {
                 divisions -= 1;
-                open.extend(heavy.divided().into_iter().flatten());
+                open.extend(heavy.split_off_lightest().into_iter().flatten());
                 continue;
             }
             for (b, rows) in &mut doomed {
-                *rows = groups[*b].with_classes(std::mem::take(rows));
+                *rows = groups[*b].complete_classes(std::mem::take(rows));
             }
             let worth: f64 = doomed.iter().map(|(b, rows)| groups[*b].worth_of(rows.iter().copied())).sum();
-            let carriers = groups[a].with_classes(heavy.least.iter().collect());
+            let carriers = groups[a].complete_classes(heavy.base_rows.iter().collect());
             if groups[a].worth_of(carriers.iter().copied()) < worth {
                 doomed = vec![(a, carriers)];
             }
             for (group, rows) in doomed {
                 withdrawn += rows.len() as u64;
                 for row in rows {
-                    groups[group].withdraw(row);
+                    groups[group].suppress_row(row);
                 }
-                views[group] = View::of(&groups[group]);
+                views[group] = GroupView::of(&groups[group]);
                 if group == a {
-                    // The other heavy labels of this group were found on what is no longer there.
+                    // The other heavy labels of this group include rows that are now withdrawn.
                     return withdrawn;
                 }
             }

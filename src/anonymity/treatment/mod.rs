@@ -1,17 +1,18 @@
-//! Treatment: from the codes of a batch to a proposal of what may leave. Everything here is checked again by
-//! `release::verify`, which shares none of this code.
+//! Treatment: computes from the codes of a batch a proposal of the release.
+//!
+//! `release::verify` checks every proposal again and shares none of this code.
 
-pub mod alter;
-pub mod budget;
+pub mod batch_treatment;
 pub mod ceiling;
-pub mod crowd;
+pub mod cell_hiding;
 pub mod forced_pairs;
-pub mod hide;
-pub mod hold;
-pub mod mask;
-pub mod names;
+pub mod group_digests;
+pub mod group_mask;
+pub mod hold_selection;
+pub mod local_recoding;
+pub mod number_alteration;
 pub mod proposal;
 pub mod ranges;
-pub mod recode;
-mod sensitive;
-pub mod treat;
+mod stream_models;
+pub mod subject_counting;
+pub mod support_budget;

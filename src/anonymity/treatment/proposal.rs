@@ -1,58 +1,58 @@
-//! What the treatment proposes to release. It may be wrong: nothing of it leaves before it has been verified.
+//! Proposed release of the treatment. It is released only after verification.
 
 use std::ops::Range;
 use throng_core::values::codebook::CellId;
 
-/// Why a record is not released.
+/// Reason why a record is not released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unreleased {
-    /// No node of any ladder gave it support.
+pub enum UnreleasedReason {
+    /// No node of any ladder has support for it.
     NoSupport,
-    /// The batch had fewer than `min_subjects` subjects.
-    Quiet,
-    /// Counting would have joined its fragments to those of another group.
-    Guard,
+    /// The batch, or the part of it that could be released, has fewer than k distinct subjects.
+    TooFewSubjects,
+    /// It has no fragment left after the counting guard.
+    CountingGuard,
 }
 
-/// Identical fragments, in the order in which they leave.
+/// Identical fragments, in output order.
 #[derive(Clone, Debug)]
-pub struct Run {
-    /// The encoded line, in the group's arena.
+pub struct LineRun {
+    /// Encoded line, in the group's arena.
     pub line: Range<usize>,
-    /// The rows that it stands for, one line each, in the group's `rows`.
+    /// Rows that share the line, as a range of the group's `rows`; the line is released once per row.
     pub rows: Range<usize>,
 }
 
-/// The fragments of one group, sorted by their encoded bytes.
+/// Fragments of one group, sorted by their encoded bytes.
 #[derive(Clone, Debug, Default)]
 pub struct ProposedGroup {
-    /// The bytes of all lines, one after the other.
+    /// Bytes of all lines, concatenated.
     pub arena: Vec<u8>,
-    /// The rows of all runs, one after the other.
+    /// Rows of all runs, concatenated.
     pub rows: Vec<u32>,
     /// Distinct lines with their rows, sorted by their bytes.
-    pub runs: Vec<Run>,
-    /// Rows of the batch that count for nobody in this group, by row; empty where all do.
+    pub runs: Vec<LineRun>,
+    /// By row of the batch: set if it counts for no subject in this group. Empty if all rows count.
     pub muted: Vec<bool>,
 }
 
-/// A treated batch.
+/// Treated batch.
 #[derive(Clone, Debug, Default)]
 pub struct Proposal {
-    /// One for each group of the plan, in its order.
+    /// One entry per group of the plan, in the plan's order.
     pub groups: Vec<ProposedGroup>,
-    /// The cell that leaves, by attribute and row; suppressed where nothing does.
+    /// Released cell by attribute and row; suppressed where nothing is released.
     pub cells: Vec<Vec<CellId>>,
-    /// Why a row does not leave at all; `None` for released and held rows.
-    pub unreleased: Vec<Option<Unreleased>>,
-    /// Rows to be tried again with the next batch.
+    /// Reason why a row is not released at all; `None` for released and held rows.
+    pub unreleased: Vec<Option<UnreleasedReason>>,
+    /// Rows to try again with the next batch.
     pub held: Vec<u32>,
-    /// Fragments withdrawn because counting would have joined them to another group's.
+    /// Number of fragments that the counting guard withdrew.
     pub guarded_fragments: u64,
-    /// Cells of attributes under a privacy model that are suppressed in fragments that leave.
+    /// Number of suppressed cells of protected attributes in released fragments.
     pub withheld_cells: u64,
-    /// Sum of the Loss of the present quasi cells of the rows that are settled, and their number.
+    /// Sum of the Loss over the present quasi-identifier cells of rows that are not held, and their number.
     pub loss: (f64, u64),
-    /// Quasi cells that leave exactly, among the present ones that are settled.
+    /// Number of exact cells among these.
     pub exact_cells: u64,
 }

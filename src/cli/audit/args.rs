@@ -1,17 +1,17 @@
-//! What `throng audit` is asked.
+//! Arguments of `throng audit`.
 
+use crate::cli::input_formats::{FormatArg, check_inputs, detect_record_format, separator_argument, size_argument};
 use crate::cli::outcome::Failure;
-use crate::cli::written_down::{FormatArg, check_inputs, format_of, separator, size};
 use crate::config;
-use crate::io::file::{Format, SourceError, telling};
-use crate::io::table::{TableError, named};
+use crate::io::file::{FileFormat, SourceError, format_sample_of};
+use crate::io::table::{TableReadError, named};
 use anyhow::anyhow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use throng_core::values::schema::Schema;
-use throng_risk::identifiers::Rule;
+use throng_risk::identifiers::IdentifierRule;
 
-/// What to audit and how; the command's own text is with the other commands'.
+/// Arguments of `throng audit`. The help text of the command is on its variant in the parent module.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:
   throng audit patients.csv --k 5
@@ -36,75 +36,80 @@ Exit codes: 0 done (also when the time of the search was up: \"complete\" says s
             1 failed while running (also when the time was up before the file was read whole)
             2 bad usage or schema · 3 the named hardware is not there")]
 pub struct AuditArgs {
-    /// The file, or a directory or pattern of files; CSV, NDJSON or Parquet by its extension, else by its content; "-" is standard input. gzip and Zstandard are told by how a file begins
+    /// File, directory or pattern of files; CSV, NDJSON or Parquet by extension, otherwise by content; "-" is
+    /// standard input. gzip and Zstandard are detected from the first bytes
     pub(super) input: PathBuf,
-    /// Further files, directories or patterns of the same kind, read behind it as one table
+    /// Further files, directories or patterns of the same kind, appended to the same table
     #[arg(value_name = "MORE")]
     pub(super) more: Vec<PathBuf>,
     /// Record schema: types, rounding, missing values, roles and the subject (default: every column is text)
     #[arg(long, value_name = "FILE")]
     pub(super) schema: Option<PathBuf>,
-    /// How many people must share every combination of values; at least 2
+    /// Number of subjects that must share every combination of values; at least 2
     #[arg(short, long, value_name = "K", value_parser = clap::value_parser!(u32).range(2..))]
     pub(super) k: u32,
-    /// include: one rare value makes its column a quasi-identifier; mask: cells whose value alone is rarer than k become
-    /// * first
+    /// include: one rare value makes its column a quasi-identifier; mask: cells with a value rarer than k are
+    /// replaced by * first
     #[arg(long, value_enum, value_name = "MODE", default_value = "include")]
     pub(super) singletons: SingletonsArg,
-    /// Look only at these columns; a name with a comma in double quotes, as in CSV: --columns 'age,"city, state"'
+    /// Search only these columns; quote a name that contains a comma, as in CSV: --columns 'age,"city, state"'
     #[arg(long, value_name = "A,B,…")]
     pub(super) columns: Option<Vec<String>>,
-    /// The column that names the person behind a record; supports are then counted in people (default: the schema's)
+    /// Column that identifies the subject of a record; supports then count subjects (default: the subject of the
+    /// schema)
     #[arg(long, value_name = "COLUMN")]
     pub(super) subject: Option<String>,
-    /// How the search goes; all find the same
+    /// Search strategy; all strategies give the same result
     #[arg(long, value_enum, value_name = "S", default_value = "border")]
     pub(super) strategy: StrategyArg,
-    /// What counts the classes: a GPU (cuda), this machine's cores (cpu), or whichever is faster on this table (auto)
+    /// Device that counts the classes: a GPU (cuda), the CPU cores (cpu), or the faster one for this table (auto)
     #[arg(long, value_enum, value_name = "B", default_value = "auto")]
     pub(super) backend: BackendArg,
-    /// End after so many seconds, reading included, and report what is proved by then; of a file that is not read whole by
-    /// then nothing is, and that is an error
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    /// Stop after this many seconds, reading included, and report the results proved so far; stopping before the end
+    /// of reading is an error
+    #[arg(long, value_name = "S", value_parser = seconds_argument)]
     pub(super) max_seconds: Option<Duration>,
     /// Threads (default: all cores)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) threads: Option<u16>,
-    /// A column is a standalone identifier from this many different values per row on
-    #[arg(long, value_name = "C", default_value_t = Rule::CARDINALITY, value_parser = share)]
+    /// Ratio of distinct values to rows from which a column is a standalone identifier
+    #[arg(long, value_name = "C", default_value_t = IdentifierRule::CARDINALITY, value_parser = cardinality_argument)]
     pub(super) identifier_cardinality: f64,
-    /// How records are written: csv, json or parquet (default: by the extension, else by the content)
+    /// Record format: csv, json or parquet (default: by extension, otherwise by content)
     #[arg(long, value_enum, value_name = "F")]
     pub(super) format: Option<FormatArg>,
-    /// Separator of CSV fields (default: the most frequent of , ; tab | in the first line; the comma on standard input)
-    #[arg(long, value_name = "C", value_parser = separator)]
+    /// Separator of CSV fields (default: the most frequent of , ; tab | in the first line; the comma on standard
+    /// input)
+    #[arg(long, value_name = "C", value_parser = separator_argument)]
     pub(super) separator: Option<u8>,
-    /// Leave records out that cannot be read, and count them, instead of failing at the first
+    /// Skip and count unreadable records, instead of failing at the first
     #[arg(long)]
     pub(super) skip_unreadable: bool,
-    /// Refuse a table that needs more memory than this (12 bytes a cell and its different values), or keep it in a file (--temp), and end
-    /// a search that does, with what is proved by then
-    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = size)]
+    /// Memory limit: a larger table (12 bytes per cell, plus its distinct values) is refused or kept in a file
+    /// (--temp); a larger search stops with the results proved so far
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = size_argument)]
     pub(super) memory: u64,
-    /// Keep a table that needs more than --memory in a file in this directory, instead of refusing it. The file has no name, holds codes
-    /// and no values, and is gone however the command ends; it takes 1 to 4 bytes a cell, twice with --subject. NDJSON needs a --schema
+    /// Keep a table that exceeds --memory in a file in this directory, instead of refusing it. The file has no name,
+    /// holds codes and no values, and disappears when the command ends in any way; it takes 1 to 4 bytes per cell,
+    /// twice that with --subject. NDJSON needs a --schema
     #[arg(long, value_name = "DIR", conflicts_with = "link")]
     pub(super) temp: Option<PathBuf>,
-    /// Show values of the data: an example for each quasi-identifier, both values of each inference. Only for eyes that may see the data
+    /// Show values of the data: an example for each quasi-identifier, both values of each inference. Use only if all
+    /// readers may see the data
     #[arg(long)]
     pub(super) show_values: bool,
-    /// List the N records that are most at risk: their numbers in the input, their SUDA scores, and the smallest sets of columns
-    /// that single them out
+    /// List the N records at highest risk: their numbers in the input, their SUDA scores, and the smallest sets of
+    /// columns that single them out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(super) rows: Option<u16>,
-    /// Say which records can be tied to the people of FILE (CSV, NDJSON or Parquet, a row each), of whom it holds what is known: by all
-    /// columns that both files have, and by which few of them
+    /// Link records to the known subjects in FILE (CSV, NDJSON or Parquet, one row per subject): by all columns that
+    /// both files have, and by the small sets of them that link most
     #[arg(long, value_name = "FILE")]
     pub(super) link: Option<PathBuf>,
     /// Print the report as one JSON object
     #[arg(long)]
     pub(super) json: bool,
-    /// Write the report as a self-contained page
+    /// Write the report as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
 }
@@ -129,14 +134,14 @@ pub(super) enum BackendArg {
     Cuda,
 }
 
-/// Columns of one audit.
-pub(super) const MAX_COLUMNS: usize = 1024;
+/// Maximum number of columns of one audit.
+pub(super) const MAX_AUDIT_COLUMNS: usize = 1024;
 
-/// What was asked of the file in vain is bad usage, what the file is failed while running.
-pub(super) fn of_table(error: TableError) -> Failure {
+/// Maps a request that the file cannot satisfy to a usage error, and a defect of the file to a runtime error.
+pub(super) fn table_failure(error: TableReadError) -> Failure {
     match error {
-        TableError::NotInSchema { .. }
-        | TableError::Source(
+        TableReadError::NotInSchema { .. }
+        | TableReadError::Source(
             SourceError::NoSuchColumn { .. }
             | SourceError::TooManyColumns { .. }
             | SourceError::ParquetOnStandardInput
@@ -146,7 +151,7 @@ pub(super) fn of_table(error: TableError) -> Failure {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+fn seconds_argument(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(duration) if seconds > 0.0 => Ok(duration),
@@ -154,21 +159,21 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn share(text: &str) -> Result<f64, String> {
+fn cardinality_argument(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0).ok_or("give above 0 and at most 1".to_owned())
 }
 
 impl AuditArgs {
-    /// The input as messages name it.
-    pub(super) fn named(&self) -> String {
+    /// Name of the input in messages.
+    pub(super) fn input_name(&self) -> String {
         let input = if self.input == Path::new("-") { Path::new("standard input") } else { &self.input };
         named(input, &self.more).display().to_string()
     }
 
-    /// The columns to read: those asked for and the one that counts people.
-    pub(super) fn wanted(&self, schema: Option<&Schema>) -> Result<Option<Vec<String>>, Failure> {
+    /// Returns the columns to read: the requested ones and the subject column.
+    pub(super) fn columns_to_read(&self, schema: Option<&Schema>) -> Result<Option<Vec<String>>, Failure> {
         let Some(columns) = &self.columns else { return Ok(None) };
-        let mut wanted: Vec<String> = columns.iter().flat_map(|list| named_in(list)).collect();
+        let mut wanted: Vec<String> = columns.iter().flat_map(|list| split_column_names(list)).collect();
         if wanted.iter().any(String::is_empty) {
             return Err(Failure::Usage(anyhow!("--columns: a name is empty; write them as A,B,C")));
         }
@@ -183,11 +188,11 @@ impl AuditArgs {
         self.subject.clone().or_else(of_schema)
     }
 
-    /// Refuses inputs that are no one table by their names.
+    /// Refuses inputs with different formats by name, because they do not form one table.
     pub(super) fn check_inputs(&self) -> Result<(), Failure> {
         check_inputs(&self.input, &self.more, self.temp.as_deref())?;
-        // A name that tells nothing is taken for what the others are: reading it says more.
-        let kind = |path: &Path| config::Format::named_by(&telling(path));
+        // A name without a known extension is accepted here; reading the file detects its format.
+        let kind = |path: &Path| config::RecordFormat::from_known_extension(&format_sample_of(path));
         let is_another = |path: &&PathBuf| kind(path).zip(kind(&self.input)).is_some_and(|(kind, first)| kind != first);
         match self.more.iter().find(|path| self.format.is_none() && is_another(path)) {
             None => Ok(()),
@@ -199,13 +204,13 @@ impl AuditArgs {
         }
     }
 
-    pub(super) fn format(&self) -> Result<Format, TableError> {
-        format_of(&self.input, self.format, self.separator)
+    pub(super) fn format(&self) -> Result<FileFormat, TableReadError> {
+        detect_record_format(&self.input, self.format, self.separator)
     }
 }
 
-/// The names in a list written as a row of CSV is. Blanks around a name do not count, but those within quotes do.
-fn named_in(list: &str) -> Vec<String> {
+/// Splits a list that is written like a CSV row. Blanks around a name are removed, blanks within quotes are kept.
+fn split_column_names(list: &str) -> Vec<String> {
     let (mut places, mut quoted) = (vec![0], false);
     for (place, letter) in list.char_indices() {
         quoted ^= letter == '"';
@@ -226,17 +231,21 @@ fn named_in(list: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::named_in;
+    use super::split_column_names;
 
     #[test]
-    fn a_column_may_have_a_comma_in_its_name() {
-        assert_eq!(named_in("age, zip"), ["age", "zip"]);
+    fn quoted_column_name_may_contain_comma() {
+        assert_eq!(split_column_names("age, zip"), ["age", "zip"]);
         assert_eq!(
-            named_in("age,\"city, state\",\"the \"\"so-called\"\" name\""),
+            split_column_names("age,\"city, state\",\"the \"\"so-called\"\" name\""),
             ["age", "city, state", "the \"so-called\" name"]
         );
-        assert_eq!(named_in("age, \" sex\" ,\"a \"\",\"\" b\""), ["age", " sex", "a \",\" b"], "quotes keep blanks");
-        assert_eq!(named_in("age,,zip"), ["age", "", "zip"]);
-        assert_eq!(named_in(""), [""]);
+        assert_eq!(
+            split_column_names("age, \" sex\" ,\"a \"\",\"\" b\""),
+            ["age", " sex", "a \",\" b"],
+            "quotes keep blanks"
+        );
+        assert_eq!(split_column_names("age,,zip"), ["age", "", "zip"]);
+        assert_eq!(split_column_names(""), [""]);
     }
 }

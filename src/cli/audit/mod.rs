@@ -1,11 +1,12 @@
-//! `throng audit`: which columns of a file identify people, alone and together, and whom that puts at risk.
+//! `throng audit`: finds the columns of a file that identify subjects, alone and in combination, and measures the
+//! risk.
 
 mod args;
-mod link;
-mod next;
+mod next_steps;
 mod page;
 mod progress;
-mod spill;
+mod spilled_table;
+mod subject_linking;
 mod terminal;
 
 use std::io::Write;
@@ -19,35 +20,34 @@ use crossbeam_channel::RecvTimeoutError;
 use sha2::{Digest, Sha256};
 
 pub use args::AuditArgs;
-use args::{BackendArg, MAX_COLUMNS, SingletonsArg, StrategyArg, of_table};
-use progress::bar;
-use spill::check;
+use args::{BackendArg, MAX_AUDIT_COLUMNS, SingletonsArg, StrategyArg, table_failure};
+use progress::audit_progress_bar;
+use spilled_table::refuse_unspillable;
 
+use super::input_formats::input_paths;
 use super::outcome::Failure;
-use super::text;
-use super::written::{refuse_overwriting, unwritable};
-use super::written_down::inputs;
-use crate::config::{Problem, Used};
+use super::output_checks::{refuse_overwriting, write_failure};
+use super::text_format;
+use crate::config::{ConfigProblem, UsedFile};
 use crate::dataset::infer::likely_subject;
-use crate::io::file::{Format, plain_length, rows_announced, whole};
-use crate::io::table::{self, ReadProgress, Request, WholeTable};
-use crate::start::findings::Finding;
+use crate::io::file::{FileFormat, atomic_file, declared_row_count, plain_length};
+use crate::io::table::{self, LoadedTable, ReadProgress, TableRequest};
+use crate::start::run_findings::RunFinding;
 use throng_core::values::schema::Schema;
-use throng_formats::Limits;
-use throng_risk::audit::{AuditQuestion, AuditTable, Report, Singletons, audit, prepare};
-use throng_risk::counting::{Wanted, shared_device};
-use throng_risk::identifiers::Rule;
-use throng_risk::qid::Strategy;
+use throng_formats::DecodeLimits;
+use throng_risk::audit::{AuditReport, AuditRequest, AuditTable, SingletonPolicy, audit, prepare};
+use throng_risk::counting::{BackendChoice, shared_device};
+use throng_risk::identifiers::IdentifierRule;
+use throng_risk::qid::QidStrategy;
 
 /// Runs `throng audit`.
 ///
 /// # Errors
-/// Bad usage, a schema with problems, hardware that is not there, an input that cannot be read, a page that cannot be
-/// written.
+/// Bad usage, a schema with problems, missing hardware, an unreadable input, or a page that cannot be written.
 pub fn run(args: &AuditArgs) -> Result<(), Failure> {
     args.check_inputs()?;
     if args.backend == BackendArg::Cuda {
-        // Before anything is read.
+        // A missing GPU is reported before the input is read.
         shared_device().map_err(|error| {
             let message = format!("--backend cuda: {error}; use --backend cpu (the same answers)");
             Failure::Hardware(anyhow!(message))
@@ -55,76 +55,80 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
     }
     if let Some(path) = &args.html {
         let hierarchies = args.schema.as_deref().map(Schema::hierarchy_files).unwrap_or_default();
-        let mut read: Vec<Used> = inputs(&args.input, &args.more).map(|path| Used::file("the input", path)).collect();
-        read.extend(args.link.iter().map(|path| Used::file("--link", path)));
-        read.extend(args.schema.iter().map(|path| Used::file("the schema", path)));
-        read.extend(hierarchies.iter().map(|path| Used::file("a hierarchy of the schema", path)));
-        refuse_overwriting(&[Used::file("--html", path)], &read)?;
-        whole::check(path).map_err(|error| unwritable("the page", path, error))?;
+        let mut read: Vec<UsedFile> =
+            input_paths(&args.input, &args.more).map(|path| UsedFile::file("the input", path)).collect();
+        read.extend(args.link.iter().map(|path| UsedFile::file("--link", path)));
+        read.extend(args.schema.iter().map(|path| UsedFile::file("the schema", path)));
+        read.extend(hierarchies.iter().map(|path| UsedFile::file("a hierarchy of the schema", path)));
+        refuse_overwriting(&[UsedFile::file("--html", path)], &read)?;
+        atomic_file::check_writable(path).map_err(|error| write_failure("the page", path, error))?;
     }
-    check(args)?;
-    let report = report(args)?;
+    refuse_unspillable(args)?;
+    let report = build_audit_output(args)?;
     if let Some(path) = &args.html {
-        let page = page::render(&report, &args.made_from()?, chrono::Utc::now());
-        whole::write(path, page.as_bytes()).map_err(|error| unwritable("the page", path, error))?;
+        let page = page::render(&report, &args.page_origin()?, chrono::Utc::now());
+        atomic_file::write(path, page.as_bytes()).map_err(|error| write_failure("the page", path, error))?;
     }
     let out = if args.json {
         let json = serde_json::to_string(&report).context("the report cannot be written as JSON")?;
         format!("{json}\n")
     } else {
-        terminal::render(&report, args.html.as_deref(), terminal::Style::of_stdout())
+        terminal::render(&report, args.html.as_deref(), terminal::TerminalStyle::of_stdout())
     };
     match std::io::stdout().write_all(out.as_bytes()) {
-        // Whoever read stdout has seen enough (`| head`).
+        // The reader closed standard output early (`| head`).
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => Ok(result.context("cannot write the report")?),
     }
 }
 
-fn all_cores() -> usize {
+fn available_cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// What a cell of the table takes while it is judged; the rest of `--memory` is for the search.
-const BYTES_OF_A_CELL: u64 = 12;
+/// Memory per cell of the table during the evaluation; the rest of `--memory` is for the search.
+const BYTES_PER_CELL: u64 = 12;
 
-fn report(args: &AuditArgs) -> Result<Report, Failure> {
+fn build_audit_output(args: &AuditArgs) -> Result<AuditReport, Failure> {
     let started = Instant::now();
-    let threads = args.threads.map_or_else(all_cores, usize::from);
+    let threads = args.threads.map_or_else(available_cores, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
     let pool = Arc::new(pool);
-    let schema = args.schema.as_deref().map(load).transpose()?;
-    let columns = args.wanted(schema.as_ref())?;
+    let schema = args.schema.as_deref().map(load_audit_schema).transpose()?;
+    let columns = args.columns_to_read(schema.as_ref())?;
     let read = match args.max_seconds {
         None => pool.install(|| args.read(schema.as_ref(), columns.as_deref(), &AtomicU64::new(0)))?,
         Some(time) => read_within(args, time.saturating_sub(started.elapsed()), &pool, schema.as_ref(), columns)?,
     };
-    let link = args.link.as_deref().map(|file| pool.install(|| link::tie(args, file, schema.as_ref(), &read)));
+    let link = args
+        .link
+        .as_deref()
+        .map(|file| pool.install(|| subject_linking::link_to_known_subjects(args, file, schema.as_ref(), &read)));
     let link = link.transpose()?;
-    let report = pool.install(|| judge(args, threads, started, schema.as_ref(), read))?;
-    Ok(Report { link, ..report })
+    let report = pool.install(|| audit_read_table(args, threads, started, schema.as_ref(), read))?;
+    Ok(AuditReport { link, ..report })
 }
 
-/// Reads the table. Where it is not read whole in time, whatever it waits for (a pipe that is silent, a disk that does not
-/// answer), that is an error: of a part of a table nothing is proved.
+/// Reads the table within `time`. A timeout is an error for any cause (a silent pipe, a disk that does not respond),
+/// because nothing is proved about a part of a table.
 fn read_within(
     args: &AuditArgs,
     time: Duration,
     pool: &Arc<rayon::ThreadPool>,
     schema: Option<&Schema>,
     columns: Option<Vec<String>>,
-) -> Result<WholeTable, Failure> {
+) -> Result<LoadedTable, Failure> {
     let (sender, receiver) = crossbeam_channel::bounded(1);
     let records = Arc::new(AtomicU64::new(0));
     let (own, pool, schema, counted) = (args.clone(), Arc::clone(pool), schema.cloned(), Arc::clone(&records));
-    // Nobody waits for this thread: the process ends without it where it never ends.
+    // The thread is never joined: the process exits even if the thread blocks forever.
     std::thread::spawn(move || {
         let read = pool.install(|| own.read(schema.as_ref(), columns.as_deref(), &counted));
-        // Nobody listens once the time is up.
+        // The receiver is gone after a timeout.
         let (Ok(()) | Err(_)) = sender.send(read);
     });
     receiver.recv_timeout(time).unwrap_or_else(|error| {
-        let (path, read) = (args.named(), text::counted(records.load(Ordering::Relaxed), "record"));
+        let (path, read) = (args.input_name(), text_format::counted(records.load(Ordering::Relaxed), "record"));
         let seconds = args.max_seconds.unwrap_or_default().as_secs_f64();
         Err(Failure::Running(match error {
             RecvTimeoutError::Timeout => anyhow!(
@@ -136,14 +140,14 @@ fn read_within(
     })
 }
 
-fn judge(
+fn audit_read_table(
     args: &AuditArgs,
     threads: usize,
     started: Instant,
     schema: Option<&Schema>,
-    read: WholeTable,
-) -> Result<Report, Failure> {
-    let WholeTable { unreadable, absent, unknown_cells, long_rows, .. } = &read;
+    read: LoadedTable,
+) -> Result<AuditReport, Failure> {
+    let LoadedTable { unreadable, absent, unknown_cells, long_rows, .. } = &read;
     let (unreadable, absent, unknown_cells, long_rows) =
         (unreadable.clone(), absent.clone(), *unknown_cells, *long_rows);
     let mut arrays: Vec<String> = read.columns.iter().filter(|c| c.arrays > 0).map(|c| c.name.clone()).collect();
@@ -152,67 +156,68 @@ fn judge(
     let likely_subject = if has_subject { None } else { likely_subject(&read).map(str::to_owned) };
     let cells: u64 = read.columns.iter().map(|column| column.codes.len() as u64).sum();
     let memory = match read.spilled {
-        None => args.memory.saturating_sub(BYTES_OF_A_CELL * cells),
-        Some(_) => args.beside_values(),
+        None => args.memory.saturating_sub(BYTES_PER_CELL * cells),
+        Some(_) => args.memory_beside_dictionaries(),
     };
     let table = args.prepare(read, schema)?;
-    let question = AuditQuestion {
-        input: args.named(),
+    let question = AuditRequest {
+        input: args.input_name(),
         k: args.k,
         singletons: match args.singletons {
-            SingletonsArg::Include => Singletons::Include,
-            SingletonsArg::Mask => Singletons::Mask,
+            SingletonsArg::Include => SingletonPolicy::Include,
+            SingletonsArg::Mask => SingletonPolicy::Mask,
         },
         strategy: match args.strategy {
-            StrategyArg::Border => Strategy::Border,
-            StrategyArg::Greedy => Strategy::Greedy,
-            StrategyArg::Exhaustive => Strategy::Exhaustive,
+            StrategyArg::Border => QidStrategy::Border,
+            StrategyArg::Greedy => QidStrategy::Greedy,
+            StrategyArg::Exhaustive => QidStrategy::Exhaustive,
         },
         threads,
         backend: match args.backend {
-            BackendArg::Auto => Wanted::Auto,
-            BackendArg::Cpu => Wanted::Cpu,
-            BackendArg::Cuda => Wanted::Device,
+            BackendArg::Auto => BackendChoice::Auto,
+            BackendArg::Cpu => BackendChoice::Cpu,
+            BackendArg::Cuda => BackendChoice::Device,
         },
         budget: args.max_seconds.map(|time| time.saturating_sub(started.elapsed())),
         memory: Some(memory),
         rows: args.rows.map_or(0, usize::from),
         read_seconds: started.elapsed().as_secs_f64(),
     };
-    let bar = bar("{spinner} {msg}", None);
-    let report = audit(&table, &question, &|step| bar.show(step)).context("the audit failed")?;
+    let bar = audit_progress_bar("{spinner} {msg}", None);
+    let report = audit(&table, &question, &|step| bar.show_step(step)).context("the audit failed")?;
     bar.0.finish_and_clear();
-    let mut report = Report { likely_subject, unreadable, absent, arrays, unknown_cells, ..report };
-    report.notes.extend(notes_of_reading(&report));
-    report.notes.extend(schema.and_then(|schema| note_of_profiles(&report, schema)));
-    report.notes.extend(long_rows.map(|long| Finding::LongRows { long }.to_string()));
+    let mut report = AuditReport { likely_subject, unreadable, absent, arrays, unknown_cells, ..report };
+    report.notes.extend(reading_notes(&report));
+    report.notes.extend(schema.and_then(|schema| profiles_note(&report, schema)));
+    report.notes.extend(long_rows.map(|long| RunFinding::LongRows { long }.to_string()));
     Ok(report)
 }
 
-fn notes_of_reading(report: &Report) -> Vec<String> {
+fn reading_notes(report: &AuditReport) -> Vec<String> {
     let mut notes = Vec::new();
     let skipped: u64 = report.unreadable.values().sum();
     if skipped > 0 {
-        notes.push(format!("{} could not be read and are not judged", text::counted(skipped, "record")));
+        notes.push(format!("{} could not be read and are not judged", text_format::counted(skipped, "record")));
     }
     if report.without_subject > 0 {
-        let records = text::counted(report.without_subject, "record");
+        let records = text_format::counted(report.without_subject, "record");
         notes.push(format!("{records} without a person behind them support nobody and are not judged"));
     }
     if report.unknown_cells > 0 {
-        let cells = text::counted(report.unknown_cells, "cell");
+        let cells = text_format::counted(report.unknown_cells, "cell");
         notes.push(format!("{cells} of columns that the schema does not know are not judged"));
     }
     if !report.absent.is_empty() {
-        let columns = text::counted(report.absent.len() as u64, "column");
+        let columns = text_format::counted(report.absent.len() as u64, "column");
         notes.push(format!("{columns} of the schema are in no record: {}", report.absent.join(", ")));
     }
     notes
 }
 
-/// What profiles would bring is not in the records: without it a person stands out less than in a release.
-fn note_of_profiles(report: &Report, schema: &Schema) -> Option<String> {
-    let joined = schema.joined().into_iter().map(|a| schema.attributes[a].name.as_str());
+/// Notes attributes that come from profiles. The records do not contain them; the measured risk is therefore lower
+/// than in a release.
+fn profiles_note(report: &AuditReport, schema: &Schema) -> Option<String> {
+    let joined = schema.joined_attributes().into_iter().map(|a| schema.attributes[a].name.as_str());
     let left_out: Vec<&str> = joined.filter(|name| report.absent.iter().any(|absent| absent == name)).collect();
     let names = left_out.join(", ");
     (!left_out.is_empty()).then(|| {
@@ -220,16 +225,15 @@ fn note_of_profiles(report: &Report, schema: &Schema) -> Option<String> {
     })
 }
 
-/// SHA-256 of a file, in hexadecimal digits.
-fn digest(path: &Path) -> std::io::Result<String> {
+fn file_sha256(path: &Path) -> std::io::Result<String> {
     let mut hash = Sha256::new();
     std::io::copy(&mut std::fs::File::open(path)?, &mut hash)?;
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn load(path: &Path) -> Result<Schema, Failure> {
+fn load_audit_schema(path: &Path) -> Result<Schema, Failure> {
     Schema::load(path).map_err(|error| {
-        let own = |p: throng_core::values::schema::Problem| Problem {
+        let own = |p: throng_core::values::schema::SchemaProblem| ConfigProblem {
             file: p.file,
             key: p.place,
             message: p.message,
@@ -240,10 +244,10 @@ fn load(path: &Path) -> Result<Schema, Failure> {
 }
 
 impl AuditArgs {
-    /// What a page says of its making: the digest of the input, where it can be read twice, and the options.
-    fn made_from(&self) -> Result<page::MadeFrom, Failure> {
+    /// Collects the origin of a page: the digest of a single regular input file, and the options.
+    fn page_origin(&self) -> Result<page::PageOrigin, Failure> {
         let is_file = self.more.is_empty() && std::fs::metadata(&self.input).is_ok_and(|about| about.is_file());
-        let sha256 = is_file.then(|| digest(&self.input)).transpose();
+        let sha256 = is_file.then(|| file_sha256(&self.input)).transpose();
         let sha256 = sha256.with_context(|| format!("cannot read \"{}\" again", self.input.display()))?;
         let name =
             |path: &PathBuf| path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
@@ -267,60 +271,62 @@ impl AuditArgs {
             ("--rows", self.rows.map(|rows| rows.to_string())),
         ];
         let given = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        Ok(page::MadeFrom { sha256, options: given.collect() })
+        Ok(page::PageOrigin { sha256, options: given.collect() })
     }
 
-    /// Reads the table; `records` says how far it is.
+    /// Reads the table and counts the records read so far in `records`.
     fn read(
         &self,
         schema: Option<&Schema>,
         columns: Option<&[String]>,
         records: &AtomicU64,
-    ) -> Result<WholeTable, Failure> {
-        let format = self.format().map_err(of_table)?;
+    ) -> Result<LoadedTable, Failure> {
+        let format = self.format().map_err(table_failure)?;
         let length = match format {
-            Format::Parquet => inputs(&self.input, &self.more).map(rows_announced).sum(),
+            FileFormat::Parquet => input_paths(&self.input, &self.more).map(declared_row_count).sum(),
             _ if self.more.is_empty() => plain_length(&self.input),
             _ => None,
         };
-        let request = Request {
+        let request = TableRequest {
             path: &self.input,
             more: &self.more,
             format,
             schema,
             columns,
-            limits: Limits::of_whole_files(),
-            max_columns: MAX_COLUMNS,
+            limits: DecodeLimits::for_whole_files(),
+            max_columns: MAX_AUDIT_COLUMNS,
             max_bytes: self.memory,
             max_records: None,
             skip_unreadable: self.skip_unreadable,
         };
         let template = if length.is_some() { "reading {bar:30} {msg}" } else { "{spinner} reading {msg}" };
-        let bar = bar(template, length);
+        let bar = audit_progress_bar(template, length);
         let tell = &mut |at: ReadProgress| {
             records.store(at.records, Ordering::Relaxed);
-            bar.0.set_position(if format == Format::Parquet { at.records } else { at.bytes });
-            bar.0.set_message(text::counted(at.records, "record"));
+            bar.0.set_position(if format == FileFormat::Parquet { at.records } else { at.bytes });
+            bar.0.set_message(text_format::counted(at.records, "record"));
         };
         let subject = self.subject_name(schema);
         let read = match &self.temp {
             None => table::read(&request, tell),
-            Some(directory) => table::read_spilling(&request, &self.spill(directory, subject.as_deref()), tell),
+            Some(directory) => {
+                table::read_spilling(&request, &self.spill_settings(directory, subject.as_deref()), tell)
+            }
         };
         bar.0.finish_and_clear();
-        read.map_err(of_table)
+        read.map_err(table_failure)
     }
 
-    fn prepare(&self, read: WholeTable, schema: Option<&Schema>) -> Result<AuditTable, Failure> {
+    fn prepare(&self, read: LoadedTable, schema: Option<&Schema>) -> Result<AuditTable, Failure> {
         let subject = self.subject_name(schema);
         let number = subject.as_ref().and_then(|name| read.columns.iter().position(|column| column.name == *name));
         if let (Some(name), None) = (&subject, number) {
-            let path = self.named();
+            let path = self.input_name();
             let message = format!("{path} has no column \"{name}\" to count people by: check --subject and the schema");
             return Err(Failure::Usage(anyhow!(message)));
         }
-        let rule = Rule::of_a_file(self.identifier_cardinality);
-        let columns = self.columns_of(read, number);
+        let rule = IdentifierRule::for_file(self.identifier_cardinality);
+        let columns = self.collect_columns(read, number);
         let table = columns.and_then(|columns| prepare(columns, rule, self.show_values));
         Ok(table.context("the table cannot be judged")?)
     }

@@ -1,29 +1,32 @@
-//! How far an audit is.
+//! Progress display of an audit.
 
-use crate::cli::progress::{bar_of, spinner};
-use crate::cli::text;
+use crate::cli::progress::{progress_bar, spinner};
+use crate::cli::text_format;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::cell::Cell;
-use throng_risk::audit::Step;
+use throng_risk::audit::AuditStep;
 
-/// A line on standard error where that is a terminal.
-pub(super) struct Bar(pub(super) ProgressBar, Cell<bool>);
+/// Progress line on standard error, shown only on a terminal. The flag is set once the measuring phase has started.
+pub(super) struct AuditProgressBar(pub(super) ProgressBar, Cell<bool>);
 
-/// A bar of so many bytes, or a spinner; hidden where standard error is no terminal.
-pub(super) fn bar(template: &str, length: Option<u64>) -> Bar {
-    Bar(length.map_or_else(|| spinner(template), |length| bar_of(template, length)), Cell::new(false))
+/// Creates a bar of `length` units, or a spinner; hidden if standard error is no terminal.
+pub(super) fn audit_progress_bar(template: &str, length: Option<u64>) -> AuditProgressBar {
+    AuditProgressBar(
+        length.map_or_else(|| spinner(template), |length| progress_bar(template, length)),
+        Cell::new(false),
+    )
 }
 
-impl Bar {
-    /// Says what the audit is at.
-    pub(super) fn show(&self, step: Step) {
+impl AuditProgressBar {
+    /// Shows the current step of the audit.
+    pub(super) fn show_step(&self, step: AuditStep) {
         match step {
-            Step::Searching(at) => {
-                let (found, open) = (text::number(at.found as u64), text::number(at.open as u64));
-                let counted = text::counted(at.evaluated, "set");
+            AuditStep::Searching(at) => {
+                let (found, open) = (text_format::number(at.found as u64), text_format::number(at.open as u64));
+                let counted = text_format::counted(at.evaluated, "set");
                 self.0.set_message(format!("searching: {counted} counted, {found} quasi-identifiers, {open} open"));
             }
-            Step::Measuring(done, of) => {
+            AuditStep::Measuring(done, of) => {
                 if !self.1.replace(true) {
                     let style = ProgressStyle::with_template("measuring {bar:30} {pos}/{len} quasi-identifiers");
                     if let Ok(style) = style {

@@ -1,54 +1,66 @@
-//! The report for a terminal.
+//! Audit report for a terminal.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::path::Path;
 
-use super::next;
-use crate::cli::text::{clean, counted, number, percent, reason, seconds, short};
-use throng_risk::audit::{QidReport, Report, RiskyRecord, Singletons};
-use throng_risk::linking::Tied;
+use super::next_steps;
+use crate::cli::text_format::{counted, identifier_reason, number, percent, sanitize_text, seconds, truncate_text};
+use throng_risk::audit::{AuditReport, QidReport, RiskyRecord, SingletonPolicy};
+use throng_risk::linking::ColumnSetLinks;
 
-/// How many of each list are shown; `--json` has them all.
-const SHOWN: usize = 12;
+/// Maximum number of entries per list; `--json` has all of them.
+const MAX_LIST_ENTRIES: usize = 12;
 
-/// Whether emphasis is written.
+/// Text style of the report: with or without emphasis.
 #[derive(Clone, Copy, Debug)]
-pub struct Style {
+pub struct TerminalStyle {
     pub emphasis: bool,
 }
 
-impl Style {
-    /// Emphasis on a terminal, unless `NO_COLOR` is set.
+impl TerminalStyle {
+    /// Uses emphasis on a terminal, unless `NO_COLOR` is set.
     pub fn of_stdout() -> Self {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self { emphasis: std::io::stdout().is_terminal() && !plain }
     }
 
-    fn wrap(self, code: &str, text: &str) -> String {
+    fn with_escape_code(self, code: &str, text: &str) -> String {
         if self.emphasis { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
     fn bold(self, text: &str) -> String {
-        self.wrap("1", text)
+        self.with_escape_code("1", text)
     }
 
-    fn soft(self, text: &str) -> String {
-        self.wrap("2", text)
+    fn dim(self, text: &str) -> String {
+        self.with_escape_code("2", text)
     }
 
-    /// What is at risk.
-    fn warm(self, text: &str) -> String {
-        self.wrap("33", text)
+    fn highlight_risk(self, text: &str) -> String {
+        self.with_escape_code("33", text)
     }
 }
 
-/// The report; `page` is where it was also written as a page.
-pub fn render(report: &Report, page: Option<&Path>, style: Style) -> String {
+/// Formats the report; `page` is the path of the HTML page, if one was written.
+pub fn render(report: &AuditReport, page: Option<&Path>, style: TerminalStyle) -> String {
     let mut out = String::new();
-    let parts =
-        [head, arrays, risk, reach, identifiers, qids, attributes, riskiest, link, inferences, safe, what_next, foot];
+    let parts = [
+        head,
+        arrays,
+        risk,
+        reach,
+        identifiers,
+        qids,
+        attributes,
+        riskiest,
+        linked_records,
+        inferences,
+        safe_sets,
+        what_next,
+        report_footer,
+    ];
     for part in parts {
         let text = part(report, style);
         if !text.is_empty() {
@@ -57,15 +69,14 @@ pub fn render(report: &Report, page: Option<&Path>, style: Style) -> String {
         }
     }
     if let Some(page) = page {
-        writeln!(out, "{}", style.soft(&format!("page: {}", page.display()))).unwrap_or_default();
+        writeln!(out, "{}", style.dim(&format!("page: {}", page.display()))).unwrap_or_default();
     }
     out
 }
 
-/// What ties records to known people.
-fn link(report: &Report, style: Style) -> String {
+fn linked_records(report: &AuditReport, style: TerminalStyle) -> String {
     let Some(link) = &report.link else { return String::new() };
-    let line = |tied: &Tied| {
+    let line = |tied: &ColumnSetLinks| {
         format!(
             "  {} tied, {} below {}, {} to one person, {} one to one  by {}\n",
             number(tied.records),
@@ -73,10 +84,10 @@ fn link(report: &Report, style: Style) -> String {
             report.k,
             number(tied.uniquely),
             number(tied.one_to_one),
-            tied.attributes.iter().map(|name| clean(name)).collect::<Vec<_>>().join(", ")
+            tied.attributes.iter().map(|name| sanitize_text(name)).collect::<Vec<_>>().join(", ")
         )
     };
-    let of = format!("{} of {}", counted(link.known, "row"), clean(&link.file));
+    let of = format!("{} of {}", counted(link.known, "row"), sanitize_text(&link.file));
     let mut out = format!("{}  {of}\n{}", style.bold("Records that what is known ties"), line(&link.all));
     link.combinations.iter().for_each(|tied| out.push_str(&line(tied)));
     if link.looked_at < link.of {
@@ -86,8 +97,8 @@ fn link(report: &Report, style: Style) -> String {
     out
 }
 
-/// A bar of `width` characters at most, in eighths.
-fn bar(share: f64, width: usize) -> String {
+/// Draws a bar of at most `width` characters, in eighths.
+fn text_bar(share: f64, width: usize) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let eighths = ((share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize).max(usize::from(share > 0.0));
     let mut bar: String = "█".repeat(eighths / 8);
@@ -98,48 +109,50 @@ fn bar(share: f64, width: usize) -> String {
     bar + &" ".repeat(width - length)
 }
 
-fn crowd(report: &Report) -> &'static str {
+fn counted_unit(report: &AuditReport) -> &'static str {
     if report.subjects.is_some() { "people" } else { "records" }
 }
 
-fn head(report: &Report, style: Style) -> String {
+fn head(report: &AuditReport, style: TerminalStyle) -> String {
     let people = report.subjects.map_or(String::new(), |n| format!(" of {} people", number(n)));
     let searched = report.risk.attributes;
-    let masked = if report.singletons == Singletons::Mask { ", rare single values masked" } else { "" };
+    let masked = if report.singletons == SingletonPolicy::Mask { ", rare single values masked" } else { "" };
     format!(
         "{}  {}{people}, k = {}, {searched} of {} searched{masked}\n",
-        style.bold(&clean(&report.input)),
+        style.bold(&sanitize_text(&report.input)),
         counted(report.rows, "record"),
         report.k,
         counted(report.attributes.len() as u64, "column"),
     )
 }
 
-/// Before any number: what the numbers do not speak of.
-fn arrays(report: &Report, style: Style) -> String {
-    next::about_arrays(report).map_or(String::new(), |said| format!("{} {said}\n", style.warm("NOT JUDGED:")))
+/// Warns about array columns before any number.
+fn arrays(report: &AuditReport, style: TerminalStyle) -> String {
+    next_steps::array_warning(report)
+        .map_or(String::new(), |said| format!("{} {said}\n", style.highlight_risk("NOT JUDGED:")))
 }
 
-fn what_next(report: &Report, style: Style) -> String {
+fn what_next(report: &AuditReport, style: TerminalStyle) -> String {
     let skip = usize::from(!report.arrays.is_empty());
-    let steps: String = next::steps(report).iter().skip(skip).map(|step| format!("  - {step}\n")).collect();
+    let steps: String =
+        next_steps::recommended_steps(report).iter().skip(skip).map(|step| format!("  - {step}\n")).collect();
     if steps.is_empty() { steps } else { title("What to do next", "", style) + &steps }
 }
 
-fn title(text: &str, remark: &str, style: Style) -> String {
+fn title(text: &str, remark: &str, style: TerminalStyle) -> String {
     if remark.is_empty() {
         format!("{}\n", style.bold(text))
     } else {
-        format!("{}  {}\n", style.bold(text), style.soft(remark))
+        format!("{}  {}\n", style.bold(text), style.dim(remark))
     }
 }
 
-fn risk(report: &Report, style: Style) -> String {
+fn risk(report: &AuditReport, style: TerminalStyle) -> String {
     let risk = &report.risk.risk;
     if report.risk.attributes == 0 {
         return String::new();
     }
-    let who = crowd(report);
+    let who = counted_unit(report);
     let mut out = title("Risk", "of being picked out by somebody who knows every searched column", style);
     let smallest = if risk.smallest_class == 1 {
         "somebody stands alone".to_owned()
@@ -148,7 +161,7 @@ fn risk(report: &Report, style: Style) -> String {
     };
     let mut line = |name: &str, value: String, remark: String| {
         out +=
-            &format!("  {name:<11}{:>9}   {}\n", style.bold(&format!("{value:>9}")).trim_start(), style.soft(&remark));
+            &format!("  {name:<11}{:>9}   {}\n", style.bold(&format!("{value:>9}")).trim_start(), style.dim(&remark));
     };
     line("highest", percent(risk.highest), smallest);
     line("average", percent(risk.average), format!("over {}", counted(report.rows, "record")));
@@ -161,7 +174,7 @@ fn risk(report: &Report, style: Style) -> String {
     out
 }
 
-fn reach(report: &Report, style: Style) -> String {
+fn reach(report: &AuditReport, style: TerminalStyle) -> String {
     if report.risk.risk.records_below_k == 0 {
         return String::new();
     }
@@ -169,8 +182,8 @@ fn reach(report: &Report, style: Style) -> String {
     let mut out = title("How little is enough", &remark, style);
     let mut line = |name: String, records: u64| {
         let share = records as f64 / report.rows as f64;
-        let bar = style.warm(&bar(share, 30));
-        out += &format!("  {name:<11}{bar} {:>8}  {}\n", percent(share), style.soft(&counted(records, "record")));
+        let bar = style.highlight_risk(&text_bar(share, 30));
+        out += &format!("  {name:<11}{bar} {:>8}  {}\n", percent(share), style.dim(&counted(records, "record")));
     };
     for step in &report.risk.reach {
         line(if step.size == 1 { "1 column".to_owned() } else { format!("{} columns", step.size) }, step.records);
@@ -181,43 +194,41 @@ fn reach(report: &Report, style: Style) -> String {
     out
 }
 
-fn identifiers(report: &Report, style: Style) -> String {
+fn identifiers(report: &AuditReport, style: TerminalStyle) -> String {
     let found: Vec<_> = report.attributes.iter().filter(|a| !a.identifier.is_empty()).collect();
     if found.is_empty() && report.subject.is_none() {
         return title("Standalone identifiers", "none", style);
     }
     let mut out = title("Standalone identifiers", "not searched: each gives people away by itself", style);
     if let Some(subject) = &report.subject {
-        out += &format!("  {}{}\n", pad(subject), style.soft("counts the people"));
+        out += &format!("  {}{}\n", pad(subject), style.dim("counts the people"));
     }
-    for attribute in found.iter().take(SHOWN) {
-        let mut why: Vec<String> = attribute.identifier.iter().map(reason).collect();
+    for attribute in found.iter().take(MAX_LIST_ENTRIES) {
+        let mut why: Vec<String> = attribute.identifier.iter().map(identifier_reason).collect();
         why.extend(attribute.safe_harbor.map(|category| format!("Safe Harbor: {}", category.title())));
-        out += &format!("  {}{}\n", pad(&attribute.name), style.soft(&why.join("; ")));
+        out += &format!("  {}{}\n", pad(&attribute.name), style.dim(&why.join("; ")));
     }
-    out + &more(found.len(), style)
+    out + &remaining_note(found.len(), style)
 }
 
 fn pad(name: &str) -> String {
-    format!("{:<25} ", short(&clean(name), 25))
+    format!("{:<25} ", truncate_text(&sanitize_text(name), 25))
 }
 
-fn more(all: usize, style: Style) -> String {
-    match all.checked_sub(SHOWN).filter(|rest| *rest > 0) {
+fn remaining_note(all: usize, style: TerminalStyle) -> String {
+    match all.checked_sub(MAX_LIST_ENTRIES).filter(|rest| *rest > 0) {
         None => String::new(),
         Some(rest) => {
-            format!("  {}\n", style.soft(&format!("… and {} more (--json has them all)", number(rest as u64))))
+            format!("  {}\n", style.dim(&format!("… and {} more (--json has them all)", number(rest as u64))))
         }
     }
 }
 
-/// Names of a set, joined.
-fn joined(names: &[String]) -> String {
-    short(&names.iter().map(|name| clean(name)).collect::<Vec<_>>().join(" + "), 78)
+fn join_set_names(names: &[String]) -> String {
+    truncate_text(&names.iter().map(|name| sanitize_text(name)).collect::<Vec<_>>().join(" + "), 78)
 }
 
-/// How many sets of each size.
-fn sizes(sets: &[Vec<String>]) -> String {
+fn count_set_sizes(sets: &[Vec<String>]) -> String {
     let mut counts: std::collections::BTreeMap<usize, u64> = std::collections::BTreeMap::new();
     for set in sets {
         *counts.entry(set.len()).or_default() += 1;
@@ -226,36 +237,39 @@ fn sizes(sets: &[Vec<String>]) -> String {
     counts.iter().map(size).collect::<Vec<_>>().join(", ")
 }
 
-fn qids(report: &Report, style: Style) -> String {
+fn qids(report: &AuditReport, style: TerminalStyle) -> String {
     let found = if report.complete { "" } else { " proved in time" };
     if report.minimal_qids.is_empty() {
         let remark = if report.risk.attributes == 0 { "nothing was searched" } else { "none" };
         return title(&format!("Minimal quasi-identifiers{found}"), remark, style);
     }
     let heading = format!("{} minimal quasi-identifiers{found}", number(report.minimal_qids.len() as u64));
-    let mut out = title(&heading, &format!("by columns: {}", sizes(&report.minimal_qids)), style);
+    let mut out = title(&heading, &format!("by columns: {}", count_set_sizes(&report.minimal_qids)), style);
     let mut worst: Vec<&QidReport> = report.qids.iter().collect();
     worst.sort_by_key(|qid| Reverse(qid.records_below_k));
     if !worst.is_empty() {
-        out += &format!("  {}\n", style.soft(&format!("{:>10} {:>9}  columns together", "below k", "smallest")));
+        out += &format!("  {}\n", style.dim(&format!("{:>10} {:>9}  columns together", "below k", "smallest")));
     }
-    for qid in worst.iter().take(SHOWN) {
+    for qid in worst.iter().take(MAX_LIST_ENTRIES) {
         out += &format!(
             "  {:>10} {:>9}  {}\n",
             number(qid.records_below_k),
             number(qid.smallest_class),
-            joined(&qid.attributes)
+            join_set_names(&qid.attributes)
         );
         if let Some(example) = &qid.example {
-            let values: Vec<String> = example.iter().map(|value| clean(value)).collect();
-            out +=
-                &format!("  {:>20}  {}\n", "", style.soft(&short(&format!("for example {}", values.join(" · ")), 78)));
+            let values: Vec<String> = example.iter().map(|value| sanitize_text(value)).collect();
+            out += &format!(
+                "  {:>20}  {}\n",
+                "",
+                style.dim(&truncate_text(&format!("for example {}", values.join(" · ")), 78))
+            );
         }
     }
-    out + &more(report.minimal_qids.len(), style)
+    out + &remaining_note(report.minimal_qids.len(), style)
 }
 
-fn attributes(report: &Report, style: Style) -> String {
+fn attributes(report: &AuditReport, style: TerminalStyle) -> String {
     let searched: Vec<_> = report.attributes.iter().filter(|a| a.searched && a.minimal_qids > 0).collect();
     let most = searched.iter().map(|a| a.records_at_risk).max().unwrap_or(0).max(1) as f64;
     if searched.is_empty() {
@@ -263,25 +277,24 @@ fn attributes(report: &Report, style: Style) -> String {
     }
     let mut out =
         title("Columns that matter most", "records that they help to give away; share in the quasi-identifiers", style);
-    for attribute in searched.iter().take(SHOWN) {
+    for attribute in searched.iter().take(MAX_LIST_ENTRIES) {
         let smallest = attribute.smallest_qid.map_or(String::new(), |n| format!("smallest set: {n}"));
         out += &format!(
             "  {}{} {:>9} {:>8}  {:>7} {}\n",
             pad(&attribute.name),
-            style.warm(&bar(attribute.records_at_risk as f64 / most, 16)),
+            style.highlight_risk(&text_bar(attribute.records_at_risk as f64 / most, 16)),
             number(attribute.records_at_risk),
             percent(attribute.records_at_risk as f64 / report.rows as f64),
             percent(attribute.involvement),
-            style.soft(&smallest),
+            style.dim(&smallest),
         );
     }
-    out + &more(searched.len(), style)
+    out + &remaining_note(searched.len(), style)
 }
 
-/// Combinations of one record that are shown.
-const COMBINATIONS: usize = 3;
+const MAX_TERMINAL_COMBINATIONS: usize = 3;
 
-fn riskiest(report: &Report, style: Style) -> String {
+fn riskiest(report: &AuditReport, style: TerminalStyle) -> String {
     let Some(found) = &report.riskiest else { return String::new() };
     if found.records.is_empty() {
         return title("Riskiest records", "none", style);
@@ -294,56 +307,57 @@ fn riskiest(report: &Report, style: Style) -> String {
         report.k
     );
     let mut out = title("Riskiest records", &remark, style);
-    out += &format!("  {}\n", style.soft(&format!("{:>10} {:>12}  singled out by", "record", "score")));
+    out += &format!("  {}\n", style.dim(&format!("{:>10} {:>12}  singled out by", "record", "score")));
     for record in &found.records {
-        out += &risky(record, style);
+        out += &risky_record_lines(record, style);
     }
     out
 }
 
-/// A record, and below it the rest of what singles it out.
-fn risky(record: &RiskyRecord, style: Style) -> String {
-    let shown = &record.combinations[..record.combinations.len().min(COMBINATIONS)];
-    let first = shown.first().map_or(String::new(), |names| joined(names));
+/// Formats one record with the combinations that single it out.
+fn risky_record_lines(record: &RiskyRecord, style: TerminalStyle) -> String {
+    let shown = &record.combinations[..record.combinations.len().min(MAX_TERMINAL_COMBINATIONS)];
+    let first = shown.first().map_or(String::new(), |names| join_set_names(names));
     let mut out = format!("  {:>10} {:>12}  {first}\n", number(record.record), number(record.score as u64));
     for names in shown.iter().skip(1) {
-        out += &format!("  {:>23}  {}\n", "", joined(names));
+        out += &format!("  {:>23}  {}\n", "", join_set_names(names));
     }
     let rest = record.combinations_of - shown.len() as u64;
     if rest > 0 {
-        out += &format!("  {:>23}  {}\n", "", style.soft(&format!("… and {} more (--json)", number(rest))));
+        out += &format!("  {:>23}  {}\n", "", style.dim(&format!("… and {} more (--json)", number(rest))));
     }
     out
 }
 
-fn inferences(report: &Report, style: Style) -> String {
+fn inferences(report: &AuditReport, style: TerminalStyle) -> String {
     let Some(strongest) = report.inferences.first() else { return String::new() };
-    let remark = format!("the strongest of each pair of columns that {} or more {} support", report.k, crowd(report));
+    let remark =
+        format!("the strongest of each pair of columns that {} or more {} support", report.k, counted_unit(report));
     let mut out = title("What gives what away", &remark, style);
     let people = if strongest.people.is_some() { format!("{:>9} ", "people") } else { String::new() };
     out += &format!(
         "  {}\n",
-        style.soft(&format!("{:>9} {:>9} {:>9} {people} value of → value of", "sure", "guessed", "records"))
+        style.dim(&format!("{:>9} {:>9} {:>9} {people} value of → value of", "sure", "guessed", "records"))
     );
-    for inference in report.inferences.iter().take(SHOWN) {
+    for inference in report.inferences.iter().take(MAX_LIST_ENTRIES) {
         let people = inference.people.map_or(String::new(), |people| format!("{:>9} ", number(people)));
-        let names = format!("{} → {}", clean(&inference.from), clean(&inference.to));
+        let names = format!("{} → {}", sanitize_text(&inference.from), sanitize_text(&inference.to));
         out += &format!(
             "  {:>9} {:>9} {:>9} {people} {}\n",
             percent(inference.probability),
             percent(inference.expected),
             number(inference.records),
-            short(&names, 78)
+            truncate_text(&names, 78)
         );
         if let Some([given, told]) = &inference.values {
-            let example = format!("{} → {}", clean(given), clean(told));
-            out += &format!("  {:>31} {}\n", "", style.soft(&short(&example, 78)));
+            let example = format!("{} → {}", sanitize_text(given), sanitize_text(told));
+            out += &format!("  {:>31} {}\n", "", style.dim(&truncate_text(&example, 78)));
         }
     }
-    out + &more(report.inferences.len(), style)
+    out + &remaining_note(report.inferences.len(), style)
 }
 
-fn safe(report: &Report, style: Style) -> String {
+fn safe_sets(report: &AuditReport, style: TerminalStyle) -> String {
     if report.maximal_non_qids.is_empty() {
         let remark = match (report.risk.attributes, report.complete) {
             (0, _) => "nothing was searched",
@@ -353,28 +367,28 @@ fn safe(report: &Report, style: Style) -> String {
         return title("Safe together", remark, style);
     }
     let heading = format!("{} largest safe sets", number(report.maximal_non_qids.len() as u64));
-    let remark = format!("every combination is shared by {} or more {}", report.k, crowd(report));
+    let remark = format!("every combination is shared by {} or more {}", report.k, counted_unit(report));
     let mut out = title(&heading, &remark, style);
     for set in report.maximal_non_qids.iter().rev().take(5) {
-        out += &format!("  {:>3}  {}\n", set.len(), joined(set));
+        out += &format!("  {:>3}  {}\n", set.len(), join_set_names(set));
     }
     if let Some(rest) = report.maximal_non_qids.len().checked_sub(5).filter(|rest| *rest > 0) {
-        out += &format!("  {}\n", style.soft(&format!("… and {} more (--json has them all)", number(rest as u64))));
+        out += &format!("  {}\n", style.dim(&format!("… and {} more (--json has them all)", number(rest as u64))));
     }
     if let Some(id) = &report.likely_subject {
-        let id = clean(id);
+        let id = sanitize_text(id);
         out += &format!(
             "  {}\n",
-            style.soft(&format!("{id} is likely to be the id of a person: no set with it is safe to release"))
+            style.dim(&format!("{id} is likely to be the id of a person: no set with it is safe to release"))
         );
     }
     out
 }
 
-fn foot(report: &Report, style: Style) -> String {
+fn report_footer(report: &AuditReport, style: TerminalStyle) -> String {
     let mut out = String::new();
     for note in &report.notes {
-        out += &format!("{} {note}\n", style.warm("note:"));
+        out += &format!("{} {note}\n", style.highlight_risk("note:"));
     }
     let t = report.timings;
     let done = if report.complete { "complete" } else { "cut short" };
@@ -390,7 +404,7 @@ fn foot(report: &Report, style: Style) -> String {
         report.backend,
         counted(report.threads as u64, "thread"),
     );
-    out + &style.soft(&line) + "\n"
+    out + &style.dim(&line) + "\n"
 }
 
 #[cfg(test)]
@@ -398,11 +412,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_show_a_little_of_little_and_never_more_than_all() {
-        assert_eq!(bar(0.0, 4), "    ");
-        assert_eq!(bar(1e-9, 4), "▏   ");
-        assert_eq!(bar(0.5, 4), "██  ");
-        assert_eq!((bar(1.0, 4), bar(7.0, 4)), ("████".into(), "████".into()));
-        assert!((0..=1000).all(|i| bar(f64::from(i) / 1000.0, 30).chars().count() == 30));
+    fn text_bar_shows_small_shares_and_never_exceeds_width() {
+        assert_eq!(text_bar(0.0, 4), "    ");
+        assert_eq!(text_bar(1e-9, 4), "▏   ");
+        assert_eq!(text_bar(0.5, 4), "██  ");
+        assert_eq!((text_bar(1.0, 4), text_bar(7.0, 4)), ("████".into(), "████".into()));
+        assert!((0..=1000).all(|i| text_bar(f64::from(i) / 1000.0, 30).chars().count() == 30));
     }
 }

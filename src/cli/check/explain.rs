@@ -1,29 +1,29 @@
-//! `throng check --explain`: a configuration in sentences, for those who answer for the data and not for the program.
+//! `throng check --explain`: describes a configuration in sentences for data owners.
 
-use super::explain_series::{beside_fragments, only_series};
-use super::places::{is_printed, read_from, released_to};
-use super::treatments;
-use crate::anonymity::plan::shared::in_several;
-use crate::anonymity::privacy::protection::Requirement;
-use crate::cli::text::wrapped;
-use crate::config::{Config, Rows};
-use crate::start::checked::Checked;
+use super::endpoint_phrases::{sink_phrase, source_phrase, writes_standard_output};
+use super::explain_series::{explain_series_only, series_sections};
+use super::treatment_report;
+use crate::anonymity::plan::plan_shared_attributes::find_shared_attributes;
+use crate::anonymity::privacy::protection::ValueRequirement;
+use crate::cli::text_format::wrap_text;
+use crate::config::{Config, RowContent};
+use crate::start::checked_config::CheckedConfig;
 use humantime::format_duration;
-use throng_core::values::schema::{Attribute, Role, Treatment};
+use throng_core::values::schema::{Attribute, AttributeTreatment, Role};
 
-/// What becomes of every attribute, what is guaranteed, against whom, and what is not.
-pub(super) fn explained(checked: &Checked) -> String {
+/// Explains the treatment of every attribute, the guarantees, the attackers and the limits.
+pub(super) fn explain_configuration(checked: &CheckedConfig) -> String {
     let sections = match &checked.series {
-        Some(terms) if !checked.config.release.fragments => only_series(checked, terms),
+        Some(terms) if !checked.config.release.fragments => explain_series_only(checked, terms),
         series => {
             let mut sections = vec![
-                ("What is read, and where it goes", way(checked)),
+                ("What is read, and where it goes", describe_record_flow(checked)),
                 ("What becomes of each attribute", attributes(checked)),
                 ("What is guaranteed at every moment", guarantees(checked)),
                 ("Against whom", adversaries(&checked.config)),
                 ("What is not guaranteed", limits(checked)),
             ];
-            sections.extend(series.as_deref().into_iter().flat_map(|terms| beside_fragments(checked, terms)));
+            sections.extend(series.as_deref().into_iter().flat_map(|terms| series_sections(checked, terms)));
             sections
         }
     };
@@ -31,15 +31,15 @@ pub(super) fn explained(checked: &Checked) -> String {
     for (title, sentences) in sections {
         text += &format!("\n{title}\n");
         for sentence in sentences {
-            text += &wrapped("  - ", &sentence);
+            text += &wrap_text("  - ", &sentence);
         }
     }
     text
 }
 
-fn way(checked: &Checked) -> Vec<String> {
-    let Checked { config, schema, .. } = checked;
-    let (from, to) = (read_from(config), released_to(config));
+fn describe_record_flow(checked: &CheckedConfig) -> Vec<String> {
+    let CheckedConfig { config, schema, .. } = checked;
+    let (from, to) = (source_phrase(config), sink_phrase(config));
     vec![
         format!(
             "Records of the schema {:?} are read from {from}, in batches of at most {}, and {to}.",
@@ -54,44 +54,49 @@ fn way(checked: &Checked) -> Vec<String> {
         },
         match checked.shapes.len() {
             1 => "All attributes that leave do so together, as one fragment a record.".to_owned(),
-            groups if config.sink.rows == Rows::Joined => format!(
+            groups if config.sink.rows == RowContent::Joined => format!(
                 "A record leaves as {groups} rows, one a group of attributes, in each of which the attributes of all other groups are null. Nothing says which rows belong together: no key, no order, no shared attribute."
             ),
-            groups if shared(checked).is_empty() => format!(
+            groups if multi_group_attributes(checked).is_empty() => format!(
                 "A record leaves as {groups} fragments, one a group of attributes. Nothing says which fragments belong together: no key, no order, no shared attribute."
             ),
             groups => format!(
                 "A record leaves as {groups} fragments, one a group of attributes. {} stands in several of them, at one level of its hierarchy in a batch (plan.shared): fragments that show the same of it are as far apart as those of a batch. Nothing else says which belong together: no key, no order.",
-                names_of(checked, &shared(checked))
+                names_of(checked, &multi_group_attributes(checked))
             ),
         },
     ]
 }
 
-/// The attributes that stand in several groups.
-fn shared(checked: &Checked) -> Vec<usize> {
-    in_several(checked.shapes.iter().map(|shape| shape.quasi.as_slice()))
+fn multi_group_attributes(checked: &CheckedConfig) -> Vec<usize> {
+    find_shared_attributes(checked.shapes.iter().map(|shape| shape.quasi.as_slice()))
 }
 
-fn names_of(checked: &Checked, attributes: &[usize]) -> String {
+fn names_of(checked: &CheckedConfig, attributes: &[usize]) -> String {
     let names: Vec<&str> = attributes.iter().map(|&a| checked.schema.attributes[a].name.as_str()).collect();
     names.join(", ")
 }
 
-fn attributes(checked: &Checked) -> Vec<String> {
-    checked.schema.attributes.iter().enumerate().map(|(at, attribute)| sentence(checked, at, attribute)).collect()
+fn attributes(checked: &CheckedConfig) -> Vec<String> {
+    checked
+        .schema
+        .attributes
+        .iter()
+        .enumerate()
+        .map(|(at, attribute)| attribute_sentence(checked, at, attribute))
+        .collect()
 }
 
-fn sentence(checked: &Checked, at: usize, attribute: &Attribute) -> String {
-    let Checked { config, schema, shapes, protections, .. } = checked;
-    let (name, k) = (&attribute.name, config.privacy.crowd());
-    if shared(checked).contains(&at) {
+fn attribute_sentence(checked: &CheckedConfig, at: usize, attribute: &Attribute) -> String {
+    let CheckedConfig { config, schema, shapes, protections, .. } = checked;
+    let (name, k) = (&attribute.name, config.privacy.required_subjects());
+    if multi_group_attributes(checked).contains(&at) {
         let groups: Vec<&str> =
             shapes.iter().filter(|shape| shape.quasi.contains(&at)).map(|shape| shape.name.as_str()).collect();
         return format!(
             "{name} leaves in every fragment of the groups {}, because plan.shared asks for it: {}, at one level in all of them, which the plan in force chooses so that enough people of a batch show the same. Where a group does not change within a person, it is `*` there.",
             groups.join(", "),
-            levels(attribute)
+            describe_levels(attribute)
         );
     }
     let shape = shapes.iter().find(|s| [&s.quasi[..], &s.sensitive, &s.insensitive].iter().any(|of| of.contains(&at)));
@@ -112,19 +117,19 @@ fn sentence(checked: &Checked, at: usize, attribute: &Attribute) -> String {
         ),
         Role::Quasi | Role::Time if shape.is_some_and(|shape| shape.ranges) => format!(
             "{name} leaves {mates}: the extent of a class of {k} people of its batch, {}, or `*`.",
-            extent(attribute)
+            describe_extent(attribute)
         ),
         Role::Quasi | Role::Time => format!(
             "{name} leaves {mates}: {}, as fine as {k} people share the quasi-identifying values of the group.{}",
-            levels(attribute),
-            reason(checked, at)
+            describe_levels(attribute),
+            treatment_sentence(checked, at)
         ),
         Role::Sensitive => {
             let models: Vec<String> = protections
                 .iter()
                 .filter(|protection| protection.attribute == at)
                 .flat_map(|protection| &protection.requirements)
-                .map(asked)
+                .map(describe_requirement)
                 .collect();
             let otherwise = if models.is_empty() { "coarser or as `*`" } else { "as `*`" };
             let class = match &models[..] {
@@ -139,22 +144,24 @@ fn sentence(checked: &Checked, at: usize, attribute: &Attribute) -> String {
     }
 }
 
-/// Why a rule treats an attribute as it does; nothing where no rule does.
-fn reason(checked: &Checked, attribute: usize) -> String {
-    let Some(one) = checked.treated.iter().find(|one| one.attribute == attribute) else { return String::new() };
-    treatments::reason(one)
+/// Reason for the treatment of an attribute by a rule; empty without a rule.
+fn treatment_sentence(checked: &CheckedConfig, attribute: usize) -> String {
+    let Some(one) = checked.selected_treatments.iter().find(|one| one.attribute == attribute) else {
+        return String::new();
+    };
+    treatment_report::deciding_rule(one)
         .map_or_else(String::new, |why| format!(" It is treated so ({}) because {why}.", one.treat.name()))
 }
 
-/// What a model asks of a crowd.
-fn asked(requirement: &Requirement) -> String {
+/// Describes the requirement of a privacy model on an equivalence class.
+fn describe_requirement(requirement: &ValueRequirement) -> String {
     match requirement {
-        Requirement::Distinct { l } => format!("at least {l} values, of {l} people"),
-        Requirement::Entropy { l } => format!("its values are as mixed as {l} equally frequent ones (entropy)"),
-        Requirement::Recursive { c, l } => {
+        ValueRequirement::Distinct { l } => format!("at least {l} values, of {l} people"),
+        ValueRequirement::Entropy { l } => format!("its values are as mixed as {l} equally frequent ones (entropy)"),
+        ValueRequirement::Recursive { c, l } => {
             format!("the most frequent value is rarer than {c} times the {l}-th and all rarer ones together")
         }
-        Requirement::Closeness { t, .. } => {
+        ValueRequirement::Closeness { t, .. } => {
             format!(
                 "its values are distributed as in the sample that the plan in force was made from, but for a distance of {t}"
             )
@@ -162,65 +169,68 @@ fn asked(requirement: &Requirement) -> String {
     }
 }
 
-/// What a class of ranges shows of an attribute.
-fn extent(attribute: &Attribute) -> String {
+/// Describes the released value of an attribute in a class of ranges.
+fn describe_extent(attribute: &Attribute) -> String {
     match attribute.hierarchy.ruler() {
         Some(_) => format!("a range between bounds of its {}", attribute.hierarchy.label(1)),
         None => "the finest label that all share".to_owned(),
     }
 }
 
-/// What an attribute may become, finest first.
-fn levels(attribute: &Attribute) -> String {
+/// Describes the possible released values of an attribute, finest first.
+fn describe_levels(attribute: &Attribute) -> String {
     let last = attribute.hierarchy.levels() - 1;
     let fine = (0..last).filter(|level| attribute.treatment.allows(*level, last));
     let mut labels: Vec<String> = fine.map(|level| attribute.hierarchy.label(level)).collect();
     labels.dedup();
     let levels = labels.join(", then ");
     match attribute.treatment {
-        Treatment::Generalize | Treatment::SuppressCell => format!("{levels}, or `*`"),
-        Treatment::SuppressRecord => format!(
+        AttributeTreatment::Generalize | AttributeTreatment::SuppressCell => format!("{levels}, or `*`"),
+        AttributeTreatment::SuppressRecord => format!(
             "{levels}, or the line does not leave (but what identifies by itself, or no hierarchy covers, is `*` there)"
         ),
-        Treatment::Perturb => {
+        AttributeTreatment::Perturb => {
             format!("the closest number of its batch that enough people have; where there is none {levels}, or `*`")
         }
-        Treatment::Aggregate => format!(
+        AttributeTreatment::Aggregate => format!(
             "the mean of neighbouring numbers of its batch, of enough people; where there are too few {levels}, or `*`"
         ),
     }
 }
 
-fn guarantees(checked: &Checked) -> Vec<String> {
+fn guarantees(checked: &CheckedConfig) -> Vec<String> {
     let Config { privacy, .. } = &*checked.config;
-    let k = privacy.crowd();
+    let k = privacy.required_subjects();
     let shared = if checked.config.treatment.may_be_untruthful() { "are shown for" } else { "are those of" };
     let mut said = vec![format!(
         "The quasi-identifying values of every fragment that leaves, taken together, {shared} at least {k} different people of its own batch. A separate check recounts this from the finished bytes; if it disagrees, nothing leaves and the daemon stops."
     )];
-    said.extend(unjoined(checked));
-    let once =
-        if is_printed(&checked.config) { "standard output may get a batch twice" } else { "nothing leaves twice" };
+    said.extend(unlinkability_sentences(checked));
+    let once = if writes_standard_output(&checked.config) {
+        "standard output may get a batch twice"
+    } else {
+        "nothing leaves twice"
+    };
     said.push(format!(
         "Every record is accounted for: released, suppressed, held, a dead letter, or dropped as empty; {once}."
     ));
     said
 }
 
-/// What keeps fragments and repetitions apart.
-fn unjoined(checked: &Checked) -> Vec<String> {
+/// Describes the protection against joining fragments and against repeated records.
+fn unlinkability_sentences(checked: &CheckedConfig) -> Vec<String> {
     let Config { privacy, .. } = &*checked.config;
-    let (k, has_subject, mut said) = (privacy.crowd(), checked.schema.subject.is_some(), Vec::new());
+    let (k, has_subject, mut said) = (privacy.required_subjects(), checked.schema.subject.is_some(), Vec::new());
     said.push("Nobody can be struck out of a crowd because the own record would have left finer.".to_owned());
     if checked.shapes.len() > 1 {
         said.push(format!(
             "Counting joins no two fragments: two cells of two groups, or labels above them, that must belong together by the numbers of a batch do so for at least {k} people. Three and more groups at once are not judged."
         ));
     }
-    if !shared(checked).is_empty() {
+    if !multi_group_attributes(checked).is_empty() {
         said.push(format!(
             "The same holds among the fragments of a batch that show the same of {}: at least {k} people show it, and counting joins none of their fragments.",
-            names_of(checked, &shared(checked))
+            names_of(checked, &multi_group_attributes(checked))
         ));
     }
     if has_subject && privacy.max_lines_per_subject > 0 {
@@ -255,8 +265,8 @@ fn adversaries(config: &Config) -> Vec<String> {
     said
 }
 
-fn limits(checked: &Checked) -> Vec<String> {
-    let Checked { config, schema, protections, .. } = checked;
+fn limits(checked: &CheckedConfig) -> Vec<String> {
+    let CheckedConfig { config, schema, protections, .. } = checked;
     let mut said = vec![
         "That somebody is among the people of the stream is not hidden.".to_owned(),
         "A crowd is a crowd in the values that leave. What is true of all of its members is said of each, and what most people with such values have in common can be guessed without any release.".to_owned(),

@@ -1,19 +1,19 @@
 //! Sentences of `throng check --explain` on series: statistics of cohorts over time.
 
-use super::places::{read_from, released_to};
-use crate::anonymity::series::{Cycle, DELTA, SeriesTerms, Terms};
+use super::endpoint_phrases::{sink_phrase, source_phrase};
+use crate::anonymity::series::{AllSeriesTerms, DELTA, SeriesTerms, SlotCycle};
 use crate::config::{Config, SinkKind};
-use crate::start::checked::Checked;
+use crate::start::checked_config::CheckedConfig;
 use throng_core::values::schema::{Attribute, Role};
 
-/// A section of the explanation: its title and its sentences.
-pub(super) type Section = (&'static str, Vec<String>);
+/// Section of the explanation: its title and its sentences.
+pub(super) type ExplanationSection = (&'static str, Vec<String>);
 
-/// The explanation of a configuration of which only series leave.
-pub(super) fn only_series(checked: &Checked, terms: &Terms) -> Vec<Section> {
+/// Explains a configuration that releases only series.
+pub(super) fn explain_series_only(checked: &CheckedConfig, terms: &AllSeriesTerms) -> Vec<ExplanationSection> {
     let attributes = &checked.schema.attributes;
     let of_all = attributes.iter().enumerate().map(|(at, attribute)| {
-        in_series(terms, at, attribute).unwrap_or_else(|| match attribute.role {
+        published_statistics(terms, at, attribute).unwrap_or_else(|| match attribute.role {
             Role::Identifier => format!("{} never leaves: the schema calls it an identifier.", attribute.name),
             Role::Subject => {
                 format!("{} never leaves: it tells people apart, and is kept as a keyed digest only.", attribute.name)
@@ -22,7 +22,7 @@ pub(super) fn only_series(checked: &Checked, terms: &Terms) -> Vec<Section> {
         })
     });
     vec![
-        ("What is read, and where it goes", way(checked, terms)),
+        ("What is read, and where it goes", describe_series_flow(checked, terms)),
         ("What becomes of each attribute", of_all.collect()),
         ("What is guaranteed at every moment", guarantees(checked, terms)),
         ("Against whom", adversaries(&checked.config)),
@@ -30,27 +30,27 @@ pub(super) fn only_series(checked: &Checked, terms: &Terms) -> Vec<Section> {
     ]
 }
 
-/// Further sections of a configuration of which series leave beside fragments.
-pub(super) fn beside_fragments(checked: &Checked, terms: &Terms) -> Vec<Section> {
+/// Adds sections for series that are released next to fragments.
+pub(super) fn series_sections(checked: &CheckedConfig, terms: &AllSeriesTerms) -> Vec<ExplanationSection> {
     let attributes = checked.schema.attributes.iter().enumerate();
-    let published = attributes.filter_map(|(at, attribute)| in_series(terms, at, attribute));
+    let published = attributes.filter_map(|(at, attribute)| published_statistics(terms, at, attribute));
     vec![
-        ("What leaves in series", terms.series.iter().map(rows).chain(published).collect()),
+        ("What leaves in series", terms.series.iter().map(describe_series_rows).chain(published).collect()),
         ("What is guaranteed of series", guarantees(checked, terms)),
         ("What is not guaranteed of series", limits(checked, terms)),
     ]
 }
 
-fn way(checked: &Checked, terms: &Terms) -> Vec<String> {
-    let Checked { config, schema, .. } = checked;
+fn describe_series_flow(checked: &CheckedConfig, terms: &AllSeriesTerms) -> Vec<String> {
+    let CheckedConfig { config, schema, .. } = checked;
     let what = match config.sink.kind {
         SinkKind::None => "They are only measured: nothing leaves".to_owned(),
-        _ => format!("Statistics of cohorts, groups of people, {}", released_to(config)),
+        _ => format!("Statistics of cohorts, groups of people, {}", sink_phrase(config)),
     };
     let mut said = vec![format!(
         "Records of the schema {:?} are read from {}. {what}. No record of a single person leaves (release.fragments = false).",
         schema.name,
-        read_from(config)
+        source_phrase(config)
     )];
     if let Some(subject) = schema.subject {
         said.push(format!(
@@ -62,12 +62,11 @@ fn way(checked: &Checked, terms: &Terms) -> Vec<String> {
         "A cohort has about {} people, who stay together. Their members are drawn, and no row names them.",
         terms.cohorts.size
     ));
-    said.extend(terms.series.iter().map(rows));
+    said.extend(terms.series.iter().map(describe_series_rows));
     said
 }
 
-/// The rows of a series.
-fn rows(series: &SeriesTerms) -> String {
+fn describe_series_rows(series: &SeriesTerms) -> String {
     let (name, every) = (&series.name, &series.every);
     if series.noise.is_some() {
         return format!(
@@ -87,16 +86,16 @@ fn rows(series: &SeriesTerms) -> String {
     }
     let slots = match series.cycle {
         None => "",
-        Some(Cycle::HourOfDay) => ", hour of the day",
-        Some(Cycle::DayOfWeek) => ", day of the week",
+        Some(SlotCycle::HourOfDay) => ", hour of the day",
+        Some(SlotCycle::DayOfWeek) => ", day of the week",
     };
     format!(
         "Series {name:?} has a row for every {every}{slots} and signal for {whose}: number of people, mean, deviation, and quartiles where there are people enough."
     )
 }
 
-/// What leaves of an attribute in series; none where nothing does.
-fn in_series(terms: &Terms, at: usize, attribute: &Attribute) -> Option<String> {
+/// Describes the released statistics of an attribute; `None` if no series uses it.
+fn published_statistics(terms: &AllSeriesTerms, at: usize, attribute: &Attribute) -> Option<String> {
     let name = &attribute.name;
     let mut said = Vec::new();
     let with_it = terms.series.iter().filter(|series| series.signals.iter().any(|signal| signal.attribute == at));
@@ -127,7 +126,7 @@ fn in_series(terms: &Terms, at: usize, attribute: &Attribute) -> Option<String> 
     (!said.is_empty()).then(|| said.join(" "))
 }
 
-fn guarantees(checked: &Checked, terms: &Terms) -> Vec<String> {
+fn guarantees(checked: &CheckedConfig, terms: &AllSeriesTerms) -> Vec<String> {
     let crowd = terms.cohorts.crowd;
     let (mut said, mut sets) = (Vec::new(), false);
     for series in &terms.series {
@@ -179,7 +178,7 @@ fn adversaries(config: &Config) -> Vec<String> {
     ]
 }
 
-fn limits(checked: &Checked, terms: &Terms) -> Vec<String> {
+fn limits(checked: &CheckedConfig, terms: &AllSeriesTerms) -> Vec<String> {
     let mut said = vec![
         "That somebody is among the people is not hidden: who has a person's own values of many buckets can find their cohort.".to_owned(),
         "The difference of neighbouring rows contains the change of one member. This is measured (throng attack) and not bounded.".to_owned(),

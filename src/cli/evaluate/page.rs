@@ -1,12 +1,15 @@
-//! The evaluation as one page: what a release is worth, what it gives away, what can be learned.
+//! Evaluation report as one HTML page: utility, risk and results of learning.
 
-use super::models::{COEFFICIENT_HEADS, FIT_HEADS, coefficient_rows, fit_rows, sentences};
+use super::moment_models::{COEFFICIENT_HEADS, FIT_HEADS, coefficient_rows, fit_rows, model_sentences};
 use super::report::{
-    CONTRAST_HEADS, Evaluation, Report, SIGNAL_HEADS, UsefulnessByForm, contrast_rows, moments_note, signal_rows, three,
+    CONTRAST_HEADS, EvaluationReport, FragmentEvaluation, SIGNAL_HEADS, UsefulnessByForm, contrast_rows, moments_note,
+    signal_rows, three_decimals,
 };
-use crate::cli::page::{Bar, bars, card, fact, more, report, table, text, tile};
-use crate::cli::text::{clean, number, percent};
-use crate::evaluation::learning::{Learning, Scores};
+use crate::cli::page_components::{
+    ChartBar, bars, card, fact_badge, hidden_count_note, report_document, table, text, tile,
+};
+use crate::cli::text_format::{number, percent, sanitize_text};
+use crate::evaluation::learning::{LearningScores, PredictionScores};
 use crate::evaluation::quality::PairQuality;
 use crate::evaluation::queries::QueryErrors;
 use crate::evaluation::series::{MomentModel, SeriesQuality};
@@ -14,36 +17,36 @@ use crate::html::series_chart::SeriesCharts;
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
-/// Rows of a table and bars of a chart at most; the JSON report has all.
-const SHOWN: usize = 40;
+/// Maximum number of table rows and chart bars; the JSON report has all of them.
+const MAX_EVALUATION_ROWS: usize = 40;
 
-/// The page of an evaluation of the file `name` with the `charts` of its series; `now` is written on it.
-pub fn render(of: &Report, charts: &SeriesCharts, name: &str, now: DateTime<Utc>) -> String {
+/// Renders the page for the file `name` with the `charts` of its series; `now` is its creation time.
+pub fn render(of: &EvaluationReport, charts: &SeriesCharts, name: &str, now: DateTime<Utc>) -> String {
     let mut facts = html! {};
     let mut parts = vec![usefulness(of)];
     if let Some(series) = &of.series {
-        parts.extend([pictures(charts), signals(series), contrasts(series)]);
+        parts.extend([series_charts_card(charts), signals(series), contrasts(series)]);
     }
     parts.extend(of.models.iter().map(model));
     if let Some(evaluation) = &of.fragments {
         let quality = &evaluation.quality;
         facts = html! {
-            (fact(number(quality.records), "records before")) (fact(number(quality.lines), "lines after"))
-            (fact(quality.groups.len(), "groups")) span { b { "k = " (evaluation.k) } }
+            (fact_badge(number(quality.records), "records before")) (fact_badge(number(quality.lines), "lines after"))
+            (fact_badge(quality.groups.len(), "groups")) span { b { "k = " (evaluation.k) } }
         };
-        let of_fragments = [verdict, tiles, worth, risk, counts, learned, attributes, pairs, method];
+        let of_fragments = [verdict, tiles, worth, risk, counts, learning_cards, attributes, pairs, method];
         parts.extend(of_fragments.map(|part| part(evaluation)));
     }
-    report("evaluation of a release", name, &facts, now, &html! {}, &parts)
+    report_document("evaluation of a release", name, &facts, now, &html! {}, &parts)
 }
 
-fn usefulness(of: &Report) -> Markup {
-    let rows = of.usefulness.rows().into_iter().map(texts);
+fn usefulness(of: &EvaluationReport) -> Markup {
+    let rows = of.usefulness.rows().into_iter().map(text_cells);
     let sub = "Compared with the records before; a ratio below 1 is less than the error of the sample itself";
     card("Represented", sub, table("Represented", &UsefulnessByForm::HEADS, rows))
 }
 
-fn pictures(charts: &SeriesCharts) -> Markup {
+fn series_charts_card(charts: &SeriesCharts) -> Markup {
     if charts.is_empty() {
         return html! {};
     }
@@ -53,7 +56,7 @@ fn pictures(charts: &SeriesCharts) -> Markup {
 fn signals(of: &SeriesQuality) -> Markup {
     let sub = "Published means of all people against the true ones; cells are values of a person in a bucket";
     let sub = moments_note(of).map_or_else(|| sub.to_owned(), |note| format!("{sub}. {note}"));
-    card("Series", &sub, table("Series", &SIGNAL_HEADS, signal_rows(of, clean).into_iter().map(texts)))
+    card("Series", &sub, table("Series", &SIGNAL_HEADS, signal_rows(of, sanitize_text).into_iter().map(text_cells)))
 }
 
 fn contrasts(of: &SeriesQuality) -> Markup {
@@ -61,25 +64,33 @@ fn contrasts(of: &SeriesQuality) -> Markup {
         return html! {};
     }
     let sub = "Differences of strata, mean over the buckets in which both are published";
-    card("Contrasts", sub, table("Contrasts", &CONTRAST_HEADS, contrast_rows(of, clean).into_iter().map(texts)))
+    card(
+        "Contrasts",
+        sub,
+        table("Contrasts", &CONTRAST_HEADS, contrast_rows(of, sanitize_text).into_iter().map(text_cells)),
+    )
 }
 
 fn model(of: &MomentModel) -> Markup {
-    let rows = fit_rows(of).into_iter().map(texts);
-    let coefficients = coefficient_rows(of, clean).into_iter().map(texts);
+    let rows = fit_rows(of).into_iter().map(text_cells);
+    let coefficients = coefficient_rows(of, sanitize_text).into_iter().map(text_cells);
     let tables = html! {
         (table("Fit", &FIT_HEADS, rows))
         @if !of.coefficients.is_empty() { (table("Coefficients", &COEFFICIENT_HEADS, coefficients)) }
-        @for sentence in sentences(of, clean).iter().skip(1) { p { (sentence) } }
+        @for sentence in model_sentences(of, sanitize_text).iter().skip(1) { p { (sentence) } }
     };
-    card(&format!("Linear model of {}", clean(&of.target)), sentences(of, clean).swap_remove(0), tables)
+    card(
+        &format!("Linear model of {}", sanitize_text(&of.target)),
+        model_sentences(of, sanitize_text).swap_remove(0),
+        tables,
+    )
 }
 
-fn texts(row: Vec<String>) -> Vec<Markup> {
+fn text_cells(row: Vec<String>) -> Vec<Markup> {
     row.into_iter().map(text).collect()
 }
 
-fn verdict(evaluation: &Evaluation) -> Markup {
+fn verdict(evaluation: &FragmentEvaluation) -> Markup {
     let smallest = evaluation.risk.iter().map(|risk| risk.smallest_class).min().unwrap_or(0);
     let counted = evaluation.risk.first().map_or("lines", |risk| risk.counted);
     let good = smallest >= evaluation.k as u64;
@@ -97,13 +108,13 @@ fn verdict(evaluation: &Evaluation) -> Markup {
     }
 }
 
-fn tiles(evaluation: &Evaluation) -> Markup {
+fn tiles(evaluation: &FragmentEvaluation) -> Markup {
     let quality = &evaluation.quality;
     let left = quality.nothing_released.map_or("needs a lineage".to_owned(), |share| percent(1.0 - share));
-    let of_all = format!("of all records {}", three(quality.loss_of_all));
+    let of_all = format!("of all records {}", three_decimals(quality.loss_of_all));
     html! {
         section.tiles {
-            (tile("Mean loss of the lines", &three(quality.loss), false, &of_all))
+            (tile("Mean loss of the lines", &three_decimals(quality.loss), false, &of_all))
             (tile("Exact cells", &percent(quality.exact), false, &format!("{} altered", percent(quality.distortion))))
             (tile("Pairwise information", &percent(quality.pairwise_information), false, "of the lines; 100 % is all of it"))
             (tile("Records of which something left", &left, false, "thinned records leave nothing"))
@@ -111,36 +122,36 @@ fn tiles(evaluation: &Evaluation) -> Markup {
     }
 }
 
-fn worth(evaluation: &Evaluation) -> Markup {
-    let rows = evaluation.worth_rows().into_iter().map(|row| texts(row.into()));
+fn worth(evaluation: &FragmentEvaluation) -> Markup {
+    let rows = evaluation.worth_rows().into_iter().map(|row| text_cells(row.into()));
     let table = table("Worth", &["measure", "of the lines", "of all records"], rows);
     card("Worth", "A record without a line is lost in the second column", table)
 }
 
-fn risk(evaluation: &Evaluation) -> Markup {
+fn risk(evaluation: &FragmentEvaluation) -> Markup {
     let heads =
         ["group", "lines", "classes", "smallest", "in a batch", "highest risk", "mean risk", "below k", "alone before"];
     let counted = evaluation.risk.first().map_or("lines", |risk| risk.counted);
     let sub = format!("Classes are counted in {counted}; the risk of a line is 1 / its class");
-    card("Risk", sub, table("Risk", &heads, evaluation.risk_rows(clean).into_iter().map(texts)))
+    card("Risk", sub, table("Risk", &heads, evaluation.risk_rows(sanitize_text).into_iter().map(text_cells)))
 }
 
-fn counts(evaluation: &Evaluation) -> Markup {
+fn counts(evaluation: &FragmentEvaluation) -> Markup {
     let row = |q: &QueryErrors| {
         let of = format!("{} attributes", q.attributes);
-        texts(vec![of, number(q.queries as u64), percent(q.median), percent(q.mean)])
+        text_cells(vec![of, number(q.queries as u64), percent(q.median), percent(q.mean)])
     };
     let heads = ["ranges over", "asked", "median error", "mean error"];
     let table = table("Errors of counts", &heads, evaluation.queries.iter().map(row));
     card("Errors of counts", "What an analyst gets wrong who asks for ranges of values", table)
 }
 
-fn learned(evaluation: &Evaluation) -> Markup {
-    html! { @for learning in &evaluation.learning { (learned_of(learning)) } }
+fn learning_cards(evaluation: &FragmentEvaluation) -> Markup {
+    html! { @for learning in &evaluation.learning { (learning_card(learning)) } }
 }
 
-fn learned_of(of: &Learning) -> Markup {
-    let bar = |name: &str, scores: Option<&Scores>, colour: &'static str| Bar {
+fn learning_card(of: &LearningScores) -> Markup {
+    let bar = |name: &str, scores: Option<&PredictionScores>, colour: &'static str| ChartBar {
         label: name.to_owned(),
         pieces: vec![(scores.map_or(0.0, |scores| scores.accuracy), colour)],
         value: scores.map_or("nothing to learn from".to_owned(), |scores| {
@@ -149,7 +160,7 @@ fn learned_of(of: &Learning) -> Markup {
                 let [positives, negatives] = [errors.false_positives, errors.false_negatives].map(percent);
                 format!(", false positives {positives}, false negatives {negatives}")
             });
-            format!("{}  (balanced {balanced}, AUC {}{errors})", percent(scores.accuracy), three(scores.auc))
+            format!("{}  (balanced {balanced}, AUC {}{errors})", percent(scores.accuracy), three_decimals(scores.auc))
         }),
         hint: scores.map_or(String::new(), |scores| format!("learned from {} rows", number(scores.rows))),
     };
@@ -164,29 +175,29 @@ fn learned_of(of: &Learning) -> Markup {
         "; always the same: " (percent(of.majority)) "."
         @if of.leaks { " Without a lineage, lines of who is held out are learned from too." }
     };
-    card(&format!("Learning {}", clean(&of.target)), sub, bars("accuracy before and after", &rows))
+    card(&format!("Learning {}", sanitize_text(&of.target)), sub, bars("accuracy before and after", &rows))
 }
 
-fn attributes(evaluation: &Evaluation) -> Markup {
+fn attributes(evaluation: &FragmentEvaluation) -> Markup {
     let all = evaluation.quality.attributes.len();
-    let rows = evaluation.attribute_rows(clean).take(SHOWN).map(texts);
-    let table = table("Attributes", &Evaluation::ATTRIBUTE_HEADS, rows);
-    card("Attributes", "In the order of the schema", html! { (table) (more(all, SHOWN)) })
+    let rows = evaluation.attribute_rows(sanitize_text).take(MAX_EVALUATION_ROWS).map(text_cells);
+    let table = table("Attributes", &FragmentEvaluation::ATTRIBUTE_HEADS, rows);
+    card("Attributes", "In the order of the schema", html! { (table) (hidden_count_note(all, MAX_EVALUATION_ROWS)) })
 }
 
-fn pairs(evaluation: &Evaluation) -> Markup {
-    let bar = |pair: &PairQuality| Bar {
+fn pairs(evaluation: &FragmentEvaluation) -> Markup {
+    let bar = |pair: &PairQuality| ChartBar {
         label: pair.attributes.join(" · "),
         pieces: vec![(pair.kept, "cool")],
         value: format!("{} of {:.2} bits", percent(pair.kept), pair.bits),
         hint: format!("{}: the lines keep {}", pair.attributes.join(" and "), percent(pair.kept)),
     };
-    let rows: Vec<Bar> = evaluation.quality.pairs.iter().map(bar).collect();
+    let rows: Vec<ChartBar> = evaluation.quality.pairs.iter().map(bar).collect();
     let sub = "The pairs of attributes that say most of each other in the original; nothing is kept of a pair that no line holds";
     card("What attributes say of each other", sub, bars("information that the lines keep", &rows))
 }
 
-fn method(_: &Evaluation) -> Markup {
+fn method(_: &FragmentEvaluation) -> Markup {
     let definitions = html! {
         dl {
             dt { "loss" } dd { "of a cell: the share of its attribute's range or values that it covers, less one value; 0 is exact, 1 says nothing" }

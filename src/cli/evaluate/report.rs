@@ -1,65 +1,65 @@
-//! What an evaluation found.
+//! Results of an evaluation.
 
-use crate::cli::text::{counted, number, percent};
-use crate::evaluation::learning::Learning;
-use crate::evaluation::quality::{GroupQuality, Quality};
+use crate::cli::text_format::{counted, number, percent};
+use crate::evaluation::learning::LearningScores;
+use crate::evaluation::quality::{GroupQuality, ReleaseQuality};
 use crate::evaluation::queries::QueryErrors;
 use crate::evaluation::risk::GroupRisk;
-use crate::evaluation::series::{Contrast, MomentModel, SeriesQuality, SignalQuality, Usefulness};
+use crate::evaluation::series::{MomentModel, ReleaseUtility, SeriesQuality, SignalQuality, StratumContrast};
 use serde::Serialize;
 
-/// The figures with which every form of release begins.
+/// Main figures of every release form.
 #[derive(Serialize)]
 pub struct UsefulnessByForm {
-    /// Of the series; none without any, or where it cannot be measured.
-    pub series: Option<Usefulness>,
-    /// Of the fragments; none where no fragment leaves, or without a lineage.
-    pub fragments: Option<Usefulness>,
+    /// Figures of the series; none without series, or if they cannot be measured.
+    pub series: Option<ReleaseUtility>,
+    /// Figures of the fragments; none without fragments, or without a lineage.
+    pub fragments: Option<ReleaseUtility>,
 }
 
-/// Everything that is measured.
+/// Complete result of an evaluation.
 #[derive(Serialize)]
-pub struct Report {
-    /// People and records represented, error of a daily mean.
+pub struct EvaluationReport {
+    /// Represented subjects and records, and the error of a daily mean.
     pub usefulness: UsefulnessByForm,
-    /// The series, signal by signal; none as above.
+    /// Measures of the series per signal; none in the same cases as in `usefulness`.
     pub series: Option<SeriesQuality>,
-    /// Linear models of targets from moments, as asked.
+    /// Linear models of the requested targets from moments.
     pub models: Vec<MomentModel>,
-    /// The fragments; none where only series leave.
+    /// Measures of the fragments; none if only series are released.
     #[serde(flatten)]
-    pub fragments: Option<Evaluation>,
+    pub fragments: Option<FragmentEvaluation>,
 }
 
-/// What is measured of fragments.
+/// Measures of fragments.
 #[derive(Serialize)]
-pub struct Evaluation {
+pub struct FragmentEvaluation {
     /// k of the configuration.
     pub k: usize,
-    /// Records that could not be read.
+    /// Number of unreadable records.
     pub rejected: u64,
-    /// What it is worth.
-    pub quality: Quality,
-    /// How far lines stand out, by group.
+    /// Utility of the lines.
+    pub quality: ReleaseQuality,
+    /// Risk per group.
     pub risk: Vec<GroupRisk>,
-    /// Errors of counts, by width.
+    /// Errors of counts per query width.
     pub queries: Vec<QueryErrors>,
-    /// A target each, as asked.
-    pub learning: Vec<Learning>,
+    /// Results of learning, one per target.
+    pub learning: Vec<LearningScores>,
 }
 
-/// Three digits behind the point.
-pub fn three(value: f64) -> String {
-    // The sum of no numbers is -0.
+/// Formats a number with three decimal places.
+pub fn three_decimals(value: f64) -> String {
+    // The sum of no numbers is -0; adding 0 removes the sign.
     format!("{:.3}", value + 0.0)
 }
 
 impl UsefulnessByForm {
-    /// Heads of [`rows`](Self::rows).
+    /// Column heads of [`rows`](Self::rows).
     pub const HEADS: [&str; 4] =
         ["release", "people represented", "records represented", "error of a daily mean ÷ its sampling error"];
 
-    /// A line on records that could not be read; nothing where all could.
+    /// Note on unreadable records; empty without any.
     pub fn unreadable_note(&self) -> String {
         match [self.series, self.fragments].into_iter().flatten().map(|of| of.unreadable).max() {
             None | Some(0) => String::new(),
@@ -70,9 +70,9 @@ impl UsefulnessByForm {
         }
     }
 
-    /// A row of a table for each form.
+    /// Table rows, one per form.
     pub fn rows(&self) -> Vec<Vec<String>> {
-        let row = |(form, of): (&str, Option<Usefulness>)| {
+        let row = |(form, of): (&str, Option<ReleaseUtility>)| {
             let of = of?;
             let share = |part: u64, all: u64| percent(part as f64 / all.max(1) as f64);
             Some(vec![
@@ -91,13 +91,13 @@ impl UsefulnessByForm {
     }
 }
 
-/// A figure over the buckets of a signal; `-` of a series with moments, which has no rows of buckets.
-fn ratio(signal: &SignalQuality, value: Option<f64>) -> String {
+/// Formats a figure over the buckets of a signal; `-` for a series with moments, which has no rows of buckets.
+fn ratio_or_placeholder(signal: &SignalQuality, value: Option<f64>) -> String {
     let unknown = if signal.epochs.is_some() { "-" } else { "?" };
     value.map_or_else(|| unknown.to_owned(), |value| format!("{value:.2}"))
 }
 
-/// What the table of signals does not say of series with moments, and how to measure them; nothing without any.
+/// Note on series with moments, for which the table of signals lacks figures; `None` without such series.
 pub fn moments_note(of: &SeriesQuality) -> Option<&'static str> {
     of.signals.iter().any(|signal| signal.epochs.is_some()).then_some(
         "A series with moments publishes epochs and no rows of buckets: no error or correlation over buckets. Its linear models are \
@@ -105,11 +105,11 @@ pub fn moments_note(of: &SeriesQuality) -> Option<&'static str> {
     )
 }
 
-/// Heads of [`signal_rows`].
+/// Column heads of [`signal_rows`].
 pub const SIGNAL_HEADS: [&str; 6] =
     ["series", "signal", "cells represented", "buckets", "error ÷ sampling error", "correlation"];
 
-/// The signals of the series as rows of a table; `spelled` writes names.
+/// Table rows of the signals of the series; `spelled` formats names.
 pub fn signal_rows(of: &SeriesQuality, spelled: impl Fn(&str) -> String) -> Vec<Vec<String>> {
     let row = |signal: &SignalQuality| {
         vec![
@@ -120,14 +120,14 @@ pub fn signal_rows(of: &SeriesQuality, spelled: impl Fn(&str) -> String) -> Vec<
                 Some(epochs) => counted(epochs, "epoch"),
                 None => number(signal.population.len() as u64),
             },
-            ratio(signal, signal.error_ratio),
-            ratio(signal, signal.correlation),
+            ratio_or_placeholder(signal, signal.error_ratio),
+            ratio_or_placeholder(signal, signal.correlation),
         ]
     };
     of.signals.iter().map(row).collect()
 }
 
-/// Heads of [`contrast_rows`].
+/// Column heads of [`contrast_rows`].
 pub const CONTRAST_HEADS: [&str; 7] = [
     "series",
     "signal",
@@ -138,9 +138,9 @@ pub const CONTRAST_HEADS: [&str; 7] = [
     "its sampling error in a bucket",
 ];
 
-/// The contrasts of the series as rows of a table; `spelled` writes names.
+/// Table rows of the contrasts of the series; `spelled` formats names.
 pub fn contrast_rows(of: &SeriesQuality, spelled: impl Fn(&str) -> String) -> Vec<Vec<String>> {
-    let row = |contrast: &Contrast| {
+    let row = |contrast: &StratumContrast| {
         let [one, other] = contrast.strata.each_ref().map(|labels| labels.join(" "));
         let figures = [contrast.published, contrast.actual, contrast.sampling_error].map(|value| format!("{value:.3}"));
         let names = [spelled(&contrast.series), spelled(&contrast.signal), spelled(&format!("{one} − {other}"))];
@@ -149,36 +149,36 @@ pub fn contrast_rows(of: &SeriesQuality, spelled: impl Fn(&str) -> String) -> Ve
     of.contrasts.iter().map(row).collect()
 }
 
-impl Evaluation {
-    /// Measures of worth: name, of the lines, of all records.
+impl FragmentEvaluation {
+    /// Measures of utility: name, value of the lines, value of all records.
     pub fn worth_rows(&self) -> [[String; 3]; 5] {
         let quality = &self.quality;
         let (information, of_all) = (quality.pairwise_information, quality.pairwise_information_of_all);
         [
-            ("mean loss (0 best)", three(quality.loss), three(quality.loss_of_all)),
-            ("pairwise information (1 best)", three(information), three(of_all)),
+            ("mean loss (0 best)", three_decimals(quality.loss), three_decimals(quality.loss_of_all)),
+            ("pairwise information (1 best)", three_decimals(information), three_decimals(of_all)),
             ("exact cells", percent(quality.exact), String::new()),
             ("altered cells (distortion)", percent(quality.distortion), String::new()),
-            ("data score, of the original's", String::new(), three(quality.data_score)),
+            ("data score, of the original's", String::new(), three_decimals(quality.data_score)),
         ]
         .map(|(name, lines, all)| [name.to_owned(), lines, all])
     }
 
-    /// Heads of [`attribute_rows`](Self::attribute_rows).
+    /// Column heads of [`attribute_rows`](Self::attribute_rows).
     pub const ATTRIBUTE_HEADS: [&str; 7] =
         ["attribute", "group", "loss", "of all", "exact", "bits hidden", "falsified"];
 
-    /// What became of every attribute, as rows of a table; `spelled` writes names.
+    /// Table rows of the attributes and their losses; `spelled` formats names.
     pub fn attribute_rows(&self, spelled: impl Fn(&str) -> String) -> impl Iterator<Item = Vec<String>> {
         self.quality.attributes.iter().map(move |a| {
             let falsified = if a.falsified == 0 { String::new() } else { number(a.falsified) };
             let (names, bits) = ([&a.attribute, &a.group].map(|name| spelled(name)), format!("{:.2}", a.bits_hidden));
-            let figures = [three(a.loss), three(a.loss_of_all), percent(a.exact), bits, falsified];
+            let figures = [three_decimals(a.loss), three_decimals(a.loss_of_all), percent(a.exact), bits, falsified];
             names.into_iter().chain(figures).collect()
         })
     }
 
-    /// The risk of every group as a row of a table; `spelled` writes its name.
+    /// Table rows of the risk per group; `spelled` formats group names.
     pub fn risk_rows(&self, spelled: impl Fn(&str) -> String) -> Vec<Vec<String>> {
         let row = |(risk, group): (&GroupRisk, &GroupQuality)| {
             vec![

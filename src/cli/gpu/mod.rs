@@ -1,18 +1,18 @@
-//! `throng selftest gpu` and `throng bench gpu`: whether a GPU counts as the CPU does, and how fast.
+//! `throng selftest gpu` and `throng bench gpu`: compare the GPU with the CPU, for correctness and for speed.
 //!
-//! The only place above `counting` that knows the GPU by name: it is what these two commands are about. All but [`device`]
-//! is the same for a CUDA device and for the emulated one of the tests.
+//! No other module above `counting` names the GPU. All files but [`device`] treat a CUDA device and the emulated
+//! device of the tests alike.
 //!
-//! | file | what it holds |
+//! | file | content |
 //! |---|---|
 //! | `selftest` | the command `throng selftest gpu` |
-//! | `check` | random tables, and the device against the CPU on them |
+//! | `check` | random tables, and the comparison of the device with the CPU |
 //! | `bench` | the command `throng bench gpu` |
-//! | `device` | how the device is opened and described |
+//! | `device` | opening and describing the device |
 
 mod bench;
-mod check;
 mod device;
+mod device_check;
 mod selftest;
 
 pub use bench::{BenchArgs, bench};

@@ -1,19 +1,19 @@
-//! `throng selftest gpu`.
+//! `throng selftest gpu`: compares the answers of the GPU with those of the CPU.
 
-use super::check::{Check, selftest as compare};
-use super::device::{described, hardware, open, share, tell};
+use super::device::{describe_device, device_failure, open_device, print_step, scale_argument};
+use super::device_check::{DeviceCheck, run_device_checks as compare};
 use crate::cli::outcome::Failure;
 use anyhow::{Context, anyhow};
 use serde_json::json;
 use std::time::SystemTime;
-use throng_risk::counting::cuda::{Resources, resources};
+use throng_risk::counting::cuda::{KernelResources, compile_resources};
 
-/// Registers that a thread may take: four blocks of 256 threads then share a multiprocessor.
-const MOST_REGISTERS: u32 = 64;
+/// Maximum number of registers per thread, so that four blocks of 256 threads share a multiprocessor.
+const MAX_REGISTERS: u32 = 64;
 
-/// The GPU against the CPU: the same answers, on random tables of every kind
+/// Compare the GPU with the CPU on random tables of every kind
 ///
-/// Every buffer on the device begins with a pattern. The inputs are other ones each time; --seed repeats a run.
+/// Every buffer on the device is filled with a pattern first. The inputs differ in every run; --seed repeats a run.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 every answer is right · 1 some are not · 3 no GPU can be used (or no NVRTC, with --compile-only)"
@@ -22,11 +22,12 @@ pub struct SelftestArgs {
     /// Random tables of each kind
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     tables: u64,
-    /// The seed of the tables (default: the time)
+    /// Seed of the tables (default: the time)
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// The size of the tables, as a share: a memory checker slows the device down by a factor of tens
-    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = share)]
+    /// Size of the tables as a factor; use a small one under a memory checker, which slows the device down by a
+    /// factor of tens
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = scale_argument)]
     scale: f64,
     /// Only compile the kernels, for these architectures; needs NVRTC and no GPU
     #[arg(long, value_name = "sm_70,sm_90,…", value_delimiter = ',')]
@@ -39,23 +40,23 @@ pub struct SelftestArgs {
 /// Runs `throng selftest gpu`.
 ///
 /// # Errors
-/// Without a device, where it fails, where an answer is wrong; with `--compile-only`, where a kernel does not compile, or
-/// takes more than it may.
+/// If no device is available, if it fails, or if an answer is wrong. With `--compile-only`: if a kernel does not
+/// compile or exceeds its resource limits.
 pub fn selftest(args: &SelftestArgs) -> Result<(), Failure> {
     if !args.compile_only.is_empty() {
-        return compile(args);
+        return compile_kernels(args);
     }
-    let device = open()?;
+    let device = open_device()?;
     let nanoseconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
     let seed = args.seed.unwrap_or(nanoseconds);
-    let checks = compare(&device, seed, args.tables, args.scale, &tell).context("the self-test broke off")?;
+    let checks = compare(&device, seed, args.tables, args.scale, &print_step).context("the self-test broke off")?;
     if args.json {
         let report = json!({ "device": device.limits().name, "seed": seed, "checks": checks });
         println!("{report}");
     } else {
-        println!("{}, seed {seed}", described(&device));
+        println!("{}, seed {seed}", describe_device(&device));
         println!("{:<32} {:>7} {:>9} {:>7} {:>9} {:>9}", "check", "tables", "answers", "wrong", "by CPU", "launches");
-        checks.iter().for_each(|check| println!("{}", row(check)));
+        checks.iter().for_each(|check| println!("{}", device_check_row(check)));
     }
     let failed = checks.iter().filter(|check| !check.passed()).count();
     if failed > 0 {
@@ -68,42 +69,42 @@ pub fn selftest(args: &SelftestArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn row(check: &Check) -> String {
-    let Check { name, tables, answers, wrong, by_the_cpu, launches, .. } = check;
+fn device_check_row(check: &DeviceCheck) -> String {
+    let DeviceCheck { name, tables, answers, wrong, by_the_cpu, launches, .. } = check;
     let verdict = if check.passed() { "" } else { "  FAILED" };
     format!("{name:<32} {tables:>7} {answers:>9} {wrong:>7} {by_the_cpu:>9} {launches:>9}{verdict}")
 }
 
-/// Compiles every kernel for some architectures and bounds what each takes.
-fn compile(args: &SelftestArgs) -> Result<(), Failure> {
+/// Compiles every kernel for the given architectures and checks its resource limits.
+fn compile_kernels(args: &SelftestArgs) -> Result<(), Failure> {
     let mut over = 0;
     let mut reports = Vec::new();
     for architecture in &args.compile_only {
-        let found = resources(architecture).map_err(hardware)?;
-        over += found.iter().filter(|kernel| !is_bounded(kernel)).count();
+        let found = compile_resources(architecture).map_err(device_failure)?;
+        over += found.iter().filter(|kernel| !is_within_limits(kernel)).count();
         reports.push((architecture, found));
     }
     if args.json {
-        let of = |(architecture, kernels): &(&String, Vec<Resources>)| json!({ "architecture": architecture, "kernels": kernels });
+        let of = |(architecture, kernels): &(&String, Vec<KernelResources>)| json!({ "architecture": architecture, "kernels": kernels });
         println!("{}", json!(reports.iter().map(of).collect::<Vec<_>>()));
     } else {
         println!("{:<10} {:<18} {:>9} {:>11} {:>11}", "for", "kernel", "registers", "stack bytes", "spill bytes");
         for (architecture, kernels) in &reports {
             for kernel in kernels {
-                let Resources { kernel: name, registers, stack_bytes, spill_bytes } = kernel;
-                let verdict = if is_bounded(kernel) { "" } else { "  TOO MUCH" };
+                let KernelResources { kernel: name, registers, stack_bytes, spill_bytes } = kernel;
+                let verdict = if is_within_limits(kernel) { "" } else { "  TOO MUCH" };
                 println!("{architecture:<10} {name:<18} {registers:>9} {stack_bytes:>11} {spill_bytes:>11}{verdict}");
             }
         }
     }
     if over > 0 {
         return Err(Failure::Running(anyhow!(
-            "{over} kernels take more than {MOST_REGISTERS} registers, or spill: simplify them"
+            "{over} kernels take more than {MAX_REGISTERS} registers, or spill: simplify them"
         )));
     }
     Ok(())
 }
 
-fn is_bounded(kernel: &Resources) -> bool {
-    (1..=MOST_REGISTERS).contains(&kernel.registers) && kernel.stack_bytes == 0 && kernel.spill_bytes == 0
+fn is_within_limits(kernel: &KernelResources) -> bool {
+    (1..=MAX_REGISTERS).contains(&kernel.registers) && kernel.stack_bytes == 0 && kernel.spill_bytes == 0
 }

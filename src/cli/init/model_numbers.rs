@@ -1,43 +1,48 @@
-//! Numbers of a model: those with a value on most days, so that most days have a value of every one.
+//! Choice of the numbers for a model: those with a value on most days, so that most days have a value of every
+//! number.
 
-use crate::dataset::infer::{Inferred, NumberValues, PersonDays};
-use crate::io::table::WholeTable;
-use crate::start::series::is_signal;
+use crate::dataset::infer::{InferredSchema, NumberValues, SubjectDays};
+use crate::io::table::LoadedTable;
+use crate::start::series_settings::is_signal;
 
-/// Numbers at most that a configuration begins with.
-const MOST_NUMBERS: usize = 8;
-/// Share of the days of the number with most that must have a value of every number.
-const LEAST_SHARE: f64 = 0.75;
-/// Absolute correlation from which one of two numbers is left out: a linear model cannot tell their parts.
-const COLLINEAR: f64 = 0.99;
+/// Maximum number of signals in a generated configuration.
+const MAX_MODEL_NUMBERS: usize = 8;
+/// Minimum share of days with a value of every number, relative to the days of the most frequent number.
+const MIN_COMPLETE_SHARE: f64 = 0.75;
+/// Absolute correlation from which one number of a pair is omitted, because a linear model cannot separate their
+/// effects.
+const COLLINEAR_CORRELATION: f64 = 0.99;
 
-/// Numbers that a model begins with, and why the others are left out.
+/// Numbers chosen for a model, and the reasons for omitting the others.
 #[derive(Debug, PartialEq)]
 pub struct ModelNumbers {
-    /// In the order of the schema.
     chosen: Vec<String>,
-    /// Share of the days of the number with most that have a value of every chosen one.
+    /// Share of days with a value of every chosen number, relative to the days of the most frequent number.
     share: f64,
-    /// Enough are chosen.
-    more: Vec<String>,
-    /// With the share of the days that would have a value of every number.
+    /// Numbers omitted because enough are chosen.
+    beyond_maximum: Vec<String>,
+    /// Numbers omitted because of rare values, each with the resulting share of complete days.
     rare: Vec<(String, f64)>,
-    /// With the chosen number that nearly determines it, and their correlation.
+    /// Numbers omitted because of collinearity, each with the chosen number that nearly determines it and their
+    /// correlation.
     collinear: Vec<(String, String, f64)>,
 }
 
 impl ModelNumbers {
-    /// Chooses the numbers with most days of people, as long as enough days have a value of every one, and one of each nearly collinear
-    /// pair; none with fewer than two numbers.
-    pub fn choose(inferred: &Inferred, table: &WholeTable) -> Option<Self> {
-        let none = PersonDays::default();
+    /// Chooses the numbers with the most subject-days, while enough days have a value of every number. Keeps one of
+    /// each nearly collinear pair. Returns `None` with fewer than two numbers.
+    pub fn choose(inferred: &InferredSchema, table: &LoadedTable) -> Option<Self> {
+        let none = SubjectDays::default();
         let names = inferred.schema.attributes.iter().filter(|attribute| is_signal(attribute)).map(|a| a.name.as_str());
         let numbers: Vec<_> = names.map(|name| (name, inferred.days.get(name).unwrap_or(&none))).collect();
-        Self::of(&numbers, |name| NumberValues::read(inferred, table, name))
+        Self::choose_from_days(&numbers, |name| NumberValues::read(inferred, table, name))
     }
 
-    /// The same of numbers with their days, in the order of the schema, and their values.
-    fn of(numbers: &[(&str, &PersonDays)], values_of: impl Fn(&str) -> Option<NumberValues>) -> Option<Self> {
+    /// Chooses from numbers with their days, in schema order, and their values.
+    fn choose_from_days(
+        numbers: &[(&str, &SubjectDays)],
+        values_of: impl Fn(&str) -> Option<NumberValues>,
+    ) -> Option<Self> {
         if numbers.len() < 2 {
             return None;
         }
@@ -51,17 +56,17 @@ impl ModelNumbers {
         for &at in &order[1..] {
             let common = complete.common(numbers[at].1);
             let share = common.count() as f64 / most;
-            // A model has two numbers.
-            if share < LEAST_SHARE && chosen.len() > 1 {
+            // A model needs at least two numbers.
+            if share < MIN_COMPLETE_SHARE && chosen.len() > 1 {
                 rare.push((numbers[at].0.to_owned(), share));
-            } else if chosen.len() == MOST_NUMBERS {
+            } else if chosen.len() == MAX_MODEL_NUMBERS {
                 more.push(numbers[at].0.to_owned());
             } else {
                 let own = values_of(numbers[at].0);
                 let correlation = |(other, values): &(usize, Option<NumberValues>)| {
                     Some((*other, own.as_ref()?.correlation(values.as_ref()?)?))
                 };
-                let nearly = values.iter().filter_map(correlation).find(|(_, r)| r.abs() >= COLLINEAR);
+                let nearly = values.iter().filter_map(correlation).find(|(_, r)| r.abs() >= COLLINEAR_CORRELATION);
                 if let Some((other, r)) = nearly {
                     collinear.push((numbers[at].0.to_owned(), numbers[other].0.to_owned(), r));
                     continue;
@@ -72,7 +77,7 @@ impl ModelNumbers {
             }
         }
         if let ([_], Some((name, ..))) = (&chosen[..], collinear.first()) {
-            // A model has two numbers, even of one pair.
+            // A model needs two numbers, even if they are collinear.
             let at = numbers.iter().position(|(own, _)| own == name)?;
             complete = complete.common(numbers[at].1);
             chosen.push(at);
@@ -80,11 +85,11 @@ impl ModelNumbers {
         }
         chosen.sort_unstable();
         let chosen = chosen.into_iter().map(|at| numbers[at].0.to_owned()).collect();
-        Some(Self { chosen, share: complete.count() as f64 / most, more, rare, collinear })
+        Some(Self { chosen, share: complete.count() as f64 / most, beyond_maximum: more, rare, collinear })
     }
 
-    /// The keys of a series of buckets that are `buckets`, with comments.
-    pub fn keys(&self, buckets: &str) -> String {
+    /// Formats the keys of a series, with comments. `buckets` names its buckets, for example `days`.
+    pub fn series_keys_text(&self, buckets: &str) -> String {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let quoted = |name: &String| toml::Value::String(name.clone()).to_string();
         let mut keys = format!(
@@ -92,9 +97,9 @@ impl ModelNumbers {
             percent(self.share),
             self.chosen.iter().map(quoted).collect::<Vec<_>>().join(", ")
         );
-        if !self.more.is_empty() {
-            let names: Vec<String> = self.more.iter().map(quoted).collect();
-            keys += &format!("# Left out, since {MOST_NUMBERS} are enough to begin with: {}\n", names.join(", "));
+        if !self.beyond_maximum.is_empty() {
+            let names: Vec<String> = self.beyond_maximum.iter().map(quoted).collect();
+            keys += &format!("# Left out, since {MAX_MODEL_NUMBERS} are enough to begin with: {}\n", names.join(", "));
         }
         if !self.rare.is_empty() {
             let names: Vec<String> =
@@ -119,40 +124,40 @@ impl ModelNumbers {
 mod tests {
     use super::*;
 
-    fn days(of: impl Iterator<Item = usize>) -> PersonDays {
+    fn days(of: impl Iterator<Item = usize>) -> SubjectDays {
         of.collect()
     }
 
     #[test]
-    fn numbers_of_most_days_are_chosen_and_rare_ones_named() {
+    fn frequent_numbers_are_chosen_and_rare_ones_listed() {
         let all = days(0..100);
         let (most, half) = (days(0..90), days((0..100).step_by(2)));
         let names: Vec<String> = (0..9).map(|at| format!("all{at}")).collect();
-        let mut numbers: Vec<(&str, &PersonDays)> = vec![("half", &half), ("most", &most)];
+        let mut numbers: Vec<(&str, &SubjectDays)> = vec![("half", &half), ("most", &most)];
         numbers.extend(names.iter().take(6).map(|name| (name.as_str(), &all)));
-        let found = ModelNumbers::of(&numbers, |_| None).expect("numbers");
+        let found = ModelNumbers::choose_from_days(&numbers, |_| None).expect("numbers");
         assert_eq!(found.chosen, ["most", "all0", "all1", "all2", "all3", "all4", "all5"]);
         assert_eq!((found.share, &found.rare), (0.9, &vec![("half".to_owned(), 0.45)]));
         assert!(
             found
-                .keys("days")
+                .series_keys_text("days")
                 .contains("# Left out, since so few of the days would have a value of every number: \"half\" (45 %)\n")
         );
         numbers.extend(names.iter().skip(6).map(|name| (name.as_str(), &all)));
-        let found = ModelNumbers::of(&numbers, |_| None).expect("numbers");
-        assert_eq!((found.chosen.len(), found.more), (8, vec!["all8".to_owned(), "most".to_owned()]));
+        let found = ModelNumbers::choose_from_days(&numbers, |_| None).expect("numbers");
+        assert_eq!((found.chosen.len(), found.beyond_maximum), (8, vec!["all8".to_owned(), "most".to_owned()]));
     }
 
     #[test]
-    fn two_numbers_are_chosen_however_rare() {
+    fn two_numbers_are_always_chosen() {
         let (one, other) = (days(0..100), days(90..120));
-        let found = ModelNumbers::of(&[("one", &one), ("other", &other)], |_| None).expect("numbers");
+        let found = ModelNumbers::choose_from_days(&[("one", &one), ("other", &other)], |_| None).expect("numbers");
         assert_eq!((found.chosen, found.share), (vec!["one".to_owned(), "other".to_owned()], 0.1));
-        assert_eq!(ModelNumbers::of(&[("one", &one)], |_| None), None);
+        assert_eq!(ModelNumbers::choose_from_days(&[("one", &one)], |_| None), None);
     }
 
     #[test]
-    fn one_of_two_collinear_numbers_is_chosen() {
+    fn collinear_pair_keeps_one_number() {
         let all = days(0..100);
         let values = |name: &str| {
             let of = |at: u32| match name {
@@ -163,15 +168,14 @@ mod tests {
             Some((0..100).map(of).collect::<NumberValues>())
         };
         let numbers = [("steps", &all), ("distance", &all), ("pulse", &all)];
-        let found = ModelNumbers::of(&numbers, values).expect("numbers");
+        let found = ModelNumbers::choose_from_days(&numbers, values).expect("numbers");
         assert_eq!(found.chosen, ["steps", "pulse"]);
-        let keys = found.keys("days");
+        let keys = found.series_keys_text("days");
         assert!(
             keys.contains("# Left out, since \"steps\" nearly determines it: \"distance\" (correlation 1.000"),
             "{keys}"
         );
-        // A model has two numbers.
-        let found = ModelNumbers::of(&numbers[..2], values).expect("numbers");
+        let found = ModelNumbers::choose_from_days(&numbers[..2], values).expect("numbers");
         assert_eq!((found.chosen.len(), found.collinear.len()), (2, 0));
     }
 }

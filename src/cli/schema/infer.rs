@@ -1,23 +1,23 @@
-//! `throng schema infer`.
+//! `throng schema infer`: proposes a record schema.
 
 use crate::cli::outcome::Failure;
-use crate::cli::sample::{self, Sample, SampleArgs};
-use crate::cli::text;
-use crate::cli::written::{refuse_overwriting, unwritable};
-use crate::config::{self, Config, Used};
-use crate::dataset::infer::{Asked, InferError, Inferred, infer};
-use crate::io::file::{Format, whole};
+use crate::cli::output_checks::{refuse_overwriting, write_failure};
+use crate::cli::record_sample::{self, RecordSample, SampleArgs};
+use crate::cli::text_format;
+use crate::config::{self, Config, UsedFile};
+use crate::dataset::infer::{InferenceError, InferenceOptions, InferredSchema, infer};
+use crate::io::file::{FileFormat, atomic_file};
 use anyhow::anyhow;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use throng_core::values::schema::{Role, Schema};
 
-/// Propose a record schema for records that nobody has described
+/// Propose a record schema for undocumented records
 ///
-/// Types, formats of dates, missing spellings, rounding, hierarchies and roles, each with what speaks for it as a comment.
-/// It is a proposal: read it before you use it. What may identify becomes an identifier, which never leaves. Of the data
-/// only names of columns, figures, and labels that at least k people share stand in it.
+/// Proposes types, date formats, spellings of missing values, rounding, hierarchies and roles, each with its reason
+/// as a comment. Review the proposal before use. A column that may identify subjects becomes an identifier, which is
+/// never released. The proposal contains only column names, figures, and labels that at least k subjects share.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   throng schema infer steps.csv -o schemas/steps.toml
@@ -29,31 +29,31 @@ use throng_core::values::schema::{Role, Schema};
 pub struct InferArgs {
     #[command(flatten)]
     sample: SampleArgs,
-    /// A Kafka topic to look at instead of a file: JSON values, keys as text. Nothing is consumed for anybody
+    /// Kafka topic to sample instead of a file: JSON values, keys as text. Commits no offsets
     #[arg(long, value_name = "TOPIC", conflicts_with_all = ["input", "format", "separator"])]
     topic: Option<String>,
     /// Kafka bootstrap servers, comma-separated
     #[arg(long, value_name = "HOSTS", default_value = "localhost:9092", requires = "topic")]
     brokers: String,
-    /// A configuration whose topics to look at: Avro, keys that are no texts, registries, secured brokers
+    /// Configuration with the topics to sample: supports Avro, keys other than text, registries and secured brokers
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["input", "format", "separator", "topic"])]
     config: Option<PathBuf>,
-    /// The column that counts people (default: the likeliest, or a person each record)
+    /// Column that identifies the subject (default: the most likely column, or one subject per record)
     #[arg(long, value_name = "COLUMN")]
     subject: Option<String>,
-    /// Every record is of another person: no column counts people
+    /// Treat every record as a different subject: no column identifies subjects
     #[arg(long, conflicts_with = "subject")]
     no_subject: bool,
-    /// The crowd: fewer people than this are told nothing of
+    /// Class size: values of fewer subjects are not shown
     #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..))]
     k: u32,
-    /// What the schema is called (default: by the name of the input)
+    /// Name of the schema (default: the name of the input)
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Write it to a file, and not to standard output
+    /// Output file (default: standard output)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write over a file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
 }
@@ -61,53 +61,54 @@ pub struct InferArgs {
 /// Runs `throng schema infer`.
 ///
 /// # Errors
-/// Bad usage; records that cannot be read, or of which nothing may be said; a file that is there.
+/// Bad usage; records that are unreadable or do not allow a proposal; an existing file.
 pub fn run(args: &InferArgs) -> Result<(), Failure> {
     if let Some(output) = &args.output {
         if let Some(input) = &args.sample.input {
-            refuse_overwriting(&[Used::file("--output", output)], &[Used::file("the input", input)])?;
+            refuse_overwriting(&[UsedFile::file("--output", output)], &[UsedFile::file("the input", input)])?;
         }
         refuse_existing(output, args.force)?;
     }
     let sample = sample(args)?;
-    let name = args.name.clone().unwrap_or_else(|| name_of(&sample.named));
+    let name = args.name.clone().unwrap_or_else(|| derive_schema_name(&sample.named));
     let endless = args.topic.is_some() || args.config.is_some();
-    let counted = CountedBy { subject: args.subject.as_deref(), no_subject: args.no_subject };
-    let inferred = propose(&sample, counted, args.k, &name, endless)?;
-    warn(&inferred, args.no_subject);
+    let counted = SubjectChoice { subject: args.subject.as_deref(), no_subject: args.no_subject };
+    let inferred = propose_schema(&sample, counted, args.k, &name, endless)?;
+    warn_without_subject(&inferred, args.no_subject);
     match &args.output {
         Some(output) => {
-            whole::write(output, inferred.text.as_bytes()).map_err(|error| unwritable("the schema", output, error))?;
-            eprintln!("{}: {}", output.display(), summary(&inferred));
+            atomic_file::write(output, inferred.text.as_bytes())
+                .map_err(|error| write_failure("the schema", output, error))?;
+            eprintln!("{}: {}", output.display(), proposal_summary(&inferred));
         }
         None => match std::io::stdout().write_all(inferred.text.as_bytes()) {
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
             written => {
                 written.map_err(|error| Failure::Running(error.into()))?;
-                eprintln!("{}", summary(&inferred));
+                eprintln!("{}", proposal_summary(&inferred));
             }
         },
     }
     Ok(())
 }
 
-fn sample(args: &InferArgs) -> Result<Sample, Failure> {
+fn sample(args: &InferArgs) -> Result<RecordSample, Failure> {
     match (&args.config, &args.topic) {
         (Some(file), _) => {
             let config = config::load(file, std::env::vars())?;
-            sample::read_topics(&config, &file.display().to_string(), args.sample.records)
+            record_sample::read_topics(&config, &file.display().to_string(), args.sample.records)
         }
         (None, Some(topic)) => {
             let mut config = Config::default();
             config.source.brokers.clone_from(&args.brokers);
             config.source.topics = vec![topic.clone()];
-            sample::read_topics(&config, "--topic", args.sample.records)
+            record_sample::read_topics(&config, "--topic", args.sample.records)
         }
-        (None, None) => sample::read(&args.sample),
+        (None, None) => record_sample::read(&args.sample),
     }
 }
 
-/// Refuses to write over what is there.
+/// Refuses to overwrite an existing file.
 pub fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
     if !force && std::fs::symlink_metadata(path).is_ok_and(|found| !is_device(&found)) {
         return Err(Failure::Usage(anyhow!("{} is there already: name another file, or --force", path.display())));
@@ -119,39 +120,44 @@ fn is_device(found: &std::fs::Metadata) -> bool {
     !(found.is_file() || found.is_dir() || found.is_symlink())
 }
 
-/// Time for the search of quasi-identifiers.
-const EFFORT: Duration = Duration::from_secs(10);
+const QID_SEARCH_TIME: Duration = Duration::from_secs(10);
 
-/// How people are counted.
+/// Definition of the subject of a record.
 #[derive(Clone, Copy, Debug)]
-pub struct CountedBy<'a> {
-    /// The column that was named.
+pub struct SubjectChoice<'a> {
+    /// Named subject column.
     pub subject: Option<&'a str>,
-    /// Every record is of another person.
+    /// True if every record is a different subject.
     pub no_subject: bool,
 }
 
-/// The schema of a sample.
-pub fn propose(sample: &Sample, by: CountedBy<'_>, k: u32, name: &str, endless: bool) -> Result<Inferred, Failure> {
-    let asked = Asked {
+/// Proposes a schema for a sample.
+pub fn propose_schema(
+    sample: &RecordSample,
+    by: SubjectChoice<'_>,
+    k: u32,
+    name: &str,
+    endless: bool,
+) -> Result<InferredSchema, Failure> {
+    let asked = InferenceOptions {
         k: u64::from(k),
         subject: by.subject,
         no_subject: by.no_subject,
         name,
         source: &sample.named,
-        header: matches!(sample.format, Format::Csv { .. }),
-        keys: sample.format == Format::Ndjson,
-        endless,
-        effort: EFFORT,
+        header: matches!(sample.format, FileFormat::Csv { .. }),
+        keys: sample.format == FileFormat::Ndjson,
+        more_records_follow: endless,
+        effort: QID_SEARCH_TIME,
     };
     infer(&sample.table, &asked).map_err(|error| match error {
-        InferError::Unsound(_) => Failure::Running(error.into()),
+        InferenceError::Unsound(_) => Failure::Running(error.into()),
         error => Failure::Usage(anyhow::Error::from(error).context(sample.named.clone())),
     })
 }
 
-/// A name for a schema, by that of its input.
-pub fn name_of(named: &str) -> String {
+/// Derives a schema name from the name of the input.
+pub fn derive_schema_name(named: &str) -> String {
     let stem = named.split('.').next().unwrap_or_default();
     let plain: String =
         stem.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
@@ -159,23 +165,23 @@ pub fn name_of(named: &str) -> String {
     if plain.is_empty() { "records".to_owned() } else { plain }
 }
 
-/// What was proposed, in a line.
-pub fn summary(inferred: &Inferred) -> String {
+/// Summarizes a proposal in one line.
+pub fn proposal_summary(inferred: &InferredSchema) -> String {
     let of = |schema: &Schema, role: Role| schema.attributes.iter().filter(|a| a.role == role).count();
     let roles = [Role::Subject, Role::Identifier, Role::Quasi, Role::Time, Role::Sensitive];
     let counts = roles.map(|role| (role.name(), of(&inferred.schema, role)));
     let counts: Vec<String> =
         counts.iter().filter(|(_, count)| *count > 0).map(|(role, count)| format!("{count} {role}")).collect();
-    let records = text::counted(inferred.records, "record");
+    let records = text_format::counted(inferred.records, "record");
     let whose = match inferred.schema.subject {
-        Some(_) => format!("{records} of {} people", text::number(inferred.people)),
+        Some(_) => format!("{records} of {} people", text_format::number(inferred.people)),
         None => records,
     };
     format!("a proposal from {whose}: {}; read it before you use it", counts.join(", "))
 }
 
-/// Warns on standard error that records are counted in place of people, unless the user has declared it.
-pub fn warn(inferred: &Inferred, no_subject: bool) {
+/// Warns on standard error that records are counted instead of subjects, unless the user has declared it.
+pub fn warn_without_subject(inferred: &InferredSchema, no_subject: bool) {
     if inferred.schema.subject.is_none() && !no_subject {
         eprintln!(
             "warning: no column names people: every record counts as a person of its own, and somebody with many records is a crowd; where one does, give it (--subject COLUMN)"

@@ -1,14 +1,14 @@
-//! `throng schema`.
+//! `throng schema`: commands for record schemas.
 
 pub mod infer;
 
 use super::outcome::Failure;
 use clap::Subcommand;
 
-/// What is done about record schemas.
+/// Commands for record schemas.
 #[derive(Debug, Subcommand)]
 pub enum SchemaArgs {
-    /// Propose a record schema for records that nobody has described
+    /// Propose a record schema for undocumented records
     Infer(infer::InferArgs),
 }
 

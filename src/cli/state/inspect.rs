@@ -1,29 +1,29 @@
-//! `throng state inspect`.
+//! `throng state inspect`: prints the figures of a state directory.
 
-use super::named::{Named, failed, secret};
+use super::state_selection::{StateSelection, configured_secret, state_failure};
 use crate::cli::json;
 use crate::cli::outcome::Failure;
-use crate::daemon::engine::assemble::ledger;
-use crate::daemon::state::directory::FORMAT;
-use crate::daemon::state::store::{Recovered, Store};
-use crate::start::checked::Checked;
-use crate::telemetry::Totals;
+use crate::daemon::engine::assemble::new_ledger;
+use crate::daemon::state::directory::STATE_FORMAT;
+use crate::daemon::state::store::{RecoveredState, StateStore};
+use crate::start::checked_config::CheckedConfig;
+use crate::telemetry::RecordTotals;
 use chrono::{DateTime, SecondsFormat, Utc};
 use humantime::format_duration;
 use indicatif::HumanCount;
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
-use throng_core::ledger::per_subject::Ledger;
+use throng_core::ledger::subject_ledger::SubjectLedger;
 
-/// Print what a state holds, in figures
+/// Print the figures of a state
 ///
-/// No value, no person and no secret is among them, but they are exact: a page that others read shows rounded ones.
+/// Prints no value, no subject and no secret. The figures are exact; the public status page shows rounded ones.
 #[derive(Debug, clap::Args)]
 pub struct InspectArgs {
     #[command(flatten)]
-    named: Named,
-    /// Print them as JSON
+    named: StateSelection,
+    /// Print the figures as JSON
     #[arg(long)]
     json: bool,
 }
@@ -31,53 +31,52 @@ pub struct InspectArgs {
 /// Runs `throng state inspect`.
 pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     let (config, file) = args.named.load()?;
-    let checked = Checked::new(config, &file)?;
-    let mut ledger = ledger(&checked);
+    let checked = CheckedConfig::new(config, &file)?;
+    let mut ledger = new_ledger(&checked);
     let state = &checked.config.state;
-    // A state that is not there is not made.
-    let (store, found) = Store::existing(&state.path, secret(&checked.config))
+    // A missing state is not created.
+    let (store, found) = StateStore::open_existing(&state.path, configured_secret(&checked.config))
         .and_then(|(mut store, _)| store.load(&mut ledger).map(|found| (store, found)))
-        .map_err(failed)?;
-    let survey = Survey::new(&state.path, &store, &found, &ledger);
+        .map_err(state_failure)?;
+    let survey = StateSurvey::new(&state.path, &store, &found, &ledger);
     if args.json {
-        println!("{}", json::pretty(&survey)?);
+        println!("{}", json::pretty_json(&survey)?);
     } else {
-        print!("{}", described(&survey, &checked.config.consumed_topics()));
+        print!("{}", format_survey(&survey, &checked.config.consumed_topics()));
     }
     Ok(())
 }
 
-/// Next offset of a partition; of a file 0, 0 and the number of records.
+/// Next offset of a partition. For a file: topic 0, partition 0 and the number of records.
 #[derive(Serialize)]
-struct Position {
+struct StatePosition {
     topic: u16,
     partition: i32,
     offset: i64,
 }
 
-/// A batch that was about to leave when the process ended. It is in no other figure.
+/// Batch with its release in progress when the process ended. No other figure includes it.
 #[derive(Serialize)]
-struct Pending {
+struct PendingBatch {
     batch: u64,
     records: u64,
     held: u64,
 }
 
-/// The figures of a state.
 #[derive(Serialize)]
-struct Survey<'a> {
+struct StateSurvey<'a> {
     path: &'a Path,
     format: u32,
     id: &'a str,
     batches: u64,
-    /// Of the last batch, in milliseconds since 1970 and since the state was made.
+    /// Time of the last batch, in milliseconds since 1970 and since the creation of the state.
     clock_ms: i64,
     age_ms: i64,
-    pending: Option<Pending>,
-    positions: Vec<Position>,
-    totals: Totals,
+    pending: Option<PendingBatch>,
+    positions: Vec<StatePosition>,
+    totals: RecordTotals,
     held: u64,
-    /// Rows that wait; a record of which a part is released waits too.
+    /// Withheld rows, including those of partly released records.
     waiting_lines: u64,
     plan: u64,
     ledger_bytes: u64,
@@ -89,30 +88,32 @@ struct Survey<'a> {
     disk_bytes: u64,
 }
 
-impl<'a> Survey<'a> {
-    fn new(path: &'a Path, store: &'a Store, found: &Recovered, ledger: &Ledger) -> Self {
+impl<'a> StateSurvey<'a> {
+    fn new(path: &'a Path, store: &'a StateStore, found: &RecoveredState, ledger: &SubjectLedger) -> Self {
         let progress = &found.progress;
         let positions = progress.positions.iter();
         Self {
             path,
-            format: FORMAT,
+            format: STATE_FORMAT,
             id: store.id(),
             batches: progress.sequence,
             clock_ms: progress.clock_ms,
             age_ms: progress.age_ms,
-            pending: found.intent.as_ref().map(|intent| Pending {
+            pending: found.intent.as_ref().map(|intent| PendingBatch {
                 batch: intent.after.sequence,
                 records: intent.ranges.iter().map(|range| range.to.abs_diff(range.from)).sum(),
                 held: intent.held.len() as u64,
             }),
-            positions: positions.map(|(&(topic, partition), &offset)| Position { topic, partition, offset }).collect(),
+            positions: positions
+                .map(|(&(topic, partition), &offset)| StatePosition { topic, partition, offset })
+                .collect(),
             totals: progress.totals,
             held: progress.totals.held().unwrap_or_default(),
             waiting_lines: found.held.len() as u64,
             plan: progress.plan_version,
             ledger_bytes: ledger.approximate_bytes() as u64,
             ledger_deltas: found.deltas,
-            said_lines: ledger.said.as_ref().map_or(0, |said| said.entries() as u64),
+            said_lines: ledger.release_log.as_ref().map_or(0, |said| said.entries() as u64),
             window_batches: found.rows.len() as u64,
             sample_rows: found.sample.len() as u64,
             profiles: found.profiles.len() as u64,
@@ -121,13 +122,13 @@ impl<'a> Survey<'a> {
     }
 }
 
-fn stamp(ms: i64) -> String {
+fn format_timestamp(ms: i64) -> String {
     let time = DateTime::<Utc>::from_timestamp_millis(ms);
     time.map_or_else(|| format!("{ms} ms"), |time| time.to_rfc3339_opts(SecondsFormat::Millis, true))
 }
 
-/// Lines of a name and what it has.
-fn described(survey: &Survey<'_>, topics: &[String]) -> String {
+/// Formats lines of a name and its figure.
+fn format_survey(survey: &StateSurvey<'_>, topics: &[String]) -> String {
     let mut text = String::new();
     let mut line = |name: &str, what: String| text.push_str(&format!("{name:<18}{what}\n"));
     line("state", format!("{} (format {}, id {})", survey.path.display(), survey.format, survey.id));
@@ -139,7 +140,7 @@ fn described(survey: &Survey<'_>, topics: &[String]) -> String {
             n => format!(
                 "{}, the last at {}, {} old by the state's own clock",
                 HumanCount(n),
-                stamp(survey.clock_ms),
+                format_timestamp(survey.clock_ms),
                 format_duration(age)
             ),
         },

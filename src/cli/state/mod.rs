@@ -1,19 +1,19 @@
-//! `throng state`.
+//! `throng state`: commands for state directories.
 
 mod inspect;
-mod named;
+mod state_selection;
 mod verify;
 
 use super::outcome::Failure;
 use crate::telemetry::silence_panic_payloads;
 use clap::Subcommand;
 
-/// What is done about a state directory.
+/// Commands for state directories.
 #[derive(Debug, Subcommand)]
 pub enum StateArgs {
-    /// Print what a state holds, in figures: batches, positions, what became of records, memories and their bytes
+    /// Print the figures of a state: batches, positions, outcome of the records, contents and their sizes
     Inspect(inspect::InspectArgs),
-    /// Open and read every value of a state, and ask whether they fit together and belong to this configuration
+    /// Read every value of a state, and check the consistency of the values and their match with the configuration
     Verify(verify::VerifyArgs),
 }
 

@@ -1,27 +1,27 @@
-//! `throng state verify`.
+//! `throng state verify`: checks every value of a state directory.
 
-use super::named::{Named, failed, secret};
+use super::state_selection::{StateSelection, configured_secret, state_failure};
 use crate::cli::outcome::Failure;
-use crate::cli::progress::bar_of;
-use crate::daemon::engine::assemble::ledger;
-use crate::daemon::state::store::Store;
-use crate::daemon::state::store::examine::Examined;
-use crate::daemon::state::store::kinds::UNKNOWN;
-use crate::start::checked::Checked;
+use crate::cli::progress::progress_bar;
+use crate::daemon::engine::assemble::new_ledger;
+use crate::daemon::state::store::StateStore;
+use crate::daemon::state::store::examine::KindExamination;
+use crate::daemon::state::store::value_kinds::UNKNOWN_KIND;
+use crate::start::checked_config::CheckedConfig;
 use anyhow::anyhow;
 use indicatif::HumanCount;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Open and read every value of a state, and ask whether they fit together
+/// Read every value of a state, and check their consistency
 ///
-/// Nothing is changed. What is found is counted by kind; no value and no person is printed.
+/// Changes nothing. Counts the findings by kind, and prints no value and no subject.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit codes: 0 sound · 1 damaged, or in use · 2 no state, another secret or format")]
 pub struct VerifyArgs {
     #[command(flatten)]
-    named: Named,
-    /// Print what was found as JSON
+    named: StateSelection,
+    /// Print the findings as JSON
     #[arg(long)]
     json: bool,
 }
@@ -29,22 +29,22 @@ pub struct VerifyArgs {
 /// Runs `throng state verify`.
 ///
 /// # Errors
-/// [`Failure::Running`] where something is damaged; see [`Failure`].
+/// [`Failure::Running`] if the state is damaged; see [`Failure`].
 pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
     let (config, file) = args.named.load()?;
-    let checked = Checked::new(config, &file)?;
+    let checked = CheckedConfig::new(config, &file)?;
     let path = &checked.config.state.path;
-    let (mut store, _) = Store::existing(path, secret(&checked.config)).map_err(failed)?;
-    let bar = bar_of("{spinner} {bytes} of about {total_bytes} read {bar:30} {elapsed}", store.bytes());
-    let kinds = store.examine(|bytes| bar.inc(bytes)).map_err(failed)?;
+    let (mut store, _) = StateStore::open_existing(path, configured_secret(&checked.config)).map_err(state_failure)?;
+    let bar = progress_bar("{spinner} {bytes} of about {total_bytes} read {bar:30} {elapsed}", store.bytes());
+    let kinds = store.examine(|bytes| bar.inc(bytes)).map_err(state_failure)?;
     bar.finish_and_clear();
-    let mut found = damages(&kinds);
+    let mut found = describe_damage(&kinds);
     if found.is_empty() {
-        let mut ledger = ledger(&checked);
+        let mut ledger = new_ledger(&checked);
         match store.load(&mut ledger) {
             Ok(recovered) => found = recovered.contradictions(&checked.schema),
             Err(error) if error.is_damage() => found.push(error.to_string()),
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(state_failure(error)),
         }
     }
     if args.json {
@@ -71,11 +71,11 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
     )))
 }
 
-/// A sentence for each kind of damage.
-fn damages(kinds: &BTreeMap<&'static str, Examined>) -> Vec<String> {
+/// Describes each kind of damage in one sentence.
+fn describe_damage(kinds: &BTreeMap<&'static str, KindExamination>) -> Vec<String> {
     let mut found = Vec::new();
     for (kind, counted) in kinds {
-        if *kind == UNKNOWN {
+        if *kind == UNKNOWN_KIND {
             found.push(format!("{} values have keys that no throng of this format writes", counted.values));
             continue;
         }

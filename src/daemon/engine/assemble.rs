@@ -1,99 +1,99 @@
-//! From a configuration to an engine: everything that is checked and opened before the first record is read.
+//! Builds an engine from a configuration, before the first record is read.
 
 use super::audit::Auditor;
-use super::clock::{Clocks, MachineClocks, StateClock};
-use super::contribution_limit::Draws;
-use super::core::{Coding, Durable, Engine, InForce, Learning, Planning};
-use super::held::Held;
-use super::joins::Joins;
+use super::clock::{ClockSource, MachineClocks, StateClock};
+use super::contribution_limit::ContributionDraws;
+use super::core::{ActivePlan, DurableState, Engine, PlanningState, StreamKnowledge, ValueEncoding};
+use super::held_records::HeldRows;
 use super::model::ModelSize;
 use super::prime::{PrimeError, prime};
+use super::profile_joins::ProfileJoins;
 use super::resume::new_model;
 use super::series_stream::SeriesStream;
-use super::settings::{Blank, EngineSettings, empty_ledger};
+use super::settings::{EmptyStateFactory, EngineSettings, empty_ledger};
 use crate::anonymity::planner::GroupShape;
-use crate::anonymity::planner::drift::Baseline;
-use crate::anonymity::planner::sample::Sample;
-use crate::config::{Config, Join, OutputShape, Rows, SinkKind, SourceKind};
-use crate::daemon::http::chosen_page;
+use crate::anonymity::planner::drift::DriftBaseline;
+use crate::anonymity::planner::planner_sample::PlannerSample;
+use crate::config::{Config, JoinConfig, OutputShape, RowContent, SinkKind, SourceKind};
+use crate::daemon::http::group_choice_page;
 use crate::daemon::state::directory::StateError;
-use crate::daemon::state::entries::{Binding, EntryCodec};
-use crate::daemon::state::records::{Intent, Progress};
+use crate::daemon::state::entries::{EntryCodec, StateBinding};
+use crate::daemon::state::records::{BatchIntent, StreamProgress};
 use crate::daemon::state::rows::RowPacker;
-use crate::daemon::state::seal::Keys;
-use crate::daemon::state::store::{Recovered, Store};
-use crate::io::input::FileOrigin;
-use crate::start::checked::Checked;
-use crate::start::findings::Met;
-use crate::start::memory::division;
-use crate::start::profiles::in_order;
-use crate::telemetry::{PolicyInForce, StateRecovered, Telemetry, Totals};
+use crate::daemon::state::state_keys::StateKeys;
+use crate::daemon::state::store::{RecoveredState, StateStore};
+use crate::io::input::FileSourceStatus;
+use crate::start::checked_config::CheckedConfig;
+use crate::start::memory_budget::memory_division;
+use crate::start::profile_sources::joins_by_name;
+use crate::start::run_findings::RunStatistics;
+use crate::telemetry::{PolicyActivated, RecordTotals, StateRecovered, Telemetry};
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
-use throng_core::ledger::per_subject::Ledger;
+use throng_core::ledger::subject_ledger::SubjectLedger;
 use throng_core::values::codebook::CodebookError;
 use throng_core::values::digest::{DigestKey, NameDigest};
 use throng_core::values::schema::Schema;
-use throng_core::values::subject::Subjects;
+use throng_core::values::subject_digest::SubjectDigester;
 
-/// What a start is given besides its configuration.
-pub struct Options {
-    /// Where `--lineage` writes which record became which line; `None`: nowhere. File sinks only.
+/// Start options outside the configuration.
+pub struct RunOptions {
+    /// `--lineage`: file that maps records to lines; file sinks only.
     pub lineage: Option<PathBuf>,
-    /// `--accept-rewind`: records may be read, and leave, a second time where the state would refuse that.
+    /// `--accept-rewind`: settled records may be read and released again.
     pub accept_rewind: bool,
-    /// `--fail-above`: a job that loses a larger share of its records, or all of them, or that has none, fails and replaces nothing;
-    /// `None`: it is not judged.
-    pub most_lost: Option<f64>,
-    /// The broker is the demo's stand-in.
-    pub stand_in_broker: bool,
-    /// The clocks of the machine.
-    pub clocks: Arc<dyn Clocks>,
+    /// `--fail-above`: largest permitted share of lost records; `None`: unchecked. A job without released records
+    /// fails as well. A failed job replaces no output.
+    pub max_lost_share: Option<f64>,
+    /// In-process broker of the demo.
+    pub uses_demo_broker: bool,
+    /// Clocks of the machine.
+    pub clocks: Arc<dyn ClockSource>,
 }
 
-impl Default for Options {
+impl Default for RunOptions {
     fn default() -> Self {
         let clocks = Arc::new(MachineClocks::new());
-        Self { lineage: None, most_lost: None, accept_rewind: false, stand_in_broker: false, clocks }
+        Self { lineage: None, max_lost_share: None, accept_rewind: false, uses_demo_broker: false, clocks }
     }
 }
 
-/// The clock of an engine's state, which goes on where its last batch, or the attempt at the next one, left it.
-pub fn state_clock(config: &Config, options: &Options, engine: &Engine, intent: Option<&Intent>) -> StateClock {
+/// Creates the state clock, continued from the last batch or attempt.
+pub fn state_clock(config: &Config, options: &RunOptions, engine: &Engine, intent: Option<&BatchIntent>) -> StateClock {
     let mut anchors: Vec<_> = intent.map(|intent| intent.after.anchor).into_iter().collect();
     let progress = engine.progress();
     if progress.sequence > 0 {
         anchors.push(progress.anchor);
     }
     let clock = StateClock::resume(Arc::clone(&options.clocks), &anchors, config.privacy.release_window);
-    if config.source.kind == SourceKind::Kafka { clock.of_group() } else { clock }
+    if config.source.kind == SourceKind::Kafka { clock.shared_by_group() } else { clock }
 }
 
-/// An engine with the state it continues from.
-pub struct Assembled {
-    /// Goes on behind the last batch that left.
+/// Engine with restored state.
+pub struct AssembledEngine {
+    /// Engine after the last released batch.
     pub engine: Engine,
-    /// A batch that was about to leave when the process before this one ended.
-    pub intent: Option<Intent>,
+    /// Batch with an intent but unknown outcome.
+    pub intent: Option<BatchIntent>,
     /// Identity of the state.
     pub id: String,
 }
 
-/// Why there is no engine.
+/// Reason why no engine can be built.
 #[derive(Debug, thiserror::Error)]
 pub enum AssemblyError {
-    /// The state directory cannot be opened, is damaged, or belongs to another stream or sink.
+    /// The state is unusable, damaged, or of another stream or sink.
     #[error(transparent)]
     State(#[from] StateError),
-    /// An attribute has more levels than codes have room for.
+    /// An attribute has too many levels.
     #[error(transparent)]
     Codebook(#[from] CodebookError),
-    /// The file of `plan.prime` gives no plan.
+    /// `plan.prime` yields no plan.
     #[error(transparent)]
     Prime(#[from] PrimeError),
-    /// The policy is another one, and a batch from before waits to be tried again.
+    /// The policy changed while a batch is pending.
     #[error(
         "the policy is another than when batch {sequence} was tried, which has not left: tried again, its records could leave under other generalizations than some reader may have seen (start once with the configuration and the record schema of then until it has left, or accept it with --accept-rewind)"
     )]
@@ -103,30 +103,30 @@ pub enum AssemblyError {
     },
 }
 
-/// What a state belongs to.
-fn stream_of(config: &Config, schema: &Schema) -> String {
-    let joins: Vec<String> = in_order(config).into_iter().map(Join::identity).collect();
+/// Identifies the stream of a state.
+fn stream_identity(config: &Config, schema: &Schema) -> String {
+    let joins: Vec<String> = joins_by_name(config).into_iter().map(JoinConfig::identity).collect();
     let joins = if joins.is_empty() { String::new() } else { format!(" joins {}", joins.join(", ")) };
     format!("{} {}{joins}", schema.fingerprint(), config.source.identity())
 }
 
-/// Where the batches of a state leave to; `None` where nothing leaves, which a state may begin with.
-fn sink_of(config: &Config) -> Option<String> {
+/// Identifies the sink of a state; `None` without a sink.
+fn sink_identity(config: &Config) -> Option<String> {
     let place = match config.sink.kind {
         SinkKind::None => return None,
         SinkKind::Kafka => format!("topic {}", config.sink.topic),
-        // The state of a job goes on with the next file, which is written to another place.
+        // The next job writes another file.
         SinkKind::File => "files".to_owned(),
     };
     Some(match config.sink.rows {
-        Rows::Fragments if config.output.shape == OutputShape::Nested => format!("{place}, nested"),
-        Rows::Fragments => place,
-        Rows::Joined => format!("{place}, joined"),
+        RowContent::Fragments if config.output.shape == OutputShape::Nested => format!("{place}, nested"),
+        RowContent::Fragments => place,
+        RowContent::Joined => format!("{place}, joined"),
     })
 }
 
-/// The groups as a configuration spells them, in the order of their names.
-fn groups_of(shapes: &[GroupShape], schema: &Schema) -> String {
+/// Returns the groups in configuration syntax, sorted by name.
+fn groups_text(shapes: &[GroupShape], schema: &Schema) -> String {
     let group = |shape: &GroupShape| {
         let attributes = shape.without_ladder().attributes();
         let names: Vec<&str> = attributes.iter().map(|&a| schema.attributes[a].name.as_str()).collect();
@@ -137,96 +137,96 @@ fn groups_of(shapes: &[GroupShape], schema: &Schema) -> String {
     groups.concat()
 }
 
-/// Whether the batch of an intent found at start left.
-pub type Verdict<'a> = dyn FnMut(&Intent, &str) -> Result<bool, StateError> + 'a;
+/// Callback that decides if a pending batch was released.
+pub type PendingBatchCheck<'a> = dyn FnMut(&BatchIntent, &str) -> Result<bool, StateError> + 'a;
 
-/// The ledger that a configuration asks for, empty.
-pub fn ledger(checked: &Checked) -> Ledger {
+/// Creates an empty ledger.
+pub fn new_ledger(checked: &CheckedConfig) -> SubjectLedger {
     empty_ledger(&checked.config, &checked.schema)
 }
 
-/// Binds a state to what a configuration says it is of; one that has released nothing yet is `fresh`.
-fn bind(store: &mut Store, checked: &Checked, fresh: bool) -> Result<(), StateError> {
-    let Checked { config, schema, .. } = checked;
-    store.bind(&stream_of(config, schema))?;
-    if let Some(sink) = sink_of(config) {
+/// Binds a state to its stream, sink and groups; `fresh`: nothing released yet.
+fn bind_state(store: &mut StateStore, checked: &CheckedConfig, fresh: bool) -> Result<(), StateError> {
+    let CheckedConfig { config, schema, .. } = checked;
+    store.bind_stream(&stream_identity(config, schema))?;
+    if let Some(sink) = sink_identity(config) {
         store.bind_sink(&sink)?;
-        store.bind_groups(&groups_of(&checked.shapes, schema), fresh)?;
+        store.bind_groups(&groups_text(&checked.shapes, schema), fresh)?;
     }
     Ok(())
 }
 
-/// Opens the state and builds the engine on it. `left` decides whether the batch of a pending intent left.
+/// Opens the state and builds the engine; `left` decides if a pending batch was released.
 pub fn assemble(
-    checked: Checked,
+    checked: CheckedConfig,
     telemetry: &Telemetry,
     accept_rewind: bool,
-    left: &mut Verdict<'_>,
-) -> Result<Assembled, AssemblyError> {
+    left: &mut PendingBatchCheck<'_>,
+) -> Result<AssembledEngine, AssemblyError> {
     let start = Instant::now();
-    let Checked { config, schema, .. } = &checked;
+    let CheckedConfig { config, schema, .. } = &checked;
     let mut ledger = empty_ledger(config, schema);
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys, mut recovered) = if config.has_state() {
-        Store::open(&config.state.path, secret, &mut ledger)?
+        StateStore::open(&config.state.path, secret, &mut ledger)?
     } else {
-        Store::open_temporary(secret, &mut ledger)?
+        StateStore::open_temporary(secret, &mut ledger)?
     };
     if config.is_job() && config.has_state() {
-        store.expect_last_job(recovered.progress.sequence)?;
+        store.check_last_job(recovered.progress.sequence)?;
         store.work_on_copy()?;
     }
-    ledger.key_said(&DigestKey(keys.repetition));
+    ledger.set_window_key(&DigestKey(keys.repetition));
     let log = (config.source.kind == SourceKind::Kafka).then(|| EntryCodec::new(&keys, &config.source.group));
     if log.is_some() {
-        store.keep_in_log();
+        store.use_changelog();
     }
-    telemetry.key_draws(&keys.pages);
-    bind(&mut store, &checked, recovered.progress.sequence == 0 && recovered.intent.is_none())?;
+    telemetry.set_rounding_key(&keys.pages);
+    bind_state(&mut store, &checked, recovered.progress.sequence == 0 && recovered.intent.is_none())?;
     let untruthful = store
-        .note_untruthful(config.treatment.may_be_untruthful())?
+        .record_untruthful(config.treatment.may_be_untruthful())?
         .then(|| "numbers replaced by others or by means".to_owned());
     let id = store.id().to_owned();
     let fresh = recovered.progress.sequence == 0 && recovered.intent.is_none();
     let digest = checked.policy;
-    let tried_under = store.policy()?.filter(|known| known != digest.bytes());
+    let tried_under = store.stored_policy()?.filter(|known| known != digest.bytes());
     let pending = match recovered.intent.take() {
         None => None,
         Some(intent) if left(&intent, &id)? => {
-            recovered.take_over(&intent);
-            store.settle_recovered(intent, true, &mut ledger)?;
+            recovered.apply_released(&intent);
+            store.resolve_recovered_intent(intent, true, &mut ledger)?;
             None
         }
-        // One without records only changes the changelog: nobody has seen anything of it.
-        Some(intent) if tried_under.is_some() && !accept_rewind && !intent.places().is_empty() => {
+        // Without records it only changes the changelog, invisible to consumers.
+        Some(intent) if tried_under.is_some() && !accept_rewind && !intent.affected_partitions().is_empty() => {
             return Err(AssemblyError::OtherPolicy { sequence: intent.after.sequence });
         }
         Some(intent) => {
             recovered.rows.retain(|(sequence, _)| *sequence != intent.after.sequence);
-            store.settle_recovered(intent.clone(), false, &mut ledger)?;
+            store.resolve_recovered_intent(intent.clone(), false, &mut ledger)?;
             Some(intent)
         }
     };
     if config.source.kind == SourceKind::File {
-        // Another input, whose records are counted from the first one on.
+        // New input, counted from the first record.
         recovered.progress.positions.clear();
         if config.is_job() {
-            (recovered.progress.totals, recovered.met) = (Totals::default(), None);
+            (recovered.progress.totals, recovered.met) = (RecordTotals::default(), None);
         }
     }
     if log.is_some() {
-        // Partitions bring their positions and what waits of them.
+        // Assigned partitions restore these.
         recovered.progress.positions.clear();
-        recovered.progress.totals.let_go();
+        recovered.progress.totals.count_held_as_moved();
     }
     if fresh {
-        store.note_progress(&recovered.progress)?;
+        store.write_progress(&recovered.progress)?;
     }
-    if store.policy()?.as_ref() != Some(digest.bytes()) {
-        store.note_policy(digest.bytes())?;
+    if store.stored_policy()?.as_ref() != Some(digest.bytes()) {
+        store.write_policy(digest.bytes())?;
     }
     let releases = config.sink.kind != SinkKind::None;
-    PolicyInForce {
+    PolicyActivated {
         digest: &digest.short(),
         k: config.privacy.k,
         min_represented: if releases { config.release.min_represented } else { 0.0 },
@@ -242,49 +242,58 @@ pub fn assemble(
     }
     .emit(telemetry);
     let auditor = Auditor::new(config, &digest, &id);
-    let opened = Opened { ledger, store, log, keys, untruthful, auditor };
-    let engine = build(checked, telemetry, accept_rewind, opened, recovered)?;
-    Ok(Assembled { engine, intent: pending, id })
+    let opened = OpenedState { ledger, store, log, keys, untruthful, auditor };
+    let engine = build_engine(checked, telemetry, accept_rewind, opened, recovered)?;
+    Ok(AssembledEngine { engine, intent: pending, id })
 }
 
-/// Opens the state of a configuration without making an engine of it.
+/// Opens a state without an engine.
 ///
 /// # Errors
-/// When there is none, or as for [`assemble`]: it is in use, damaged, or of another stream.
-pub fn open_at_rest(checked: &Checked) -> Result<(Store, Keys, Recovered), StateError> {
-    let Checked { config, schema, .. } = checked;
+/// When it is missing, in use, damaged, or of another stream.
+pub fn open_state(checked: &CheckedConfig) -> Result<(StateStore, StateKeys, RecoveredState), StateError> {
+    let CheckedConfig { config, schema, .. } = checked;
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
-    let (mut store, keys) = Store::existing(&config.state.path, secret)?;
+    let (mut store, keys) = StateStore::open_existing(&config.state.path, secret)?;
     let recovered = store.load(&mut empty_ledger(config, schema))?;
-    store.bind(&stream_of(config, schema))?;
+    store.bind_stream(&stream_identity(config, schema))?;
     Ok((store, keys, recovered))
 }
 
-/// An open state.
-struct Opened {
-    ledger: Ledger,
-    store: Store,
+struct OpenedState {
+    ledger: SubjectLedger,
+    store: StateStore,
     log: Option<EntryCodec>,
-    keys: Keys,
-    /// How what leaves from it may be untrue.
+    keys: StateKeys,
+    /// Reason why released values may be untrue.
     untruthful: Option<String>,
     auditor: Option<Auditor>,
 }
 
-fn build(
-    checked: Checked,
+fn build_engine(
+    checked: CheckedConfig,
     telemetry: &Telemetry,
     accept_rewind: bool,
-    opened: Opened,
-    mut past: Recovered,
+    opened: OpenedState,
+    mut past: RecoveredState,
 ) -> Result<Engine, AssemblyError> {
-    let Checked { config, schema, shapes, protections, grown, treated, registered, series, .. } = checked;
-    let Opened { ledger, store, log, keys, untruthful, auditor } = opened;
-    let blank = Blank::new(&config, &schema, &keys);
+    let CheckedConfig {
+        config,
+        schema,
+        shapes,
+        protections,
+        planned_groups: grown,
+        selected_treatments: treated,
+        registered,
+        series,
+        ..
+    } = checked;
+    let OpenedState { ledger, store, log, keys, untruthful, auditor } = opened;
+    let blank = EmptyStateFactory::new(&config, &schema, &keys);
     let new_subjects =
-        || schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
+        || schema.subject.map(|a| SubjectDigester::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
     let settings = EngineSettings::of(&config, &schema, &registered, accept_rewind);
-    telemetry.divide_memory(&division(&config, &schema).map_or_else(Vec::new, |division| division.parts));
+    telemetry.set_memory_limits(&memory_division(&config, &schema).map_or_else(Vec::new, |division| division.parts));
     let primed = if past.progress.plan_version == 0 {
         let (books, subjects) = (blank.books()?, new_subjects());
         prime(&config, &schema, &shapes, books, subjects, settings.absent_as_null, &settings.planner)?
@@ -293,33 +302,34 @@ fn build(
     };
     let width = schema.attributes.len();
     let attribute_names: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
-    let chosen = grown.map(|grown| chosen_page::summary(&grown, &attribute_names, telemetry.draws()));
+    let chosen = grown
+        .map(|grown| group_choice_page::group_choice_summary(&grown, &attribute_names, telemetry.rounding_draws()));
     let quasi: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.quasi.iter().copied()).collect();
     let names = NameDigest::new(&DigestKey(keys.classes));
-    let sink = sink_of(&config);
-    let binding = Binding {
-        stream: names.digest(&stream_of(&config, &schema)),
-        groups: sink.as_ref().map_or(0, |_| names.digest(&groups_of(&shapes, &schema))),
+    let sink = sink_identity(&config);
+    let binding = StateBinding {
+        stream: names.digest(&stream_identity(&config, &schema)),
+        groups: sink.as_ref().map_or(0, |_| names.digest(&groups_text(&shapes, &schema))),
         sink: sink.map_or(0, |sink| names.digest(&sink)),
     };
-    let learning = Learning {
-        model: new_model(&schema, &shapes, &settings, &Progress::default(), &store)?,
+    let learning = StreamKnowledge {
+        model: new_model(&schema, &shapes, &settings, &StreamProgress::default(), &store)?,
         model_size: ModelSize::default(),
-        sample: Sample::new(width, config.plan.sample_records(), config.plan.window_records),
-        baseline: Baseline::default(),
-        met: Met::new(width, settings.policy.k),
-        doubt_at: 0,
+        sample: PlannerSample::new(width, config.plan.sample_records(), config.plan.window_records),
+        baseline: DriftBaseline::default(),
+        met: RunStatistics::new(width, settings.policy.k),
+        next_value_check: 0,
     };
     let mut engine = Engine {
-        in_force: InForce::new(protections),
+        in_force: ActivePlan::new(protections),
         learning,
-        planning: Planning {
+        planning: PlanningState {
             primed,
             chosen: chosen.unwrap_or_default(),
-            treatments: chosen_page::treatments(&treated, &attribute_names),
-            ..Planning::default()
+            treatments: group_choice_page::treatment_summary(&treated, &attribute_names),
+            ..PlanningState::default()
         },
-        durable: Durable {
+        durable: DurableState {
             store,
             log,
             binding,
@@ -327,12 +337,12 @@ fn build(
             erased: VecDeque::new(),
             pending: Vec::new(),
             packer: RowPacker::default(),
-            progress: Progress::default(),
+            progress: StreamProgress::default(),
         },
-        coding: Coding { books: blank.books()?, subjects: new_subjects(), numbering: 0, compacted_bytes: 0 },
+        coding: ValueEncoding { books: blank.books()?, subjects: new_subjects(), numbering: 0, compacted_bytes: 0 },
         quasi: quasi.into_iter().collect(),
-        joins: Joins::new(&settings.joins, std::mem::take(&mut past.profiles)),
-        held: Held::new(width, schema.joined()),
+        joins: ProfileJoins::new(&settings.joins, std::mem::take(&mut past.profiles)),
+        held: HeldRows::new(width, schema.joined_attributes()),
         series: series.map(|terms| SeriesStream::new(terms, &DigestKey(keys.repetition), config.has_state())),
         schema,
         settings,
@@ -340,13 +350,13 @@ fn build(
         ledger,
         telemetry: telemetry.clone(),
         digest: Box::new(move |name| names.digest(name)),
-        draws: Draws::new(&DigestKey(keys.repetition)),
+        draws: ContributionDraws::new(&DigestKey(keys.repetition)),
         blank,
         auditor,
         untruthful,
-        origin: Arc::new(FileOrigin),
+        origin: Arc::new(FileSourceStatus),
     };
-    engine.go_on(past)?;
+    engine.restore_state(past)?;
     if let Some(series) = &engine.series {
         series.published().emit(telemetry);
     }

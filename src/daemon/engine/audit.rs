@@ -1,95 +1,99 @@
-//! Audit records: one plain JSON line for each committed batch, written in the batch's own transaction (`sink.audit_topic`),
-//! or beside the outputs of a file run (`sink.audit_file`).
+//! Audit records: one plain JSON line per committed batch, written in the transaction of the batch
+//! (`sink.audit_topic`) or next to the outputs of a file run (`sink.audit_file`).
 //!
-//! A record holds no value of the data. Its counts by outcome are those that the status page shows exactly (decision 0025). The smallest
-//! crowd of each group is capped at the required one, as on the page: a larger number is the size of one crowd.
+//! A record contains no value of the data. Its counts by outcome are those that the status page shows exactly
+//! (decision 0025). The smallest class size of each group is capped at the required one, as on the page: a larger
+//! number would reveal the size of one class.
 
 use crate::config::{Config, SourceKind};
 use crate::daemon::state::records::OffsetRange;
 use crate::release::sink::AuditLine;
-use crate::release::verified::Verified;
-use crate::start::digest::PolicyDigest;
-use crate::telemetry::{BatchReport, Label, SeriesPublished, Totals};
+use crate::release::verified_batch::ReleasableBatch;
+use crate::start::policy_hash::PolicyDigest;
+use crate::telemetry::{BatchReport, Label, RecordTotals, SeriesPublished};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Version of the form of audit records.
+/// Version of the format of audit records.
 const FORMAT: u32 = 1;
 
-/// The audit record of one committed batch.
+/// Audit record of one committed batch.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuditRecord {
-    /// Version of this form.
+    /// Version of this format.
     #[schemars(range(min = 1, max = 1))]
     pub format: u32,
-    /// People and records that the release represents after this batch, since the state was made.
+    /// Subjects and records that the release represents after this batch, since the state was created.
     pub represented: RepresentedInput,
     /// Version of throng.
     pub throng: String,
-    /// SHA-256 of the policy in force: the configuration without secrets, addresses and paths, the record schema and its hierarchies.
+    /// SHA-256 of the policy in force: the configuration without secrets, addresses and paths, the record schema and
+    /// its hierarchies.
     #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
     pub policy: String,
-    /// `source.group`.
+    /// Value of `source.group`.
     pub group: String,
     /// Identity of the state that released the batch.
     #[schemars(regex(pattern = "^[0-9a-f-]{36}$"))]
     pub instance: String,
-    /// Number of the batch. Each instance counts from 1 without a gap.
+    /// Number of the batch. Each instance counts from 1 without gaps.
     #[schemars(range(min = 1))]
     pub sequence: u64,
-    /// Clock of the batch: milliseconds since 1970, never falling.
+    /// Clock of the batch in milliseconds since 1970; it never decreases.
     pub clock_ms: i64,
     /// Consumed offsets by partition; empty for a batch that only settles held records.
     pub offsets: Vec<ConsumedOffsets>,
     /// Records by outcome. Held before + consumed = released + suppressed + dead-lettered + dropped + held.
     pub records: RecordCounts,
-    /// Distinct subjects that each class needs: `privacy.k` and the colluders.
+    /// Distinct subjects that each class needs: `privacy.k` plus the configured number of colluders.
     pub required_crowd: u64,
     /// Released lines by group.
     pub groups: Vec<GroupRelease>,
-    /// Mean loss of the cells that this batch settled, 0 (exact) to 1 (all suppressed), rounded to four digits.
+    /// Mean information loss of the cells that this batch settled, 0 (exact) to 1 (all suppressed), rounded to four
+    /// digits.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub mean_loss: f64,
     /// Result of the recount of the encoded lines before the release.
     pub verification: Verification,
 }
 
-/// People and records that the release represents.
+/// Subjects and records that the release represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RepresentedInput {
-    /// People whose values are in published rows of series; absent without series.
+    /// Subjects with values in published rows of series; absent without series.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub people: Option<u64>,
-    /// People who have sent a record; absent without series.
+    /// Subjects with at least one record; absent without series.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub people_seen: Option<u64>,
-    /// Records of closed buckets of the series that represents most, and those that no bucket could take; absent without series.
+    /// Records of closed buckets of the series that represents most, and those that no bucket could take; absent
+    /// without series.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series_records: Option<u64>,
-    /// Of these, records of people who are in a published row of their bucket.
+    /// Of these, records of subjects that are in a published row of their bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series_represented: Option<u64>,
-    /// Readable records that were released or suppressed; absent where no record leaves as fragments.
+    /// Readable records that were released or suppressed; absent if no records are released as fragments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fragment_records: Option<u64>,
-    /// Of these, records of which a line of their own was released.
+    /// Of these, records with at least one released line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fragment_represented: Option<u64>,
-    /// Records that could not be read. They count beside both numbers of records; absent where the source is a topic, whose unreadable
-    /// records do not count.
+    /// Unreadable records, counted in addition to both numbers of records. Absent if the source is a topic: its
+    /// unreadable records do not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreadable_records: Option<u64>,
 }
 
 impl RepresentedInput {
-    fn of(fragments: Option<Totals>, series: Option<SeriesPublished>, unreadable: Option<u64>) -> Self {
+    fn of(fragments: Option<RecordTotals>, series: Option<SeriesPublished>, unreadable: Option<u64>) -> Self {
         Self {
             people: series.map(|series| series.people),
             people_seen: series.map(|series| series.people_seen),
-            series_records: series.map(|series| series.best.settled()),
+            series_records: series.map(|series| series.best.completed_records()),
             series_represented: series.map(|series| series.best.represented),
             fragment_records: fragments.map(|totals| totals.released + totals.suppressed),
             fragment_represented: fragments.map(|totals| totals.released),
@@ -102,14 +106,14 @@ impl RepresentedInput {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConsumedOffsets {
-    /// The topic; absent where the source is a file.
+    /// Topic; absent if the source is a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
-    /// 0 for a file.
+    /// Partition; 0 for a file.
     pub partition: i32,
     /// First offset; for a file the number of its first record.
     pub from: i64,
-    /// Offset behind the last one.
+    /// Offset after the last one.
     pub to: i64,
 }
 
@@ -117,29 +121,29 @@ pub struct ConsumedOffsets {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordCounts {
-    /// Read from the source.
+    /// Records read from the source.
     pub consumed: u64,
-    /// At least one cell other than `*` was released for the first time.
+    /// Records with at least one cell other than `*` released for the first time.
     pub released: u64,
-    /// Nothing was released, by reason.
+    /// Records without a released cell, by reason.
     pub suppressed: BTreeMap<String, u64>,
-    /// Held for a later batch, after this one.
+    /// Records held for a later batch, after this one.
     pub held: u64,
-    /// Could not be read, by reason.
+    /// Records that could not be read, by reason.
     pub dead_lettered: BTreeMap<String, u64>,
-    /// Tombstones.
+    /// Tombstones, and held records of erased subjects.
     pub dropped: u64,
 }
 
-/// Lines that one group of attributes released.
+/// Lines released by one attribute group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupRelease {
     /// Name of the group.
     pub name: String,
-    /// Released lines.
+    /// Number of released lines.
     pub lines: u64,
-    /// Distinct subjects of its smallest class in this batch, at most `required_crowd`; 0 where nothing was released.
+    /// Distinct subjects of its smallest class in this batch, at most `required_crowd`; 0 if no line was released.
     pub smallest_crowd: u64,
 }
 
@@ -151,7 +155,7 @@ pub enum Verification {
     Passed,
 }
 
-/// Makes the audit records of one state.
+/// Creates the audit records of one state.
 #[derive(Clone, Debug)]
 pub struct Auditor {
     policy: String,
@@ -162,25 +166,25 @@ pub struct Auditor {
     required_crowd: u64,
 }
 
-/// A batch as its audit record needs it.
+/// Input for the audit record of one batch.
 pub(super) struct AuditedBatch<'a> {
     pub sequence: u64,
     pub clock_ms: i64,
     pub ranges: &'a [OffsetRange],
-    pub verified: &'a Verified,
+    pub verified: &'a ReleasableBatch,
     pub report: &'a BatchReport,
-    /// Records by outcome after the batch; none where no record leaves as fragments.
-    pub fragments: Option<Totals>,
+    /// Records by outcome after the batch; `None` if no records are released as fragments.
+    pub fragments: Option<RecordTotals>,
     /// Records that could not be read, after the batch.
     pub unreadable: u64,
-    /// Rows of series after the batch; none without series.
+    /// Rows of series after the batch; `None` without series.
     pub series: Option<SeriesPublished>,
     /// Names of the groups, in the order of `verified`.
     pub groups: Vec<&'a str>,
 }
 
 impl Auditor {
-    /// The auditor of the state `instance`; none where no audit records are configured.
+    /// Creates the auditor of the state `instance`; `None` if no audit records are configured.
     pub fn new(config: &Config, policy: &PolicyDigest, instance: &str) -> Option<Self> {
         config.sink.is_audited().then(|| Self {
             policy: policy.to_string(),
@@ -190,11 +194,11 @@ impl Auditor {
                 SourceKind::Kafka => config.consumed_topics(),
                 SourceKind::File => Vec::new(),
             },
-            required_crowd: config.privacy.crowd() as u64,
+            required_crowd: config.privacy.required_subjects() as u64,
         })
     }
 
-    /// The audit record of a batch, as it is written.
+    /// Returns the encoded audit record of a batch.
     pub(super) fn line(&self, batch: &AuditedBatch<'_>) -> AuditLine {
         let line = serde_json::to_vec(&self.record(batch)).expect("texts and numbers always serialize");
         AuditLine { key: format!("{}/{:020}", self.instance, batch.sequence), line }
@@ -240,12 +244,12 @@ impl Auditor {
     }
 }
 
-/// Counts by reason, without reasons that have none.
+/// Collects non-zero counts by reason.
 fn by_reason<L: Label>(counts: impl Iterator<Item = (L, u64)>) -> BTreeMap<String, u64> {
     counts.filter(|(_, records)| *records > 0).map(|(reason, n)| (reason.as_str().to_owned(), n)).collect()
 }
 
-/// JSON Schema of audit records, as checked in at `schemas/audit-record.schema.json`.
+/// Returns the JSON Schema of audit records, as checked in at `schemas/audit-record.schema.json`.
 pub fn audit_record_schema() -> String {
     let mut schema = schemars::schema_for!(AuditRecord);
     schema.insert("title".to_owned(), "Audit record of a committed batch".into());
@@ -258,7 +262,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn generated_audit_record_schema_has_not_drifted() {
+    fn audit_record_schema_has_not_drifted() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/audit-record.schema.json");
         if std::env::var_os("THRONG_BLESS").is_some() {
             std::fs::write(&file, audit_record_schema()).expect("a writable checkout");

@@ -1,86 +1,92 @@
-//! State that follows its partition: entries that a batch writes to the changelog, and what becomes of partitions that come and go.
+//! Changelog entries of a batch; state of assigned and revoked partitions.
 
 use super::core::Engine;
-use super::erasing::erase_from_series;
-use super::gather::{Gathered, Order};
+use super::gather::{BatchInstruction, GatheredBatch};
+use super::live_erasure::erase_from_series;
 use super::series_exchange::IdleSources;
 use super::series_stream::SeriesStream;
 use crate::daemon::erasure::erased_keys;
 use crate::daemon::state::directory::StateError;
-use crate::daemon::state::entries::{Entry, EntryCodec, EntryKey, Erased, PlaceProgress, Restored, series_entries};
-use crate::daemon::state::records::{Intent, KeptRow};
-use crate::io::input::Place;
-use crate::release::sink::{ChangelogRecord, Positions};
+use crate::daemon::state::entries::{
+    ChangelogEntry, EntryCodec, EntryKey, ErasedEntry, PartitionProgress, RestoredPartitions, series_entries,
+};
+use crate::daemon::state::records::{BatchIntent, StoredRow};
+use crate::io::input::InputPartition;
+use crate::release::sink::{ChangelogRecord, InputPositions};
 use crate::telemetry::{CohortsElsewhere, StateMoved, StateRestored, SubjectsErased};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use throng_core::ledger::delta::LedgerDelta;
-use throng_core::ledger::said::said_key;
+use throng_core::ledger::ledger_delta::LedgerDelta;
+use throng_core::ledger::release_log::release_log_key;
 use throng_core::ledger::supporters::supporter_key;
-use throng_core::values::raw::Coordinate;
-use throng_core::values::table::Batch;
+use throng_core::values::code_batch::CodeBatch;
+use throng_core::values::raw_batch::RecordPosition;
 
-/// How long people who were erased are taken out of partitions that come.
-const ERASED_MS: i64 = 24 * 3_600_000;
+/// Time during which newly assigned partitions are cleared of erased subjects.
+const ERASED_RETENTION_MS: i64 = 24 * 3_600_000;
 
-/// What a batch writes to the changelog.
 #[derive(Default)]
-pub(super) struct Changes {
+pub(super) struct ChangelogBatch {
     pub records: Vec<ChangelogRecord>,
-    /// Next offset of every partition that the batch touches, also of one that it only settles records of.
-    pub positions: Positions,
+    /// Next offsets, also of partitions with only settled records.
+    pub positions: InputPositions,
 }
 
 impl Engine {
-    /// Whether the state of the series is known, as far as it lies in the changelog.
+    /// Returns whether the state of the series is known.
     pub(super) fn has_series_state(&self) -> bool {
         self.series_place().is_none_or(|place| self.durable.places.contains(&place))
     }
 
-    /// The partition whose entries hold the state of the series; none where there are no series, or no changelog.
-    fn series_place(&self) -> Option<Place> {
+    /// Returns the partition with the state of the series, if any.
+    fn series_place(&self) -> Option<InputPartition> {
         self.series.as_ref().and_then(SeriesStream::place)
     }
 
-    /// Contributions to series go through partition `place` of a topic; `sources` are the partitions of the source.
-    pub fn exchange_series(&mut self, place: Place, sources: Vec<Place>) {
+    /// Exchanges series contributions through partition `topic_partition`; `sources` are the source's partitions.
+    pub fn exchange_series(&mut self, place: InputPartition, sources: Vec<InputPartition>) {
         if let (Some(series), Some(codec)) = (&mut self.series, &self.durable.log) {
             series.exchange_through(place, sources, codec.clone());
             CohortsElsewhere.emit(&self.telemetry);
         }
     }
 
-    /// Partitions that delay buckets of the series here, each with the offset where it stands.
+    /// Returns partitions that delay buckets, with their offsets.
     #[must_use]
-    pub fn series_wait_for(&self) -> BTreeMap<Place, i64> {
+    pub fn partitions_delaying_series(&self) -> BTreeMap<InputPartition, i64> {
         let series = self.series.as_ref().filter(|_| self.has_series_state());
-        series.map(SeriesStream::waits_for).unwrap_or_default()
+        series.map(SeriesStream::partitions_delaying_buckets).unwrap_or_default()
     }
 
-    /// The offset up to which contributions have been taken in.
+    /// Returns the offset of received contributions.
     #[must_use]
     pub fn series_position(&self) -> i64 {
         let place = self.series_place();
         place.and_then(|place| self.durable.progress.positions.get(&place)).copied().unwrap_or(0)
     }
 
-    /// No bucket waits for partitions without an unread record.
+    /// Excludes idle partitions from delaying buckets.
     pub fn note_idle(&mut self, idle: IdleSources) {
         if let Some(series) = &mut self.series {
             series.note_idle(idle);
         }
     }
 
-    /// Writes and reads entries of the changelog; none where the source is a file.
+    /// Returns the entry codec; `None` if the source is a file.
     pub fn entry_codec(&self) -> Option<&EntryCodec> {
         self.durable.log.as_ref()
     }
 
-    /// Changed entries of a batch, removed ones first: a row that waits on is set anew.
-    pub(super) fn changes_of(&self, gathered: &Gathered<'_>, intent: &Intent, order: &Order<'_>) -> Changes {
+    /// Returns changed entries, removals first: a row that stays held is set again.
+    pub(super) fn changelog_entries(
+        &self,
+        gathered: &GatheredBatch<'_>,
+        intent: &BatchIntent,
+        order: &BatchInstruction<'_>,
+    ) -> ChangelogBatch {
         let read = gathered.input.ranges.iter().map(|(place, range)| (*place, range.1));
-        let mut positions: Positions = read.collect();
-        let Some(codec) = &self.durable.log else { return Changes { records: Vec::new(), positions } };
-        let settled = intent.settled.iter().map(|(_, at)| at.place());
+        let mut positions: InputPositions = read.collect();
+        let Some(codec) = &self.durable.log else { return ChangelogBatch { records: Vec::new(), positions } };
+        let settled = intent.settled.iter().map(|(_, at)| at.topic_partition());
         for place in settled.chain(order.erased.iter().map(|(place, _)| *place)).chain(intent.series_place) {
             if let Some(next) = self.durable.progress.positions.get(&place) {
                 positions.entry(place).or_insert(*next);
@@ -89,16 +95,16 @@ impl Engine {
         let mut records = Vec::new();
         let waits_on: HashSet<_> = intent.held.iter().map(|row| row.coordinate).collect();
         for (_, at) in intent.settled.iter().filter(|(_, at)| !waits_on.contains(at)) {
-            records.push(codec.remove(at.place(), EntryKey::waiting(*at)));
+            records.push(codec.remove(at.topic_partition(), EntryKey::waiting(*at)));
         }
         for (place, change) in &order.erased {
             records.push(match change {
-                Erased::Gone(key) => codec.remove(*place, *key),
-                Erased::Left(entry) => codec.set(*place, entry),
+                ErasedEntry::Deleted(key) => codec.remove(*place, *key),
+                ErasedEntry::Rewritten(entry) => codec.set(*place, entry),
             });
         }
         for row in &intent.held {
-            records.push(codec.set(row.coordinate.place(), &Entry::Waiting(Box::new(row.clone()))));
+            records.push(codec.set(row.coordinate.topic_partition(), &ChangelogEntry::Waiting(Box::new(row.clone()))));
         }
         if let Some(delta) = &intent.ledger {
             self.add_ledger_entries(codec, delta, &gathered.batch, &mut records);
@@ -110,23 +116,23 @@ impl Engine {
         }
         let author = self.durable.store.id();
         for (place, next) in &positions {
-            let progress = PlaceProgress {
+            let progress = PartitionProgress {
                 author: author.to_owned(),
                 sequence: intent.after.sequence,
                 next: *next,
                 binding: self.durable.binding,
             };
-            records.push(codec.set(*place, &Entry::Progress(Box::new(progress))));
+            records.push(codec.set(*place, &ChangelogEntry::Progress(Box::new(progress))));
         }
-        Changes { records, positions }
+        ChangelogBatch { records, positions }
     }
 
-    /// Waiting rows that a batch erases, and the number of those of which nothing has left.
-    pub(super) fn erased_rows(&self, order: &Order<'_>) -> (HashSet<Coordinate>, u64) {
+    /// Returns held rows to erase, and the number without a released fragment.
+    pub(super) fn erased_rows(&self, order: &BatchInstruction<'_>) -> (HashSet<RecordPosition>, u64) {
         let gone: HashSet<EntryKey> = order
             .erased
             .iter()
-            .filter_map(|(_, change)| if let Erased::Gone(key) = change { Some(*key) } else { None })
+            .filter_map(|(_, change)| if let ErasedEntry::Deleted(key) = change { Some(*key) } else { None })
             .filter(|key| matches!(key, EntryKey::Waiting(..)))
             .collect();
         if gone.is_empty() {
@@ -138,32 +144,32 @@ impl Engine {
         (erased.into_iter().map(|(at, _)| *at).collect(), dropped)
     }
 
-    /// Entries of the release log, tenure and budgets go to every partition in which their subject has records of the batch.
+    /// Adds ledger entries to every partition with records of their subject.
     fn add_ledger_entries(
         &self,
         codec: &EntryCodec,
         delta: &LedgerDelta,
-        batch: &Batch,
+        batch: &CodeBatch,
         records: &mut Vec<ChangelogRecord>,
     ) {
         if delta.said.0.is_empty() && delta.support.people.is_empty() && delta.support.pairs.is_empty() {
             return;
         }
-        let mut places: BTreeMap<u64, BTreeSet<Place>> = BTreeMap::new();
+        let mut places: BTreeMap<u64, BTreeSet<InputPartition>> = BTreeMap::new();
         for (subject, at) in batch.subjects.iter().zip(&batch.coordinates) {
-            places.entry(*subject).or_default().insert(at.place());
+            places.entry(*subject).or_default().insert(at.topic_partition());
         }
-        let mut add = |subject: u64, entry: &Entry| {
+        let mut add = |subject: u64, entry: &ChangelogEntry| {
             let of_subject = places.get(&subject).into_iter().flatten();
             records.extend(of_subject.map(|place| codec.set(*place, entry)));
         };
         let said: HashMap<u128, i64> = delta.said.0.iter().copied().collect();
         if !said.is_empty() {
             for subject in places.keys() {
-                for name in &self.in_force.turn_names {
-                    let key = said_key(*name, *subject);
+                for name in &self.in_force.group_keys {
+                    let key = release_log_key(*name, *subject);
                     if let Some(until_ms) = said.get(&key) {
-                        add(*subject, &Entry::Said(key, *until_ms));
+                        add(*subject, &ChangelogEntry::Said(key, *until_ms));
                     }
                 }
             }
@@ -171,46 +177,54 @@ impl Engine {
         let Some(supporters) = &self.ledger.supporters else { return };
         let support = &delta.support;
         for subject in &support.people {
-            if let Some(person) = supporters.seen(*subject, support.sequence, support.time_ms) {
-                add(*subject, &Entry::Person(*subject, person));
+            if let Some(person) = supporters.tenure_after(*subject, support.sequence, support.time_ms) {
+                add(*subject, &ChangelogEntry::Person(*subject, person));
             }
         }
         for of_subject in support.pairs.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
             let (group, subject, _) = of_subject[0];
             let key = supporter_key(group, subject);
             let new: Vec<u128> = of_subject.iter().map(|(_, _, class)| *class).collect();
-            add(subject, &Entry::Classes(key, supporters.classes_after(key, &new, support.time_ms)));
+            add(subject, &ChangelogEntry::Classes(key, supporters.classes_after(key, &new, support.time_ms)));
         }
     }
 
-    /// Remembers the state of partitions that have come, but for what has expired at `age_ms`, and for people who were erased here lately.
+    /// Adds the state of assigned partitions, without expired entries and recently erased subjects.
     ///
     /// # Errors
     /// When it belongs to another stream, sink or series, or to other groups.
-    pub fn take_partitions_over(
+    pub fn adopt_partitions(
         &mut self,
-        mut restored: Restored,
-        places: &BTreeSet<Place>,
+        mut restored: RestoredPartitions,
+        places: &BTreeSet<InputPartition>,
         age_ms: i64,
     ) -> Result<(), StateError> {
         for known in restored.progress.values() {
             if let Some(other) = self.durable.binding.conflict(&known.binding) {
                 return Err(StateError::OtherBinding(other));
             }
-            self.durable.binding = self.durable.binding.or(&known.binding);
+            self.durable.binding = self.durable.binding.completed_with(&known.binding);
         }
         let next = restored.progress.iter().map(|(place, progress)| (*place, progress.next));
         self.durable.progress.positions.extend(next);
         self.durable.places.extend(places.iter().copied());
         self.accept_offsets(&mut restored);
         let (erased, dropped) = self.erase_restored(&mut restored, age_ms);
-        let Restored { said, people, classes, waiting, series, entries, .. } = restored;
-        if let Some(log) = &mut self.ledger.said {
+        let RestoredPartitions {
+            release_entries: said,
+            tenure_records: people,
+            restored_classes: classes,
+            waiting,
+            series,
+            entries_read: entries,
+            ..
+        } = restored;
+        if let Some(log) = &mut self.ledger.release_log {
             let said: Vec<(u128, i64)> = said.into_iter().filter(|(_, until_ms)| age_ms < *until_ms).collect();
             log.merge(&said);
         }
         if let Some(supporters) = &mut self.ledger.supporters {
-            supporters.take_over(&people, &classes, age_ms);
+            supporters.import_entries(&people, &classes, age_ms);
         }
         if self.series_place().is_some_and(|place| places.contains(&place))
             && let Some(of_stream) = &mut self.series
@@ -223,7 +237,7 @@ impl Engine {
         {
             of_stream.published().emit(&self.telemetry);
         }
-        self.compact_dictionaries(self.settings.values_of(waiting.len()), 0);
+        self.compact_dictionaries(self.settings.max_new_values(waiting.len()), 0);
         let before = self.held.unreleased();
         for row in &waiting {
             self.held.push(row, &mut self.coding.books);
@@ -238,28 +252,31 @@ impl Engine {
         Ok(())
     }
 
-    /// Partitions go on where the operator has accepted it. Rows that come again from there do not wait twice.
-    fn accept_offsets(&mut self, restored: &mut Restored) {
-        for (place, offset) in std::mem::take(&mut restored.accepted) {
+    /// Sets accepted offsets, and removes held rows that the source will repeat.
+    fn accept_offsets(&mut self, restored: &mut RestoredPartitions) {
+        for (place, offset) in std::mem::take(&mut restored.accepted_offsets) {
             self.durable.progress.positions.insert(place, offset);
-            let progress = PlaceProgress {
+            let progress = PartitionProgress {
                 author: self.durable.store.id().to_owned(),
                 sequence: self.durable.progress.sequence,
                 next: offset,
                 binding: self.durable.binding,
             };
-            self.durable.pending.push((place, Erased::Left(Box::new(Entry::Progress(Box::new(progress))))));
-            let again = |row: &mut KeptRow| row.coordinate.place() == place && row.coordinate.offset >= offset;
+            self.durable
+                .pending
+                .push((place, ErasedEntry::Rewritten(Box::new(ChangelogEntry::Progress(Box::new(progress))))));
+            let again =
+                |row: &mut StoredRow| row.coordinate.topic_partition() == place && row.coordinate.offset >= offset;
             for row in restored.waiting.extract_if(.., again) {
-                self.durable.pending.push((place, Erased::Gone(EntryKey::waiting(row.coordinate))));
+                self.durable.pending.push((place, ErasedEntry::Deleted(EntryKey::waiting(row.coordinate))));
             }
         }
     }
 
-    /// Takes people who were erased here lately out of what was restored: its last owner may not have heard of it. Returns the number of
-    /// people, where anything was found, and of waiting records of which nothing has left.
-    fn erase_restored(&mut self, restored: &mut Restored, age_ms: i64) -> (u64, u64) {
-        self.durable.erased.retain(|(erased_ms, _)| age_ms - erased_ms < ERASED_MS);
+    /// Removes recently erased subjects; the previous owner may have missed their erasure. Returns the subjects (0
+    /// without a match) and the dropped records.
+    fn erase_restored(&mut self, restored: &mut RestoredPartitions, age_ms: i64) -> (u64, u64) {
+        self.durable.erased.retain(|(erased_ms, _)| age_ms - erased_ms < ERASED_RETENTION_MS);
         let people: BTreeSet<u64> = self.durable.erased.iter().flat_map(|(_, people)| people.iter().copied()).collect();
         if people.is_empty() {
             return (0, 0);
@@ -269,18 +286,18 @@ impl Engine {
         let pending = &mut self.durable.pending;
         for row in restored.waiting.extract_if(.., |row| people.contains(&row.subject)) {
             dropped += u64::from(!row.released);
-            pending.push((row.coordinate.place(), Erased::Gone(EntryKey::waiting(row.coordinate))));
+            pending.push((row.coordinate.topic_partition(), ErasedEntry::Deleted(EntryKey::waiting(row.coordinate))));
         }
-        // In which of the partitions an entry lies is not known any more.
+        // The partition of an entry is unknown after the restore.
         let places = || restored.progress.keys().copied();
-        for (key, _) in restored.said.extract_if(.., |(key, _)| keys.said.contains(key)) {
-            pending.extend(places().map(|place| (place, Erased::Gone(EntryKey::Said(key)))));
+        for (key, _) in restored.release_entries.extract_if(.., |(key, _)| keys.release_log_keys.contains(key)) {
+            pending.extend(places().map(|place| (place, ErasedEntry::Deleted(EntryKey::Said(key)))));
         }
-        for (subject, _) in restored.people.extract_if(.., |(subject, _)| people.contains(subject)) {
-            pending.extend(places().map(|place| (place, Erased::Gone(EntryKey::Person(subject)))));
+        for (subject, _) in restored.tenure_records.extract_if(.., |(subject, _)| people.contains(subject)) {
+            pending.extend(places().map(|place| (place, ErasedEntry::Deleted(EntryKey::Person(subject)))));
         }
-        for (key, ..) in restored.classes.extract_if(.., |(key, ..)| keys.supporters.contains(key)) {
-            pending.extend(places().map(|place| (place, Erased::Gone(EntryKey::Classes(key)))));
+        for (key, ..) in restored.restored_classes.extract_if(.., |(key, ..)| keys.supporter_keys.contains(key)) {
+            pending.extend(places().map(|place| (place, ErasedEntry::Deleted(EntryKey::Classes(key)))));
         }
         if let Some((series, place)) = restored.series.as_mut().zip(series_place) {
             erase_from_series(series, &keys, place, pending);
@@ -289,14 +306,13 @@ impl Engine {
         (found, dropped)
     }
 
-    /// Forgets what waits of partitions that have gone: whoever has them now has read it from the changelog. What was said of
-    /// people is kept: it is true, and ends with its window.
-    pub fn let_partitions_go(&mut self, places: &BTreeSet<Place>) {
+    /// Removes held rows of revoked partitions; the new owner restores them. The release log stays until it expires.
+    pub fn drop_partitions(&mut self, places: &BTreeSet<InputPartition>) {
         if self.durable.log.is_none() {
             return;
         }
         let before = self.held.unreleased();
-        self.held.remove_where(|at| places.contains(&at.place()));
+        self.held.remove_where(|at| places.contains(&at.topic_partition()));
         self.durable.places.retain(|place| !places.contains(place));
         self.durable.pending.retain(|(place, _)| !places.contains(place));
         if self.series_place().is_some_and(|place| places.contains(&place))
@@ -313,32 +329,36 @@ impl Engine {
         StateMoved { waiting: moved }.emit(&self.telemetry);
     }
 
-    /// Lets all partitions go, at the end of a run, and writes what only the memory knows.
+    /// Removes all partitions at the end of a run, and writes memory-only state.
     ///
     /// # Errors
     /// When the state cannot be written.
-    pub fn let_all_go(&mut self) -> Result<(), StateError> {
+    pub fn drop_all_partitions(&mut self) -> Result<(), StateError> {
         self.flush()?;
         if self.durable.log.is_none() {
             return Ok(());
         }
-        let held = self.held.batch.coordinates.iter().map(|at| at.place());
+        let held = self.held.batch.coordinates.iter().map(|at| at.topic_partition());
         let places = held.chain(self.durable.progress.positions.keys().copied()).collect();
-        self.let_partitions_go(&places);
-        self.durable.store.note_progress(&self.durable.progress)
+        self.drop_partitions(&places);
+        self.durable.store.write_progress(&self.durable.progress)
     }
 
-    /// Whether all rows that a batch is to take along wait here: others have settled those that do not.
+    /// Returns whether all rows of a batch are held here; missing ones were settled elsewhere.
     #[must_use]
-    pub fn has_all_waiting(&self, intent: &Intent) -> bool {
+    pub fn has_all_waiting(&self, intent: &BatchIntent) -> bool {
         let waiting: HashSet<_> = self.held.batch.coordinates.iter().copied().collect();
         intent.settled.iter().all(|(_, at)| waiting.contains(at))
     }
 
-    /// Whether this state was the last to process all of `places`, of which `restored` tells: then nobody else can have tried
-    /// the batch that it may be about to repeat.
+    /// Returns whether this state was the last to process `places`. If so, no other instance can have tried its
+    /// batch.
     #[must_use]
-    pub fn is_author(&self, places: &BTreeSet<Place>, restored: &BTreeMap<Place, PlaceProgress>) -> bool {
+    pub fn is_author(
+        &self,
+        places: &BTreeSet<InputPartition>,
+        restored: &BTreeMap<InputPartition, PartitionProgress>,
+    ) -> bool {
         let id = self.durable.store.id();
         places.iter().all(|place| restored.get(place).is_none_or(|progress| progress.author == id))
     }

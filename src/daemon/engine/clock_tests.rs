@@ -5,21 +5,21 @@ use std::time::Duration;
 
 const HOUR: i64 = 3_600_000;
 const WINDOW: Duration = Duration::from_secs(3600);
-const MOST: i64 = HOUR + 1000;
+const MAX_STEP_MS: i64 = HOUR + 1000;
 
-/// Clocks that a test sets.
-struct Set(Mutex<Reading>);
+/// Clocks set by a test.
+struct SettableClocks(Mutex<ClockReading>);
 
-impl Set {
+impl SettableClocks {
     fn at(wall_ms: i64, running_ms: i64, boot: u128) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Reading { wall_ms, running_ms, boot })))
+        Arc::new(Self(Mutex::new(ClockReading { wall_ms, running_ms, boot })))
     }
 
-    fn change(&self, change: impl FnOnce(&mut Reading)) {
+    fn change(&self, change: impl FnOnce(&mut ClockReading)) {
         change(&mut self.0.lock().expect("one test"));
     }
 
-    /// Time passes for both clocks.
+    /// Advances both clocks.
     fn pass(&self, ms: i64) {
         self.change(|r| {
             r.wall_ms += ms;
@@ -28,29 +28,29 @@ impl Set {
     }
 }
 
-impl Clocks for Set {
-    fn read(&self) -> Reading {
+impl ClockSource for SettableClocks {
+    fn read(&self) -> ClockReading {
         *self.0.lock().expect("one test")
     }
 }
 
-/// A clock of a state that is an hour old, and the anchor that it left then.
-fn an_hour_on(clocks: &Arc<Set>) -> (StateClock, Anchor) {
-    let mut clock = StateClock::resume(Arc::clone(clocks) as Arc<dyn Clocks>, &[], WINDOW);
+/// Returns the clock of a state that is one hour old, and its anchor.
+fn clock_after_one_hour(clocks: &Arc<SettableClocks>) -> (StateClock, ClockAnchor) {
+    let mut clock = StateClock::resume(Arc::clone(clocks) as Arc<dyn ClockSource>, &[], WINDOW);
     clocks.pass(HOUR);
     let now = clock.now();
     assert_eq!(now.age_ms, HOUR);
     (clock, now.anchor)
 }
 
-fn resumed(clocks: &Arc<Set>, anchor: Anchor) -> i64 {
-    StateClock::resume(Arc::clone(clocks) as Arc<dyn Clocks>, &[anchor], WINDOW).now().age_ms
+fn resumed_age(clocks: &Arc<SettableClocks>, anchor: ClockAnchor) -> i64 {
+    StateClock::resume(Arc::clone(clocks) as Arc<dyn ClockSource>, &[anchor], WINDOW).now().age_ms
 }
 
 #[test]
-fn a_wall_clock_set_back_while_running_stops_no_age() {
-    let clocks = Set::at(1_700_000_000_000, 5000, 7);
-    let (mut clock, _) = an_hour_on(&clocks);
+fn age_with_wall_clock_set_back_while_running_advances() {
+    let clocks = SettableClocks::at(1_700_000_000_000, 5000, 7);
+    let (mut clock, _) = clock_after_one_hour(&clocks);
     clocks.change(|r| r.wall_ms -= 2 * HOUR);
     assert_eq!(clock.now().age_ms, HOUR);
     clocks.pass(5000);
@@ -58,47 +58,51 @@ fn a_wall_clock_set_back_while_running_stops_no_age() {
 }
 
 #[test]
-fn a_wall_clock_set_back_over_a_restart_stops_no_age() {
-    let clocks = Set::at(1_700_000_000_000, 5000, 7);
-    let (_, anchor) = an_hour_on(&clocks);
+fn age_with_wall_clock_set_back_across_restart_advances() {
+    let clocks = SettableClocks::at(1_700_000_000_000, 5000, 7);
+    let (_, anchor) = clock_after_one_hour(&clocks);
     clocks.pass(5000);
     clocks.change(|r| r.wall_ms -= 2 * HOUR);
-    assert_eq!(resumed(&clocks, anchor), HOUR + 5000, "the same start of the machine knows the time that has passed");
-    // Another start of the machine does not: nothing may support anything any more.
+    assert_eq!(
+        resumed_age(&clocks, anchor),
+        HOUR + 5000,
+        "the same start of the machine knows the time that has passed"
+    );
+    // After a reboot the elapsed time is unknown: all support must end.
     clocks.change(|r| (r.boot, r.running_ms) = (8, 10));
-    assert_eq!(resumed(&clocks, anchor), HOUR + MOST);
-    // The true time, where the wall clock was left alone.
+    assert_eq!(resumed_age(&clocks, anchor), HOUR + MAX_STEP_MS);
+    // With a correct wall clock, the true time counts.
     clocks.change(|r| r.wall_ms += 2 * HOUR);
-    assert_eq!(resumed(&clocks, anchor), HOUR + 5000);
+    assert_eq!(resumed_age(&clocks, anchor), HOUR + 5000);
 }
 
 #[test]
-fn a_wall_clock_set_ahead_ends_support_once_and_no_more() {
-    let clocks = Set::at(1_700_000_000_000, 5000, 7);
-    let (mut clock, anchor) = an_hour_on(&clocks);
+fn age_with_wall_clock_set_ahead_advances_one_window() {
+    let clocks = SettableClocks::at(1_700_000_000_000, 5000, 7);
+    let (mut clock, anchor) = clock_after_one_hour(&clocks);
     // To the year 2200, and back.
     clocks.change(|r| r.wall_ms += 200 * 365 * 24 * HOUR);
-    assert_eq!(clock.now().age_ms, HOUR + MOST);
-    assert_eq!(resumed(&clocks, anchor), HOUR + MOST);
+    assert_eq!(clock.now().age_ms, HOUR + MAX_STEP_MS);
+    assert_eq!(resumed_age(&clocks, anchor), HOUR + MAX_STEP_MS);
     clocks.pass(1000);
-    assert_eq!(clock.now().age_ms, HOUR + MOST + 1000);
+    assert_eq!(clock.now().age_ms, HOUR + MAX_STEP_MS + 1000);
     clocks.change(|r| r.wall_ms -= 200 * 365 * 24 * HOUR);
     clocks.pass(1000);
-    assert_eq!(clock.now().age_ms, HOUR + MOST + 2000, "ages go on by the machine's run");
+    assert_eq!(clock.now().age_ms, HOUR + MAX_STEP_MS + 2000, "ages go on by the machine's run");
 }
 
 #[test]
-fn a_machine_that_stood_still_is_believed_by_the_wall_clock() {
-    let clocks = Set::at(1_700_000_000_000, 5000, 7);
-    let (mut clock, _) = an_hour_on(&clocks);
+fn age_after_machine_pause_follows_wall_clock() {
+    let clocks = SettableClocks::at(1_700_000_000_000, 5000, 7);
+    let (mut clock, _) = clock_after_one_hour(&clocks);
     clocks.change(|r| r.wall_ms += HOUR / 2);
     assert_eq!(clock.now().age_ms, HOUR + HOUR / 2);
 }
 
 #[test]
-fn small_shifts_add_up_until_they_count() {
-    let clocks = Set::at(1_700_000_000_000, 5000, 7);
-    let (mut clock, _) = an_hour_on(&clocks);
+fn age_with_small_clock_shifts_accumulates_them() {
+    let clocks = SettableClocks::at(1_700_000_000_000, 5000, 7);
+    let (mut clock, _) = clock_after_one_hour(&clocks);
     for _ in 0..60 {
         clocks.pass(1000);
         clocks.change(|r| r.wall_ms += 50);
@@ -109,29 +113,28 @@ fn small_shifts_add_up_until_they_count() {
 }
 
 #[test]
-fn a_system_that_does_not_name_its_starts_goes_by_the_wall_clock() {
-    let clocks = Set::at(1_700_000_000_000, 5000, 0);
-    let (_, anchor) = an_hour_on(&clocks);
+fn age_without_boot_identifier_follows_wall_clock() {
+    let clocks = SettableClocks::at(1_700_000_000_000, 5000, 0);
+    let (_, anchor) = clock_after_one_hour(&clocks);
     clocks.pass(5000);
-    assert_eq!(resumed(&clocks, anchor), HOUR + 5000);
+    assert_eq!(resumed_age(&clocks, anchor), HOUR + 5000);
 }
 
 proptest! {
-    /// Whatever is done to the clocks, an age never falls, and while one of them is left alone none is understated by more
-    /// than the slack.
+    /// An age never decreases. While one of the clocks is correct, it is understated by at most the slack.
     #[test]
-    fn no_age_falls_or_is_understated(steps in prop::collection::vec((0i64..10_000, -20_000i64..20_000, 0u8..6), 1..60)) {
-        let clocks = Set::at(1_700_000_000_000, 5000, 7);
-        let (mut clock, _) = an_hour_on(&clocks);
+    fn age_under_random_clock_steps_never_decreases(steps in prop::collection::vec((0i64..10_000, -20_000i64..20_000, 0u8..6), 1..60)) {
+        let clocks = SettableClocks::at(1_700_000_000_000, 5000, 7);
+        let (mut clock, _) = clock_after_one_hour(&clocks);
         let (mut truth, mut before, mut anchor) = (HOUR, HOUR, clock.now().anchor);
         for (passed, shift, event) in steps {
             clocks.pass(passed);
             truth += passed;
             match event {
-                // Somebody sets the wall clock.
+                // The wall clock is set.
                 0 => clocks.change(|r| r.wall_ms += shift),
-                // The process ends and another one goes on.
-                1 => clock = StateClock::resume(Arc::clone(&clocks) as Arc<dyn Clocks>, &[anchor], WINDOW),
+                // The process restarts.
+                1 => clock = StateClock::resume(Arc::clone(&clocks) as Arc<dyn ClockSource>, &[anchor], WINDOW),
                 _ => {}
             }
             let now = clock.now();
@@ -142,17 +145,17 @@ proptest! {
     }
 }
 
-/// The clocks of a test, set by hand.
+/// Clocks advanced separately by a test.
 #[derive(Default)]
-struct ByHand(std::sync::Mutex<Reading>);
+struct SkewedClocks(std::sync::Mutex<ClockReading>);
 
-impl Clocks for ByHand {
-    fn read(&self) -> Reading {
+impl ClockSource for SkewedClocks {
+    fn read(&self) -> ClockReading {
         *self.0.lock().expect("no panic")
     }
 }
 
-impl ByHand {
+impl SkewedClocks {
     fn pass(&self, ran_ms: i64, wall_ms: i64) {
         let mut reading = self.0.lock().expect("no panic");
         reading.running_ms += ran_ms;
@@ -161,13 +164,14 @@ impl ByHand {
 }
 
 #[test]
-fn ages_of_a_group_begin_at_the_wall_clock_and_come_back_to_it() {
+fn group_age_after_clock_step_returns_to_wall_clock() {
     const HOUR: i64 = 3_600_000;
-    let clocks = Arc::new(ByHand(std::sync::Mutex::new(Reading { wall_ms: 1_000 * HOUR, running_ms: 0, boot: 1 })));
+    let clocks =
+        Arc::new(SkewedClocks(std::sync::Mutex::new(ClockReading { wall_ms: 1_000 * HOUR, running_ms: 0, boot: 1 })));
     let window = std::time::Duration::from_secs(24 * 3600);
-    let mut clock = StateClock::resume(Arc::clone(&clocks) as Arc<dyn Clocks>, &[], window).of_group();
+    let mut clock = StateClock::resume(Arc::clone(&clocks) as Arc<dyn ClockSource>, &[], window).shared_by_group();
     assert_eq!(clock.now().age_ms, 1_000 * HOUR);
-    // Set ahead by ten hours, and back again.
+    // Ten hours ahead, and back again.
     clocks.pass(HOUR, 11 * HOUR);
     assert_eq!(clock.now().age_ms, 1_011 * HOUR);
     clocks.pass(0, -10 * HOUR);
@@ -178,9 +182,9 @@ fn ages_of_a_group_begin_at_the_wall_clock_and_come_back_to_it() {
     }
     let ahead = clock.now().age_ms - clocks.read().wall_ms;
     assert!((0..=HOUR).contains(&ahead), "{ahead} ms ahead after 40 hours");
-    // A state that has lain still for a year.
-    let anchor = Anchor { age_ms: 1_000 * HOUR, reading: clocks.read() };
+    // State without a process for one year.
+    let anchor = ClockAnchor { age_ms: 1_000 * HOUR, reading: clocks.read() };
     clocks.pass(8_760 * HOUR, 8_760 * HOUR);
-    let mut late = StateClock::resume(Arc::clone(&clocks) as Arc<dyn Clocks>, &[anchor], window).of_group();
+    let mut late = StateClock::resume(Arc::clone(&clocks) as Arc<dyn ClockSource>, &[anchor], window).shared_by_group();
     assert!(late.now().age_ms >= clocks.read().wall_ms);
 }

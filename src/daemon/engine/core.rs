@@ -1,82 +1,78 @@
-//! The engine: all that it knows and remembers, and what the daemon asks of it between batches.
+//! Engine state, and operations between batches.
 
 use super::audit::Auditor;
-use super::clock::Moment;
-use super::contribution_limit::Draws;
-use super::held::Held;
-use super::joins::{Joins, Updates};
-use super::model::{Model, ModelSize};
-use super::prime::Primed;
-use super::search::{Recheck, Search};
+use super::clock::BatchTime;
+use super::contribution_limit::ContributionDraws;
+use super::held_records::HeldRows;
+use super::model::{ModelSize, StreamModel};
+use super::prime::PrimedPlan;
+use super::profile_joins::{ProfileJoins, ProfileUpdates};
+use super::search::{EvidenceRecheck, PlanSearch};
 use super::series_stream::SeriesStream;
-use super::settings::{Blank, EngineSettings};
+use super::settings::{EmptyStateFactory, EngineSettings};
 use crate::anonymity::plan::Plan;
-use crate::anonymity::plan::evidence::Evidence;
+use crate::anonymity::plan::evidence::PlanEvidence;
 use crate::anonymity::planner::GroupShape;
-use crate::anonymity::planner::drift::Baseline;
-use crate::anonymity::planner::reference::ReferenceCounts;
-use crate::anonymity::planner::sample::Sample;
-use crate::anonymity::privacy::protection::Protection;
-use crate::anonymity::treatment::treat::{GroupNames, Protected};
+use crate::anonymity::planner::closeness_counts::ReferenceCounts;
+use crate::anonymity::planner::drift::DriftBaseline;
+use crate::anonymity::planner::planner_sample::PlannerSample;
+use crate::anonymity::privacy::protection::SensitiveProtection;
+use crate::anonymity::treatment::batch_treatment::{GroupNames, ProtectedAttribute};
 use crate::daemon::state::directory::StateError;
-use crate::daemon::state::entries::{Binding, EntryCodec, Erased};
-use crate::daemon::state::records::{Intent, Progress};
+use crate::daemon::state::entries::{EntryCodec, ErasedEntry, StateBinding};
+use crate::daemon::state::records::{BatchIntent, StreamProgress};
 use crate::daemon::state::rows::RowPacker;
-use crate::daemon::state::store::Store;
-use crate::daemon::state::store::binding::TopicPosition;
-use crate::io::input::{Origin, Place};
-use crate::io::profiles::{Feed, ProfilesError};
-use crate::release::given::GroupTerms;
+use crate::daemon::state::store::StateStore;
+use crate::daemon::state::store::state_binding::TopicPosition;
+use crate::io::input::{InputPartition, SourceStatus};
+use crate::io::profiles::{ProfileFeed, ProfileReadError};
 use crate::release::series::SeriesRefusal;
-use crate::release::verify::Refusal;
-use crate::start::findings::{Finding, Met};
+use crate::release::verifier_input::GroupTerms;
+use crate::release::verify::BatchRefusal;
+use crate::start::run_findings::{RunFinding, RunStatistics};
 use crate::telemetry::{Limit, LimitReached, Telemetry};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use throng_core::ledger::per_subject::Ledger;
+use throng_core::ledger::subject_ledger::SubjectLedger;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::schema::Schema;
-use throng_core::values::subject::Subjects;
+use throng_core::values::subject_digest::SubjectDigester;
 
-/// Time between two looks at the stop flag while profiles are read.
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
+const PROFILE_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What is in force for a batch: the plan, and all that follows from it.
-pub(super) struct InForce {
+/// Plan in force and derived values.
+pub(super) struct ActivePlan {
     pub(super) plan: Plan,
     pub(super) names: GroupNames,
-    /// Names of the plan's groups among what waits and what has been said.
-    pub(super) turn_names: Vec<u128>,
+    /// Group keys in the release log and among held rows.
+    pub(super) group_keys: Vec<u128>,
     pub(super) terms: Vec<GroupTerms>,
-    pub(super) protections: Vec<Protection>,
-    pub(super) protected: Vec<Protected>,
-    /// What the plan compares classes with.
+    pub(super) protections: Vec<SensitiveProtection>,
+    pub(super) protected: Vec<ProtectedAttribute>,
     pub(super) references: Vec<ReferenceCounts>,
 }
 
-/// What has been learned of the stream.
-pub(super) struct Learning {
-    pub(super) model: Model,
-    /// As it was when its pairs were last settled: behind the stream by a batch at most.
+pub(super) struct StreamKnowledge {
+    pub(super) model: StreamModel,
+    /// At most one batch behind the stream.
     pub(super) model_size: ModelSize,
-    pub(super) sample: Sample,
-    /// What the plan in force was made for.
-    pub(super) baseline: Baseline,
-    /// Since the start of the process.
-    pub(super) met: Met,
-    /// Records from which the values are asked again what the schema leaves unprotected.
-    pub(super) doubt_at: u64,
+    pub(super) sample: PlannerSample,
+    /// Distributions for which the plan in force was made.
+    pub(super) baseline: DriftBaseline,
+    pub(super) met: RunStatistics,
+    /// Record count at which unprotected values are next checked.
+    pub(super) next_value_check: u64,
 }
 
-impl InForce {
-    /// Nothing, until a plan is adopted.
-    pub fn new(protections: Vec<Protection>) -> Self {
+impl ActivePlan {
+    /// Creates an empty plan.
+    pub fn new(protections: Vec<SensitiveProtection>) -> Self {
         Self {
-            plan: Plan::blank(Vec::new()),
+            plan: Plan::inactive(Vec::new()),
             names: GroupNames::default(),
-            turn_names: Vec::new(),
+            group_keys: Vec::new(),
             terms: Vec::new(),
             protections,
             protected: Vec::new(),
@@ -85,265 +81,263 @@ impl InForce {
     }
 }
 
-/// The next plan.
 #[derive(Default)]
-pub(super) struct Planning {
-    /// The first plan, where one was made before the stream.
-    pub(super) primed: Option<Primed>,
-    pub(super) search: Option<Search>,
-    pub(super) recheck: Option<Recheck>,
-    /// What was found out last.
-    pub(super) evidence: Option<Evidence>,
-    /// Who chose the groups and why, for the pages; null where the configuration gives them.
+pub(super) struct PlanningState {
+    /// First plan, if made before the stream.
+    pub(super) primed: Option<PrimedPlan>,
+    pub(super) search: Option<PlanSearch>,
+    pub(super) recheck: Option<EvidenceRecheck>,
+    /// Latest re-check result.
+    pub(super) evidence: Option<PlanEvidence>,
+    /// Origin of the groups for the status pages; null if configured.
     pub(super) chosen: serde_json::Value,
-    /// Which treatments the rules have come to, as pages show it.
+    /// Treatments chosen by the rules, for the status pages.
     pub(super) treatments: serde_json::Value,
 }
 
-/// What survives the process.
-pub(super) struct Durable {
-    pub(super) store: Store,
-    /// Writes and reads entries of the changelog; none where the source is a file.
+/// State that survives the process.
+pub(super) struct DurableState {
+    pub(super) store: StateStore,
+    /// `None` if the source is a file.
     pub(super) log: Option<EntryCodec>,
-    /// What the entries belong to.
-    pub(super) binding: Binding,
-    /// Partitions whose state is known.
-    pub(super) places: BTreeSet<Place>,
-    /// People who were erased lately, each set with the age of the state then: whatever comes of them with a partition goes as well.
+    /// Digests of the stream, sink and groups.
+    pub(super) binding: StateBinding,
+    /// Partitions with a known state.
+    pub(super) places: BTreeSet<InputPartition>,
+    /// Recently erased subjects, by age of the state. Newly assigned partitions are cleared of them.
     pub(super) erased: VecDeque<(i64, BTreeSet<u64>)>,
-    /// Changes of the changelog that a batch of their own is to make.
-    pub(super) pending: Vec<(Place, Erased)>,
+    /// Changelog changes for a separate batch.
+    pub(super) pending: Vec<(InputPartition, ErasedEntry)>,
     pub(super) packer: RowPacker,
-    pub(super) progress: Progress,
+    pub(super) progress: StreamProgress,
 }
 
-/// From values to codes.
-pub(super) struct Coding {
+/// Encoding of values.
+pub(super) struct ValueEncoding {
     pub(super) books: Vec<Codebook>,
-    /// `None` where the schema names no subject: then each record counts as a subject of its own.
-    pub(super) subjects: Option<Subjects>,
-    /// Rises when dictionaries number their values anew.
+    /// `None` if the schema names no subject: each record is then a separate subject.
+    pub(super) subjects: Option<SubjectDigester>,
+    /// Increases when a dictionary is renumbered.
     pub(super) numbering: u64,
-    /// Bytes that were left of the dictionaries when they were last rid of what no record needs for want of room; 0: never.
+    /// Dictionary bytes after the last compaction for lack of memory, or 0.
     pub(super) compacted_bytes: u64,
 }
 
-/// The engine.
+/// Batch processor with its state.
 pub struct Engine {
     pub(super) schema: Arc<Schema>,
     pub(super) settings: EngineSettings,
-    /// The groups, in the order in which their fragments leave.
+    /// In release order.
     pub(super) shapes: Vec<GroupShape>,
-    /// The quasi attributes of all groups, ascending.
+    /// Quasi-identifiers of all groups, ascending.
     pub(super) quasi: Vec<usize>,
-    pub(super) in_force: InForce,
-    pub(super) learning: Learning,
-    pub(super) planning: Planning,
-    pub(super) durable: Durable,
-    pub(super) coding: Coding,
-    pub(super) ledger: Ledger,
-    pub(super) held: Held,
-    pub(super) joins: Joins,
-    /// Statistics of cohorts; none where the configuration has no series.
+    pub(super) in_force: ActivePlan,
+    pub(super) learning: StreamKnowledge,
+    pub(super) planning: PlanningState,
+    pub(super) durable: DurableState,
+    pub(super) coding: ValueEncoding,
+    pub(super) ledger: SubjectLedger,
+    pub(super) held: HeldRows,
+    pub(super) joins: ProfileJoins,
     pub(super) series: Option<SeriesStream>,
     pub(super) telemetry: Telemetry,
     /// Keyed digest of a name.
     pub(super) digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
-    pub(super) draws: Draws,
-    pub(super) blank: Blank,
-    /// Makes audit records; none where none are configured.
+    pub(super) draws: ContributionDraws,
+    pub(super) blank: EmptyStateFactory,
     pub(super) auditor: Option<Auditor>,
-    /// How what leaves may be untrue.
+    /// Reason why released values may be untrue.
     pub(super) untruthful: Option<String>,
-    /// Where the records come from.
-    pub(super) origin: Arc<dyn Origin>,
+    pub(super) origin: Arc<dyn SourceStatus>,
 }
 
-/// Why a batch did not leave.
+/// Reason why a batch was not released.
 #[derive(Debug, thiserror::Error)]
 pub enum BatchError {
-    /// Undone; it may be tried again with the same ranges and clock.
+    /// Aborted; may be repeated with the same ranges and clock.
     #[error("{why}")]
     Aborted {
-        /// What the sink says of it.
+        /// Message of the sink.
         why: String,
-        /// What the next attempt repeats: the ranges, and what was settled.
-        intent: Box<Intent>,
+        /// Intent that the next attempt repeats.
+        intent: Box<BatchIntent>,
     },
-    /// Verification refuses the batch: none of it leaves, and the run ends.
+    /// The verifier refused the batch: nothing is released, and the run ends.
     #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// Verification refuses rows of a series: none of the batch leaves, and the run ends.
+    Refused(#[from] BatchRefusal),
+    /// The verifier refused rows of a series: nothing is released, and the run ends.
     #[error(transparent)]
     RefusedSeries(#[from] SeriesRefusal),
-    /// The sink takes nothing more, or one batch was aborted too often: only a new start can mend it.
+    /// The sink is closed, or one batch was aborted too often. Recovery needs a restart.
     #[error("{0}")]
     Fatal(String),
-    /// The state failed; the next start finds out whether the batch left.
+    /// The state failed; the next start determines if the batch was released.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The profiles that the batch would be joined to cannot be read.
+    /// Profiles cannot be read.
     #[error(transparent)]
-    Profiles(#[from] ProfilesError),
-    /// The source gives records again that this state has settled; `--accept-rewind` takes them nevertheless.
+    Profiles(#[from] ProfileReadError),
+    /// The source repeats settled records; permitted with `--accept-rewind`.
     #[error(
         "partition {partition} of topic number {topic} starts at offset {offset}, but this state has released up to offset {position}: releasing records a second time could undo their generalization (restore the offsets, or accept it with --accept-rewind)"
     )]
     Rewound {
-        /// Index into the topics of the source; 0 for a file.
+        /// Topic index; 0 for a file.
         topic: u16,
         /// 0 for a file.
         partition: i32,
-        /// Where the source would go on reading.
+        /// Next offset of the source.
         offset: i64,
-        /// The first offset that the state has not settled; above `offset`.
+        /// First unsettled offset; greater than `offset`.
         position: i64,
     },
 }
 
 impl Engine {
-    /// Where the stream stands after the last batch that left.
-    pub fn progress(&self) -> &Progress {
+    /// Returns the progress after the last released batch.
+    pub fn progress(&self) -> &StreamProgress {
         &self.durable.progress
     }
 
-    /// What an operator must know of the records of this state, the worst first.
-    pub fn findings(&self) -> Vec<Finding> {
+    /// Returns findings for the operator, worst first.
+    pub fn findings(&self) -> Vec<RunFinding> {
         self.learning.met.findings(&self.schema)
     }
 
-    /// How what leaves, or has left from this state before, may be untrue; none where all is true.
+    /// Returns the reason why released values may be untrue, if any.
     pub fn untruthful(&self) -> Option<&str> {
         self.untruthful.as_deref()
     }
 
-    /// From here on a state that does not answer makes the daemon not ready, and `stop` shortens the wait for it.
-    pub fn heed(&mut self, stop: &Arc<AtomicBool>) {
+    /// Reports not ready while the state does not respond; `stop` shortens that wait.
+    pub fn watch_store(&mut self, stop: &Arc<AtomicBool>) {
         self.durable.store.watch(&self.telemetry, stop);
     }
 
-    /// Records come from `origin`; without it, from a file.
-    pub fn come_from(&mut self, origin: Arc<dyn Origin>) {
+    /// Sets the record source; the default is a file.
+    pub fn set_origin(&mut self, origin: Arc<dyn SourceStatus>) {
         self.origin = origin;
     }
 
-    /// Whether the state, or a batch since, has published rows of series.
+    /// Returns whether series rows were published, also before the start.
     pub fn has_published_series(&self) -> bool {
         self.series.as_ref().is_some_and(SeriesStream::has_published)
     }
 
-    /// Notes the input of a job. False where the state has taken it in already.
+    /// Records the input of a job. Returns false for an input processed before.
     pub fn begin_job(&mut self, digest: &[u8; 32]) -> Result<bool, StateError> {
-        self.durable.store.note_input(digest)
+        self.durable.store.record_input(digest)
     }
 
-    /// Keeps the state as it is now, where the run works on a copy of it: the copy takes its place.
+    /// Replaces the original state with this run's copy.
     ///
     /// # Errors
-    /// When the state fails; the one before is in force then.
+    /// When the state fails; the original stays in force.
     pub fn keep_copy(&mut self) -> Result<(), StateError> {
-        self.durable.store.keep_copy(self.durable.progress.sequence)
+        self.durable.store.promote_copy(self.durable.progress.sequence)
     }
 
-    /// Position in the erasure topic.
+    /// Returns the position in the erasure topic.
     pub fn erasure_position(&self, topic: &str) -> Result<TopicPosition, StateError> {
         self.durable.store.erasure_position(topic)
     }
 
-    /// Whether a committed batch is not yet written to the state (its intent is, so nothing can be lost).
+    /// Returns whether a committed batch is unwritten; its stored intent prevents loss.
     pub fn is_behind(&self) -> bool {
         self.durable.store.is_behind()
     }
 
-    /// Gives up a batch that was aborted and is not repeated here: its records are somebody else's now.
-    pub fn give_up(&mut self, aborted: &Intent) -> Result<(), StateError> {
-        self.durable.store.give_up(aborted.after.sequence)
+    /// Gives up an aborted batch because its records belong to another instance now.
+    pub fn discard_aborted(&mut self, aborted: &BatchIntent) -> Result<(), StateError> {
+        self.durable.store.mark_given_up(aborted.after.sequence)
     }
 
-    /// Writes what only the memory knows. Call it when there is nothing else to do, and at the end.
+    /// Writes memory-only state. Call it when idle, and at the end.
     pub fn flush(&mut self) -> Result<(), StateError> {
         self.durable.store.flush(&self.ledger)
     }
 
-    /// Records that are held: nothing of them has left yet.
-    pub fn held(&self) -> usize {
+    /// Returns the number of held records without a released fragment.
+    pub fn unreleased_records(&self) -> usize {
         self.held.unreleased()
     }
 
-    /// Whether anything that is held waits for nothing but a batch.
-    pub fn has_due(&self, now: impl Into<Moment>) -> bool {
+    /// Returns whether a held row is due.
+    pub fn has_due(&self, now: impl Into<BatchTime>) -> bool {
         let age_ms = now.into().age_ms.max(self.durable.progress.age_ms);
         self.held.waits.iter().any(|wait| wait.is_due(age_ms))
     }
 
-    /// Lines that wait for their delay, or for a better class of their own.
+    /// Returns the number of lines waiting for a delay or a class.
     pub fn waiting_lines(&self) -> usize {
         self.held.lines()
     }
 
-    /// Digests people as those of the records are; none where the schema names no subject.
-    pub fn subjects(&self) -> Option<Subjects> {
+    /// Returns the digests of subjects; `None` if the schema names no subject.
+    pub fn subjects(&self) -> Option<SubjectDigester> {
         self.coding.subjects.clone()
     }
 
-    /// Profiles come from `feeds`, in the order of the joins.
-    pub fn take_profiles_from(&mut self, feeds: Vec<Feed>) {
-        self.joins.come_from(feeds);
+    /// Sets the profile feeds, in join order.
+    pub fn set_profile_feeds(&mut self, feeds: Vec<ProfileFeed>) {
+        self.joins.set_feeds(feeds);
     }
 
-    /// Waits until all profiles have been read that there were at the start, and takes them over in place of what was known. Not while
-    /// a batch is to be repeated: it was made with what was known. False where `stop` came first.
+    /// Waits for the initial profiles, and replaces the known ones. Returns false if `stop` was set first.
+    ///
+    /// Must not be called while a batch is to be repeated: it was made with the known profiles.
     pub fn read_profiles(&mut self, stop: &AtomicBool) -> Result<bool, BatchError> {
-        if self.joins.is_whole() {
+        if self.joins.is_loaded() {
             return Ok(true);
         }
-        while !self.joins.is_read(POLL_INTERVAL)? {
+        while !self.joins.wait_for_initial(PROFILE_POLL_INTERVAL)? {
             if stop.load(Ordering::Acquire) {
                 return Ok(false);
             }
         }
-        while let Some(changes) = self.joins.take_over() {
-            self.durable.store.settle_profiles(changes, &self.ledger)?;
+        while let Some(changes) = self.joins.next_changes() {
+            self.durable.store.commit_profiles(changes, &self.ledger)?;
         }
         Ok(true)
     }
 
-    fn take_updates(&mut self) -> Result<Updates, ProfilesError> {
+    fn take_profile_updates(&mut self) -> Result<ProfileUpdates, ProfileReadError> {
         let updates = self.joins.take_updates()?;
-        if updates.full {
+        if updates.has_full_table {
             LimitReached { limit: Limit::Profiles }.emit(&self.telemetry);
         }
         Ok(updates)
     }
 
-    /// Takes updates with the end of a batch that has left: they are written with its effect. A reader that has failed is told of with
-    /// the next batch, which does not leave.
-    pub(super) fn take_updates_with_batch(&mut self) {
-        match self.take_updates() {
-            Ok(updates) => self.durable.store.note_profiles(updates.changes),
-            Err(error) => self.joins.fail(error),
+    /// Takes profile updates, written with the effect of a released batch. A reader failure prevents the next
+    /// release.
+    pub(super) fn receive_updates_with_batch(&mut self) {
+        match self.take_profile_updates() {
+            Ok(updates) => self.durable.store.queue_profiles(updates.changes),
+            Err(error) => self.joins.record_failure(error),
         }
     }
 
-    /// Takes updates while nothing else is to be done, so that their reader need not wait for a batch. Not while a batch is to be
-    /// repeated.
-    pub fn take_updates_between_batches(&mut self) -> Result<(), BatchError> {
-        let updates = self.take_updates()?;
+    /// Takes profile updates while idle. Must not be called while a batch is to be repeated.
+    pub fn receive_updates_while_idle(&mut self) -> Result<(), BatchError> {
+        let updates = self.take_profile_updates()?;
         if updates.changes.is_empty() {
             return Ok(());
         }
-        Ok(self.durable.store.settle_profiles(updates.changes, &self.ledger)?)
+        Ok(self.durable.store.commit_profiles(updates.changes, &self.ledger)?)
     }
 
-    /// Refuses a batch whose profiles are not at hand as they must be.
-    pub(super) fn check_profiles(&mut self, retry: Option<&Intent>) -> Result<(), BatchError> {
+    /// Refuses a batch after a reader failure, or a retry with different profiles.
+    pub(super) fn check_profiles(&mut self, retry: Option<&BatchIntent>) -> Result<(), BatchError> {
         if let Some(error) = self.joins.take_failure() {
             return Err(error.into());
         }
         match retry {
-            Some(intent) if intent.profiles != self.durable.store.profiles_version() => {
-                Err(self.durable.store.damaged("the profiles are not those that its last batch was made with").into())
-            }
+            Some(intent) if intent.profiles != self.durable.store.profiles_version() => Err(self
+                .durable
+                .store
+                .damage_error("the profiles are not those that its last batch was made with")
+                .into()),
             _ => Ok(()),
         }
     }

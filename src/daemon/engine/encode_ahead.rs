@@ -1,94 +1,92 @@
-//! The next batch is encoded while the one before it leaves.
+//! Encodes the next batch while the current one is delivered.
 //!
-//! Most of a commit is waiting for a disk or a broker, and encoding touches nothing but dictionaries, on which no output
-//! depends: a batch encoded ahead and then dropped, after an abort for example, leaves values in them and nothing else.
+//! Encoding changes only dictionaries, on which no output depends. A dropped batch leaves only unused values.
 
-use super::core::Coding;
+use super::core::ValueEncoding;
 use super::settings::EngineSettings;
 use crate::io::input::InputBatch;
-use crate::release::sink::Rejected;
-use crate::start::encode::encode;
+use crate::release::sink::RejectedRecord;
+use crate::start::batch_encoding::encode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::schema::Schema;
-use throng_core::values::subject::Subjects;
-use throng_core::values::table::Batch;
+use throng_core::values::subject_digest::SubjectDigester;
 
-/// An input batch and, where it was encoded before its turn, its codes.
-pub struct Turn {
-    /// The batch as the source gave it; encoding leaves it unchanged.
+/// Input batch, with codes if encoded ahead.
+pub struct QueuedBatch {
+    /// Batch as read; unchanged by encoding.
     pub input: Box<InputBatch>,
-    encoded: Option<Encoded>,
+    encoded: Option<EncodedBatch>,
 }
 
-impl From<Box<InputBatch>> for Turn {
+impl From<Box<InputBatch>> for QueuedBatch {
     fn from(input: Box<InputBatch>) -> Self {
         Self { input, encoded: None }
     }
 }
 
-impl Turn {
-    /// The codes, where they were made ahead and `numbering` still stands.
-    pub(super) fn take_encoded(&mut self, numbering: u64) -> Option<Encoded> {
+impl QueuedBatch {
+    /// Takes the codes if still valid under `numbering`.
+    pub(super) fn take_encoded(&mut self, numbering: u64) -> Option<EncodedBatch> {
         self.encoded.take().filter(|encoded| encoded.numbering == numbering)
     }
 }
 
-/// Codes of an input batch.
-pub(super) struct Encoded {
-    pub rows: Batch,
-    /// Records whose cells their types cannot take.
-    pub rejected: Vec<Rejected>,
-    /// Cells that their hierarchies miss.
+pub(super) struct EncodedBatch {
+    pub rows: CodeBatch,
+    /// Records with cells of the wrong type.
+    pub rejected: Vec<RejectedRecord>,
+    /// Cells outside their hierarchies.
     pub uncovered_cells: u64,
     pub seconds: f64,
-    /// The numbering of the dictionaries that the codes are of.
+    /// Dictionary numbering of the codes.
     numbering: u64,
 }
 
-/// Where the batch comes from that follows the one in hand.
-pub trait Upcoming: Send {
-    /// The next batch, where it is there before `over` is set.
-    fn look(&mut self, over: &AtomicBool) -> Option<&mut Turn>;
+/// Source of the next batch.
+pub trait NextBatchSource: Send {
+    /// Returns the next batch if it arrives before `over` is set.
+    fn look(&mut self, over: &AtomicBool) -> Option<&mut QueuedBatch>;
 }
 
-/// Nothing is looked at before its turn.
-pub struct Unseen;
+/// Disables encoding ahead.
+pub struct NoNextBatch;
 
-impl Upcoming for Unseen {
-    fn look(&mut self, _: &AtomicBool) -> Option<&mut Turn> {
+impl NextBatchSource for NoNextBatch {
+    fn look(&mut self, _: &AtomicBool) -> Option<&mut QueuedBatch> {
         None
     }
 }
 
-/// How often whoever waits for the next batch looks whether the one before it has left.
+/// Interval at which delivery of the current batch is checked.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What encoding changes of an engine.
-pub(super) struct Encoder<'a> {
+/// Engine parts changed by encoding.
+pub(super) struct BatchEncoder<'a> {
     pub schema: &'a Schema,
     pub settings: &'a EngineSettings,
-    pub subjects: Option<&'a mut Subjects>,
+    pub subjects: Option<&'a mut SubjectDigester>,
     pub books: &'a mut [Codebook],
     pub numbering: u64,
 }
 
-impl<'a> Encoder<'a> {
-    /// The encoder of an engine.
-    pub fn new(schema: &'a Schema, settings: &'a EngineSettings, coding: &'a mut Coding) -> Self {
-        let Coding { books, subjects, numbering, .. } = coding;
+impl<'a> BatchEncoder<'a> {
+    /// Borrows the encoding state of an engine.
+    pub fn new(schema: &'a Schema, settings: &'a EngineSettings, coding: &'a mut ValueEncoding) -> Self {
+        let ValueEncoding { books, subjects, numbering, .. } = coding;
         Self { schema, settings, subjects: subjects.as_mut(), books, numbering: *numbering }
     }
 
-    /// Encodes `input`.
-    pub fn encode(&mut self, input: &InputBatch) -> Encoded {
+    /// Encodes a batch, and counts its cells outside their hierarchies.
+    pub fn encode(&mut self, input: &InputBatch) -> EncodedBatch {
         let start = Instant::now();
         let uncovered = |books: &[Codebook]| books.iter().map(Codebook::uncovered).sum::<u64>();
         let before = uncovered(self.books);
         let (rows, rejected) =
             encode(input, self.schema, self.books, self.subjects.as_deref_mut(), self.settings.absent_as_null);
-        Encoded {
+        EncodedBatch {
             rows,
             rejected,
             uncovered_cells: uncovered(self.books) - before,
@@ -97,11 +95,11 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// Encodes what comes next before `over` is set, unless a dictionary would have to be compacted first: the batch in
-    /// hand still needs its numbers.
-    pub fn look_ahead(&mut self, upcoming: &mut dyn Upcoming, over: &AtomicBool) {
+    /// Encodes the next batch if it arrives before `over` is set. Skipped if a dictionary needs compaction: current
+    /// codes are in use.
+    pub fn encode_next(&mut self, upcoming: &mut dyn NextBatchSource, over: &AtomicBool) {
         let Some(turn) = upcoming.look(over) else { return };
-        let coming = self.settings.values_of(turn.input.rows());
+        let coming = self.settings.max_new_values(turn.input.rows());
         let fits = |book: &Codebook| book.values() + coming <= self.settings.max_dictionary_values;
         if turn.encoded.is_none() && self.books.iter().all(fits) {
             turn.encoded = Some(self.encode(&turn.input));
@@ -109,7 +107,7 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// Sets a flag at the end, whatever the end is: whoever waits for it must not wait for ever.
+/// Sets a flag on drop, also on panic, so that waiting threads end.
 pub(super) struct SetOnDrop<'a>(pub &'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use throng_core::values::codebook::{ABSENT, Code, NULL};
 use throng_core::values::digest::DigestKey;
-use throng_core::values::raw::Coordinate;
+use throng_core::values::raw_batch::RecordPosition;
 use throng_core::values::schema::Schema;
 
 const SCHEMA: &str = "name = \"t\"\n[[attribute]]\nname = \"id\"\ntype = \"string\"\nrole = \"subject\"\n\
@@ -20,15 +20,15 @@ fn books() -> Vec<Codebook> {
     schema.attributes.iter().map(book).collect()
 }
 
-fn joins(most: usize, kept: Vec<ProfileChange>) -> Joins {
-    let settings = JoinSettings { name: "p".into(), attributes: vec![2, 3], max_people: most, tails: true };
-    Joins::new(&[settings], kept)
+fn joins(most: usize, kept: Vec<ProfileChange>) -> ProfileJoins {
+    let settings = JoinSettings { name: "p".into(), attributes: vec![2, 3], max_people: most, follows_topic: true };
+    ProfileJoins::new(&[settings], kept)
 }
 
-/// Rows of these subjects whose cells of every attribute have `code`.
-fn batch(subjects: &[u64], code: Code) -> Batch {
-    let coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
-    Batch {
+/// Creates rows of these subjects with `code` in every cell.
+fn batch(subjects: &[u64], code: Code) -> CodeBatch {
+    let coordinate = RecordPosition { topic: 0, partition: 0, offset: 0, element: 0 };
+    CodeBatch {
         columns: vec![vec![code; subjects.len()]; 4],
         subjects: subjects.to_vec(),
         coordinates: vec![coordinate; subjects.len()],
@@ -40,9 +40,9 @@ fn kept(person: u64, cells: &str) -> ProfileChange {
 }
 
 proptest! {
-    /// Every row by itself, against a plain map.
+    /// Compares every row with a plain map.
     #[test]
-    fn cells_are_those_of_the_subjects_profile(
+    fn join_sets_cells_of_the_subject_profile(
         known in proptest::collection::btree_map(0_u64..6, (0_u8..12, 0_u8..3), 0..6),
         subjects in proptest::collection::vec(0_u64..8, 0..20),
         waiting in any::<bool>(),
@@ -59,7 +59,7 @@ proptest! {
         for (row, subject) in subjects.iter().enumerate() {
             unjoined += u64::from(!text.contains_key(subject));
             let (age, sex) = text.get(subject).map_or(("null", "null"), |(a, s)| (a.as_str(), *s));
-            // Past the end of its hierarchy.
+            // Beyond the range of its hierarchy.
             let age = if age == "10" { "\"*\"" } else { age };
             let shown = |a: usize| books[a].canonical(rows.columns[a][row]).to_owned();
             let expected = if waiting && !needed { ("", "") } else { (age, sex) };
@@ -72,50 +72,55 @@ proptest! {
 }
 
 #[test]
-fn profiles_that_were_read_take_the_place_of_those_kept_and_say_what_is_to_be_written() {
+fn initial_profiles_replace_stored_ones_and_list_changes() {
     let mut joins = joins(2, vec![kept(1, "1\nnull"), kept(2, "2\nnull"), kept(3, "3\nnull")]);
-    assert!(!joins.is_whole() && joins.profiles() == 3 && joins.take_over().is_none());
-    let mut table = Table::new(2);
+    assert!(!joins.is_loaded() && joins.profiles() == 3 && joins.next_changes().is_none());
+    let mut table = ProfileTable::new(2);
     table.set(2, Some("2\n\"f\"".into()));
     table.set(3, Some("3\nnull".into()));
-    joins.joined[0].coming = Some(Coming { table, differ: None });
-    let mut changes = joins.take_over().expect("changes");
+    joins.joined[0].initial_profiles = Some(InitialProfiles { table, differ: None });
+    let mut changes = joins.next_changes().expect("changes");
     changes.sort_by_key(|change| change.person);
     assert_eq!(changes, [ProfileChange { join: 0, person: 1, cells: None }, kept(2, "2\n\"f\"")]);
-    assert!(joins.take_over().is_none() && joins.is_whole() && joins.profiles() == 2);
+    assert!(joins.next_changes().is_none() && joins.is_loaded() && joins.profiles() == 2);
     let mut rows = batch(&[2, 1], NULL);
     assert_eq!(joins.join(&mut rows, &mut books(), false).unjoined, 1);
 }
 
 #[test]
-fn a_reader_that_has_ended_without_a_word_is_an_error() {
+fn profile_reader_without_feed_is_an_error() {
     let mut joins = joins(2, Vec::new());
-    assert!(matches!(joins.is_read(Duration::ZERO), Err(ProfilesError::Gone { .. })));
+    assert!(matches!(joins.wait_for_initial(Duration::ZERO), Err(ProfileReadError::ReaderEnded { .. })));
 }
 
-/// More people than are written at a time: each is written once, and what is known meanwhile is what has been written.
+/// With more subjects than one write can contain, each is written once. The known table always equals the written
+/// one.
 #[test]
-fn many_profiles_are_taken_over_piece_by_piece() {
-    let people = 2 * WRITTEN_AT_A_TIME + 7;
+fn initial_profiles_above_write_limit_are_applied_in_chunks() {
+    let people = 2 * MAX_PROFILES_PER_WRITE + 7;
     let (many, room) = (people as u64, 2 * people);
     let mut joins = joins(room, (0..many).map(|person| kept(person, "1\nnull")).collect());
-    let mut table = Table::new(room);
+    let mut table = ProfileTable::new(room);
     for person in 5..many + 5 {
         table.set(person, Some(if person % 2 == 0 { "1\nnull" } else { "2\nnull" }.into()));
     }
     let expected = table.clone();
-    joins.joined[0].coming = Some(Coming { table, differ: None });
-    let mut written = Table::new(room);
+    joins.joined[0].initial_profiles = Some(InitialProfiles { table, differ: None });
+    let mut written = ProfileTable::new(room);
     (0..many).for_each(|person| written.restore(person, "1\nnull".into()));
     let mut pieces = 0;
-    while let Some(changes) = joins.take_over() {
-        assert!(changes.len() <= WRITTEN_AT_A_TIME && changes.is_sorted_by_key(|change| change.person));
+    while let Some(changes) = joins.next_changes() {
+        assert!(changes.len() <= MAX_PROFILES_PER_WRITE && changes.is_sorted_by_key(|change| change.person));
         for change in changes {
-            assert_eq!(written.set(change.person, change.cells), crate::io::profiles::Taken::Changed, "once");
+            assert_eq!(
+                written.set(change.person, change.cells),
+                crate::io::profiles::ProfileSetOutcome::Changed,
+                "once"
+            );
         }
         assert_eq!(joins.joined[0].table.differing(&written).count(), 0);
         pieces += 1;
     }
-    assert!(pieces > 1 && joins.is_whole());
+    assert!(pieces > 1 && joins.is_loaded());
     assert_eq!(written.differing(&expected).count(), 0);
 }

@@ -1,27 +1,27 @@
-//! What the engine remembers besides the ledger, and how it forgets: the model and the dictionaries.
+//! Updates and compaction of the model and the dictionaries.
 
 use super::core::Engine;
 use crate::telemetry::{Limit, LimitReached};
+use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{Code, mark_used, remap};
-use throng_core::values::table::Batch;
 use throng_risk::multigrid::CoarseError;
 
 impl Engine {
-    /// Adds the rows of a batch that has left to the model; its pairs are counted beside the next batch. It has left whatever the
-    /// model says: a model that fails is counted again from the window, and one that fails twice counts nothing until the
-    /// next start.
-    pub(super) fn learn(&mut self, fresh: &Batch) {
-        self.settle_model();
+    /// Adds a released batch to the model; pairs are counted concurrently with the next batch.
+    ///
+    /// After one error the model is counted again; after two it stays empty until the next start.
+    pub(super) fn learn(&mut self, fresh: &CodeBatch) {
+        self.wait_for_model();
         if let Err(error) = self.learning.model.learn(fresh, &self.coding.books) {
-            self.mend_model(&error);
+            self.recover_model(&error);
         }
-        self.tell_recheck(fresh);
+        self.send_to_recheck(fresh);
     }
 
-    /// Waits until the pairs of all batches that have left are counted.
-    pub(super) fn settle_model(&mut self) {
-        if let Err(error) = self.learning.model.settle() {
-            self.mend_model(&error);
+    /// Waits until all pairs are counted.
+    pub(super) fn wait_for_model(&mut self) {
+        if let Err(error) = self.learning.model.wait_for_pairs() {
+            self.recover_model(&error);
         }
         let size = self.learning.model.size();
         if size.left_out_pairs > self.learning.model_size.left_out_pairs {
@@ -32,11 +32,11 @@ impl Engine {
 
     fn renumber_model(&mut self, attribute: usize, map: &[Code]) {
         if let Err(error) = self.learning.model.remap(attribute, map) {
-            self.mend_model(&error);
+            self.recover_model(&error);
         }
     }
 
-    fn mend_model(&mut self, error: &CoarseError) {
+    fn recover_model(&mut self, error: &CoarseError) {
         tracing::error!(%error, "the model contradicts its window and is counted again");
         if let Err(error) = self.learning.model.rebuild() {
             tracing::error!(%error, "the model cannot be counted; it stays empty until the next start");
@@ -44,10 +44,10 @@ impl Engine {
         }
     }
 
-    /// Forgets dictionary values that no row needs, once a dictionary is full.
-    /// The limit is large enough for every row that is remembered (the configuration sees to that), so a batch always finds
-    /// room for its values and nothing that leaves depends on what a dictionary happens to remember.
-    /// `coming` values will be new, and as many as `joining` rows of what joins bring.
+    /// Removes unused values of full dictionaries.
+    ///
+    /// The configured limit has room for all stored rows. A batch therefore always finds room, and no output depends
+    /// on a dictionary. `coming` bounds the new values, `joining` the joined rows.
     pub(super) fn compact_dictionaries(&mut self, coming: usize, joining: usize) {
         for attribute in 0..self.coding.books.len() {
             let joined = self.schema.attributes[attribute].from.join().is_some();
@@ -59,7 +59,7 @@ impl Engine {
         }
     }
 
-    /// Forgets the values of an attribute that no row needs.
+    /// Removes unused values of an attribute.
     fn compact(&mut self, attribute: usize) {
         let codes = self.coding.books[attribute].codes();
         let mut used = vec![false; codes];
@@ -72,18 +72,19 @@ impl Engine {
         remap(&mut self.held.batch.columns[attribute], &map);
         remap(self.learning.sample.column_mut(attribute), &map);
         self.learning.model.watch(&self.learning.baseline, &self.coding.books);
-        self.renumbered();
+        self.note_renumbering();
     }
 
-    /// Memory of the dictionaries, in bytes.
     pub(super) fn dictionary_bytes(&self) -> u64 {
         self.coding.books.iter().map(|book| book.approximate_bytes() as u64).sum()
     }
 
-    /// Forgets what no row needs once the dictionaries have outgrown their part of `process.memory_limit`. To be called between
-    /// two batches. Nothing that leaves depends on when that is; what was encoded ahead is encoded again.
-    /// Where rows need more than that part, it is tried again when an eighth of the part has come on top.
-    pub(super) fn keep_within(&mut self) {
+    /// Removes unused values once dictionaries exceed their part of `process.memory_limit`. Call it between two
+    /// batches.
+    ///
+    /// Output does not depend on the time of the call. If used values alone exceed that part, it is retried after
+    /// growth by an eighth.
+    pub(super) fn limit_dictionary_memory(&mut self) {
         let Some(most) = self.settings.dictionary_bytes else { return };
         let tried = self.coding.compacted_bytes;
         let enough = if tried > most { tried + most / 8 } else { most };

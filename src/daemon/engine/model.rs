@@ -1,159 +1,162 @@
-//! What the daemon knows of the stream: the window of its last records, and the adjacency of their values.
+//! Stream model: a window of records, and the adjacency of their values.
 //!
-//! Both are functions of the stream alone. The rows of the window are in the state, so a start counts them again and has
-//! the very same model: counting is about as fast as reading counts back (docs/model.md), and what has to be subtracted
-//! when it leaves the window has to be kept anyway.
+//! Both depend only on the stream. A start counts the stored rows again, about as fast as reading counts
+//! (docs/internals/model.md); dropped rows must be subtracted anyway.
 //!
-//! Of attributes that are identical but for their names for values one is counted and the
-//! others are known from it (docs/model-multigrid.md). Which these are follows from the stream: from its first batch, from
-//! the records that say otherwise, and from the full window when a plan is made. So it is part of the progress, as the
-//! pairs left out are.
+//! Of attributes identical up to renaming, one is counted and the others are derived (docs/internals/model.md). This
+//! choice comes from the first batch, contradicting records, and full windows at planning. The progress contains it,
+//! like the omitted pairs.
 //!
-//! The window and the counts of single values change with each batch at once. The pairs, which are most of the work, are
-//! counted beside the batch that follows; who reads them [settles](Model::settle) them first.
+//! Window and value counts change immediately. Pairs are counted concurrently with the next batch; readers call
+//! [`wait_for_pairs`](StreamModel::wait_for_pairs) first.
 
-use crate::anonymity::planner::drift::{Baseline, Watch};
-use crate::daemon::state::records::Progress;
+use crate::anonymity::planner::drift::{DriftBaseline, DriftDetector};
+use crate::daemon::state::records::StreamProgress;
 use crate::daemon::state::rows::RowBlock;
 use crossbeam_channel::{Receiver, bounded};
-use marginals::Marginals;
+use marginals::ValueMarginals;
 use rayon::ThreadPool;
+use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{ABSENT, Code, Codebook, mark_used, remap};
-use throng_core::values::table::Batch;
-use throng_core::values::window::Window;
-use throng_risk::adjacency::{Adjacency, AdjacencyError, Limits};
-use throng_risk::multigrid::{CoarseAdjacency, CoarseError, Merging};
-use weight::{Leaving, Weight};
+use throng_core::values::record_window::RecordWindow;
+use throng_risk::adjacency::{Adjacency, AdjacencyError, AdjacencyLimits};
+use throng_risk::multigrid::{CoarseAdjacency, CoarseError, MergePolicy};
+use weight::{EvictedRecords, WindowWeight};
 
 mod marginals;
 mod weight;
 
-/// Settings of the model.
+/// Model settings.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelSettings {
-    /// Records of the window.
+    /// Maximum records.
     pub window_records: usize,
-    /// Edges of the adjacency, at most.
+    /// Maximum edges.
     pub max_edges: u64,
-    /// Bytes that the different values of the window may weigh in the dictionaries; `None`: only its records are limited.
+    /// Maximum dictionary bytes of distinct values; `None`: unlimited.
     pub value_bytes: Option<u64>,
 }
 
-/// How large the model is.
+/// Model size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModelSize {
-    /// Values that some record of the window holds, over all attributes.
+    /// Values in the window, over all attributes.
     pub nodes: u64,
-    /// Pairs of values that are counted.
+    /// Counted pairs of values.
     pub edges: u64,
-    /// Memory that the adjacency holds.
+    /// Memory of the adjacency.
     pub bytes: usize,
-    /// Pairs of attributes of which nothing is known, since their edges found no room.
+    /// Attribute pairs without room for their edges.
     pub left_out_pairs: usize,
-    /// Attributes that are not counted, since another one determines them.
+    /// Attributes derived from another one.
     pub derived: usize,
 }
 
-/// The model.
-pub struct Model {
-    /// Attributes whose rows the state keeps, ascending: all that leave treated.
+/// Window and adjacency of a stream.
+pub struct StreamModel {
+    /// Stored attributes, ascending: all released with treatment.
     kept: Vec<usize>,
-    /// Those that are counted: the same, or none any more.
+    /// Counted attributes: the same, or none after errors.
     attributes: Vec<usize>,
-    window: Window,
-    marginals: Marginals,
-    weight: Option<Weight>,
-    adjacency: Counting,
-    /// Threads that count pairs; `None` where the system has none to give.
+    window: RecordWindow,
+    marginals: ValueMarginals,
+    weight: Option<WindowWeight>,
+    adjacency: AdjacencyCounts,
+    /// `None` if the system has no threads.
     pool: Option<rayon::ThreadPool>,
-    /// The stream has not begun.
-    begins: bool,
-    /// Records of the stream that the state knew of when this process started.
+    /// Before the first batch.
+    is_before_stream: bool,
+    /// Records known at the start of the process.
     resumed: u64,
-    /// Records counted so far, over the whole stream.
+    /// Records counted over the whole stream.
     rows: u64,
-    watch: Watch,
+    watch: DriftDetector,
 }
 
-impl Model {
-    /// A model of the attributes of `width` columns that goes on from `past`, before the rows of its window are counted.
+impl StreamModel {
+    /// Creates a model continued from `past`, with an empty window.
     ///
     /// # Errors
-    /// When the attributes or the limits are none of an adjacency.
+    /// When the attributes or limits are invalid.
     pub fn new(
         width: usize,
         attributes: Vec<usize>,
         settings: ModelSettings,
-        past: &Progress,
+        past: &StreamProgress,
     ) -> Result<Self, AdjacencyError> {
-        let limits = Limits { max_edges: settings.max_edges };
+        let limits = AdjacencyLimits { max_edges: settings.max_edges };
         Ok(Self {
-            window: Window::new(width, settings.window_records),
-            weight: settings.value_bytes.map(|most| Weight::new(attributes.len(), most)),
-            marginals: Marginals::new(attributes.len()),
-            adjacency: Counting::Settled(CoarseAdjacency::resume(&attributes, limits, &past.derived, &past.left_out)?),
+            window: RecordWindow::new(width, settings.window_records),
+            weight: settings.value_bytes.map(|most| WindowWeight::new(attributes.len(), most)),
+            marginals: ValueMarginals::new(attributes.len()),
+            adjacency: AdjacencyCounts::CountsReady(CoarseAdjacency::resume(
+                &attributes,
+                limits,
+                &past.derived,
+                &past.left_out,
+            )?),
             pool: pool(),
             kept: attributes.clone(),
             attributes,
-            begins: past.rows == 0,
+            is_before_stream: past.rows == 0,
             resumed: past.rows,
             rows: past.rows,
-            watch: Watch::default(),
+            watch: DriftDetector::default(),
         })
     }
 
-    /// The attributes whose rows the state keeps, ascending, whether or not they are still counted.
-    pub fn kept(&self) -> &[usize] {
+    /// Returns the stored attributes, ascending.
+    pub fn stored_attributes(&self) -> &[usize] {
         &self.kept
     }
 
-    /// The attributes that are counted, ascending.
+    /// Returns the counted attributes, ascending.
     pub fn attributes(&self) -> &[usize] {
         &self.attributes
     }
 
-    /// The last records of the stream, `plan.window_records` at most, those of the last batch included.
-    pub fn window(&self) -> &Window {
+    /// Returns the last records, at most `plan.window_records`.
+    pub fn window(&self) -> &RecordWindow {
         &self.window
     }
 
-    /// The adjacency, counted between some attributes and known between all.
+    /// Returns the adjacency.
     ///
     /// # Panics
-    /// When it was not [settled](Self::settle) since a batch was learnt.
+    /// Without [`wait_for_pairs`](Self::wait_for_pairs) since the last batch.
     pub fn adjacency(&self) -> &CoarseAdjacency {
         match &self.adjacency {
-            Counting::Settled(adjacency) => adjacency,
-            Counting::Under(_) => unreachable!("pairs are read when they are settled"),
+            AdjacencyCounts::CountsReady(adjacency) => adjacency,
+            AdjacencyCounts::InBackground(_) => unreachable!("pairs are read when they are settled"),
         }
     }
 
     fn adjacency_mut(&mut self) -> &mut CoarseAdjacency {
         match &mut self.adjacency {
-            Counting::Settled(adjacency) => adjacency,
-            Counting::Under(_) => unreachable!("pairs are changed when they are settled"),
+            AdjacencyCounts::CountsReady(adjacency) => adjacency,
+            AdjacencyCounts::InBackground(_) => unreachable!("pairs are changed when they are settled"),
         }
     }
 
-    /// Waits until all pairs are counted.
+    /// Waits until pairs are counted.
     ///
     /// # Errors
-    /// When the adjacency is full or contradicts the window; the model is to be [rebuilt](Self::rebuild) then.
-    pub fn settle(&mut self) -> Result<(), CoarseError> {
-        self.adjacency.settle()
+    /// When the adjacency is full or contradicts the window; [`rebuild`](Self::rebuild) it.
+    pub fn wait_for_pairs(&mut self) -> Result<(), CoarseError> {
+        self.adjacency.wait_for_counts()
     }
 
-    /// The edges between the attributes that are counted.
+    /// Returns edges between counted attributes.
     pub fn counted(&self) -> &Adjacency {
         self.adjacency().counted()
     }
 
-    /// Attributes that are not counted, each with the one that determines it.
+    /// Returns uncounted attributes, each with its determining one.
     pub fn derived(&self) -> Vec<(usize, usize)> {
         self.adjacency().derived().collect()
     }
 
-    /// How large the model is.
+    /// Returns the model size.
     ///
     /// # Panics
     /// As [`adjacency`](Self::adjacency).
@@ -162,16 +165,16 @@ impl Model {
             nodes: self.adjacency().node_count(),
             edges: self.counted().edge_count(),
             bytes: self.adjacency().bytes(),
-            left_out_pairs: self.adjacency().left_out(),
+            left_out_pairs: self.adjacency().unknown_pair_count(),
             derived: self.adjacency().derived().count(),
         }
     }
 
-    /// Counts the rows of a block of the state that are still in the window. `None` where they are not rows of these attributes.
+    /// Counts stored rows that are still in the window; `None` for other attributes.
     pub fn restore(&mut self, block: &RowBlock, books: &mut [Codebook]) -> Option<()> {
         let mut batch = block.unpack(&self.attributes, books)?;
         let first = (block.last + 1).checked_sub(batch.rows() as u64)?;
-        // What has left the window already may contradict what was found out about the rest.
+        // Older rows could contradict derived attributes.
         let oldest = self.resumed.saturating_sub(self.window.capacity() as u64);
         let gone = oldest.saturating_sub(first).min(batch.rows() as u64);
         if gone > 0 {
@@ -181,73 +184,70 @@ impl Model {
         self.learn(&batch, books).ok()
     }
 
-    /// Looks at the first batch of a stream, before it is counted, for attributes that are identical: with twice the
-    /// attributes there are four times the pairs, and what is never counted is never left out. Before any other batch nothing happens.
-    pub fn begin(&mut self, batch: &Batch) {
-        if !self.begins || self.window.rows() > 0 || batch.rows() == 0 {
+    /// Searches the first batch for identical attributes. Half the attributes have a quarter of the pairs.
+    pub fn observe_first_batch(&mut self, batch: &CodeBatch) {
+        if !self.is_before_stream || self.window.rows() > 0 || batch.rows() == 0 {
             return;
         }
         let skip = batch.rows().saturating_sub(self.window.capacity());
         let newest: Vec<&[Code]> = batch.columns.iter().map(|column| &column[skip..]).collect();
-        // A batch that was aborted may come again with other records.
+        // A retry may have other records.
         let began = CoarseAdjacency::new(&self.attributes, self.counted().limits())
             .map_err(CoarseError::from)
-            .and_then(|mut empty| empty.coarsen(&newest, Merging::Identical).map(|_| empty));
+            .and_then(|mut empty| empty.coarsen(&newest, MergePolicy::Identical).map(|_| empty));
         match began {
-            Ok(coarse) => self.adjacency = Counting::Settled(coarse),
+            Ok(coarse) => self.adjacency = AdjacencyCounts::CountsReady(coarse),
             Err(error) => tracing::warn!(%error, "the model begins with every attribute counted"),
         }
     }
 
-    /// Looks at the window, once it is full, for attributes that are identical, and counts one of them. Where pairs are
-    /// left out nothing is done: a pair that is known is not given up for one that is not.
+    /// Searches a full window for identical attributes, unless pairs are omitted: counted pairs are not given up.
     pub fn coarsen(&mut self) {
         let full = self.window.rows() == self.window.capacity();
-        if !full || self.attributes.is_empty() || self.adjacency().left_out() > 0 {
+        if !full || self.attributes.is_empty() || self.adjacency().unknown_pair_count() > 0 {
             return;
         }
         let window = self.window.columns(0, self.window.rows());
-        if let Err(error) = self.adjacency_mut().coarsen(&window, Merging::Identical) {
+        if let Err(error) = self.adjacency_mut().coarsen(&window, MergePolicy::Identical) {
             tracing::warn!(%error, "the model goes on with what it counts");
         }
     }
 
-    /// Counts a batch, whose codes are of `books`; what leaves the window for it is taken back. The pairs are counted beside what
-    /// follows.
+    /// Counts a batch and subtracts dropped records; pairs in the background.
     ///
     /// # Errors
-    /// As [`settle`](Self::settle), of the batch before; of this one nothing is counted then.
-    pub fn learn(&mut self, batch: &Batch, books: &[Codebook]) -> Result<(), CoarseError> {
+    /// As [`wait_for_pairs`](Self::wait_for_pairs), for the previous batch; this one is then not counted.
+    pub fn learn(&mut self, batch: &CodeBatch, books: &[Codebook]) -> Result<(), CoarseError> {
         if batch.rows() == 0 {
             return Ok(());
         }
-        self.settle()?;
-        self.begins = false;
-        let Leaving { of_window, of_batch: skip } = self.make_room(batch, books);
+        self.wait_for_pairs()?;
+        self.is_before_stream = false;
+        let EvictedRecords { of_window, of_batch: skip } = self.make_room(batch, books);
         let leaving = self.window.columns(0, of_window);
         let entering: Vec<Vec<Code>> = batch.columns.iter().map(|column| column[skip..].to_vec()).collect();
         self.marginals.subtract(self.attributes.iter().map(|&a| &leaving[a][..]));
         self.marginals.add(self.attributes.iter().map(|&a| &entering[a][..]));
-        self.enter(batch, of_window, skip);
+        self.append_to_window(batch, of_window, skip);
         self.rows += batch.rows() as u64;
-        self.adjacency.begin(Change { leaving, entering }, self.pool.as_ref())
+        self.adjacency.start_counting(WindowChange { leaving, entering }, self.pool.as_ref())
     }
 
-    /// Which records leave for those of `batch`.
-    fn make_room(&mut self, batch: &Batch, books: &[Codebook]) -> Leaving {
+    /// Returns records to drop for `batch`.
+    fn make_room(&mut self, batch: &CodeBatch, books: &[Codebook]) -> EvictedRecords {
         let capacity = self.window.capacity();
         match &mut self.weight {
-            Some(weight) => weight.admit(&self.window, batch, &self.kept, books, capacity),
+            Some(weight) => weight.make_room_for(&self.window, batch, &self.kept, books, capacity),
             None => {
                 let of_batch = batch.rows().saturating_sub(capacity);
                 let of_window = (self.window.rows() + batch.rows() - of_batch).saturating_sub(capacity);
-                Leaving { of_window, of_batch }
+                EvictedRecords { of_window, of_batch }
             }
         }
     }
 
-    /// Puts the records of `batch` into the window, but for the first `skip`, after the oldest `leaving` have gone.
-    fn enter(&mut self, batch: &Batch, leaving: usize, skip: usize) {
+    /// Adds `batch` without its first `skip` records, after dropping the oldest `leaving`.
+    fn append_to_window(&mut self, batch: &CodeBatch, leaving: usize, skip: usize) {
         if self.weight.is_none() {
             self.window.push(batch);
             return;
@@ -256,15 +256,15 @@ impl Model {
         if skip > 0 {
             newest.retain_rows(&(0..batch.rows()).map(|row| row >= skip).collect::<Vec<_>>());
         }
-        // What is not weighed keeps no value alive: nobody asks the window for it.
+        // Unweighed values must not stay in use; they are never read.
         for (attribute, column) in newest.columns.iter_mut().enumerate() {
             if self.kept.binary_search(&attribute).is_err() {
                 column.fill(ABSENT);
             }
         }
-        // A full window makes room by itself.
+        // A full window drops rows automatically.
         if leaving > (self.window.rows() + newest.rows()).saturating_sub(self.window.capacity()) {
-            self.window.forget(leaving);
+            self.window.evict_oldest(leaving);
         }
         self.window.push(&newest);
     }
@@ -272,31 +272,31 @@ impl Model {
     /// Counts the window again.
     ///
     /// # Errors
-    /// When the adjacency of the window is too large.
+    /// When its adjacency is too large.
     pub fn rebuild(&mut self) -> Result<(), CoarseError> {
-        if let Err(error) = self.settle() {
+        if let Err(error) = self.wait_for_pairs() {
             tracing::debug!(%error, "these counts are given up");
         }
         let (limits, left_out) = (self.counted().limits(), self.counted().left_out_pairs());
         let mut adjacency = CoarseAdjacency::resume(&self.attributes, limits, &[], &left_out)?;
         adjacency.add(&self.window.columns(0, self.window.rows()))?;
-        self.marginals = Marginals::of(adjacency.counted());
-        self.adjacency = Counting::Settled(adjacency);
+        self.marginals = ValueMarginals::of(adjacency.counted());
+        self.adjacency = AdjacencyCounts::CountsReady(adjacency);
         Ok(())
     }
 
-    /// Counts nothing any more.
+    /// Stops counting permanently.
     pub fn stop(&mut self) {
-        if let Err(error) = self.settle() {
+        if let Err(error) = self.wait_for_pairs() {
             tracing::debug!(%error, "these counts are given up");
         }
         self.attributes.clear();
-        self.marginals = Marginals::default();
+        self.marginals = ValueMarginals::default();
         let none = CoarseAdjacency::new(&[], self.counted().limits()).expect("no attribute is out of order");
-        self.adjacency = Counting::Settled(none);
+        self.adjacency = AdjacencyCounts::CountsReady(none);
     }
 
-    /// Marks the codes that a row of the window, or what is left of an older one, holds.
+    /// Marks codes still in use.
     pub fn mark_used(&self, attribute: usize, used: &mut [bool]) {
         mark_used(self.window.codes(attribute), used);
         let Ok(place) = self.attributes.binary_search(&attribute) else { return };
@@ -305,10 +305,10 @@ impl Model {
         }
     }
 
-    /// Replaces the codes of an attribute after its codebook was compacted; `map` is old → new.
+    /// Replaces codes after a compaction; `map` is old → new.
     ///
     /// # Errors
-    /// When a code that is still counted is not in `map`.
+    /// When a counted code is missing from `map`.
     pub fn remap(&mut self, attribute: usize, map: &[Code]) -> Result<(), CoarseError> {
         remap(self.window.codes_mut(attribute), map);
         if let (Some(weight), Ok(place)) = (&mut self.weight, self.kept.binary_search(&attribute)) {
@@ -316,23 +316,23 @@ impl Model {
         }
         let Ok(place) = self.attributes.binary_search(&attribute) else { return Ok(()) };
         self.marginals.remap(place, map);
-        self.settle()?;
+        self.wait_for_pairs()?;
         self.adjacency_mut().remap(attribute, map)
     }
 
-    /// What the window looks like now, for the plan that is made now.
-    pub fn baseline(&self, books: &[Codebook], threshold: f64) -> Baseline {
+    /// Returns the baseline of a new plan.
+    pub fn baseline(&self, books: &[Codebook], threshold: f64) -> DriftBaseline {
         self.baseline_of(&self.attributes, books, threshold)
     }
 
-    /// Whether an attribute that was changing when the plan of `baseline` was made has come to rest since.
-    pub fn has_settled(&self, baseline: &Baseline, books: &[Codebook], threshold: f64) -> bool {
-        self.baseline_of(baseline.unsteady(), books, threshold).watched().next().is_some()
+    /// Returns whether an attribute unstable under `baseline` is now stable.
+    pub fn any_stabilized_since(&self, baseline: &DriftBaseline, books: &[Codebook], threshold: f64) -> bool {
+        self.baseline_of(baseline.unsteady_attributes(), books, threshold).watched_attributes().next().is_some()
     }
 
-    fn baseline_of(&self, attributes: &[usize], books: &[Codebook], threshold: f64) -> Baseline {
+    fn baseline_of(&self, attributes: &[usize], books: &[Codebook], threshold: f64) -> DriftBaseline {
         let half = self.window.rows() / 2;
-        let mut baseline = Baseline::default();
+        let mut baseline = DriftBaseline::default();
         for &attribute in attributes {
             let count = |rows: &mut dyn Iterator<Item = Code>| {
                 let mut counts = vec![0_u64; books[attribute].codes()];
@@ -341,17 +341,17 @@ impl Model {
             };
             let older = count(&mut self.window.codes(attribute).take(half));
             let newer = count(&mut self.window.codes(attribute).skip(half));
-            baseline.watch(attribute, &older, &newer, &books[attribute], threshold);
+            baseline.add_if_steady(attribute, &older, &newer, &books[attribute], threshold);
         }
         baseline
     }
 
-    /// Watches the distance of the stream from `baseline`. To be called again after a codebook was compacted.
-    pub fn watch(&mut self, baseline: &Baseline, books: &[Codebook]) {
+    /// Measures drift from `baseline`. Call it again after a compaction.
+    pub fn watch(&mut self, baseline: &DriftBaseline, books: &[Codebook]) {
         self.watch = baseline.resolve(books);
     }
 
-    /// The attribute whose values are distributed most differently from the baseline, and the divergence in bits.
+    /// Returns the attribute with the greatest divergence, in bits.
     pub fn drift(&self) -> Option<(usize, f64)> {
         let place = |attribute: usize| self.attributes.binary_search(&attribute).unwrap_or(usize::MAX);
         let n = |attribute, code| self.marginals.n(place(attribute), code);
@@ -359,42 +359,40 @@ impl Model {
     }
 }
 
-/// As many threads for the pairs as leave half of the machine to the release, at least one.
+/// Creates threads for half of the processors; the release uses the rest.
 fn pool() -> Option<rayon::ThreadPool> {
     let threads = std::thread::available_parallelism().map_or(1, |all| all.get() / 2).max(1);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|_| "model".to_owned()).build();
     pool.map_err(|error| tracing::warn!(%error, "the model has no threads and is counted between the batches")).ok()
 }
 
-/// What a batch changes of the counts, in this order.
-struct Change {
-    /// Records that leave the window.
+/// Change by one batch, applied in this order.
+struct WindowChange {
     pub leaving: Vec<Vec<Code>>,
-    /// Records that enter it.
     pub entering: Vec<Vec<Code>>,
 }
 
-impl Change {
+impl WindowChange {
     fn apply(&self, adjacency: &mut CoarseAdjacency) -> Result<(), CoarseError> {
         adjacency.subtract(&self.leaving).and(adjacency.add(&self.entering).map(drop))
     }
 }
 
-/// An adjacency whose counts may be on their way.
-enum Counting {
-    Settled(CoarseAdjacency),
-    Under(Receiver<(CoarseAdjacency, Result<(), CoarseError>)>),
+/// Adjacency with possibly pending counts.
+enum AdjacencyCounts {
+    CountsReady(CoarseAdjacency),
+    InBackground(Receiver<(CoarseAdjacency, Result<(), CoarseError>)>),
 }
 
-impl Counting {
-    /// Begins to count `change`, on this thread where there is no pool. What was under way is settled before.
+impl AdjacencyCounts {
+    /// Starts counting `change` after the previous one, on this thread without a pool.
     ///
     /// # Errors
-    /// Those of what was under way; `change` is not counted then.
-    pub fn begin(&mut self, change: Change, pool: Option<&ThreadPool>) -> Result<(), CoarseError> {
-        self.settle()?;
+    /// Those of the previous change; `change` is then not counted.
+    pub fn start_counting(&mut self, change: WindowChange, pool: Option<&ThreadPool>) -> Result<(), CoarseError> {
+        self.wait_for_counts()?;
         let (give, take) = bounded(1);
-        let Self::Settled(mut adjacency) = std::mem::replace(self, Self::Under(take)) else {
+        let Self::CountsReady(mut adjacency) = std::mem::replace(self, Self::InBackground(take)) else {
             unreachable!("just settled")
         };
         let count = move || {
@@ -410,14 +408,14 @@ impl Counting {
         Ok(())
     }
 
-    /// Waits for what is under way.
+    /// Waits for a pending change.
     ///
     /// # Errors
-    /// When the counts cannot be changed that way; they are of no use then.
-    pub fn settle(&mut self) -> Result<(), CoarseError> {
-        let Self::Under(answer) = self else { return Ok(()) };
+    /// When counting failed; the counts are then invalid.
+    pub fn wait_for_counts(&mut self) -> Result<(), CoarseError> {
+        let Self::InBackground(answer) = self else { return Ok(()) };
         let (adjacency, counted) = answer.recv().expect("counting does not panic");
-        *self = Self::Settled(adjacency);
+        *self = Self::CountsReady(adjacency);
         counted
     }
 }

@@ -1,45 +1,45 @@
-//! An engine that goes on where its state ended.
+//! Restores an engine from its state.
 
 use super::core::Engine;
-use super::held::Held;
-use super::model::Model;
+use super::held_records::HeldRows;
+use super::model::StreamModel;
 use super::settings::EngineSettings;
-use crate::anonymity::plan::{Group, Pace, Plan};
-use crate::anonymity::planner::reference::ReferenceCounts;
-use crate::anonymity::planner::{GroupShape, guarded};
-use crate::anonymity::privacy::protection::Protection;
+use crate::anonymity::plan::{AttributeChangeRate, Plan, PlanGroup};
+use crate::anonymity::planner::closeness_counts::ReferenceCounts;
+use crate::anonymity::planner::{GroupShape, grouped_attributes};
+use crate::anonymity::privacy::protection::SensitiveProtection;
 use crate::daemon::state::directory::StateError;
-use crate::daemon::state::records::Progress;
-use crate::daemon::state::store::{Recovered, Store};
-use crate::start::findings::Met;
+use crate::daemon::state::records::StreamProgress;
+use crate::daemon::state::store::{RecoveredState, StateStore};
+use crate::start::run_findings::RunStatistics;
 use throng_core::values::schema::Schema;
 
-/// The model that goes on from `progress`, before the rows of its window are counted.
+/// Creates the model at `progress`, with an empty window.
 pub(super) fn new_model(
     schema: &Schema,
     shapes: &[GroupShape],
     settings: &EngineSettings,
-    progress: &Progress,
-    store: &Store,
-) -> Result<Model, StateError> {
-    Model::new(schema.attributes.len(), guarded(shapes), settings.model, progress)
-        .map_err(|error| store.damaged(&format!("its model cannot be made: {error}")))
+    progress: &StreamProgress,
+    store: &StateStore,
+) -> Result<StreamModel, StateError> {
+    StreamModel::new(schema.attributes.len(), grouped_attributes(shapes), settings.model, progress)
+        .map_err(|error| store.damage_error(&format!("its model cannot be made: {error}")))
 }
 
 impl Engine {
-    /// Remembers `past` in place of all that was remembered, but for the profiles of joins and for a plan made before the stream. The
-    /// ledger is that of `past` already, and the codebooks have no values.
-    pub(super) fn go_on(&mut self, mut past: Recovered) -> Result<(), StateError> {
+    /// Replaces all state with `past`, except profiles and a primed plan. Requires the ledger of `past` and empty
+    /// codebooks.
+    pub(super) fn restore_state(&mut self, mut past: RecoveredState) -> Result<(), StateError> {
         let Self { schema, settings, shapes, coding, learning, durable, .. } = self;
         let (books, store) = (&mut coding.books, &durable.store);
-        self.held = Held::new(schema.attributes.len(), schema.joined());
+        self.held = HeldRows::new(schema.attributes.len(), schema.joined_attributes());
         past.held.sort_by_key(|row| row.ordinal);
         past.held.iter().for_each(|row| self.held.push(row, books));
-        let mut sample = learning.sample.at(0);
+        let mut sample = learning.sample.empty_at(0);
         sample.set_stride(past.progress.stride);
-        // The sample as it was when the plan that is still missing was asked for: more of its rows may have left it since.
+        // Sample at the request of the pending plan.
         let asked = past.progress.asked;
-        let mut asked_of = asked.map(|asked| sample.at(asked.rows));
+        let mut asked_of = asked.map(|asked| sample.empty_at(asked.rows));
         for row in &past.sample {
             let codes: Vec<u32> = row.cells.iter().zip(&mut *books).map(|(c, book)| book.encode_canonical(c)).collect();
             if let Some(then) = asked_of.as_mut().filter(|_| asked.is_some_and(|asked| row.ordinal < asked.rows)) {
@@ -49,7 +49,7 @@ impl Engine {
         }
         let mut model = new_model(schema, shapes, settings, &past.progress, store)?;
         for (_, block) in &past.rows {
-            model.restore(block, books).ok_or_else(|| store.damaged("rows of the window cannot be read"))?;
+            model.restore(block, books).ok_or_else(|| store.damage_error("rows of the window cannot be read"))?;
         }
         if let Some(series) = &mut self.series
             && !series.resume(past.series.take())
@@ -57,29 +57,28 @@ impl Engine {
             return Err(StateError::OtherSeries(store.path().to_owned()));
         }
         let (width, k) = (schema.attributes.len(), settings.policy.k);
-        let plan = past.plan.take().filter(|plan| self.is_of_use(plan, &past.references));
+        let plan = past.plan.take().filter(|plan| self.is_usable_plan(plan, &past.references));
         let Self { learning, planning, coding, durable, .. } = self;
-        learning.met = Met::new(width, k).resume(past.met, past.progress.totals.consumed);
+        learning.met = RunStatistics::new(width, k).continue_from(past.met, past.progress.totals.consumed);
         (learning.model, learning.sample, learning.baseline) = (model, sample, past.baseline);
         (planning.search, planning.recheck, planning.evidence) = (None, None, past.evidence);
         coding.compacted_bytes = 0;
         durable.progress = past.progress;
         self.in_force.references = past.references;
-        self.settle_model();
-        self.adopt(plan.unwrap_or(Plan::blank(Vec::new())));
+        self.wait_for_model();
+        self.adopt(plan.unwrap_or(Plan::inactive(Vec::new())));
         self.learning.model.watch(&self.learning.baseline, &self.coding.books);
         if let Some(asked) = self.durable.progress.asked.filter(|_| self.in_force.plan.version > 0) {
-            self.seek(asked, asked_of);
+            self.start_plan_search(asked, asked_of);
         }
         Ok(())
     }
 
-    /// A plan for other groups than the configured ones is of no use, nor is one that has nothing to compare classes with (`known`), that
-    /// does not know, as it is configured now, what changes, or that shows an attribute at a level that its treatment does not know: the
-    /// next batch makes a new one.
-    fn is_of_use(&self, plan: &Plan, known: &[ReferenceCounts]) -> bool {
-        let is_known = |p: &Protection| known.iter().any(|r| r.attribute == p.attribute);
-        let declares = |pace: &Pace| {
+    /// Returns whether a stored plan fits the configuration: same groups, needed references `known`, same declared
+    /// rates of change, and permitted levels. Otherwise the next batch makes a new plan.
+    fn is_usable_plan(&self, plan: &Plan, known: &[ReferenceCounts]) -> bool {
+        let is_known = |p: &SensitiveProtection| known.iter().any(|r| r.attribute == p.attribute);
+        let declares = |pace: &AttributeChangeRate| {
             self.schema.attributes.get(pace.attribute).is_some_and(|a| match a.changes {
                 Some(changes) => pace.declared && pace.changes == changes,
                 None => !pace.declared,
@@ -94,11 +93,11 @@ impl Engine {
                 .groups
                 .iter()
                 .zip(&self.shapes)
-                .all(|(g, s)| *g == Group { ladder: g.ladder.clone(), ..s.without_ladder() })
-            && plan.groups.iter().all(|group| self.is_treated(plan, group))
+                .all(|(g, s)| *g == PlanGroup { ladder: g.ladder.clone(), ..s.without_ladder() })
+            && plan.groups.iter().all(|group| self.permits_levels(plan, group))
     }
 
-    fn is_treated(&self, plan: &Plan, group: &Group) -> bool {
+    fn permits_levels(&self, plan: &Plan, group: &PlanGroup) -> bool {
         let allows = |(&a, &level): (&usize, &u8)| {
             let levels = self.coding.books[a].levels();
             let allows = self.schema.attributes[a].treatment.allows(usize::from(level), levels - 1);

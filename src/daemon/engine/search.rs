@@ -1,9 +1,9 @@
-//! Searches on threads of their own, beside the release: for the next plan, and for evidence of the plan in force.
+//! Background threads: plan search, and evidence for the plan in force.
 
 use crate::anonymity::plan::Plan;
-use crate::anonymity::plan::evidence::Evidence;
-use crate::anonymity::planner::evidence::{EvidenceError, EvidenceInput, gather};
-use crate::anonymity::planner::sample::Sample;
+use crate::anonymity::plan::evidence::PlanEvidence;
+use crate::anonymity::planner::evidence::{EvidenceError, EvidenceInput, gather_evidence};
+use crate::anonymity::planner::planner_sample::PlannerSample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use crate::daemon::state::records::SearchRequest;
 use crate::faults::crash_point;
@@ -13,24 +13,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use throng_core::values::codebook::Codebook;
-use throng_risk::counting::{Arrival, KeptWindow, Used};
+use throng_risk::counting::{DeviceUsage, StreamWindow, WindowArrival};
 
-/// A search under way.
-pub(super) struct Search {
+pub(super) struct PlanSearch {
     pub asked: SearchRequest,
     pub started: Instant,
-    /// The oldest row that it learns from.
+    /// Oldest sampled row.
     pub first_row: Option<u64>,
     answer: Receiver<Plan>,
 }
 
-impl Search {
-    /// Begins on copies of what it learns from. A search that cannot begin or that panics gives no answer.
+impl PlanSearch {
+    /// Starts a search on copies. A failed search returns no plan.
     pub fn begin(
         asked: SearchRequest,
         version: u64,
         shapes: &[GroupShape],
-        sample: Sample,
+        sample: PlannerSample,
         books: &[Codebook],
         settings: PlannerSettings,
     ) -> Self {
@@ -39,7 +38,7 @@ impl Search {
         let (found, answer) = bounded(1);
         let search = move || {
             crash_point("planning");
-            // One thread of its own: the treatment of the batches beside it has the others.
+            // One thread: treatment uses the others.
             let plan = || make_plan(version, &shapes, &sample, &books, &settings);
             match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
                 Ok(pool) => {
@@ -56,132 +55,136 @@ impl Search {
         Self { asked, started: Instant::now(), first_row, answer }
     }
 
-    /// The plan, waiting until `budget` after the beginning. `None` when it is late or the search has failed.
+    /// Waits for the plan until `budget` after the start; `None` if late or failed.
     pub fn wait(self, budget: Duration) -> Option<Plan> {
         self.answer.recv_timeout(budget.saturating_sub(self.started.elapsed())).ok()
     }
 }
 
-/// The least that a thread may claim of a busy processor (its "nice" value).
+/// Lowest scheduling priority ("nice" value).
 pub(super) const LEAST_PRIORITY: i32 = 19;
 
-/// Batches on their way to the thread at most; their rows are at most those of the window.
-const QUEUE: usize = 256;
+/// Maximum queued batches.
+const RECHECK_QUEUE_LEN: usize = 256;
 
-/// The thread that gathers evidence.
-pub(super) struct Recheck {
-    work: Sender<Work>,
-    answer: Receiver<Result<Evidence, EvidenceError>>,
-    /// An answer is still to come.
+/// Thread that gathers evidence.
+pub(super) struct EvidenceRecheck {
+    work: Sender<RecheckTask>,
+    answer: Receiver<Result<PlanEvidence, EvidenceError>>,
     pending: bool,
-    /// Changes with every renumbering of codes.
+    /// Increases with every renumbering.
     pub numbering: u64,
-    shared: Arc<Shared>,
+    shared: Arc<RecheckProgress>,
 }
 
-/// What the thread tells the release.
+/// State shared with the thread.
 #[derive(Default)]
-struct Shared {
-    /// It wants to know of every batch.
+struct RecheckProgress {
+    /// Needs every batch.
     follows: AtomicBool,
-    /// Rows of the batches on their way to it.
+    /// Queued rows.
     rows: AtomicUsize,
 }
 
-enum Work {
+enum RecheckTask {
     Gather(Box<EvidenceInput>, PlannerSettings, Duration),
-    Arrived(Arrival),
+    AppendRows(WindowArrival),
 }
 
-impl Recheck {
+impl EvidenceRecheck {
     /// Starts the thread.
-    pub fn begin(counting: KeptWindow, telemetry: Telemetry) -> std::io::Result<Self> {
-        let (work, asked) = bounded(QUEUE);
+    pub fn begin(counting: StreamWindow, telemetry: Telemetry) -> std::io::Result<Self> {
+        let (work, asked) = bounded(RECHECK_QUEUE_LEN);
         let (found, answer) = bounded(1);
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(RecheckProgress::default());
         let own = Arc::clone(&shared);
         std::thread::Builder::new()
             .name("recheck".to_owned())
-            .spawn(move || run(counting, &asked, &found, &own, &telemetry))?;
+            .spawn(move || run_recheck(counting, &asked, &found, &own, &telemetry))?;
         Ok(Self { work, answer, pending: false, numbering: 0, shared })
     }
 
-    /// Asks for evidence; false where the thread has ended.
-    pub fn ask(&mut self, evidence_input: EvidenceInput, settings: PlannerSettings, budget: Duration) -> bool {
-        self.pending = self.work.try_send(Work::Gather(Box::new(evidence_input), settings, budget)).is_ok();
+    /// Requests evidence; false if the thread has ended.
+    pub fn request_evidence(
+        &mut self,
+        evidence_input: EvidenceInput,
+        settings: PlannerSettings,
+        budget: Duration,
+    ) -> bool {
+        self.pending = self.work.try_send(RecheckTask::Gather(Box::new(evidence_input), settings, budget)).is_ok();
         self.pending
     }
 
-    /// Whether it wants to know of every batch.
+    /// Returns whether every batch is needed.
     pub fn follows(&self) -> bool {
         self.shared.follows.load(Ordering::Relaxed)
     }
 
-    /// Whether an answer is still to come.
+    /// Returns whether an answer is outstanding.
     pub fn is_pending(&self) -> bool {
         self.pending
     }
 
-    /// The answer, where it is there.
-    pub fn answer(&mut self) -> Result<Result<Evidence, EvidenceError>, TryRecvError> {
+    /// Takes the answer, if ready.
+    pub fn take_answer(&mut self) -> Result<Result<PlanEvidence, EvidenceError>, TryRecvError> {
         let answer = self.answer.try_recv();
         self.pending = matches!(answer, Err(TryRecvError::Empty));
         answer
     }
 
-    /// Tells of new rows unless the queue is full; the place for a gathering stays free.
-    pub fn tell(&self, arrival: Arrival, most_rows: usize) {
+    /// Queues rows unless full; one place is reserved for requests.
+    pub fn append_rows(&self, arrival: WindowArrival, most_rows: usize) {
         let rows = (arrival.to - arrival.from) as usize;
         let waiting = self.shared.rows.load(Ordering::Relaxed);
-        if self.work.len() + 1 >= QUEUE || waiting.saturating_add(rows) > most_rows.max(rows) {
+        if self.work.len() + 1 >= RECHECK_QUEUE_LEN || waiting.saturating_add(rows) > most_rows.max(rows) {
             return;
         }
         self.shared.rows.fetch_add(rows, Ordering::Relaxed);
-        if self.work.try_send(Work::Arrived(arrival)).is_err() {
+        if self.work.try_send(RecheckTask::AppendRows(arrival)).is_err() {
             tracing::debug!("the exact re-check has ended and is told of no more batches");
         }
     }
 }
 
-/// The thread, until the engine is gone.
-fn run(
-    mut counting: KeptWindow,
-    asked: &Receiver<Work>,
-    found: &Sender<Result<Evidence, EvidenceError>>,
-    shared: &Shared,
+/// Runs until the engine is dropped.
+fn run_recheck(
+    mut counting: StreamWindow,
+    asked: &Receiver<RecheckTask>,
+    found: &Sender<Result<PlanEvidence, EvidenceError>>,
+    shared: &RecheckProgress,
     telemetry: &Telemetry,
 ) {
-    // The release goes first wherever both want the processor.
+    // The release has priority.
     if let Err(error) = rustix::process::setpriority_process(None, LEAST_PRIORITY) {
         tracing::debug!(%error, "the exact re-check runs at the daemon's own priority");
     }
-    let mut told = (Used::default(), 0);
+    let mut told = (DeviceUsage::default(), 0);
     for work in asked {
         let answer = match work {
-            Work::Arrived(arrival) => {
+            RecheckTask::AppendRows(arrival) => {
                 shared.rows.fetch_sub((arrival.to - arrival.from) as usize, Ordering::Relaxed);
-                counting.arrive(&arrival);
+                counting.append_arrival(&arrival);
                 None
             }
-            Work::Gather(evidence_input, settings, budget) => {
+            RecheckTask::Gather(evidence_input, settings, budget) => {
                 crate::faults::crash_point("rechecking");
-                Some(gather(*evidence_input, &settings, &mut counting, budget))
+                Some(gather_evidence(*evidence_input, &settings, &mut counting, budget))
             }
         };
-        shared.follows.store(counting.follows(), Ordering::Relaxed);
-        tell_of_device(&counting, &mut told, telemetry);
+        shared.follows.store(counting.needs_arrivals(), Ordering::Relaxed);
+        report_device_use(&counting, &mut told, telemetry);
         if let Some(answer) = answer
             && found.send(answer).is_err()
         {
-            // The daemon has ended, and its last word is said.
+            // The daemon has ended.
             return;
         }
     }
 }
 
-/// What the device was used for since the last time.
-fn tell_of_device(counting: &KeptWindow, told: &mut (Used, u64), telemetry: &Telemetry) {
-    let (used, fills) = (counting.used(), counting.fills());
+/// Reports device use since the last report.
+fn report_device_use(counting: &StreamWindow, told: &mut (DeviceUsage, u64), telemetry: &Telemetry) {
+    let (used, fills) = (counting.usage(), counting.fills());
     if (used, fills) == *told {
         return;
     }

@@ -2,25 +2,25 @@ use super::*;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::LadderLimits;
 use crate::anonymity::planner::evidence::WindowModel;
-use crate::anonymity::planner::sample::Sample;
+use crate::anonymity::planner::planner_sample::PlannerSample;
 use crate::config::parse;
 use crate::daemon::engine::assemble::assemble;
-use crate::daemon::engine::encode_ahead::Unseen;
-use crate::daemon::engine::{Engine, Settling};
+use crate::daemon::engine::encode_ahead::NoNextBatch;
+use crate::daemon::engine::{Engine, SettlementReason};
 use crate::io::input::InputBatch;
-use crate::release::sink::{DeliveryError, Envelope, Sink};
-use crate::release::verified::Verified;
-use crate::start::checked::Checked;
+use crate::release::sink::{BatchEnvelope, BatchSink, DeliveryError};
+use crate::release::verified_batch::ReleasableBatch;
+use crate::start::checked_config::CheckedConfig;
 use throng_core::values::codebook::Code;
-use throng_core::values::raw::{Coordinate, Token};
-use throng_risk::adjacency::Limits;
-use throng_risk::counting::cuda::emulator::Emulator;
-use throng_risk::counting::{Device, Wanted};
+use throng_core::values::raw_batch::{RawToken, RecordPosition};
+use throng_risk::adjacency::AdjacencyLimits;
+use throng_risk::counting::cuda::emulator::EmulatedDevice;
+use throng_risk::counting::{BackendChoice, Device};
 use throng_risk::multigrid::CoarseAdjacency;
 
 const SETTINGS: PlannerSettings = PlannerSettings {
     k: 3,
-    ladder: LadderLimits { complete: 100, chosen: 10 },
+    ladder: LadderLimits { max_complete_nodes: 100, max_selected_nodes: 10 },
     identifier_cardinality: 1.0,
     window_records: 400,
     batch_records: 400,
@@ -28,7 +28,7 @@ const SETTINGS: PlannerSettings = PlannerSettings {
 const ROWS: u64 = 200;
 const ATTRIBUTES: [usize; 3] = [0, 1, 2];
 
-/// Rows `from..to` of a stream of three columns.
+/// Rows `from..to` of three columns.
 fn columns(from: u64, to: u64) -> Vec<Vec<Code>> {
     ATTRIBUTES.iter().map(|c| (from..to).map(|row| (row * 7919 % 31 % (*c as u64 * 3 + 2)) as Code).collect()).collect()
 }
@@ -37,13 +37,13 @@ fn subjects(from: u64, to: u64) -> Vec<u64> {
     (from..to).map(|row| row % 40 + 1).collect()
 }
 
-fn witnessed(to: u64, numbering: u64) -> EvidenceInput {
+fn evidence_input_at(to: u64, numbering: u64) -> EvidenceInput {
     let from = to.saturating_sub(SETTINGS.window_records as u64);
-    let mut model = CoarseAdjacency::new(&ATTRIBUTES, Limits::default()).expect("in order");
+    let mut model = CoarseAdjacency::new(&ATTRIBUTES, AdjacencyLimits::default()).expect("in order");
     model.add(&columns(from, to)).expect("room");
     EvidenceInput {
-        plan: Plan { version: to, rows: to, ..Plan::blank(vec![]) },
-        sample: Sample::new(ATTRIBUTES.len(), 10, 10),
+        plan: Plan { version: to, rows: to, ..Plan::inactive(vec![]) },
+        sample: PlannerSample::new(ATTRIBUTES.len(), 10, 10),
         books: vec![],
         columns: columns(from, to),
         subjects: Some(subjects(from, to)),
@@ -55,27 +55,31 @@ fn witnessed(to: u64, numbering: u64) -> EvidenceInput {
     }
 }
 
-fn arrival(from: u64, to: u64, numbering: u64) -> Arrival {
-    Arrival { numbering, from, to, columns: columns(from, to), subjects: Some(subjects(from, to)) }
+fn arrival(from: u64, to: u64, numbering: u64) -> WindowArrival {
+    WindowArrival { numbering, from, to, columns: columns(from, to), subjects: Some(subjects(from, to)) }
 }
 
-struct Bench {
-    device: Arc<Emulator>,
+struct RecheckBench {
+    device: Arc<EmulatedDevice>,
     telemetry: Telemetry,
-    recheck: Recheck,
+    recheck: EvidenceRecheck,
 }
 
-impl Bench {
-    fn new(wanted: Wanted) -> Self {
-        let (device, telemetry) = (Emulator::start(64 << 20, 3), Telemetry::new(3, &[]));
+impl RecheckBench {
+    fn new(wanted: BackendChoice) -> Self {
+        let (device, telemetry) = (EmulatedDevice::start(64 << 20, 3), Telemetry::new(3, &[]));
         let shared: Arc<dyn Device> = device.clone();
-        let counting = KeptWindow::new(wanted, move || Ok(Arc::clone(&shared)));
-        let recheck = Recheck::begin(counting, telemetry.clone()).expect("a thread");
+        let counting = StreamWindow::new(wanted, move || Ok(Arc::clone(&shared)));
+        let recheck = EvidenceRecheck::begin(counting, telemetry.clone()).expect("a thread");
         Self { device, telemetry, recheck }
     }
 
-    fn gather(&mut self, to: u64) -> Evidence {
-        assert!(self.recheck.ask(witnessed(to, self.recheck.numbering), SETTINGS, Duration::from_secs(60)));
+    fn gather(&mut self, to: u64) -> PlanEvidence {
+        assert!(self.recheck.request_evidence(
+            evidence_input_at(to, self.recheck.numbering),
+            SETTINGS,
+            Duration::from_secs(60)
+        ));
         self.recheck.pending = false;
         self.recheck.answer.recv_timeout(Duration::from_secs(60)).expect("in time").expect("a table")
     }
@@ -88,19 +92,19 @@ impl Bench {
 }
 
 #[test]
-fn what_the_device_is_used_for_arrives_in_the_metrics() {
-    let mut bench = Bench::new(Wanted::Device);
+fn recheck_device_use_is_reported_in_metrics() {
+    let mut bench = RecheckBench::new(BackendChoice::Device);
     assert!(!bench.recheck.follows());
     let first = bench.gather(ROWS);
     assert_eq!((first.computed_by.as_str(), first.records), ("cuda", ROWS));
     assert!(bench.recheck.follows(), "the window is on the device");
     assert_eq!(bench.metric("throng_gpu_window_fills_total"), 1);
-    // Launches and bytes are rounded: what this small window asks of the device shows as nothing, or as one step.
-    let taken = bench.device.taken();
+    // Rounded: a small window shows as zero or one step.
+    let taken = bench.device.allocated_bytes();
     assert!(taken > 0 && [0, 1 << 20].contains(&bench.metric("throng_gpu_memory_bytes")), "{taken}");
 
     for from in (ROWS..2 * ROWS).step_by(20) {
-        bench.recheck.tell(arrival(from, from + 20, 0), SETTINGS.window_records);
+        bench.recheck.append_rows(arrival(from, from + 20, 0), SETTINGS.window_records);
     }
     assert_eq!(bench.gather(2 * ROWS).records, 2 * ROWS);
     assert_eq!(bench.metric("throng_gpu_window_fills_total"), 1, "the window stayed there");
@@ -110,13 +114,13 @@ fn what_the_device_is_used_for_arrives_in_the_metrics() {
 }
 
 #[test]
-fn a_device_that_fails_is_counted_and_the_evidence_is_there() {
-    let mut bench = Bench::new(Wanted::Device);
+fn recheck_device_failure_is_counted_and_falls_back_to_cpu() {
+    let mut bench = RecheckBench::new(BackendChoice::Device);
     let expected = bench.gather(ROWS);
     bench.device.fail_after(3);
     let found = bench.gather(ROWS);
     assert_ne!(found.computed_by, "cuda");
-    let timeless = |evidence: Evidence| Evidence { seconds: 0.0, computed_by: String::new(), ..evidence };
+    let timeless = |evidence: PlanEvidence| PlanEvidence { seconds: 0.0, computed_by: String::new(), ..evidence };
     assert_eq!(timeless(found), timeless(expected));
     assert_eq!(bench.metric("throng_gpu_fallbacks_total"), 1);
     assert_eq!(bench.metric("throng_gpu_lost"), 1);
@@ -127,27 +131,29 @@ fn a_device_that_fails_is_counted_and_the_evidence_is_there() {
 }
 
 #[test]
-fn a_queue_that_is_full_makes_nobody_wait() {
-    let mut bench = Bench::new(Wanted::Device);
+fn recheck_full_queue_does_not_block() {
+    let mut bench = RecheckBench::new(BackendChoice::Device);
     bench.gather(ROWS);
     let most = SETTINGS.window_records;
-    // More rows than a window holds, faster than they can be taken: some are not told, and the evidence is right.
+    // More rows than a window, faster than processed: some are skipped, yet evidence is correct.
     for from in (ROWS..20 * ROWS).step_by(2) {
-        bench.recheck.tell(arrival(from, from + 2, 0), most);
-        assert!(bench.recheck.shared.rows.load(Ordering::Relaxed) <= most && bench.recheck.work.len() < QUEUE);
+        bench.recheck.append_rows(arrival(from, from + 2, 0), most);
+        assert!(
+            bench.recheck.shared.rows.load(Ordering::Relaxed) <= most && bench.recheck.work.len() < RECHECK_QUEUE_LEN
+        );
     }
     let (found, to) = (bench.gather(20 * ROWS), 20 * ROWS);
-    let mut cpu = Bench::new(Wanted::Cpu);
+    let mut cpu = RecheckBench::new(BackendChoice::Cpu);
     let expected = cpu.gather(to);
     assert_eq!((found.records, &found.minimal_qids), (expected.records, &expected.minimal_qids));
     assert_eq!(bench.metric("throng_gpu_fallbacks_total"), 0);
-    // The CPU's side is asked for nothing and follows nothing.
+    // The CPU backend uses no device.
     assert!(!cpu.recheck.follows());
     assert_eq!(cpu.metric("throng_gpu_launches_total") + cpu.metric("throng_gpu_memory_bytes"), 0);
-    assert_eq!(cpu.device.taken(), 0);
+    assert_eq!(cpu.device.allocated_bytes(), 0);
 }
 
-/// A daemon that measures the risk of visits; its window holds 320 of them, its dictionaries few more.
+/// Engine in monitoring mode; its window holds 240 records, its dictionaries 600 values.
 fn engine(folder: &std::path::Path, telemetry: &mut Option<Telemetry>) -> Engine {
     let place = folder.display();
     let schema = r#"name = "visits"
@@ -177,17 +183,17 @@ type = "string"
     let mut config = parse(&config, "visits", std::iter::empty()).expect("a configuration");
     config.tuning.handover_batches = 0;
     config.tuning.max_dictionary_values = 600;
-    let checked = Checked::new(config, "visits").expect("a sound configuration");
+    let checked = CheckedConfig::new(config, "visits").expect("a sound configuration");
     let own = checked.telemetry();
     let assembled = assemble(checked, &own, false, &mut |_, _| Ok(false)).expect("an engine");
     *telemetry = Some(own);
     assembled.engine
 }
 
-struct Nowhere;
+struct DiscardingSink;
 
-impl Sink for Nowhere {
-    fn deliver(&mut self, _: &Verified, _: &Envelope<'_>) -> Result<(), DeliveryError> {
+impl BatchSink for DiscardingSink {
+    fn deliver(&mut self, _: &ReleasableBatch, _: &BatchEnvelope<'_>) -> Result<(), DeliveryError> {
         Ok(())
     }
 
@@ -196,27 +202,29 @@ impl Sink for Nowhere {
     }
 }
 
-/// The visits of one batch; every lot is a value of its own, and from the twentieth batch on some are nobody's.
+/// One batch of visits with distinct lots; from the twentieth batch on, some lack a subject.
 fn visits(batch: i64) -> InputBatch {
     let mut input = InputBatch::new(4, 0);
     let (from, to) = (batch * 40, batch * 40 + 40);
     for visit in from..to {
-        input.raw.push_row(Coordinate { topic: 0, partition: 0, offset: visit, element: 0 });
+        input.raw.push_row(RecordPosition { topic: 0, partition: 0, offset: visit, element: 0 });
         let person = format!("p{}", visit % 90);
-        let token = if batch >= 20 && visit % 7 == 0 { Token::Null } else { Token::Text(&person) };
+        let token = if batch >= 20 && visit % 7 == 0 { RawToken::Null } else { RawToken::Text(&person) };
         input.raw.set(0, token);
-        input.raw.set(1, Token::Text(&format!("L{visit}")));
-        input.raw.set(2, Token::Number(&(20 + visit * visit % 11).to_string()));
-        input.raw.set(3, Token::Text(["north", "south", "east", "tent", "west"][(visit / 3 % 5) as usize]));
+        input.raw.set(1, RawToken::Text(&format!("L{visit}")));
+        input.raw.set(2, RawToken::Number(&(20 + visit * visit % 11).to_string()));
+        input.raw.set(3, RawToken::Text(["north", "south", "east", "tent", "west"][(visit / 3 % 5) as usize]));
     }
     input.ranges.insert((0, 0), (from, to));
     input
 }
 
-/// The evidence after a batch.
-fn evidence_after(engine: &mut Engine, batch: i64) -> Evidence {
+/// Returns the evidence after a batch.
+fn evidence_after(engine: &mut Engine, batch: i64) -> PlanEvidence {
     let mut turn = Box::new(visits(batch)).into();
-    engine.process(&mut turn, Settling::No, None, &mut Nowhere, batch * 2000, &mut Unseen).expect("nothing fails");
+    engine
+        .process(&mut turn, SettlementReason::Ordinary, None, &mut DiscardingSink, batch * 2000, &mut NoNextBatch)
+        .expect("nothing fails");
     let waiting = engine.planning.recheck.as_ref().expect("a thread");
     assert!(waiting.pending, "every batch has a plan of its own");
     for _ in 0..60_000 {
@@ -229,28 +237,28 @@ fn evidence_after(engine: &mut Engine, batch: i64) -> Evidence {
 }
 
 #[test]
-fn a_daemon_keeps_its_window_on_the_device_through_expiry_and_renumbering() {
+fn recheck_window_stays_on_device_through_expiry_and_renumbering() {
     let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
     let mut telemetry = None;
     let mut plain = engine(folders[0].path(), &mut None);
     let mut engine = engine(folders[1].path(), &mut telemetry);
-    let device = Emulator::start(64 << 20, 5);
+    let device = EmulatedDevice::start(64 << 20, 5);
     let shared: Arc<dyn Device> = device.clone();
-    let counting = KeptWindow::new(Wanted::Device, move || Ok(Arc::clone(&shared)));
+    let counting = StreamWindow::new(BackendChoice::Device, move || Ok(Arc::clone(&shared)));
     let telemetry = telemetry.expect("one was made");
-    engine.planning.recheck = Some(Recheck::begin(counting, telemetry.clone()).expect("a thread"));
+    engine.planning.recheck = Some(EvidenceRecheck::begin(counting, telemetry.clone()).expect("a thread"));
     let fills = || -> u64 {
         let text = telemetry.render();
         let line = text.lines().find_map(|line| line.strip_prefix("throng_gpu_window_fills_total "));
         line.and_then(|count| count.parse().ok()).expect("a number")
     };
-    let timeless = |evidence: Evidence| Evidence { seconds: 0.0, computed_by: String::new(), ..evidence };
+    let timeless = |evidence: PlanEvidence| PlanEvidence { seconds: 0.0, computed_by: String::new(), ..evidence };
     for batch in 0..26 {
         let (found, expected) = (evidence_after(&mut engine, batch), evidence_after(&mut plain, batch));
         assert_eq!((found.computed_by.as_str(), expected.computed_by.as_str()), ("cuda", "cpu"));
         assert_eq!(timeless(found), timeless(expected), "after batch {batch}");
         let renumbered = engine.planning.recheck.as_ref().map_or(0, |recheck| recheck.numbering);
-        // What arrives goes on where the window ends; codes that are others are uploaded anew.
+        // New rows are appended; renumbered codes need an upload.
         assert!(fills() <= 1 + renumbered, "{} fills after batch {batch}", fills());
         assert!(batch != 12 || (fills(), renumbered) == (1, 0), "expiry needs no upload");
     }

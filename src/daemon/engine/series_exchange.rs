@@ -1,104 +1,102 @@
-//! Series over several instances: what a batch contributes leaves for the instance that has the cohorts, and arrives there
-//! (`docs/exactly-once.md`).
+//! Exchange of series contributions between instances (`docs/internals/exactly-once.md`); one instance owns the cohorts.
 
-use crate::anonymity::series::{Head, Readings, Received, Terms, sum_up};
+use crate::anonymity::series::{
+    AllSeriesTerms, ReceivedContributions, SeriesReadings, SharedSeriesState, sum_contributions,
+};
 use crate::daemon::state::entries::{EntryCodec, UnreadableEntry};
-use crate::daemon::state::records::Intent;
-use crate::io::input::{InputBatch, Place};
+use crate::daemon::state::records::BatchIntent;
+use crate::io::input::{InputBatch, InputPartition};
 use crate::release::series::SeriesRefusal;
 use crate::release::series_sums::verify_sums;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
-use throng_core::values::table::Batch;
+use throng_core::values::code_batch::CodeBatch;
 
-/// Bytes of one message of contributions: brokers take a megabyte as they come.
+/// Maximum message bytes; brokers accept one megabyte by default.
 const MAX_MESSAGE: usize = 500_000;
 
-/// Sums of a person who was erased are left out that were sent before, or within this time after: clocks of instances differ.
-const ERASED_FOR_MS: i64 = 300_000;
+/// Sums of erased subjects are dropped up to this time after the erasure, because instance clocks differ.
+const ERASED_SUM_MARGIN_MS: i64 = 300_000;
 
-/// How long a partition counts as idle that was found so.
-const IDLE_FOR: Duration = Duration::from_secs(5);
+/// Validity of an idle result.
+const IDLE_VALIDITY: Duration = Duration::from_secs(5);
 
-/// The topic of contributions, which one instance of a group reads.
-pub(super) struct Exchange {
-    /// Its partition. Whoever has it has the cohorts.
-    pub place: Place,
-    /// Partitions of the source.
-    pub sources: Vec<Place>,
-    /// Those without an unread record.
+/// Contribution topic, read by one instance of a group.
+pub(super) struct ContributionExchange {
+    /// Its owner has the cohorts.
+    pub place: InputPartition,
+    pub sources: Vec<InputPartition>,
     pub idle: Option<IdleSources>,
     pub codec: EntryCodec,
 }
 
-/// Source partitions without an unread record, each with the offset behind its last record that has contributed.
+/// Source partitions without an unread record, each with the offset after its last contribution.
 #[derive(Clone, Debug)]
 pub struct IdleSources {
-    /// When the brokers were asked.
+    /// Query time.
     pub asked: Instant,
-    /// Those that are idle.
-    pub now: BTreeMap<Place, i64>,
-    /// Those that are idle once contributions have been taken in up to this offset.
-    pub later: BTreeMap<Place, i64>,
-    /// That offset.
+    /// Idle partitions.
+    pub now: BTreeMap<InputPartition, i64>,
+    /// Idle once contributions up to `read_to` are received.
+    pub later: BTreeMap<InputPartition, i64>,
+    /// Offset that `later` refers to.
     pub read_to: i64,
 }
 
-impl Exchange {
-    /// Partitions without an unread record, where contributions have been taken in up to `position`. What was found long ago counts no
-    /// more: records may have come that nobody reads.
-    pub fn idle_at(&self, position: i64) -> BTreeMap<Place, i64> {
-        let Some(idle) = self.idle.as_ref().filter(|idle| idle.asked.elapsed() < IDLE_FOR) else {
+impl ContributionExchange {
+    /// Returns idle partitions at `position`. Old results are ignored, because unread records may have arrived.
+    pub fn idle_at(&self, position: i64) -> BTreeMap<InputPartition, i64> {
+        let Some(idle) = self.idle.as_ref().filter(|idle| idle.asked.elapsed() < IDLE_VALIDITY) else {
             return BTreeMap::new();
         };
         let later = idle.later.iter().filter(|_| position >= idle.read_to);
         idle.now.iter().chain(later).map(|(place, next)| (*place, *next)).collect()
     }
 
-    /// All partitions: a new one may have contributed that was not there at the start.
-    pub fn all_sources(&self, head: &Head) -> Vec<Place> {
-        let known: BTreeSet<Place> =
+    /// Returns all partitions, including new ones.
+    pub fn all_sources(&self, head: &SharedSeriesState) -> Vec<InputPartition> {
+        let known: BTreeSet<InputPartition> =
             head.sources.iter().map(|source| source.source).chain(self.sources.iter().copied()).collect();
         known.into_iter().collect()
     }
 
-    /// What the records of a batch contribute, by source partition, sealed.
+    /// Returns sealed contributions by source partition.
     pub(super) fn contributions(
         &self,
-        terms: &Terms,
-        (input, rows): (&InputBatch, &Batch),
-        readings: &Readings,
+        terms: &AllSeriesTerms,
+        (input, rows): (&InputBatch, &CodeBatch),
+        readings: &SeriesReadings,
         clock_ms: Option<i64>,
         age_ms: i64,
     ) -> Result<Vec<Vec<u8>>, SeriesRefusal> {
         let Self { codec, place, .. } = self;
-        let sources: Vec<Place> = rows.coordinates.iter().map(|at| at.place()).collect();
-        let mut sums = sum_up(terms, readings, &sources, clock_ms);
+        let sources: Vec<InputPartition> = rows.coordinates.iter().map(|at| at.topic_partition()).collect();
+        let mut sums = sum_contributions(terms, readings, &sources, clock_ms);
         verify_sums(terms, readings, &sources, clock_ms, sums.values())
             .map_err(|claim| SeriesRefusal { series: String::new(), claim })?;
         for (source, range) in input.ranges.iter().filter(|(source, _)| *source != place) {
             let of_source = sums.entry(*source).or_default();
             (of_source.source, of_source.next, of_source.sent_ms) = (*source, Some(range.1), age_ms);
         }
-        let identity = terms.identity();
-        let parts = sums.into_values().flat_map(|of_source| of_source.divided(MAX_MESSAGE));
+        let identity = terms.terms_identity();
+        let parts = sums.into_values().flat_map(|of_source| of_source.split_by_size(MAX_MESSAGE));
         Ok(parts.map(|part| codec.seal_contributions(&identity, &part)).collect())
     }
 
-    /// Contributions that have arrived with a batch, without those of erased people. What cannot be read is none of ours.
+    /// Returns received contributions without erased subjects; unreadable ones are skipped.
     pub(super) fn received(
         &self,
-        terms: &Terms,
-        head: &Head,
+        terms: &AllSeriesTerms,
+        head: &SharedSeriesState,
         input: &InputBatch,
-        share: &Share<'_>,
-    ) -> Result<Received, OtherSeries> {
-        let identity = terms.identity();
+        share: &SeriesStepContext<'_>,
+    ) -> Result<ReceivedContributions, SeriesMismatch> {
+        let identity = terms.terms_identity();
         let (mut contributions, mut unreadable) = (Vec::new(), 0);
         for (_, sealed) in &input.contributions {
             match self.codec.open_contributions(sealed) {
-                Ok((of_series, _)) if of_series != identity => return Err(OtherSeries),
-                Ok((_, of_source)) if terms.fits(&of_source) => contributions.push(of_source),
+                Ok((of_series, _)) if of_series != identity => return Err(SeriesMismatch),
+                Ok((_, of_source)) if terms.covers_contributions(&of_source) => contributions.push(of_source),
                 Ok(_) | Err(UnreadableEntry) => unreadable += 1,
             }
         }
@@ -109,7 +107,7 @@ impl Exchange {
             );
         }
         for of_source in &mut contributions {
-            let is_late = |(erased_ms, _): &&(i64, BTreeSet<u64>)| of_source.sent_ms < erased_ms + ERASED_FOR_MS;
+            let is_late = |(erased_ms, _): &&(i64, BTreeSet<u64>)| of_source.sent_ms < erased_ms + ERASED_SUM_MARGIN_MS;
             let erased: Vec<&BTreeSet<u64>> = share.erased.iter().filter(is_late).map(|(_, people)| people).collect();
             of_source.people.retain(|person| !erased.iter().any(|people| people.contains(&person.subject)));
             of_source.front.retain(|(person, _)| !erased.iter().any(|people| people.contains(person)));
@@ -118,27 +116,27 @@ impl Exchange {
             || (self.idle_at(share.position), self.all_sources(head)),
             |intent| (intent.idle.iter().copied().collect(), intent.sources.clone()),
         );
-        Ok(Received { contributions, sources, idle })
+        Ok(ReceivedContributions { contributions, sources, idle })
     }
 }
 
-/// Contributions of other series than ours.
+/// Contributions to other series than the configured ones.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "contributions are of other [[series]] than those of this configuration: instances of a group need the same ones"
 )]
-pub(super) struct OtherSeries;
+pub(super) struct SeriesMismatch;
 
-/// What an instance brings to a step.
-pub(super) struct Share<'a> {
-    /// It has the cohorts.
+/// Input of one series step.
+pub(super) struct SeriesStepContext<'a> {
+    /// Owner of the cohorts.
     pub has_cohorts: bool,
-    /// Age of the state.
+    /// State age.
     pub age_ms: i64,
-    /// Contributions have been taken in up to here.
+    /// Offset of received contributions.
     pub position: i64,
-    /// The attempt before, when there was one.
-    pub repeated: Option<&'a Intent>,
-    /// People who were erased lately, each set with the age of the state then.
+    /// Previous attempt.
+    pub repeated: Option<&'a BatchIntent>,
+    /// Recently erased subjects, by state age.
     pub erased: &'a VecDeque<(i64, BTreeSet<u64>)>,
 }

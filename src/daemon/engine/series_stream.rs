@@ -1,95 +1,91 @@
-//! Series of a stream: readings of a batch, the proposal, its verification, and the state behind them.
+//! Series of a stream: readings, proposal, verification and state.
 
-use super::series_exchange::{Exchange, IdleSources, OtherSeries, Share};
+use super::series_exchange::{ContributionExchange, IdleSources, SeriesMismatch, SeriesStepContext};
 use crate::anonymity::series::{
-    Cohort, CohortTerms, Head, Readings, SeriesChanges, SeriesState, Terms, Totals, propose,
+    AllSeriesTerms, CohortState, CohortTerms, SeriesChanges, SeriesCounts, SeriesReadings, SeriesState,
+    SharedSeriesState, propose_series,
 };
 use crate::daemon::state::entries::EntryCodec;
-use crate::io::input::{InputBatch, Place};
+use crate::io::input::{InputBatch, InputPartition};
 use crate::release::series::{SeriesRefusal, VerifiedSeries, verify_series};
 use crate::telemetry::{SeriesPublished, SeriesRecords, TooFewBuckets};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use throng_core::values::canonical::Canonical;
+use throng_core::values::canonical::CanonicalKind;
+use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{Code, Codebook, FIRST_VALUE, UNCOVERED};
-use throng_core::values::digest::{DigestKey, Keyed};
+use throng_core::values::digest::{DigestKey, KeyedDigest};
 use throng_core::values::hierarchy::Hierarchy;
 use throng_core::values::json::unquoted;
 use throng_core::values::moment;
-use throng_core::values::raw::Coordinate;
-use throng_core::values::table::Batch;
+use throng_core::values::raw_batch::RecordPosition;
 
-/// Series of a stream: their terms and all that is remembered of them.
+/// Series terms and state.
 pub(super) struct SeriesStream {
-    terms: Arc<Terms>,
+    terms: Arc<AllSeriesTerms>,
     state: SeriesState,
-    /// People of all sets that have been published.
+    /// Subjects in published sets.
     represented: u64,
-    /// Counts with which a job over files begins: those of earlier jobs, which its figures leave out. Zero for a stream.
-    before: Vec<Totals>,
-    draws: Keyed,
+    /// Counts of earlier jobs, excluded from figures; zero for a stream.
+    before: Vec<SeriesCounts>,
+    draws: KeyedDigest,
     numbers: NumberCache,
-    /// A state is kept: a later run may go on with the open buckets.
+    /// A later run can continue open buckets.
     keeps_state: bool,
-    /// How contributions reach the instance that has the cohorts; none where the records are taken in here.
-    exchange: Option<Exchange>,
+    /// `None` if this process has the cohorts.
+    exchange: Option<ContributionExchange>,
 }
 
-/// Whether more records can come after a batch.
+/// Possibility of further records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SourceEnd {
-    /// The source goes on.
-    No,
-    /// The run ends, and the source may go on.
+    Continues,
+    /// The run ends; the source may continue.
     Stopped,
-    /// The source has ended.
     Ended,
 }
 
-/// A batch as it was read and as it was encoded.
+/// Batch as read and as encoded.
 #[derive(Clone, Copy)]
-pub(super) struct EncodedInput<'a> {
+pub(super) struct SeriesBatchInput<'a> {
     pub input: &'a InputBatch,
-    pub rows: &'a Batch,
+    pub rows: &'a CodeBatch,
     pub books: &'a [Codebook],
-    /// Numbering of the books.
     pub numbering: u64,
 }
 
-/// What a batch publishes, changes and drops.
+/// Result of one batch.
 #[derive(Default)]
 pub(super) struct SeriesStep {
-    /// Rows that may leave, and entries of the state as they are once the batch has left; none of an instance that has no cohorts, or
-    /// to which nothing has come.
+    /// Verified rows and state changes; `None` without cohorts or contributions.
     pub published: Option<(VerifiedSeries, SeriesChanges)>,
-    /// Records that contribute nothing, each with the position of the series.
-    pub dropped: Vec<(Coordinate, usize)>,
-    /// Sealed contributions for the instance that has the cohorts.
+    /// Records that contribute nothing, with series positions.
+    pub dropped: Vec<(RecordPosition, usize)>,
+    /// Sealed, for the owner of the cohorts.
     pub contributions: Vec<Vec<u8>>,
-    /// Partitions that were idle for it, and all partitions.
-    pub idle: BTreeMap<Place, i64>,
-    pub sources: Vec<Place>,
+    /// Idle partitions, and all partitions.
+    pub idle: BTreeMap<InputPartition, i64>,
+    pub sources: Vec<InputPartition>,
 }
 
-/// Why a batch has no step.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StepError {
     #[error(transparent)]
     Refused(#[from] SeriesRefusal),
     #[error(transparent)]
-    OtherSeries(#[from] OtherSeries),
+    OtherSeries(#[from] SeriesMismatch),
 }
 
-/// Numbers by attribute and code, as long as the dictionaries keep their numbering.
+/// Parsed numbers by attribute and code, for one numbering.
 #[derive(Default)]
 struct NumberCache {
     numbering: u64,
-    /// None: not looked up yet.
+    /// `None`: not parsed yet.
     numbers: BTreeMap<usize, Vec<Option<f64>>>,
 }
 
 impl NumberCache {
-    /// The numbers of a column, NaN where a cell has none.
+    /// Returns a column's numbers, NaN if missing.
     fn column(&mut self, attribute: usize, codes: &[Code], book: &Codebook, read: fn(&str) -> Option<f64>) -> Vec<f64> {
         let known = self.numbers.entry(attribute).or_default();
         known.resize(known.len().max(book.codes()), None);
@@ -103,7 +99,7 @@ impl NumberCache {
     }
 }
 
-/// Milliseconds of a canonical date or timestamp.
+/// Parses a canonical date or timestamp.
 fn milliseconds(canonical: &str) -> Option<f64> {
     unquoted(canonical).and_then(|text| moment::parse(&text)).map(|time| time as f64)
 }
@@ -112,17 +108,17 @@ fn parsed(canonical: &str) -> Option<f64> {
     canonical.parse().ok()
 }
 
-/// Reads the numbers or times of an attribute again that have no code because they are outside the range of its hierarchy, or because the
-/// dictionary is full. A number that a list of values does not have stays missing.
-fn restore(batch: EncodedInput<'_>, attribute: usize, read: fn(&str) -> Option<f64>, values: &mut [f64]) {
-    let EncodedInput { input, rows, books, .. } = batch;
+/// Parses uncovered numbers or times again: outside the hierarchy's range, or dictionary full. Numbers missing from a
+/// list stay missing.
+fn reparse_uncovered(batch: SeriesBatchInput<'_>, attribute: usize, read: fn(&str) -> Option<f64>, values: &mut [f64]) {
+    let SeriesBatchInput { input, rows, books, .. } = batch;
     let described = books[attribute].attribute();
     let codes = &rows.columns[attribute];
     let has_numbers = matches!(described.hierarchy, Hierarchy::Ruler(_) | Hierarchy::Calendar(_) | Hierarchy::Flat);
     if !has_numbers || !codes.contains(&UNCOVERED) {
         return;
     }
-    // Encoding drops records and keeps their order.
+    // Encoding keeps record order.
     let (mut raw_row, mut text) = (0, String::new());
     for (row, coordinate) in rows.coordinates.iter().enumerate() {
         while input.raw.coordinates().get(raw_row).is_some_and(|read| read != coordinate) {
@@ -130,15 +126,15 @@ fn restore(batch: EncodedInput<'_>, attribute: usize, read: fn(&str) -> Option<f
         }
         if codes[row] == UNCOVERED && raw_row < input.raw.rows() {
             let token = input.raw.token(raw_row, attribute);
-            let is_value = described.typing.canonical(token, &mut text) == Ok(Canonical::Value);
+            let is_value = described.typing.canonical(token, &mut text) == Ok(CanonicalKind::Value);
             values[row] = read(&text).filter(|_| is_value).unwrap_or(f64::NAN);
         }
     }
 }
 
-/// Number of people in the published sets of these cohorts.
-fn people_in_sets<'a>(cohorts: impl Iterator<Item = &'a Cohort>) -> u64 {
-    let in_a_set = |cohort: &'a Cohort| {
+/// Counts subjects in published sets.
+fn people_in_sets<'a>(cohorts: impl Iterator<Item = &'a CohortState>) -> u64 {
+    let in_a_set = |cohort: &'a CohortState| {
         let published = cohort.sets.iter().flatten().fold(0, |all, set| all | set);
         cohort.members(published)
     };
@@ -146,57 +142,59 @@ fn people_in_sets<'a>(cohorts: impl Iterator<Item = &'a Cohort>) -> u64 {
 }
 
 impl SeriesStream {
-    pub(super) fn new(terms: Arc<Terms>, secret: &DigestKey, keeps_state: bool) -> Self {
+    pub(super) fn new(terms: Arc<AllSeriesTerms>, secret: &DigestKey, keeps_state: bool) -> Self {
         let state = SeriesState::new(&terms);
         Self {
             before: state.head.counts.clone(),
             terms,
             state,
             represented: 0,
-            draws: Keyed::new(secret, "throng cohorts"),
+            draws: KeyedDigest::new(secret, "throng cohorts"),
             numbers: NumberCache::default(),
             keeps_state,
             exchange: None,
         }
     }
 
-    /// Contributions go through partition `place` of a topic from now on; `sources` are the partitions of the source.
-    pub(super) fn exchange_through(&mut self, place: Place, sources: Vec<Place>, codec: EntryCodec) {
-        self.exchange = Some(Exchange { place, sources, idle: None, codec });
+    /// Exchanges contributions through partition `place`; `sources` are the source's partitions.
+    pub(super) fn exchange_through(&mut self, place: InputPartition, sources: Vec<InputPartition>, codec: EntryCodec) {
+        self.exchange = Some(ContributionExchange { place, sources, idle: None, codec });
     }
 
-    /// The partition of the contributions; whoever has it has the cohorts.
-    pub(super) fn place(&self) -> Option<Place> {
+    /// Returns the contribution partition; its owner has the cohorts.
+    pub(super) fn place(&self) -> Option<InputPartition> {
         self.exchange.as_ref().map(|exchange| exchange.place)
     }
 
-    /// No bucket waits for partitions without an unread record.
+    /// Excludes idle partitions from delaying buckets.
     pub(super) fn note_idle(&mut self, idle: IdleSources) {
         if let Some(exchange) = &mut self.exchange {
             exchange.idle = Some(idle);
         }
     }
 
-    /// Partitions for which buckets wait that a crowd of people has passed, each with the offset where it stands.
-    pub(super) fn waits_for(&self) -> BTreeMap<Place, i64> {
-        let waits =
-            |exchange: &Exchange| self.state.head.waits_for(&self.terms, &exchange.all_sources(&self.state.head));
+    /// Returns partitions that delay buckets passed by enough subjects, with offsets.
+    pub(super) fn partitions_delaying_buckets(&self) -> BTreeMap<InputPartition, i64> {
+        let waits = |exchange: &ContributionExchange| {
+            self.state.head.delaying_partitions(&self.terms, &exchange.all_sources(&self.state.head))
+        };
         self.exchange.as_ref().map(waits).unwrap_or_default()
     }
 
-    /// Whether buckets can close without further contributions.
+    /// Returns whether buckets can close without further contributions.
     pub(super) fn has_due(&self, position: i64) -> bool {
         let head = &self.state.head;
-        let is_due =
-            |exchange: &Exchange| head.has_due(&self.terms, &exchange.all_sources(head), &exchange.idle_at(position));
+        let is_due = |exchange: &ContributionExchange| {
+            head.has_due_buckets(&self.terms, &exchange.all_sources(head), &exchange.idle_at(position))
+        };
         self.exchange.as_ref().is_some_and(is_due)
     }
 
-    /// Goes on from a state that was read back; false where it is of other series.
+    /// Continues from restored state; false if of other series.
     pub(super) fn resume(&mut self, past: Option<SeriesState>) -> bool {
         let mut state = past.unwrap_or_else(|| SeriesState::new(&self.terms));
-        state.release_members();
-        let fits = state.head.identity == self.terms.identity();
+        state.return_members_to_pool();
+        let fits = state.head.identity == self.terms.terms_identity();
         if fits {
             self.state = state;
             if self.terms.cohorts.is_batch {
@@ -207,7 +205,7 @@ impl SeriesStream {
         fits
     }
 
-    /// Replaces the entries that a batch has changed.
+    /// Replaces changed entries.
     pub(super) fn apply(&mut self, changes: SeriesChanges) {
         let has_new_sets = !changes.cohorts.is_empty();
         self.state.apply(changes);
@@ -216,17 +214,16 @@ impl SeriesStream {
         }
     }
 
-    /// Counts the people of all sets that have been published.
     fn count_represented(&mut self) {
         self.represented = people_in_sets(self.state.cohorts.values());
     }
 
-    /// Whether this run or an earlier one of the state has published rows.
+    /// Returns whether rows were published, also by earlier runs.
     pub(super) fn has_published(&self) -> bool {
         self.state.head.totals().rows > 0
     }
 
-    /// Counts of the published rows.
+    /// Returns counts of published rows.
     pub(super) fn published(&self) -> SeriesPublished {
         let counts = self.counts(&self.state.head, self.represented, self.state.people.len() as u64);
         let is_empty = self.terms.cohorts.is_batch && counts.rows == 0 && counts.rows_before == 0;
@@ -234,12 +231,12 @@ impl SeriesStream {
         SeriesPublished { too_short: too_short.map(|(most, needed)| TooFewBuckets { most, needed }), ..counts }
     }
 
-    /// The same counts once `changes` are applied.
+    /// Returns the counts after `changes`.
     pub(super) fn published_after(&self, changes: &SeriesChanges) -> SeriesPublished {
         let represented = if changes.cohorts.is_empty() {
             self.represented
         } else {
-            let changed: BTreeMap<u32, &Cohort> =
+            let changed: BTreeMap<u32, &CohortState> =
                 changes.cohorts.iter().map(|(number, cohort)| (*number, cohort)).collect();
             let kept = self.state.cohorts.iter().filter(|(number, _)| !changed.contains_key(number));
             people_in_sets(kept.map(|(_, cohort)| cohort).chain(changed.values().copied()))
@@ -249,9 +246,10 @@ impl SeriesStream {
         self.counts(&changes.head, represented, (known.len() + new) as u64)
     }
 
-    /// People of sets and people of rows with noise may be the same: the greater number counts.
-    fn counts(&self, head: &Head, in_sets: u64, people_seen: u64) -> SeriesPublished {
-        let counts: Vec<Totals> = head.counts.iter().zip(&self.before).map(|(now, before)| now.since(before)).collect();
+    /// Sets and noisy rows may contain the same subjects: the greater number counts.
+    fn counts(&self, head: &SharedSeriesState, in_sets: u64, people_seen: u64) -> SeriesPublished {
+        let counts: Vec<SeriesCounts> =
+            head.counts.iter().zip(&self.before).map(|(now, before)| now.since(before)).collect();
         let of_series = counts.iter().zip(&head.epochs).map(|(counts, epochs)| SeriesRecords {
             records: counts.records,
             represented: counts.represented,
@@ -261,7 +259,7 @@ impl SeriesStream {
         });
         let share = |records: &SeriesRecords| records.records_share().unwrap_or(-1.0);
         let best = of_series.reduce(|best, other| if share(&other) > share(&best) { other } else { best });
-        let totals = counts.iter().fold(Totals::default(), |sum, counts| sum.plus(counts));
+        let totals = counts.iter().fold(SeriesCounts::default(), |sum, counts| sum.sum_with(counts));
         SeriesPublished {
             people: in_sets.max(head.noise_people),
             people_seen,
@@ -277,33 +275,31 @@ impl SeriesStream {
         }
     }
 
-    /// Whether a batch closes all buckets: the last one of a job, or of a stream that has ended where no later run can go on with its
-    /// buckets.
+    /// Returns whether all buckets close: the end of a job, or of a stream without stored state.
     pub(super) fn closes_all(&self, end: SourceEnd) -> bool {
         match end {
-            SourceEnd::No => false,
+            SourceEnd::Continues => false,
             SourceEnd::Stopped => self.terms.cohorts.is_batch,
             SourceEnd::Ended => self.terms.cohorts.is_batch || !self.keeps_state,
         }
     }
 
-    /// Whether buckets are open.
     pub(super) fn has_open_buckets(&self) -> bool {
         !self.state.open.is_empty()
     }
 
-    /// What a batch contributes, the rows of the buckets that it closes, verified, and what the state becomes with it. With `repeated`, the
-    /// partitions were idle that were idle then. Only an instance that `has_cohorts` publishes.
+    /// Returns contributions, verified rows of closed buckets, and state changes. A retry uses the idle partitions of
+    /// its first attempt. Only an owner of cohorts publishes.
     pub(super) fn step(
         &mut self,
-        batch: EncodedInput<'_>,
+        batch: SeriesBatchInput<'_>,
         batch_clock_ms: i64,
         end: SourceEnd,
-        share: &Share<'_>,
+        share: &SeriesStepContext<'_>,
     ) -> Result<SeriesStep, StepError> {
         let is_end = self.closes_all(end);
         let readings = self.readings(batch);
-        // Clocks of devices may be ahead by what a bucket waits for late records. A later time would close buckets of later jobs.
+        // Device clocks may be ahead by the lateness; later times would close buckets of later jobs.
         let tolerance_ms = self.terms.series.iter().map(|series| series.lateness_ms).min().unwrap_or(0);
         let clock_ms = Some(batch_clock_ms.saturating_add(tolerance_ms));
         let Some(exchange) = &self.exchange else {
@@ -311,7 +307,7 @@ impl SeriesStream {
             let dropped = dropped.into_iter().map(|(row, series)| (batch.rows.coordinates[row], series)).collect();
             return Ok(SeriesStep { published: Some(published), dropped, ..SeriesStep::default() });
         };
-        let EncodedInput { input, rows, .. } = batch;
+        let SeriesBatchInput { input, rows, .. } = batch;
         let contributions = exchange.contributions(&self.terms, (input, rows), &readings, clock_ms, share.age_ms)?;
         let due = share.repeated.map_or_else(|| self.has_due(share.position), |intent| intent.series_place.is_some());
         if !share.has_cohorts || input.contributions.is_empty() && !due {
@@ -319,37 +315,35 @@ impl SeriesStream {
         }
         let received = exchange.received(&self.terms, &self.state.head, input, share)?;
         let (idle, sources) = (received.idle.clone(), received.sources.clone());
-        let readings = Readings { received: Some(received), ..Readings::default() };
+        let readings = SeriesReadings { received: Some(received), ..SeriesReadings::default() };
         let (published, _) = self.publish(&readings, clock_ms, is_end)?;
         Ok(SeriesStep { published: Some(published), contributions, idle, sources, ..SeriesStep::default() })
     }
 
-    /// The rows of the buckets that close, verified, what the state becomes, and what contributes nothing.
+    /// Returns verified rows, state changes, and dropped records.
     fn publish(
         &self,
-        readings: &Readings,
+        readings: &SeriesReadings,
         clock_ms: Option<i64>,
         is_end: bool,
     ) -> Result<((VerifiedSeries, SeriesChanges), BTreeSet<(usize, usize)>), SeriesRefusal> {
         let Self { terms, state, draws, .. } = self;
         let draw = |number: u128| draws.digest(&number.to_be_bytes());
-        let proposal = propose(terms, state, readings, clock_ms, is_end, &draw);
+        let proposal = propose_series(terms, state, readings, clock_ms, is_end, &draw);
         let verified = verify_series(terms, state, readings, clock_ms, &proposal)?;
         Ok(((verified, proposal.changes), proposal.dropped))
     }
 
-    /// Terms of the series.
-    pub(super) fn terms(&self) -> &Terms {
+    pub(super) fn terms(&self) -> &AllSeriesTerms {
         &self.terms
     }
 
-    /// What is remembered of the series.
     pub(super) fn state(&self) -> &SeriesState {
         &self.state
     }
 
-    fn readings(&mut self, batch: EncodedInput<'_>) -> Readings {
-        let EncodedInput { rows: fresh, books, numbering, .. } = batch;
+    fn readings(&mut self, batch: SeriesBatchInput<'_>) -> SeriesReadings {
+        let SeriesBatchInput { rows: fresh, books, numbering, .. } = batch;
         if self.numbers.numbering != numbering {
             self.numbers = NumberCache { numbering, ..NumberCache::default() };
         }
@@ -357,21 +351,21 @@ impl SeriesStream {
         let mut column =
             |attribute: usize, read| self.numbers.column(attribute, &fresh.columns[attribute], &books[attribute], read);
         let mut times = column(terms.cohorts.time, milliseconds);
-        restore(batch, terms.cohorts.time, milliseconds, &mut times);
+        reparse_uncovered(batch, terms.cohorts.time, milliseconds, &mut times);
         let times = times.into_iter().map(|time| (!time.is_nan()).then_some(time as i64)).collect();
         let mut values = vec![Vec::new(); books.len()];
         for signal in terms.series.iter().flat_map(|series| &series.signals) {
             if values[signal.attribute].is_empty() {
                 values[signal.attribute] = column(signal.attribute, parsed);
-                restore(batch, signal.attribute, parsed, &mut values[signal.attribute]);
+                reparse_uncovered(batch, signal.attribute, parsed, &mut values[signal.attribute]);
             }
         }
         let strata = self.strata(fresh, books, &terms.cohorts);
-        Readings { subjects: fresh.subjects.clone(), times, values, strata, received: None }
+        SeriesReadings { subjects: fresh.subjects.clone(), times, values, strata, received: None }
     }
 
-    /// Labels of people whose stratum is not known, from the first record of each in the batch that has all of them.
-    fn strata(&self, fresh: &Batch, books: &[Codebook], terms: &CohortTerms) -> BTreeMap<u64, Vec<String>> {
+    /// Returns labels of subjects with an unknown stratum, from their first complete records.
+    fn strata(&self, fresh: &CodeBatch, books: &[Codebook], terms: &CohortTerms) -> BTreeMap<u64, Vec<String>> {
         let mut strata = BTreeMap::new();
         if terms.strata.is_empty() {
             return strata;

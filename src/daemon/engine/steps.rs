@@ -1,202 +1,210 @@
-//! The steps of a batch (`docs/exactly-once.md`): gathered, treated, verified, prepared, intended, delivered, applied.
+//! Steps of a batch (`docs/internals/exactly-once.md`): gather, treat, verify, prepare, intend, deliver, apply.
 //!
-//! Each step takes what the one before it gives, by value: what has not been verified cannot be intended, what has not been
-//! intended cannot be delivered, and what has not been delivered is not remembered.
+//! Each step consumes the previous result. Unverified batches cannot be intended, nor undelivered ones change state.
 
 use super::audit::AuditedBatch;
-use super::changelog::Changes;
-use super::clock::Moment;
-use super::contribution_limit::needs;
-use super::core::{BatchError, Coding, Engine};
-use super::encode_ahead::{Encoder, SetOnDrop, Turn, Unseen, Upcoming};
-use super::gather::{Gathered, Order, Settling};
-use super::held::{Remaining, kept, kept_waiting};
-use super::series_exchange::Share;
-use super::series_stream::{EncodedInput, SeriesStep, SeriesStream, SourceEnd, StepError};
+use super::changelog::ChangelogBatch;
+use super::clock::BatchTime;
+use super::contribution_limit::needed_attributes;
+use super::core::{BatchError, Engine, ValueEncoding};
+use super::encode_ahead::{BatchEncoder, NextBatchSource, NoNextBatch, QueuedBatch, SetOnDrop};
+use super::gather::{BatchInstruction, GatheredBatch, SettlementReason};
+use super::held_records::{PendingRow, stored_pending_row, stored_row};
+use super::series_exchange::SeriesStepContext;
+use super::series_stream::{SeriesBatchInput, SeriesStep, SeriesStream, SourceEnd, StepError};
 use super::treatment::VerifiedBatch;
 use crate::daemon::state::directory::StateError;
-use crate::daemon::state::records::{Intent, KeptRow, OffsetRange, Progress};
-use crate::daemon::state::store::Store;
+use crate::daemon::state::records::{BatchIntent, OffsetRange, StoredRow, StreamProgress};
+use crate::daemon::state::store::StateStore;
 use crate::faults::crash_point;
 use crate::io::input::InputBatch;
-use crate::release::sink::{AuditLine, DeliveryError, Envelope, SeriesLineage, Sink};
-use crate::release::verified::Verified;
+use crate::release::sink::{AuditLine, BatchEnvelope, BatchSink, DeliveryError, SeriesLineage};
+use crate::release::verified_batch::ReleasableBatch;
 use crate::telemetry::{BatchReport, LimitReached, SuppressionReason};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use throng_core::ledger::SHARDS;
-use throng_core::ledger::per_subject::Ledger;
-use throng_core::values::raw::Coordinate;
-use throng_core::values::table::Batch;
+use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::values::code_batch::CodeBatch;
+use throng_core::values::raw_batch::RecordPosition;
 
-/// What a batch changes once it has left.
-struct Effects {
-    verified: Verified,
-    /// What goes on waiting, by row.
-    remaining: BTreeMap<u32, Remaining>,
+/// Changes made by a released batch.
+struct BatchEffects {
+    verified: ReleasableBatch,
+    /// Held parts, by row.
+    remaining: BTreeMap<u32, PendingRow>,
     report: BatchReport,
 }
 
-/// A batch with all that will be remembered of it, in memory.
-struct Prepared<'a> {
-    gathered: Gathered<'a>,
-    effects: Effects,
-    intent: Intent,
+/// Verified batch with its pending changes.
+struct PreparedBatch<'a> {
+    gathered: GatheredBatch<'a>,
+    effects: BatchEffects,
+    intent: BatchIntent,
     audit: Option<AuditLine>,
-    /// Records that contribute to no bucket, by position of the series.
-    dropped: Vec<(Coordinate, usize)>,
-    /// What its records contribute to series of another instance.
+    /// Records without a bucket, by series position.
+    dropped: Vec<(RecordPosition, usize)>,
+    /// For series of another instance.
     contributions: Vec<Vec<u8>>,
-    /// What it writes to the changelog.
-    changes: Changes,
-    /// Waiting rows of people who are erased with it.
-    erased: HashSet<Coordinate>,
+    changes: ChangelogBatch,
+    /// Held rows of erased subjects.
+    erased: HashSet<RecordPosition>,
 }
 
-/// A batch whose intent is on the disk.
-struct Intended<'b, 'a>(&'b Prepared<'a>);
+/// Batch with its intent on disk.
+struct IntendedBatch<'b, 'a>(&'b PreparedBatch<'a>);
 
-/// A batch that has left.
-struct Delivered<'a> {
-    prepared: Prepared<'a>,
+struct DeliveredBatch<'a> {
+    prepared: PreparedBatch<'a>,
     bytes_out: u64,
 }
 
-/// Whether more records can come after the batch of an order.
-fn source_end(order: &Order<'_>) -> SourceEnd {
+/// Returns whether more records can follow.
+fn source_end(order: &BatchInstruction<'_>) -> SourceEnd {
     match order.settling {
-        _ if !order.is_all() => SourceEnd::No,
-        Settling::EndOfStream => SourceEnd::Ended,
+        _ if !order.settles_delayed() => SourceEnd::Continues,
+        SettlementReason::EndOfStream => SourceEnd::Ended,
         _ => SourceEnd::Stopped,
     }
 }
 
 impl Engine {
-    /// Treats, verifies and delivers a batch, and remembers it.
+    /// Treats, verifies, delivers and applies a batch. The `upcoming` batch is encoded during delivery.
     ///
-    /// `retry` is the intent of the attempt before, when there was one: its clock and its ranges are kept, so that the attempt
-    /// reproduces the same bytes; unless a crowd has lost tenure since, and the batch is treated again. What is `upcoming` is encoded
-    /// while the batch leaves.
+    /// A retry reproduces the same bytes from the clock and ranges of its intent. It is treated again only if a class
+    /// has lost tenure.
     ///
     /// # Errors
-    /// See [`BatchError`]; nothing has left and nothing is remembered then.
+    /// See [`BatchError`]; nothing is released and no state changes.
     pub fn process(
         &mut self,
-        turn: &mut Turn,
-        settling: Settling,
-        retry: Option<&Intent>,
-        sink: &mut dyn Sink,
-        now: impl Into<Moment>,
-        upcoming: &mut dyn Upcoming,
+        turn: &mut QueuedBatch,
+        settling: SettlementReason,
+        retry: Option<&BatchIntent>,
+        sink: &mut dyn BatchSink,
+        now: impl Into<BatchTime>,
+        upcoming: &mut dyn NextBatchSource,
     ) -> Result<(), BatchError> {
-        // A batch that is repeated takes the same waiting rows along, whatever has come to wait since.
-        let settled: Option<HashSet<Coordinate>> =
+        // A retry includes the same held rows.
+        let settled: Option<HashSet<RecordPosition>> =
             retry.map(|intent| intent.settled.iter().map(|(_, at)| *at).collect());
-        // Contributions bring nobody for whom a row waits.
+        // Contributions alone complete no classes.
         let has_records = turn.input.records() > 0;
         let of = |at| settled.as_ref().map_or(has_records, |settled| settled.contains(&at));
-        self.process_part(turn, of, &Order::new(settling, retry, now.into()), sink, upcoming)
+        self.run_steps(turn, of, &BatchInstruction::new(settling, retry, now.into()), sink, upcoming)
     }
 
-    /// Settles the held records of some partitions, and only those. What waits for a delay is settled where the
-    /// records' time here is over (end, shutdown), and waits on where the stream is only quiet.
+    /// Settles held records of the matching partitions.
+    ///
+    /// Rows waiting for a delay are settled only at the end of the stream and at shutdown.
     pub fn settle(
         &mut self,
-        of: impl Fn(Coordinate) -> bool,
-        settling: Settling,
-        retry: Option<&Intent>,
-        sink: &mut dyn Sink,
-        now: impl Into<Moment>,
+        of: impl Fn(RecordPosition) -> bool,
+        settling: SettlementReason,
+        retry: Option<&BatchIntent>,
+        sink: &mut dyn BatchSink,
+        now: impl Into<BatchTime>,
     ) -> Result<(), BatchError> {
-        let order = Order::new(settling, retry, now.into());
+        let order = BatchInstruction::new(settling, retry, now.into());
         let (_, age_ms) = order.clock_and_age(&self.durable.progress);
         let closes_series = retry.is_some_and(|intent| intent.series_place.is_some())
             || self
                 .series
                 .as_ref()
                 .is_some_and(|series| series.closes_all(source_end(&order)) && series.has_open_buckets());
-        if !closes_series && self.held.joining(&of, age_ms, order.is_all()).is_empty() {
+        if !closes_series && self.held.due_rows(&of, age_ms, order.settles_delayed()).is_empty() {
             return Ok(());
         }
         let input = InputBatch::new(self.schema.attributes.len(), 0);
-        self.process_part(&mut Box::new(input).into(), of, &order, sink, &mut Unseen)
+        self.run_steps(&mut Box::new(input).into(), of, &order, sink, &mut NoNextBatch)
     }
 
-    /// A batch without a record.
-    pub(super) fn process_nothing(&mut self, order: &Order<'_>, sink: &mut dyn Sink) -> Result<(), BatchError> {
-        let input = InputBatch::new(self.schema.attributes.len(), 0);
-        self.process_part(&mut Box::new(input).into(), |_| false, order, sink, &mut Unseen)
-    }
-
-    /// Takes a batch through all its steps. Held records of the places that `of` names come along.
-    fn process_part(
+    pub(super) fn process_empty(
         &mut self,
-        turn: &mut Turn,
-        of: impl Fn(Coordinate) -> bool,
-        order: &Order<'_>,
-        sink: &mut dyn Sink,
-        upcoming: &mut dyn Upcoming,
+        order: &BatchInstruction<'_>,
+        sink: &mut dyn BatchSink,
+    ) -> Result<(), BatchError> {
+        let input = InputBatch::new(self.schema.attributes.len(), 0);
+        self.run_steps(&mut Box::new(input).into(), |_| false, order, sink, &mut NoNextBatch)
+    }
+
+    /// Runs all steps, with due held records at places that match `of`.
+    fn run_steps(
+        &mut self,
+        turn: &mut QueuedBatch,
+        of: impl Fn(RecordPosition) -> bool,
+        order: &BatchInstruction<'_>,
+        sink: &mut dyn BatchSink,
+        upcoming: &mut dyn NextBatchSource,
     ) -> Result<(), BatchError> {
         let gathered = self.gather(turn, &of, order)?;
         let verified = self.treat_and_verify(gathered, order)?;
-        let series = self.series_of(&verified.gathered, order)?;
+        let series = self.series_step(&verified.gathered, order)?;
         let mut prepared = self.prepare(verified, series, order);
-        prepared.changes = self.changes_of(&prepared.gathered, &prepared.intent, order);
+        prepared.changes = self.changelog_entries(&prepared.gathered, &prepared.intent, order);
         let delivered = self.deliver(prepared, sink, upcoming)?;
         self.apply(delivered);
         Ok(())
     }
 
-    /// What a batch contributes to series, and the rows of the buckets that it closes. Nothing where there are no series, or while entries
-    /// of people are about to go.
-    fn series_of(&mut self, gathered: &Gathered<'_>, order: &Order<'_>) -> Result<SeriesStep, BatchError> {
+    /// Returns the contributions and closed buckets of a batch. Empty without series, and for erasures.
+    fn series_step(
+        &mut self,
+        gathered: &GatheredBatch<'_>,
+        order: &BatchInstruction<'_>,
+    ) -> Result<SeriesStep, BatchError> {
         let (has_cohorts, position) = (self.has_series_state(), self.series_position());
         let Some(series) = self.series.as_mut().filter(|_| order.erased.is_empty()) else {
             return Ok(SeriesStep::default());
         };
-        let Coding { books, numbering, .. } = &self.coding;
-        let batch = EncodedInput { input: gathered.input, rows: &gathered.fresh, books, numbering: *numbering };
+        let ValueEncoding { books, numbering, .. } = &self.coding;
+        let batch = SeriesBatchInput { input: gathered.input, rows: &gathered.fresh, books, numbering: *numbering };
         let erased = &self.durable.erased;
-        let share = Share { has_cohorts, age_ms: gathered.age_ms, position, repeated: order.retry, erased };
+        let share = SeriesStepContext { has_cohorts, age_ms: gathered.age_ms, position, repeated: order.retry, erased };
         series.step(batch, gathered.clock_ms, source_end(order), &share).map_err(|error| match error {
             StepError::Refused(refusal) => refusal.into(),
             StepError::OtherSeries(_) => BatchError::Fatal(error.to_string()),
         })
     }
 
-    /// Closes the buckets of series that wait for nothing but a batch.
+    /// Closes due buckets of series.
     ///
     /// # Errors
-    /// See [`BatchError`]; nothing has left and nothing is remembered then.
-    pub fn close_series(&mut self, sink: &mut dyn Sink, now: impl Into<Moment>) -> Result<(), BatchError> {
+    /// See [`BatchError`]; nothing is released and no state changes.
+    pub fn close_series(&mut self, sink: &mut dyn BatchSink, now: impl Into<BatchTime>) -> Result<(), BatchError> {
         if !self.has_series_state()
             || !self.series.as_ref().is_some_and(|series| series.has_due(self.series_position()))
         {
             return Ok(());
         }
-        self.process_nothing(&Order::new(Settling::Quiet, None, now.into()), sink)
+        self.process_empty(&BatchInstruction::new(SettlementReason::Quiet, None, now.into()), sink)
     }
 
-    /// Makes up all that will be remembered of the batch.
-    fn prepare<'a>(&mut self, verified: VerifiedBatch<'a>, series: SeriesStep, order: &Order<'_>) -> Prepared<'a> {
+    /// Computes intent, report and audit line.
+    fn prepare<'a>(
+        &mut self,
+        verified: VerifiedBatch<'a>,
+        series: SeriesStep,
+        order: &BatchInstruction<'_>,
+    ) -> PreparedBatch<'a> {
         let VerifiedBatch { mut gathered, mut proposal, verified } = verified;
         let SeriesStep { published, dropped: uncounted, contributions, idle, sources } = series;
         let (rows, changes) = published.unzip();
         let mut turnout = std::mem::take(&mut gathered.turnout);
         let monitor = self.settings.monitor;
-        let remaining = self.limiter(&gathered).remaining(&mut turnout, &mut proposal, &verified, monitor);
+        let remaining = self.limiter(&gathered).pending_rows(&mut turnout, &mut proposal, &verified, monitor);
         gathered.turnout = turnout;
-        let mut report = self.account(&gathered, &proposal, &remaining, &verified, order.settling);
+        let mut report = self.build_report(&gathered, &proposal, &remaining, &verified, order.settling);
         let (erased, dropped) = self.erased_rows(order);
         report.dropped += dropped;
         report.held -= dropped;
-        // The last moment: the pairs of the batch before have had all this time.
+        // Late, so that the previous batch's pairs are counted by now.
         let start = Instant::now();
-        self.settle_model();
+        self.wait_for_model();
         self.measure_model(&mut report);
         gathered.seconds.learn = start.elapsed().as_secs_f64();
-        let mut effects = Effects { verified, remaining, report };
+        let mut effects = BatchEffects { verified, remaining, report };
         let mut intent = self.intent(&gathered, order, &effects);
         intent.series_place = changes.as_ref().and(self.series.as_ref()).and_then(SeriesStream::place);
         intent.series = changes;
@@ -221,31 +229,36 @@ impl Engine {
         if let Some(rows) = rows {
             effects.verified.attach(rows);
         }
-        let changes = Changes::default();
-        Prepared { gathered, effects, intent, audit, dropped: uncounted, contributions, changes, erased }
+        let changes = ChangelogBatch::default();
+        PreparedBatch { gathered, effects, intent, audit, dropped: uncounted, contributions, changes, erased }
     }
 
-    /// What must be on the disk before anything leaves.
-    fn intent(&mut self, gathered: &Gathered<'_>, order: &Order<'_>, effects: &Effects) -> Intent {
-        let Effects { verified, remaining, report } = effects;
-        let Gathered { input, batch, fresh, ordinals, planned, rejected, .. } = gathered;
+    /// Builds the intent, which must be on disk before the release.
+    fn intent(
+        &mut self,
+        gathered: &GatheredBatch<'_>,
+        order: &BatchInstruction<'_>,
+        effects: &BatchEffects,
+    ) -> BatchIntent {
+        let BatchEffects { verified, remaining, report } = effects;
+        let GatheredBatch { input, batch, fresh, ordinals, planned, rejected, .. } = gathered;
         let (books, in_force) = (&self.coding.books, &self.in_force);
-        let keep = |(&row, wait): (&u32, &Remaining)| {
-            let needed = needs(&in_force.plan, &in_force.turn_names, books.len(), wait);
+        let keep = |(&row, wait): (&u32, &PendingRow)| {
+            let needed = needed_attributes(&in_force.plan, &in_force.group_keys, books.len(), wait);
             let ordinal = ordinals[row as usize];
-            kept_waiting(batch, row as usize, ordinal, wait, &needed, books, &self.held.joined)
+            stored_pending_row(batch, row as usize, ordinal, wait, &needed, books, &self.held.joined)
         };
-        let held: Vec<KeptRow> = remaining.iter().map(keep).collect();
+        let held: Vec<StoredRow> = remaining.iter().map(keep).collect();
         let range = |(&(topic, partition), &(from, to))| OffsetRange { topic, partition, from, to };
         let plan = planned.plan.clone();
         let mut met = self.learning.met.clone();
         met.add(fresh, rejected, input.long_rows);
         met.monitor(report.suppressed.get(SuppressionReason::Monitoring));
-        Intent {
+        BatchIntent {
             attempt: uuid::Uuid::new_v4().as_u64_pair().0,
             ranges: input.ranges.iter().map(range).collect(),
             last: gathered.last,
-            all: order.is_all(),
+            all: order.settles_delayed(),
             after: self.progress_after(gathered, order, report),
             ledger: (!self.settings.monitor).then(|| verified.delta().clone()),
             sampled: self.sampled(fresh),
@@ -268,18 +281,22 @@ impl Engine {
         }
     }
 
-    /// The rows of `fresh` that the planner's sample takes, as the state keeps them.
-    fn sampled(&self, fresh: &Batch) -> Vec<KeptRow> {
+    /// Returns the sampled rows of `fresh` in stored form.
+    fn sampled(&self, fresh: &CodeBatch) -> Vec<StoredRow> {
         let first = self.durable.progress.rows;
         (0..fresh.rows())
             .filter(|row| (first + *row as u64).is_multiple_of(self.learning.sample.stride()))
-            .map(|row| kept(fresh, row, first + row as u64, &self.coding.books))
+            .map(|row| stored_row(fresh, row, first + row as u64, &self.coding.books))
             .collect()
     }
 
-    /// How far the stream has come when this batch has left.
-    fn progress_after(&self, gathered: &Gathered<'_>, order: &Order<'_>, report: &BatchReport) -> Progress {
-        let Gathered { input, fresh, planned, .. } = gathered;
+    fn progress_after(
+        &self,
+        gathered: &GatheredBatch<'_>,
+        order: &BatchInstruction<'_>,
+        report: &BatchReport,
+    ) -> StreamProgress {
+        let GatheredBatch { input, fresh, planned, .. } = gathered;
         let mut after = self.durable.progress.clone();
         after.sequence += 1;
         (after.clock_ms, after.age_ms, after.anchor) = (gathered.clock_ms, gathered.age_ms, order.now.anchor);
@@ -305,26 +322,26 @@ impl Engine {
         after
     }
 
-    /// Writes the intent down, then lets the batch leave. What is `upcoming` is encoded meanwhile.
+    /// Writes the intent and delivers, while the `upcoming` batch is encoded.
     fn deliver<'a>(
         &mut self,
-        mut prepared: Prepared<'a>,
-        sink: &mut dyn Sink,
-        upcoming: &mut dyn Upcoming,
-    ) -> Result<Delivered<'a>, BatchError> {
+        mut prepared: PreparedBatch<'a>,
+        sink: &mut dyn BatchSink,
+        upcoming: &mut dyn NextBatchSource,
+    ) -> Result<DeliveredBatch<'a>, BatchError> {
         let start = Instant::now();
         let nothing = self.settings.monitor.then(|| {
-            let mut nothing = Verified::nothing(self.in_force.plan.groups.len());
+            let mut nothing = ReleasableBatch::without_lines(self.in_force.plan.groups.len());
             nothing.attach(prepared.effects.verified.take_series());
             nothing
         });
         let bytes_before = sink.bytes_out();
-        let mut encoder = Encoder::new(&self.schema, &self.settings, &mut self.coding);
+        let mut encoder = BatchEncoder::new(&self.schema, &self.settings, &mut self.coding);
         let untruthful = self.untruthful.as_deref();
         let (store, ledger, over) = (&mut self.durable.store, &self.ledger, AtomicBool::new(false));
         let series = self.series.as_ref();
         let delivered = std::thread::scope(|scope| {
-            scope.spawn(|| encoder.look_ahead(upcoming, &over));
+            scope.spawn(|| encoder.encode_next(upcoming, &over));
             let _over = SetOnDrop(&over);
             let intended = prepared.intend(store, ledger)?;
             crash_point("intent-flushed");
@@ -333,49 +350,49 @@ impl Engine {
         match delivered {
             Ok(()) => {
                 crash_point("delivered");
-                // What has left is drawn on the status page.
+                // For the status page.
                 if let Some(mut nothing) = nothing {
                     prepared.effects.verified.attach(nothing.take_series());
                 }
                 prepared.gathered.seconds.commit = start.elapsed().as_secs_f64();
-                Ok(Delivered { prepared, bytes_out: sink.bytes_out() - bytes_before })
+                Ok(DeliveredBatch { prepared, bytes_out: sink.bytes_out() - bytes_before })
             }
             Err(DeliveryError::Aborted(why)) => Err(BatchError::Aborted { why, intent: Box::new(prepared.intent) }),
             Err(DeliveryError::Fatal(why)) => Err(BatchError::Fatal(why)),
         }
     }
 
-    /// Remembers a batch that has left, and reports it: nothing here may fail.
-    fn apply(&mut self, delivered: Delivered<'_>) {
+    /// Applies and reports a released batch; must not fail.
+    fn apply(&mut self, delivered: DeliveredBatch<'_>) {
         let start = Instant::now();
-        let Delivered { prepared: Prepared { gathered, effects, intent, erased, .. }, bytes_out } = delivered;
-        let Effects { verified, remaining, mut report } = effects;
-        let Gathered { input, fresh, batch, ordinals, taken, rejected, turnout, mut seconds, .. } = gathered;
+        let DeliveredBatch { prepared: PreparedBatch { gathered, effects, intent, erased, .. }, bytes_out } = delivered;
+        let BatchEffects { verified, remaining, mut report } = effects;
+        let GatheredBatch { input, fresh, batch, ordinals, taken, rejected, turnout, mut seconds, .. } = gathered;
         let (adopted, is_learned) = (gathered.planned.plan.is_some(), gathered.is_learned);
         self.ledger.apply(verified.delta());
         if let (Some(series), Some(changes)) = (&mut self.series, &intent.series) {
             series.apply(changes.clone());
             series.published().emit(&self.telemetry);
-            self.telemetry.draw(verified.series().means(), verified.series().undrawn());
+            self.telemetry.add_to_charts(verified.series().means(), verified.series().undrawn());
         }
-        self.tell_of_full_supporters(batch.rows());
+        self.report_full_supporters(batch.rows());
         self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, gathered.age_ms);
-        self.meet(intent.met.as_ref());
+        self.update_findings(intent.met.as_ref());
         if !is_learned {
             self.learning.sample.add(&fresh, self.durable.progress.rows);
         }
         self.durable.progress = intent.after.clone();
-        let (plan, names, width) = (&self.in_force.plan, &self.in_force.turn_names, self.schema.attributes.len());
-        self.held.advance(&taken, &batch, &ordinals, remaining, |wait| needs(plan, names, width, wait));
+        let (plan, names, width) = (&self.in_force.plan, &self.in_force.group_keys, self.schema.attributes.len());
+        self.held.advance(&taken, &batch, &ordinals, remaining, |wait| needed_attributes(plan, names, width, wait));
         if !erased.is_empty() {
             self.held.remove_where(|at| erased.contains(&at));
         }
-        if let Some(limit) = turnout.full {
+        if let Some(limit) = turnout.reached_limit {
             LimitReached { limit }.emit(&self.telemetry);
         }
-        self.durable.store.left(intent);
-        self.take_updates_with_batch();
-        self.forget_sample();
+        self.durable.store.mark_released(intent);
+        self.receive_updates_with_batch();
+        self.prune_sample();
         seconds.commit += start.elapsed().as_secs_f64();
         let start = Instant::now();
         if !is_learned {
@@ -385,48 +402,47 @@ impl Engine {
         if adopted {
             self.begin_recheck();
         }
-        // The rows that have left the window.
+        // Rows before the window.
         let window = self.learning.model.window().rows() as u64;
-        self.durable.store.forget_rows_before(self.durable.progress.rows - window);
+        self.durable.store.prune_rows_before(self.durable.progress.rows - window);
         crash_point("applied");
         (report.altered_cells, report.unjoined_records) = (gathered.altered_cells, gathered.unjoined);
         (report.bytes_out, report.uncovered_cells, report.seconds) = (bytes_out, gathered.uncovered_cells, seconds);
-        self.keep_within();
-        self.report(report, input.oldest_ms);
-        self.tell_of_misfits(&rejected);
-        self.doubt();
+        self.limit_dictionary_memory();
+        self.emit_report(report, input.oldest_ms);
+        self.report_wrong_types(&rejected);
+        self.report_unprotected_values();
     }
 
-    /// Forgets the rows of the sample that neither it nor a search under way needs.
-    fn forget_sample(&mut self) {
+    /// Forgets rows that neither the sample nor a search needs.
+    fn prune_sample(&mut self) {
         let sample = &self.learning.sample;
         if sample.rows() > 0 {
             let oldest = self.planning.search.as_ref().and_then(|search| search.first_row).unwrap_or(u64::MAX);
-            self.durable.store.forget_sample_before(sample.ordinal(0).min(oldest));
+            self.durable.store.prune_sample_before(sample.ordinal(0).min(oldest));
         }
     }
 }
 
-impl<'a> Prepared<'a> {
-    /// Writes the intent down.
-    fn intend(&self, store: &mut Store, ledger: &Ledger) -> Result<Intended<'_, 'a>, StateError> {
-        store.intend(&self.intent, ledger)?;
-        Ok(Intended(self))
+impl<'a> PreparedBatch<'a> {
+    fn intend(&self, store: &mut StateStore, ledger: &SubjectLedger) -> Result<IntendedBatch<'_, 'a>, StateError> {
+        store.write_intent(&self.intent, ledger)?;
+        Ok(IntendedBatch(self))
     }
 }
 
-impl Intended<'_, '_> {
-    /// Lets the batch leave; where the risk is only watched, `nothing` of it.
+impl IntendedBatch<'_, '_> {
+    /// Delivers the batch, or only `without_lines` in monitoring mode.
     fn deliver(
         &self,
-        sink: &mut dyn Sink,
-        nothing: Option<&Verified>,
+        sink: &mut dyn BatchSink,
+        nothing: Option<&ReleasableBatch>,
         untruthful: Option<&str>,
         series: Option<&SeriesStream>,
     ) -> Result<(), DeliveryError> {
-        let Prepared {
+        let PreparedBatch {
             gathered,
-            effects: Effects { verified, .. },
+            effects: BatchEffects { verified, .. },
             intent,
             audit,
             dropped,
@@ -434,7 +450,7 @@ impl Intended<'_, '_> {
             changes,
             ..
         } = self.0;
-        let envelope = Envelope {
+        let envelope = BatchEnvelope {
             sequence: intent.after.sequence,
             attempt: intent.attempt,
             clock_ms: gathered.clock_ms,

@@ -1,19 +1,23 @@
-//! What verification is told of a plan: the attributes of each group, what each of them is, and which models protect it.
+//! Verifier terms of a plan: attributes, roles and privacy models of each group.
 
 use super::core::Engine;
-use crate::anonymity::plan::{Group, Plan};
-use crate::anonymity::planner::reference::{ReferenceCounts, resolve};
-use crate::anonymity::privacy::protection::{ClassJudge, Protection, Reference};
-use crate::anonymity::treatment::treat::{GroupNames, Protected};
-use crate::release::given::{GroupTerms, NarrowingTerms};
-use crate::release::protected::{ProtectedTerms, Shares};
-use crate::release::repetition::LineLimit;
+use crate::anonymity::plan::{Plan, PlanGroup};
+use crate::anonymity::planner::closeness_counts::{ReferenceCounts, resolve_reference};
+use crate::anonymity::privacy::protection::{ClosenessReference, ProtectionJudge, SensitiveProtection};
+use crate::anonymity::treatment::batch_treatment::{GroupNames, ProtectedAttribute};
+use crate::release::line_limits::LineLimit;
+use crate::release::protected_attributes::{ProtectedTerms, ReferenceShares};
+use crate::release::verifier_input::{GroupTerms, NarrowingTerms};
 use crate::telemetry::{Limit, LimitReached};
-use throng_core::values::holders::Holders;
+use throng_core::values::subjects_by_value::SubjectsByValue;
 
-/// The terms of every group of `plan`, in its order. `protections` each come with the distribution that they compare
-/// with, empty where there is none. Verification is told the ladders, so that it recounts what can be excluded.
-pub fn group_terms(plan: &Plan, names: &GroupNames, protections: &[(Protection, Reference)]) -> Vec<GroupTerms> {
+/// Returns the terms of every group. `protections` include their reference distribution, or an empty one. Ladders are
+/// included for the recount of exclusions.
+pub fn group_terms(
+    plan: &Plan,
+    names: &GroupNames,
+    protections: &[(SensitiveProtection, ClosenessReference)],
+) -> Vec<GroupTerms> {
     let groups = plan.groups.iter().zip(&names.layouts).zip(&names.bases);
     let terms = groups.map(|((group, layout), &base)| {
         let attributes = group.attributes();
@@ -31,31 +35,35 @@ pub fn group_terms(plan: &Plan, names: &GroupNames, protections: &[(Protection, 
             base,
             sensitive_bases: names.sensitive_bases.clone(),
             lines: LineLimit::None,
-            shown_beside: Vec::new(),
-            holders_beside: Holders::default(),
+            shown_elsewhere: Vec::new(),
+            holders_elsewhere: SubjectsByValue::default(),
         }
     });
     terms.collect()
 }
 
 fn protected_terms(
-    group: &Group,
+    group: &PlanGroup,
     attributes: &[usize],
-    protections: &[(Protection, Reference)],
+    protections: &[(SensitiveProtection, ClosenessReference)],
 ) -> Vec<ProtectedTerms> {
     let mine = protections.iter().filter(|(protection, _)| group.sensitive.contains(&protection.attribute));
     let terms = mine.filter_map(|(protection, reference)| {
         let column = attributes.iter().position(|a| *a == protection.attribute)?;
         let total = reference.subjects.iter().sum::<u64>() as f64;
-        let shares = (!reference.values.is_empty()).then(|| Shares {
+        let shares = (!reference.values.is_empty()).then(|| ReferenceShares {
             positions: reference.values.iter().copied().zip(0..).collect(),
             shares: reference.subjects.iter().map(|subjects| *subjects as f64 / total).collect(),
         });
         Some(ProtectedTerms {
             attribute: protection.attribute,
             column,
-            claims: protection.requirements.iter().map(|requirement| requirement.over(&reference.tree)).collect(),
-            representatives: protection.representatives(),
+            claims: protection
+                .requirements
+                .iter()
+                .map(|requirement| requirement.with_ground_metric(&reference.tree))
+                .collect(),
+            representatives: protection.min_representatives(),
             reference: shares,
         })
     });
@@ -63,22 +71,23 @@ fn protected_terms(
 }
 
 impl Engine {
-    /// The distributions that the plan in force compares classes with.
+    /// Returns the reference distributions in force.
     pub fn references(&self) -> &[ReferenceCounts] {
         &self.in_force.references
     }
 
-    /// Prepares treatment and verification for `plan` and for what it compares classes with.
-    pub(super) fn protect(&mut self, plan: &Plan) {
-        let mut protections: Vec<(Protection, Reference)> = Vec::with_capacity(self.in_force.protections.len());
+    /// Prepares treatment and verification for `plan`.
+    pub(super) fn prepare_protections(&mut self, plan: &Plan) {
+        let mut protections: Vec<(SensitiveProtection, ClosenessReference)> =
+            Vec::with_capacity(self.in_force.protections.len());
         for protection in &self.in_force.protections {
             let counts = self.in_force.references.iter().find(|counts| counts.attribute == protection.attribute);
             let book = &mut self.coding.books[protection.attribute];
-            let reference = counts.map(|counts| resolve(counts, protection, book)).unwrap_or_default();
+            let reference = counts.map(|counts| resolve_reference(counts, protection, book)).unwrap_or_default();
             protections.push((protection.clone(), reference));
         }
         self.in_force.terms = group_terms(plan, &self.in_force.names, &protections);
-        let groups = plan.groups.iter().zip(&self.in_force.turn_names);
+        let groups = plan.groups.iter().zip(&self.in_force.group_keys);
         for (terms, (group, &name)) in self.in_force.terms.iter_mut().zip(groups) {
             terms.lines = match self.settings.repetition.max_lines {
                 _ if plan.is_static(group) => LineLimit::OncePerWindow(name),
@@ -86,16 +95,16 @@ impl Engine {
                 most => LineLimit::PerBatch(most),
             };
         }
-        let protected = |(protection, reference): &(Protection, Reference)| Protected {
+        let protected = |(protection, reference): &(SensitiveProtection, ClosenessReference)| ProtectedAttribute {
             attribute: protection.attribute,
-            // Ranges were checked with the configuration; what still cannot be judged shows nothing.
-            judge: ClassJudge::new(protection, Some(reference)).unwrap_or(None),
+            // Ranges were checked before; unjudged values are not shown.
+            judge: ProtectionJudge::new(protection, Some(reference)).unwrap_or(None),
         };
         self.in_force.protected = protections.iter().map(protected).collect();
     }
 
-    /// Says so when a batch of `rows` records could not have supported anything new for want of room.
-    pub(super) fn tell_of_full_supporters(&self, rows: usize) {
+    /// Reports full supporters if `rows` records could add no support.
+    pub(super) fn report_full_supporters(&self, rows: usize) {
         let rows = rows * self.in_force.plan.groups.len();
         if self.ledger.supporters.as_ref().is_some_and(|supporters| !supporters.has_room(rows)) {
             LimitReached { limit: Limit::Supporters }.emit(&self.telemetry);

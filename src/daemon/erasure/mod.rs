@@ -1,56 +1,57 @@
-//! Erasure of people from the state (docs/erasure.md).
+//! Erasure of subjects from the state (docs/operation.md).
 //!
-//! Requests come from `POST /forget` ([`page`]), from the erasure topic ([`topic`]) and from `throng forget` on the directory of a stopped
-//! daemon ([`erase_at_rest`]). Each becomes an [`Order`] for [`erase`], which rewrites the state without these people ([`edit`]).
+//! Requests come from `POST /forget` ([`page`]), from the erasure topic ([`topic`]) and from `throng forget` on the
+//! directory of a stopped daemon ([`erase_stopped_state`]). Each becomes an [`ErasureOrder`] for [`erase`], which rewrites the
+//! state without these subjects ([`edit`]).
 
-mod edit;
-pub mod page;
-pub mod topic;
+pub mod erasure_topic_reader;
+pub mod forget_page;
+mod subject_eraser;
 
-use super::engine::assemble::open_at_rest;
-use super::requests::{Request, Requests};
+use super::engine::assemble::open_state;
+use super::requests::{PendingRequest, RequestSender};
 use super::state::directory::StateError;
-use super::state::store::Store;
-use super::state::store::binding::TopicPosition;
+use super::state::store::StateStore;
+use super::state::store::state_binding::TopicPosition;
 use crate::anonymity::planner::GroupShape;
-use crate::anonymity::treatment::names::{class_base, turn_name};
+use crate::anonymity::treatment::group_digests::{class_key_base, group_identity};
 use crate::config::SourceKind;
-use crate::start::checked::Checked;
+use crate::start::checked_config::CheckedConfig;
 use crate::telemetry::{SubjectsErased, Telemetry};
-use edit::Eraser;
-pub use edit::Removed;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
+pub use subject_eraser::RemovedEntries;
+use subject_eraser::SubjectEraser;
 use throng_core::ledger::erased_keys::ErasedKeys;
 use throng_core::values::digest::{DigestKey, NameDigest};
-use throng_core::values::raw::Token;
+use throng_core::values::raw_batch::RawToken;
 use throng_core::values::schema::Schema;
-use throng_core::values::subject::{NO_SUBJECT, Subjects};
+use throng_core::values::subject_digest::{NO_SUBJECT, SubjectDigester};
 
-/// Maximum number of people in one request.
+/// Maximum number of subjects in one request.
 pub const MAX_SUBJECTS: usize = 10_000;
 
-/// People to erase, as their records name them.
+/// Subjects to erase, as named in their records.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamedSubjects {
-    /// Values of the subject attribute, spelled as a field of CSV.
+    /// Values of the subject attribute, written as in a CSV field.
     pub subjects: Vec<String>,
-    /// Only count.
+    /// Only count the entries; erase none.
     #[serde(default)]
     pub dry_run: bool,
 }
 
-/// People to erase, by their keyed digests.
+/// Subjects to erase, by their keyed digests.
 #[derive(Clone)]
-pub struct Order {
-    /// The digests. Empty where only the position in the erasure topic has changed.
-    pub people: BTreeSet<u64>,
-    /// Only count.
+pub struct ErasureOrder {
+    /// The digests. Empty if only the position in the erasure topic has changed.
+    pub subject_digests: BTreeSet<u64>,
+    /// Only count the entries; erase none.
     pub dry_run: bool,
-    /// Where the request comes from, for the log: `command`, `page` or `topic`.
+    /// Origin of the request, for the log: `command`, `page` or `topic`.
     pub by: &'static str,
     /// Position in the erasure topic that takes effect together with the erasure.
     pub position: Option<TopicPosition>,
@@ -58,31 +59,31 @@ pub struct Order {
 
 /// Request to a running daemon.
 pub enum ErasureRequest {
-    /// From its page.
+    /// From the HTTP page.
     Named(NamedSubjects),
     /// From the erasure topic.
-    Digests(Order),
+    Digests(ErasureOrder),
 }
 
 /// Outcome of a request.
-pub type Answer = Result<Receipt, ErasureError>;
-/// Requests that wait for the end of a batch.
-pub type ErasureRequests = crossbeam_channel::Receiver<Request<ErasureRequest, Answer>>;
-/// Sends requests to the loop over batches.
-pub type RequestErasure = Requests<ErasureRequest, Answer>;
+pub type ErasureAnswer = Result<ErasureReceipt, ErasureError>;
+/// Receiver of erasure requests, which wait for the end of a batch.
+pub type ErasureReceiver = crossbeam_channel::Receiver<PendingRequest<ErasureRequest, ErasureAnswer>>;
+/// Sender of requests to the loop over batches.
+pub type ErasureSender = RequestSender<ErasureRequest, ErasureAnswer>;
 
-/// Cause of a refused or failed erasure. No variant holds a subject.
+/// Cause of a refused or failed erasure. No variant contains a subject.
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum ErasureError {
     #[error("nobody is named: name a subject as the records name it")]
-    Nobody,
+    EmptyRequest,
     #[error("{0} subjects are named, at most {MAX_SUBJECTS} are taken at once: divide them")]
     TooMany(usize),
     #[error("the schema names no subject, so no record is known to be anybody's: nobody can be found")]
     NoSubject,
     #[error("subject number {place} is no value of the subject attribute, which is of type {kind}: correct it")]
-    NotASubject { place: usize, kind: &'static str },
+    InvalidSubject { place: usize, kind: &'static str },
     #[error("this run keeps no state, or keeps it at its end: nobody can be taken out of it (ask when it has ended)")]
     NoState,
     #[error(
@@ -92,85 +93,85 @@ pub enum ErasureError {
     #[error(
         "the brokers do not take the changes of the changelog now: entries about these people are still in it (ask again)"
     )]
-    NotWritten,
+    ChangelogRejected,
     #[error(transparent)]
     State(#[from] StateError),
 }
 
 impl ErasureError {
-    /// Whether another request would help.
+    /// Returns true if the request must be changed, false if a retry can succeed.
     #[must_use]
     pub fn is_usage(&self) -> bool {
-        !matches!(self, Self::State(_) | Self::NotWritten)
+        !matches!(self, Self::State(_) | Self::ChangelogRejected)
     }
 }
 
-/// Answer to an erasure. Its figures are about the named people, and are only for the client that named them.
+/// Answer to an erasure. Its numbers concern the named subjects and are only for the client that named them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Receipt {
-    /// Number of different people.
+pub struct ErasureReceipt {
+    /// Number of distinct subjects.
     pub subjects: u64,
-    /// Nothing was erased: the numbers say what would be.
+    /// No entry was erased; the numbers are those of a dry run.
     pub dry_run: bool,
     /// Entries removed.
-    pub removed: Removed,
-    /// Held records of which no fragment had been released: they count as dropped.
+    pub removed: RemovedEntries,
+    /// Held records without a released fragment; they count as dropped.
     pub dropped_records: u64,
     /// Consequences for later releases.
     pub follows: Vec<String>,
-    /// What the state keeps, and why.
+    /// Data that the state keeps, with the reasons.
     pub kept: Vec<String>,
-    /// What an erasure does not reach.
+    /// Data that an erasure does not reach.
     pub not_recalled: Vec<String>,
 }
 
-const FOLLOWS: [&str; 2] = [
+const ERASURE_CONSEQUENCES: [&str; 2] = [
     "every batch has its own crowds: later releases go on as they were",
     "records of the same person that come later are new: stop them at their source",
 ];
-const KEPT: [&str; 2] = [
+const RETAINED_DATA: [&str; 2] = [
     "totals of records, and counts of how values were distributed when the plan in force was made: sums over all people, replaced with the next plan",
     "copies in the memory of a running process that still seeks a plan, until it is found: seconds",
 ];
-const NOT_RECALLED: [&str; 4] = [
+const UNREACHABLE_DATA: [&str; 4] = [
     "what was released, and copies of it: it holds no names, and each line stands in a crowd",
     "records of the source topic or file, and profiles at their source: erase them there (first, or they come again)",
     "copies of the state directory: backups, snapshots of its disk, blocks that the disk has not yet written over; all sealed with the secret",
     "lineage files and logs of the custodian",
 ];
 
-impl Order {
-    /// Digests named people.
+impl ErasureOrder {
+    /// Digests the named subjects.
     ///
     /// # Errors
-    /// When nobody or too many are named, or a text is no value of the subject attribute.
+    /// If no subject or too many are named, or a text is not a valid value of the subject attribute.
     pub fn new(
         named: &NamedSubjects,
         by: &'static str,
-        subjects: Option<&Subjects>,
+        subjects: Option<&SubjectDigester>,
         schema: &Schema,
     ) -> Result<Self, ErasureError> {
         let (Some(subjects), Some(attribute)) = (subjects, schema.subject) else { return Err(ErasureError::NoSubject) };
         match named.subjects.len() {
-            0 => return Err(ErasureError::Nobody),
+            0 => return Err(ErasureError::EmptyRequest),
             1..=MAX_SUBJECTS => {}
             many => return Err(ErasureError::TooMany(many)),
         }
         let kind = schema.attributes[attribute].kind().name();
-        let digest = |(place, text): (usize, &String)| match subjects.digest_once(Token::Untyped(text)) {
+        let digest = |(place, text): (usize, &String)| match subjects.digest_uncached(RawToken::Untyped(text)) {
             Ok(digest) if digest != NO_SUBJECT => Ok(digest),
-            Ok(_) | Err(_) => Err(ErasureError::NotASubject { place: place + 1, kind }),
+            Ok(_) | Err(_) => Err(ErasureError::InvalidSubject { place: place + 1, kind }),
         };
         let people = named.subjects.iter().enumerate().map(digest).collect::<Result<_, _>>()?;
-        Ok(Self { people, dry_run: named.dry_run, by, position: None })
+        Ok(Self { subject_digests: people, dry_run: named.dry_run, by, position: None })
     }
 }
 
-/// What an erasure needs to know of a configuration.
-pub struct Context<'a> {
+/// Parts of the configuration that an erasure needs.
+pub struct ErasureContext<'a> {
     /// The record schema.
     pub schema: &'a Schema,
-    /// The groups of releases.
+    /// The attribute groups of the releases.
     pub shapes: &'a [GroupShape],
     /// Keyed digest of names.
     pub digest: &'a dyn Fn(&str) -> u128,
@@ -178,20 +179,20 @@ pub struct Context<'a> {
     pub window_records: u64,
     /// Receives the event.
     pub telemetry: &'a Telemetry,
-    /// What was removed from the changelog.
-    pub elsewhere: Elsewhere,
+    /// Entries removed from the changelog.
+    pub changelog_removals: ChangelogRemovals,
 }
 
-/// Entries that were removed from what the changelog keeps.
+/// Entries removed from the changelog.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Elsewhere {
-    /// Their number.
-    pub removed: Removed,
-    /// Waiting records among them that count as dropped, with the batch that has removed them.
+pub struct ChangelogRemovals {
+    /// Number of removed entries.
+    pub removed: RemovedEntries,
+    /// Removed waiting records that count as dropped, and that are already counted with the batch that removed them.
     pub dropped: u64,
 }
 
-/// Keys under which people are known.
+/// Returns the keys under which the subjects are stored.
 #[must_use]
 pub fn erased_keys(
     schema: &Schema,
@@ -201,66 +202,78 @@ pub fn erased_keys(
 ) -> ErasedKeys {
     let names: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
     let groups: Vec<_> = shapes.iter().map(GroupShape::without_ladder).collect();
-    let turns: Vec<u128> = groups.iter().map(|group| turn_name(group, &names, digest)).collect();
-    let bases: Vec<u128> = groups.iter().map(|group| class_base(group, &names, digest)).collect();
+    let turns: Vec<u128> = groups.iter().map(|group| group_identity(group, &names, digest)).collect();
+    let bases: Vec<u128> = groups.iter().map(|group| class_key_base(group, &names, digest)).collect();
     ErasedKeys::new(people.clone(), &turns, &bases)
 }
 
-/// Rewrites the state without the people of `order`, or counts what would be removed. What only the memory knows must have been flushed,
-/// and a batch that was about to leave must be decided: it is given up. A running engine must read its memory
-/// [back](Store::load) where the [database](Store::database) has changed.
+/// Rewrites the state without the subjects of `order`, or counts the entries that would be removed. The caller must
+/// flush pending changes first and decide any intended batch: its intent is removed. If the
+/// [database](StateStore::database) has changed, a running engine must [reload](StateStore::load) its memory.
 ///
 /// # Errors
-/// When the state fails: it is the one before, unless the database has changed.
-pub fn erase(store: &mut Store, context: &Context<'_>, order: &Order) -> Result<Receipt, StateError> {
+/// If the state fails. The previous state is then in force, unless the database has changed.
+pub fn erase(
+    store: &mut StateStore,
+    context: &ErasureContext<'_>,
+    order: &ErasureOrder,
+) -> Result<ErasureReceipt, StateError> {
     let start = Instant::now();
-    let keys = erased_keys(context.schema, context.shapes, context.digest, &order.people);
-    let mut eraser = Eraser::new(store, keys, context.window_records, order.position.as_ref())?;
-    eraser.removed = context.elsewhere.removed;
+    let keys = erased_keys(context.schema, context.shapes, context.digest, &order.subject_digests);
+    let mut eraser = SubjectEraser::new(store, keys, context.window_records, order.position.as_ref())?;
+    eraser.removed = context.changelog_removals.removed;
     if order.dry_run {
         eraser.count(store)?;
-    } else if order.people.is_empty() {
-        order.position.iter().try_for_each(|position| store.note_erasure_position(position))?;
+    } else if order.subject_digests.is_empty() {
+        order.position.iter().try_for_each(|position| store.write_erasure_position(position))?;
     } else {
         store.rewrite(&mut eraser)?;
-        let (people, seconds) = (order.people.len() as u64, start.elapsed().as_secs_f64());
-        let counted = context.elsewhere.dropped;
+        let (people, seconds) = (order.subject_digests.len() as u64, start.elapsed().as_secs_f64());
+        let counted = context.changelog_removals.dropped;
         SubjectsErased { people, by: order.by, dropped: eraser.dropped + counted, counted, seconds }
             .emit(context.telemetry);
     }
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    Ok(Receipt {
-        subjects: order.people.len() as u64,
+    Ok(ErasureReceipt {
+        subjects: order.subject_digests.len() as u64,
         dry_run: order.dry_run,
         removed: eraser.removed,
-        dropped_records: eraser.dropped + context.elsewhere.dropped,
-        follows: texts(&FOLLOWS),
-        kept: texts(&KEPT),
-        not_recalled: texts(&NOT_RECALLED),
+        dropped_records: eraser.dropped + context.changelog_removals.dropped,
+        follows: texts(&ERASURE_CONSEQUENCES),
+        kept: texts(&RETAINED_DATA),
+        not_recalled: texts(&UNREACHABLE_DATA),
     })
 }
 
-/// Erases people from the state of a stopped daemon. Nothing is erased while a batch may have been released or not: only a start of the
-/// daemon finds that out.
+/// Erases subjects from the state of a stopped daemon. Refused while the outcome of the last batch is undecided,
+/// because only a start of the daemon decides it.
 ///
 /// # Errors
-/// [`ErasureError`]; [`StateError::Locked`] where a daemon has the state.
-pub fn erase_at_rest(checked: &Checked, named: &NamedSubjects) -> Result<Receipt, ErasureError> {
-    let Checked { config, schema, shapes, .. } = checked;
-    let (mut store, keys, recovered) = open_at_rest(checked)?;
-    // Asked now: where a daemon has the directory, that one is asked.
+/// [`ErasureError`]; [`StateError::Locked`] if a daemon has locked the state.
+pub fn erase_stopped_state(checked: &CheckedConfig, named: &NamedSubjects) -> Result<ErasureReceipt, ErasureError> {
+    let CheckedConfig { config, schema, shapes, .. } = checked;
+    let (mut store, keys, recovered) = open_state(checked)?;
+    // Checked after `open_state`: if a daemon runs on the directory, `Locked` must be reported instead.
     if config.source.kind == SourceKind::Kafka && !named.dry_run {
         return Err(ErasureError::InChangelog);
     }
-    let subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
-    let order = Order::new(named, "command", subjects.as_ref(), schema)?;
+    let subjects =
+        schema.subject.map(|a| SubjectDigester::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
+    let order = ErasureOrder::new(named, "command", subjects.as_ref(), schema)?;
     if recovered.intent.is_some() {
-        return Err(StateError::Unsettled(config.state.path.clone()).into());
+        return Err(StateError::UndecidedBatch(config.state.path.clone()).into());
     }
     let names = NameDigest::new(&DigestKey(keys.classes));
     let (digest, telemetry) = (|name: &str| names.digest(name), checked.telemetry());
     let window_records = config.plan.window_records as u64;
-    let elsewhere = Elsewhere::default();
-    let context = Context { schema, shapes, digest: &digest, window_records, telemetry: &telemetry, elsewhere };
+    let elsewhere = ChangelogRemovals::default();
+    let context = ErasureContext {
+        schema,
+        shapes,
+        digest: &digest,
+        window_records,
+        telemetry: &telemetry,
+        changelog_removals: elsewhere,
+    };
     Ok(erase(&mut store, &context, &order)?)
 }

@@ -1,4 +1,4 @@
-//! Connections: a bounded number, each with a bounded time for its request.
+//! Connections of the pages: their number and the time for each request are bounded.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -16,16 +16,16 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-/// Connections at once. For one more, the oldest is closed: whoever sends half a request and waits does not keep a probe out.
-const CONNECTIONS: usize = 256;
-/// For a TLS handshake, and for the head of a request, from the answer before it on.
-const HEAD_TIME: Duration = Duration::from_secs(10);
-/// Bytes of the head of a request.
-const HEAD_BYTES: usize = 16 << 10;
-/// How long answers under way may take after the shutdown.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
-/// Before the next attempt to accept, where the system has no room for a connection.
-const NO_ROOM: Duration = Duration::from_millis(50);
+/// Maximum number of concurrent connections. For one more, the oldest is closed, so that clients with half-sent
+/// requests cannot block a probe.
+const MAX_CONNECTIONS: usize = 256;
+/// Time limit for a TLS handshake, and for the head of a request after the previous answer.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_HEAD_BYTES: usize = 16 << 10;
+/// Time limit for pending answers after the shutdown.
+const PENDING_ANSWERS_TIMEOUT: Duration = Duration::from_secs(2);
+/// Pause before the next accept if the system has no resources for a connection.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Serves `router` until `shutdown` is ready.
 pub(super) async fn serve(
@@ -48,42 +48,42 @@ pub(super) async fn serve(
             Ok((stream, _)) => stream,
             Err(error) => {
                 tracing::debug!(%error, "a connection to the pages was not accepted");
-                sleep(NO_ROOM).await;
+                sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
         by_age.retain(|connection| !connection.is_finished());
-        if by_age.len() >= CONNECTIONS
+        if by_age.len() >= MAX_CONNECTIONS
             && let Some(oldest) = by_age.pop_front()
         {
             oldest.abort();
         }
-        by_age.push_back(open.spawn(talk(stream, tls.clone(), router.clone(), stopping.clone())));
+        by_age.push_back(open.spawn(handle_connection(stream, tls.clone(), router.clone(), stopping.clone())));
     }
     drop(stop);
     let finished = async { while open.join_next().await.is_some() {} };
-    if timeout(LAST_ANSWERS, finished).await.is_err() {
+    if timeout(PENDING_ANSWERS_TIMEOUT, finished).await.is_err() {
         tracing::debug!("connections to the pages were closed under way");
     }
 }
 
-async fn talk(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router, stopping: watch::Receiver<()>) {
-    let Some(tls) = tls else { return answer(stream, router, stopping).await };
-    match timeout(HEAD_TIME, tls.accept(stream)).await {
-        Ok(Ok(stream)) => answer(stream, router, stopping).await,
+async fn handle_connection(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router, stopping: watch::Receiver<()>) {
+    let Some(tls) = tls else { return serve_requests(stream, router, stopping).await };
+    match timeout(HEAD_TIMEOUT, tls.accept(stream)).await {
+        Ok(Ok(stream)) => serve_requests(stream, router, stopping).await,
         Ok(Err(error)) => tracing::debug!(%error, "a client of the pages does not speak TLS as we do"),
         Err(_) => tracing::debug!("a client of the pages did not finish its handshake"),
     }
 }
 
-async fn answer<S>(stream: S, router: Router, mut stopping: watch::Receiver<()>)
+async fn serve_requests<S>(stream: S, router: Router, mut stopping: watch::Receiver<()>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
-        .max_buf_size(HEAD_BYTES)
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut connection = pin!(connection);
     let ended = tokio::select! {

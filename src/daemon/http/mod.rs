@@ -1,9 +1,9 @@
-//! The HTTP pages: metrics, health, plan and the status page. They read the telemetry and nothing else, so that there
-//! is no way from a record to a page. Beside them, for whoever has the token: the erasure of people.
+//! The HTTP pages: metrics, health, plan and the status page. They read only the telemetry, so no record can reach a
+//! page. Clients with the token can also request erasures and reloads.
 
 mod access;
 mod connections;
-mod page;
+mod status_page;
 mod tls;
 
 use std::{
@@ -24,54 +24,56 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::config;
-use crate::daemon::erasure::{RequestErasure, page::forget};
-use crate::daemon::requests::{NotTaken, ReloadRequests};
+use crate::daemon::erasure::{ErasureSender, forget_page::handle_forget};
+use crate::daemon::requests::{ReloadSender, RequestRejection};
 use crate::telemetry::{ReloadOutcome, Telemetry};
-pub use access::Access;
+pub use access::PageAccess;
 pub use tls::HttpError;
 
-/// What is served, to whom.
+/// The served pages and their access rules.
 #[derive(Clone)]
-pub struct Site {
+pub struct PageSite {
     telemetry: Telemetry,
-    access: Arc<Access>,
+    access: Arc<PageAccess>,
     tls: Option<TlsAcceptor>,
-    erasures: Option<RequestErasure>,
-    reloads: Option<ReloadRequests>,
+    erasures: Option<ErasureSender>,
+    reloads: Option<ReloadSender>,
 }
 
-impl Site {
-    /// The pages as configured.
-    pub fn new(telemetry: Telemetry, configured: &config::Telemetry) -> Result<Self, HttpError> {
+impl PageSite {
+    /// Creates the pages as configured.
+    pub fn new(telemetry: Telemetry, configured: &config::TelemetryConfig) -> Result<Self, HttpError> {
         let tls = tls::acceptor(&configured.tls)?;
-        Ok(Self { telemetry, access: Arc::new(Access::new(configured)?), tls, erasures: None, reloads: None })
+        Ok(Self { telemetry, access: Arc::new(PageAccess::new(configured)?), tls, erasures: None, reloads: None })
     }
 
-    /// The same pages, where a client that brings the token may request erasures and reloads. Without a token these routes do not exist.
+    /// Adds the routes for erasures and reloads, which require the token. Without a configured token these routes do
+    /// not exist.
     #[must_use]
-    pub fn with_requests(self, erasures: RequestErasure, reloads: Option<ReloadRequests>) -> Self {
-        if !self.access.asks_for_token() {
+    pub fn with_requests(self, erasures: ErasureSender, reloads: Option<ReloadSender>) -> Self {
+        if !self.access.requires_token() {
             return self;
         }
         Self { erasures: Some(erasures), reloads, ..self }
     }
 }
 
-/// Listens on `address`; port 0 takes a free one (see `local_addr`).
+/// Listens on `address`; port 0 selects a free port (see `local_addr`).
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, HttpError> {
     TcpListener::bind(address).await.map_err(|source| HttpError::Bind { address, source })
 }
 
-/// Serves the pages until `shutdown` is ready; answers under way then have two seconds to be finished.
-pub async fn serve(listener: TcpListener, site: Site, shutdown: impl Future<Output = ()>) {
+/// Serves the pages until `shutdown` is ready; pending answers then have two seconds to finish.
+pub async fn serve(listener: TcpListener, site: PageSite, shutdown: impl Future<Output = ()>) {
     let tls = site.tls.clone();
     connections::serve(listener, tls, router(site), shutdown).await;
 }
 
-/// `/`, `/metrics`, `/healthz`, `/readyz`, `/plan`, `/series.json`, `/status.json`, GET and HEAD only; `POST /forget` and `POST /reload` where they are served.
-pub fn router(site: Site) -> Router {
+/// Routes `/`, `/metrics`, `/healthz`, `/readyz`, `/plan`, `/series.json` and `/status.json`, for GET and HEAD only;
+/// `POST /forget` and `POST /reload` if enabled.
+pub fn router(site: PageSite) -> Router {
     let pages = Router::new()
-        .route("/", get(|| async { Html(page::PAGE.html.as_str()) }))
+        .route("/", get(|| async { Html(status_page::STATUS_PAGE.html.as_str()) }))
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "alive\n" }))
         .route("/readyz", get(ready))
@@ -83,7 +85,7 @@ pub fn router(site: Site) -> Router {
         .route("/status.json", get(|State(telemetry): State<Telemetry>| async move { Json(telemetry.status()) }));
     let mut requests = Router::new();
     if let Some(erasures) = site.erasures {
-        requests = requests.route("/forget", post(move |request| forget(request, erasures)));
+        requests = requests.route("/forget", post(move |request| handle_forget(request, erasures)));
     }
     if let Some(reloads) = site.reloads {
         requests = requests.route("/reload", post(move || reload(reloads)));
@@ -95,17 +97,18 @@ pub fn router(site: Site) -> Router {
     };
     pages
         .layer(middleware::from_fn_with_state(site.access, access::admit))
-        .layer(middleware::from_fn(guard))
+        .layer(middleware::from_fn(add_security_headers))
         .with_state(site.telemetry)
 }
 
-/// Requests a reload: 200 where a policy was replaced or says the same, 422 where it is refused, 503 where nobody answers.
-async fn reload(reloads: ReloadRequests) -> Response {
+/// Requests a reload. Answers 200 if the policy was replaced or is unchanged, 422 if the reload is refused, 503 if no
+/// answer is available.
+async fn reload(reloads: ReloadSender) -> Response {
     let unanswered = |text: &'static str| (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
     let answered = match reloads.send(()) {
         Ok(answered) => answered,
-        Err(NotTaken::Busy) => return unanswered("too many reloads wait already; ask again later\n"),
-        Err(NotTaken::Ending) => return unanswered("the daemon is ending\n"),
+        Err(RequestRejection::Busy) => return unanswered("too many reloads wait already; ask again later\n"),
+        Err(RequestRejection::Ending) => return unanswered("the daemon is ending\n"),
     };
     match answered.await {
         Ok(answer) if answer.outcome == ReloadOutcome::Refused => {
@@ -116,7 +119,7 @@ async fn reload(reloads: ReloadRequests) -> Response {
     }
 }
 
-/// Indented: people read it too.
+/// Returns the plan as indented JSON, for readability.
 async fn plan(State(telemetry): State<Telemetry>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], format!("{:#}\n", telemetry.plan()))
 }
@@ -133,16 +136,17 @@ async fn ready(State(telemetry): State<Telemetry>) -> (StatusCode, String) {
     (StatusCode::SERVICE_UNAVAILABLE, reasons.join("\n") + "\n")
 }
 
-static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
-    // The hashes are base64 text: a policy without them shows a page without script, which is the safe side.
-    HeaderValue::from_str(&page::PAGE.policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
+static SECURITY_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    // The hashes are base64 text, so the conversion succeeds. The fallback policy is safe: it forbids all scripts and
+    // styles.
+    HeaderValue::from_str(&status_page::STATUS_PAGE.policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 });
 
-/// What a browser may do with any of the answers: show them, and nothing else.
-async fn guard(request: axum::extract::Request, next: Next) -> Response {
+/// Adds security headers to every response: a browser may only display it.
+async fn add_security_headers(request: axum::extract::Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, POLICY.clone());
+    headers.insert(header::CONTENT_SECURITY_POLICY, SECURITY_POLICY.clone());
     for (name, value) in [
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
@@ -155,8 +159,8 @@ async fn guard(request: axum::extract::Request, next: Next) -> Response {
     response
 }
 
-pub mod chosen_page;
+pub mod group_choice_page;
+pub mod page_server;
 pub mod plan_page;
-pub mod serve;
 #[cfg(test)]
 mod tests;

@@ -1,30 +1,36 @@
-//! A plan as the status page and `GET /plan` show it: names and levels, no value of the data, and no figure that one record
-//! changes but by a draw that nobody foresees (docs/threats.md, 28).
+//! The plan as shown on the status page and by `GET /plan`: names and levels, but no value of the data. A single
+//! record changes a published number only with the outcome of a secret random draw (docs/internals/threats.md, 28).
 
 use crate::anonymity::plan::Plan;
-use crate::anonymity::plan::evidence::Evidence;
-use crate::telemetry::{Draws, about, in_steps};
+use crate::anonymity::plan::evidence::PlanEvidence;
+use crate::telemetry::{RoundingDraws, round_count, round_to_step};
 use serde_json::{Value, json};
 
-/// Shares and means are in steps of this.
-const STEP: f64 = 0.05;
-/// Losses of a plan are in steps of this.
-const LOSS: f64 = 0.01;
-/// Counts are in steps of at least this.
-const COUNT: u64 = 1_000;
-/// People who must support an inference for it to be shown, and records that a mean must be of: then one more is less than a
-/// fifth of a step.
-const FEWEST_PEOPLE: u64 = 100;
-const FEWEST_RECORDS: u64 = 1_000;
-/// A quasi-identifier is named from this many times k people on that it singles out, and up to as many more, as is drawn.
-const SINGLED_OUT: u64 = 10;
+/// Step size of shares and means.
+const SHARE_STEP: f64 = 0.05;
+/// Step size of the losses of a plan.
+const PLAN_LOSS_STEP: f64 = 0.01;
+/// Minimum step size of counts.
+const COUNT_STEP: u64 = 1_000;
+/// Minimum number of subjects that support a published inference, and of records behind a published mean. One more
+/// then changes the value by less than a fifth of a step.
+const MIN_SHOWN_SUBJECTS: u64 = 100;
+const MIN_SHOWN_MEAN_RECORDS: u64 = 1_000;
+/// Minimum number of subjects, in multiples of k, that a published quasi-identifier singles out. A random draw raises
+/// it to at most twice as many.
+const MIN_SINGLED_OUT_FACTOR: u64 = 10;
 
-/// The plan as JSON: version, rows it was made from, identifiers to drop, each group with the ends of its ladder, and the
-/// evidence that has been gathered, for this plan or one before it.
+/// Returns the plan as JSON: version, number of rows, identifiers to drop, each group with the ends of its ladder,
+/// and the evidence for this or an earlier plan.
 #[must_use]
-pub fn summary(plan: &Plan, evidence: Option<&Evidence>, attribute_names: &[&str], draws: Draws) -> Value {
+pub fn plan_summary(
+    plan: &Plan,
+    evidence: Option<&PlanEvidence>,
+    attribute_names: &[&str],
+    draws: RoundingDraws,
+) -> Value {
     let names = |attributes: &[usize]| attributes.iter().map(|&a| attribute_names[a]).collect::<Vec<_>>();
-    let end = |levels: &[u8], loss: f64| json!({"levels": levels, "loss": in_steps(loss, LOSS, 0.5)});
+    let end = |levels: &[u8], loss: f64| json!({"levels": levels, "loss": round_to_step(loss, PLAN_LOSS_STEP, 0.5)});
     json!({
         "version": plan.version,
         "rows": plan.rows,
@@ -34,7 +40,7 @@ pub fn summary(plan: &Plan, evidence: Option<&Evidence>, attribute_names: &[&str
             "attribute": attribute_names[attribute],
             "level": level,
             "groups": (0..plan.groups.len())
-                .filter(|&at| plan.groups[at].quasi.contains(&attribute) && plan.shows(at, attribute))
+                .filter(|&at| plan.groups[at].quasi.contains(&attribute) && plan.shows_attribute(at, attribute))
                 .map(|at| plan.groups[at].name.as_str())
                 .collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
@@ -54,14 +60,15 @@ pub fn summary(plan: &Plan, evidence: Option<&Evidence>, attribute_names: &[&str
             "changes": pace.changes.name(),
             "declared": pace.declared,
         })).collect::<Vec<_>>(),
-        "evidence": evidence.map(|evidence| evidence_of(evidence, &names, draws)),
+        "evidence": evidence.map(|evidence| evidence_summary(evidence, &names, draws)),
     })
 }
 
-/// The quasi-identifiers that single out so many people that one more or less decides nothing.
+/// Returns the quasi-identifiers that single out enough subjects for publication, so that one subject more or less
+/// has little effect.
 #[must_use]
-pub fn shown_qids(evidence: &Evidence, draws: Draws) -> Vec<&Vec<usize>> {
-    let least = (SINGLED_OUT * u64::from(evidence.k)) as f64;
+pub fn shown_qids(evidence: &PlanEvidence, draws: RoundingDraws) -> Vec<&Vec<usize>> {
+    let least = (MIN_SINGLED_OUT_FACTOR * u64::from(evidence.k)) as f64;
     let measured = evidence.minimal_qids.iter().zip(&evidence.people_below);
     let is_shown = |set: &[usize], people: u64| {
         people as f64 >= least * (1.0 + draws.draw(&format!("quasi-identifier {set:?}"), evidence.plan))
@@ -69,7 +76,7 @@ pub fn shown_qids(evidence: &Evidence, draws: Draws) -> Vec<&Vec<usize>> {
     measured.filter(|(set, people)| is_shown(set, **people)).map(|(set, _)| set).collect()
 }
 
-/// How many of these sets have one, two, … attributes.
+/// Returns the number of sets with one, two, … attributes.
 #[must_use]
 pub fn by_size(qids: &[&Vec<usize>]) -> Vec<u64> {
     let mut sizes = Vec::new();
@@ -82,7 +89,8 @@ pub fn by_size(qids: &[&Vec<usize>]) -> Vec<u64> {
     sizes
 }
 
-/// The share of these sets that each of `attributes` is in, 0 to 1. It says no more than the sets, which pages show.
+/// Returns, for each of `attributes`, the share of these sets that contain it, 0 to 1. It reveals no more than the
+/// published sets.
 #[must_use]
 pub fn involvement(qids: &[&Vec<usize>], attributes: &[usize]) -> Vec<(usize, f64)> {
     let share = |attribute| {
@@ -92,19 +100,24 @@ pub fn involvement(qids: &[&Vec<usize>], attributes: &[usize]) -> Vec<(usize, f6
     attributes.iter().map(|attribute| (*attribute, share(attribute))).collect()
 }
 
-fn evidence_of<'n>(evidence: &Evidence, names: &dyn Fn(&[usize]) -> Vec<&'n str>, draws: Draws) -> Value {
+fn evidence_summary<'n>(
+    evidence: &PlanEvidence,
+    names: &dyn Fn(&[usize]) -> Vec<&'n str>,
+    draws: RoundingDraws,
+) -> Value {
     let draw = |figure: &str| draws.draw(figure, evidence.plan);
-    let count = |figure: &str, value: u64| about(value, COUNT, draw(figure));
+    let count = |figure: &str, value: u64| round_count(value, COUNT_STEP, draw(figure));
     let qids = shown_qids(evidence, draws);
-    // Rounded before they are ordered: the order would say what the rounding does not.
-    let step =
-        |kind: &str, from: usize, to: usize, share: f64| in_steps(share, STEP, draw(&format!("{kind} {from} {to}")));
-    let means = evidence.inferences.iter().filter(|_| evidence.records >= FEWEST_RECORDS);
+    // Values are rounded before they are sorted: otherwise the order would reveal the exact values.
+    let step = |kind: &str, from: usize, to: usize, share: f64| {
+        round_to_step(share, SHARE_STEP, draw(&format!("{kind} {from} {to}")))
+    };
+    let means = evidence.inferences.iter().filter(|_| evidence.records >= MIN_SHOWN_MEAN_RECORDS);
     let means = means.map(|i| (i.from, i.to, step("mean", i.from, i.to, i.mean), 0));
-    let strongest = evidence.strongest.iter().filter(|i| i.support >= FEWEST_PEOPLE);
+    let strongest = evidence.strongest.iter().filter(|i| i.support >= MIN_SHOWN_SUBJECTS);
     let strongest = strongest.map(|i| {
-        let support = about(i.support, FEWEST_PEOPLE, draw(&format!("support {} {}", i.from, i.to)));
-        (i.from, i.to, step("strongest", i.from, i.to, i.probability), support.max(FEWEST_PEOPLE))
+        let support = round_count(i.support, MIN_SHOWN_SUBJECTS, draw(&format!("support {} {}", i.from, i.to)));
+        (i.from, i.to, step("strongest", i.from, i.to, i.probability), support.max(MIN_SHOWN_SUBJECTS))
     });
     json!({
         "plan": evidence.plan,
@@ -116,27 +129,27 @@ fn evidence_of<'n>(evidence: &Evidence, names: &dyn Fn(&[usize]) -> Vec<&'n str>
         "complete": evidence.complete,
         "qids_by_size": by_size(&qids),
         "minimal_qids": qids.into_iter().map(|set| names(set)).collect::<Vec<_>>(),
-        "inferences": ordered(means).into_iter().map(|(from, to, mean, _)| json!({
+        "inferences": sorted_by_share(means).into_iter().map(|(from, to, mean, _)| json!({
             "from": names(&[from])[0], "to": names(&[to])[0], "mean": mean,
         })).collect::<Vec<_>>(),
-        "strongest": ordered(strongest).into_iter().map(|(from, to, probability, support)| json!({
+        "strongest": sorted_by_share(strongest).into_iter().map(|(from, to, probability, support)| json!({
             "from": names(&[from])[0], "to": names(&[to])[0], "support": support, "probability": probability,
         })).collect::<Vec<_>>(),
         "aggregation": evidence.aggregation.map(|a| json!({
             "nodes": count("nodes", a.nodes), "edges": count("edges", a.edges),
             "coarse_nodes": count("coarse nodes", a.coarse_nodes), "coarse_edges": count("coarse edges", a.coarse_edges),
         })),
-        "expected_loss": in_steps(evidence.expected_loss, LOSS, draw("expected loss")),
+        "expected_loss": round_to_step(evidence.expected_loss, PLAN_LOSS_STEP, draw("expected loss")),
         "computed_by": evidence.computed_by,
-        "seconds": in_steps(evidence.seconds, 0.01, 0.5),
+        "seconds": round_to_step(evidence.seconds, 0.01, 0.5),
     })
 }
 
-/// From attribute, to attribute, share, support: largest shares first, then by attributes.
-type Told = (usize, usize, f64, u64);
+/// From attribute, to attribute, share, support.
+type RoundedInference = (usize, usize, f64, u64);
 
-fn ordered(told: impl Iterator<Item = Told>) -> Vec<Told> {
-    let mut told: Vec<Told> = told.filter(|(_, _, share, _)| *share > 0.0).collect();
+fn sorted_by_share(told: impl Iterator<Item = RoundedInference>) -> Vec<RoundedInference> {
+    let mut told: Vec<RoundedInference> = told.filter(|(_, _, share, _)| *share > 0.0).collect();
     told.sort_by(|a, b| b.2.total_cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1))));
     told
 }
@@ -144,56 +157,61 @@ fn ordered(told: impl Iterator<Item = Told>) -> Vec<Told> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::anonymity::plan::Pace;
+    use crate::anonymity::plan::AttributeChangeRate;
     use crate::anonymity::plan::evidence::StrongestInference;
-    use throng_core::values::schema::Changes;
+    use throng_core::values::schema::ChangeFrequency;
 
     #[test]
-    fn a_quasi_identifier_of_few_people_is_not_named() {
-        let evidence = |people: u64| Evidence {
+    fn plan_page_omits_quasi_identifiers_of_few_subjects() {
+        let evidence = |people: u64| PlanEvidence {
             k: 5,
             minimal_qids: vec![vec![0, 1], vec![2]],
             people_below: vec![people, 1_000],
-            ..Evidence::default()
+            ..PlanEvidence::default()
         };
-        let draws = Draws::new(&[3; 32]);
+        let draws = RoundingDraws::new(&[3; 32]);
         assert_eq!(shown_qids(&evidence(1), draws), [&vec![2]]);
         assert_eq!(shown_qids(&evidence(49), draws), [&vec![2]]);
         assert_eq!(shown_qids(&evidence(100), draws).len(), 2);
-        let page = summary(&Plan::blank(Vec::new()), Some(&evidence(7)), &["age", "zip", "job"], draws);
+        let page = plan_summary(&Plan::inactive(Vec::new()), Some(&evidence(7)), &["age", "zip", "job"], draws);
         assert_eq!(page["evidence"]["minimal_qids"], json!([["job"]]));
         assert_eq!(page["evidence"]["qids_by_size"], json!([1]));
     }
 
     #[test]
-    fn an_attribute_is_involved_in_a_share_of_the_sets() {
+    fn involvement_is_the_share_of_sets_with_the_attribute() {
         let sets = [vec![0, 1], vec![0, 2, 3], vec![2], vec![0]];
         let shown: Vec<&Vec<usize>> = sets.iter().collect();
         assert_eq!(by_size(&shown), [2, 1, 1]);
         assert_eq!(involvement(&shown, &[0, 1, 2, 4]), [(0, 0.75), (1, 0.25), (2, 0.5), (4, 0.0)]);
-        // A window that is smaller than k has the set of no attribute, which has no size.
+        // A window with fewer than k records has the empty set as quasi-identifier, which has no size.
         assert_eq!(by_size(&[&Vec::new()]), [0_u64; 0]);
         assert_eq!(involvement(&[], &[7]), [(7, 0.0)]);
     }
 
     #[test]
-    fn how_much_an_attribute_changes_is_not_shown() {
-        let pace = |share| Pace { attribute: 0, changes: Changes::Slowly, declared: false, share: Some(share) };
+    fn plan_page_omits_change_shares() {
+        let pace = |share| AttributeChangeRate {
+            attribute: 0,
+            changes: ChangeFrequency::Slowly,
+            declared: false,
+            share: Some(share),
+        };
         let shown = |share| {
-            let plan = Plan { paces: vec![pace(share)], ..Plan::blank(Vec::new()) };
-            summary(&plan, None, &["age"], Draws::new(&[3; 32]))
+            let plan = Plan { paces: vec![pace(share)], ..Plan::inactive(Vec::new()) };
+            plan_summary(&plan, None, &["age"], RoundingDraws::new(&[3; 32]))
         };
         assert_eq!(shown(0.0123)["changes"], json!([{"attribute": "age", "changes": "slowly", "declared": false}]));
         assert_eq!(shown(0.0123), shown(0.0124));
     }
 
     #[test]
-    fn an_inference_of_few_people_is_not_shown() {
+    fn plan_page_omits_inferences_of_few_subjects() {
         let told = |support| StrongestInference { from: 0, to: 1, records: support, support, probability: 0.93 };
-        let evidence = |support| Evidence { strongest: vec![told(support)], ..Evidence::default() };
+        let evidence = |support| PlanEvidence { strongest: vec![told(support)], ..PlanEvidence::default() };
         let shown = |support| {
-            let draws = Draws::new(&[3; 32]);
-            summary(&Plan::blank(Vec::new()), Some(&evidence(support)), &["age", "zip"], draws)["evidence"]["strongest"]
+            let draws = RoundingDraws::new(&[3; 32]);
+            plan_summary(&Plan::inactive(Vec::new()), Some(&evidence(support)), &["age", "zip"], draws)["evidence"]["strongest"]
                 .as_array()
                 .expect("a list")
                 .clone()

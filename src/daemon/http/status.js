@@ -1,5 +1,5 @@
 "use strict";
-// Draws status.json once a second. Text is set as text, never as markup; nothing is fetched from elsewhere.
+// Draws status.json once per second. Text is set as text, never as markup. All requests go to this server.
 (() => {
   const WIDTH = 240, HEIGHT = 74, LEAST_SPAN = 30;
   const STAGES = ["read", "decode", "encode", "treat", "verify", "commit", "learn"];
@@ -7,7 +7,7 @@
   const OUTCOMES = ["released", "suppressed", "held", "dead_lettered", "dropped"];
   const COLOURS = { released: "cool", suppressed: "grey", held: "blue", dead_lettered: "warm", dropped: "greypale" };
   const byId = (id) => document.getElementById(id);
-  // The reasons in words, by their names.
+  // Descriptions of the reasons, by name.
   const WHY = Object.fromEntries([...byId("reasons").querySelectorAll("dt")].map((name) => [name.textContent, name.nextElementSibling.textContent]));
   const SVG = byId("ink").namespaceURI;
   const colour = (name) => `var(--${name})`;
@@ -29,7 +29,7 @@
     return square;
   };
 
-  // Numbers for people.
+  // Formats numbers for display.
   const whole = new Intl.NumberFormat("en");
   const count = (n) => (n == null ? "–" : whole.format(Math.round(n)));
   const short = (n) => {
@@ -52,7 +52,7 @@
   const age = (s) => (s < 120 ? s + " s" : s < 7200 ? Math.floor(s / 60) + " min" : Math.floor(s / 3600) + " h");
   const words = (name) => name.replaceAll("_", " ");
 
-  // One chart a card: lines over at most two minutes; a shared cursor reads all of them at one moment.
+  // One chart per card: lines over at most two minutes, with a shared cursor.
   let cursor = null, span = LEAST_SPAN;
   const placeOf = (i, points) => WIDTH - ((points - 1 - i) * WIDTH) / (span - 1);
   const charts = [];
@@ -140,7 +140,7 @@
 
   const bold = (text, name) => make("b", name ? { class: name } : {}, text);
   const arrow = () => make("span", { class: "arrow" }, "→");
-  // Before the first thousand records nothing is known.
+  // No value is shown for fewer than a thousand records.
   const known = (risk, value) => (risk && risk.average > 0 ? value : null);
   const pair = (of) => (p) => [bold(share(p && known(p.risk_before, of(p.risk_before))), "before"), arrow(), bold(share(p && of(p.risk_after)), "after")];
   const mean = (p, total) => (p.batches ? total / p.batches : null);
@@ -195,7 +195,7 @@
     lines: [{ of: (p) => p.suppressed, colour: "grey" }],
     says: "Records of which no line leaves. The reasons are below; records that series represent are among them.",
     read: (p, s, now) => {
-      // Now: the last ten seconds together, since a single one may have no batch.
+      // Current rate: the average over the last ten seconds, because a single second may have no batch.
       const seen = now ? s.history.slice(-10) : [p].filter(Boolean);
       const sum = (name) => seen.reduce((total, point) => total + point[name], 0);
       const [suppressed, released] = [sum("suppressed"), sum("released")];
@@ -227,7 +227,7 @@
   const about = (n, unit = count) => (n ? `about ${unit(n)}` : 0);
   const reason = ([name, n]) => [WHY[name] ? `${words(name)}: ${WHY[name]}` : words(name), n];
 
-  // People and records that the release represents; of fragments people are not counted.
+  // Subjects and records that the release represents. Subjects are not counted for fragments.
   const shareOfSeries = (series, unreadable) => {
     const readable = series.records === 0 && series.pending > 0 ? 0 : series.records + series.late;
     const records = readable && readable + unreadable;
@@ -319,7 +319,7 @@
     byId("treatments").textContent = words.length > 0 ? `Treated by rules: ${words.join(", ")}.` : "";
   };
 
-  // The attributes on a circle: a curve where one tells another on the mean, dashed where single values of it do.
+  // Attributes on a circle. A solid curve means that one predicts another on average, a dashed one that single values do.
   const graph = (inferences, strongest) => {
     const svg = byId("inferences");
     const singles = strongest.slice(0, 12).map((i) => ({ ...i, single: true }));
@@ -358,7 +358,7 @@
   const evidence = (s) => {
     const found = s.plan?.evidence;
     byId("evidence").hidden = !found;
-    // It changes with a plan, not with a second.
+    // Redrawn only if the plan has changed.
     const now = JSON.stringify(found ?? null);
     if (!found || now === drawn) return;
     drawn = now;
@@ -385,7 +385,7 @@
       : [make("tr", { class: "zero" }, make("td", {}, "none"))]));
   };
 
-  // Charts of the series: the daemon draws them, and they change when rows are published.
+  // Charts of the series. The daemon draws them, and they change when rows are published.
   let chartedRows = 0;
   const series = async (published) => {
     if (!published || published.rows === chartedRows) return;

@@ -1,4 +1,4 @@
-//! The pages as a client sees them: over a socket, and in a real browser.
+//! Tests of the pages with clients: over a socket, and in a real browser.
 
 use std::{
     io::{Read as _, Write as _},
@@ -10,46 +10,49 @@ use std::{
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::{HttpError, Site, bind, serve};
+use super::{HttpError, PageSite, bind, serve};
 use crate::config;
 use crate::telemetry::{
-    BatchCommitted, BatchReport, PlanAdopted, Rebalanced, RejectionReason, RiskPicture, SourceConnected, StageSeconds,
-    SuppressionReason, Telemetry,
+    BatchCommitted, BatchReport, PartitionsChanged, PlanAdopted, RejectionReason, RiskFigures, SourceConnected,
+    StageSeconds, SuppressionReason, Telemetry,
 };
 
-struct Answer {
+struct HttpAnswer {
     status: u16,
     head: String,
     body: String,
 }
 
-fn get(address: SocketAddr, path: &str) -> Answer {
-    asked(address, path, "Host: localhost\r\n")
+fn get(address: SocketAddr, path: &str) -> HttpAnswer {
+    get_with_head(address, path, "Host: localhost\r\n")
 }
 
-/// Asks with these lines of a head.
-fn asked(address: SocketAddr, path: &str, head: &str) -> Answer {
+fn get_with_head(address: SocketAddr, path: &str, head: &str) -> HttpAnswer {
     let stream = TcpStream::connect(address).expect("the server listens");
     stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
-    over(stream, path, head)
+    request_over(stream, path, head)
 }
 
-fn over(mut stream: impl std::io::Read + std::io::Write, path: &str, head: &str) -> Answer {
+fn request_over(mut stream: impl std::io::Read + std::io::Write, path: &str, head: &str) -> HttpAnswer {
     write!(stream, "GET {path} HTTP/1.1\r\n{head}Connection: close\r\n\r\n").expect("a request");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("an answer");
     let (head, body) = text.split_once("\r\n\r\n").expect("head and body");
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
-    Answer { status, head: head.to_ascii_lowercase(), body: body.into() }
+    HttpAnswer { status, head: head.to_ascii_lowercase(), body: body.into() }
 }
 
-/// Runs `visit` against pages of `telemetry`; the server has stopped when this returns.
-fn visited<T>(telemetry: &Telemetry, visit: impl FnOnce(SocketAddr) -> T) -> T {
-    visited_as(telemetry, &config::Telemetry::default(), visit)
+/// Runs `visit` against the pages of `telemetry`; the server has stopped when this returns.
+fn with_page_server<T>(telemetry: &Telemetry, visit: impl FnOnce(SocketAddr) -> T) -> T {
+    with_configured_server(telemetry, &config::TelemetryConfig::default(), visit)
 }
 
-fn visited_as<T>(telemetry: &Telemetry, configured: &config::Telemetry, visit: impl FnOnce(SocketAddr) -> T) -> T {
-    let site = Site::new(telemetry.clone(), configured).expect("files that can be used");
+fn with_configured_server<T>(
+    telemetry: &Telemetry,
+    configured: &config::TelemetryConfig,
+    visit: impl FnOnce(SocketAddr) -> T,
+) -> T {
+    let site = PageSite::new(telemetry.clone(), configured).expect("files that can be used");
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     let listener = runtime.block_on(bind("127.0.0.1:0".parse().expect("an address"))).expect("a free port");
@@ -64,12 +67,12 @@ fn visited_as<T>(telemetry: &Telemetry, configured: &config::Telemetry, visit: i
     seen
 }
 
-fn empty() -> Telemetry {
+fn empty_telemetry() -> Telemetry {
     Telemetry::new(5, &["person".into(), "signals".into()])
 }
 
-/// Batches as a day of wearable records would give them.
-fn commit(telemetry: &Telemetry, sequence: u32) {
+/// Emits a batch with the numbers of typical wearable records.
+fn emit_committed_batch(telemetry: &Telemetry, sequence: u32) {
     let swing = (f64::from(sequence) / 9.0).sin();
     let consumed = u64::from(9_000 + (sequence * 7_919) % 2_000);
     let suppressed = 60 + u64::from(sequence % 7) * 9;
@@ -99,8 +102,8 @@ fn commit(telemetry: &Telemetry, sequence: u32) {
             commit: 0.014,
         },
         append_to_commit_seconds: Some(0.4 + 0.1 * swing),
-        risk_before: RiskPicture { highest: 1.0, average: 0.71 + 0.04 * swing, share_below_k: 0.83 + 0.03 * swing },
-        risk_after: RiskPicture { highest: 0.2, average: 0.031 - 0.004 * swing, share_below_k: 0.0 },
+        risk_before: RiskFigures { highest: 1.0, average: 0.71 + 0.04 * swing, share_below_k: 0.83 + 0.03 * swing },
+        risk_after: RiskFigures { highest: 0.2, average: 0.031 - 0.004 * swing, share_below_k: 0.0 },
         loss: 0.051 + 0.006 * swing,
         exact_share: 0.88 - 0.01 * swing,
         ledger_bytes: 31 << 20,
@@ -114,11 +117,11 @@ fn commit(telemetry: &Telemetry, sequence: u32) {
     .emit(telemetry);
 }
 
-fn running() -> Telemetry {
-    let telemetry = empty();
+fn running_telemetry() -> Telemetry {
+    let telemetry = empty_telemetry();
     telemetry.set_readiness(|readiness| readiness.schema = true);
     SourceConnected.emit(&telemetry);
-    Rebalanced { assigned: 3, ..Rebalanced::default() }.emit(&telemetry);
+    PartitionsChanged { assigned: 3, ..PartitionsChanged::default() }.emit(&telemetry);
     PlanAdopted { version: 3, why: "drift", groups: 2, ladder_nodes: 744, static_groups: 1, seconds: 1.2 }
         .emit(&telemetry);
     telemetry.set_plan(json!({
@@ -133,9 +136,9 @@ fn running() -> Telemetry {
 }
 
 #[test]
-fn every_page_answers_and_admits_nothing_foreign() {
-    let telemetry = empty();
-    visited(&telemetry, |address| {
+fn pages_answer_with_security_headers() {
+    let telemetry = empty_telemetry();
+    with_page_server(&telemetry, |address| {
         let page = get(address, "/");
         assert_eq!(page.status, 200);
         assert!(page.body.contains("<title>throng</title>"));
@@ -150,7 +153,7 @@ fn every_page_answers_and_admits_nothing_foreign() {
         assert!(ready.body.contains("the record schema is not loaded\n"), "{}", ready.body);
         telemetry.set_readiness(|readiness| readiness.schema = true);
         SourceConnected.emit(&telemetry);
-        Rebalanced { assigned: 1, ..Rebalanced::default() }.emit(&telemetry);
+        PartitionsChanged { assigned: 1, ..PartitionsChanged::default() }.emit(&telemetry);
         assert_eq!(get(address, "/readyz").status, 200);
 
         assert_eq!(get(address, "/plan").body, "null\n");
@@ -165,7 +168,7 @@ fn every_page_answers_and_admits_nothing_foreign() {
 }
 
 #[test]
-fn a_taken_address_is_named_with_the_remedy() {
+fn bind_to_taken_address_names_address_and_key() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let first = bind("127.0.0.1:0".parse().expect("an address")).await.expect("a free port");
@@ -178,21 +181,22 @@ fn a_taken_address_is_named_with_the_remedy() {
 }
 
 #[test]
-fn a_silent_client_does_not_keep_the_server_from_stopping() {
+fn shutdown_with_silent_client_completes() {
     let before = std::time::Instant::now();
-    let _silent = visited(&empty(), |address| {
+    let _silent = with_page_server(&empty_telemetry(), |address| {
         let mut stream = TcpStream::connect(address).expect("the server listens");
         write!(stream, "GET / HTTP/1.1\r\n").expect("half a request");
-        // An answered request after it: the half one has been accepted.
+        // The later request was answered, so the half-sent one has been accepted.
         assert_eq!(get(address, "/healthz").status, 200);
         stream
     });
     assert!(before.elapsed() < Duration::from_secs(8), "{:?}", before.elapsed());
 }
 
-/// `THRONG_SCREENSHOT=FILE.png` keeps a picture; `THRONG_SCREENSHOT_SECONDS` says after how many seconds of records.
+/// `THRONG_SCREENSHOT=FILE.png` saves a screenshot; `THRONG_SCREENSHOT_SECONDS` is the number of seconds of records
+/// before it.
 #[test]
-fn a_real_browser_draws_the_page() {
+fn status_page_in_real_browser_is_drawn() {
     let Some(browser) = ["chromium", "chromium-browser", "google-chrome"]
         .into_iter()
         .find(|name| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success()))
@@ -203,13 +207,13 @@ fn a_real_browser_draws_the_page() {
     let profile = tempfile::tempdir().expect("a folder");
     let picture = std::env::var_os("THRONG_SCREENSHOT");
     let seconds: u32 = std::env::var("THRONG_SCREENSHOT_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(3);
-    let telemetry = running();
+    let telemetry = running_telemetry();
     for sequence in 0..seconds * 4 {
-        commit(&telemetry, sequence);
+        emit_committed_batch(&telemetry, sequence);
         std::thread::sleep(Duration::from_millis(250));
     }
     let consumed = telemetry.status().totals.consumed;
-    let page = visited(&telemetry, |address| {
+    let page = with_page_server(&telemetry, |address| {
         let look = |extra: &[std::ffi::OsString]| {
             Command::new(browser)
                 .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
@@ -233,7 +237,7 @@ fn a_real_browser_draws_the_page() {
         assert!(seen.status.success(), "{}", String::from_utf8_lossy(&seen.stderr));
         String::from_utf8_lossy(&seen.stdout).into_owned()
     });
-    // Only the script writes these; a policy that refused it would leave the page empty.
+    // Only the script writes these; a policy that blocked it would leave the page empty.
     let account = page.split("<b id=\"consumed\">").nth(1).and_then(|rest| rest.split('<').next()).unwrap_or_default();
     assert_eq!(account.replace(',', ""), consumed.to_string(), "the account was not drawn: {page}");
     for drawn in [
@@ -250,40 +254,42 @@ fn a_real_browser_draws_the_page() {
     }
 }
 
-/// Somebody else's page whose name was made to lead here asks by that name (DNS rebinding).
+/// DNS rebinding: a foreign name resolves to this address, and the browser sends that name.
 #[test]
-fn threat_28_a_foreign_name_is_not_answered() {
-    let configured = config::Telemetry { allowed_hosts: vec!["throng".into()], ..config::Telemetry::default() };
-    visited_as(&running(), &configured, |address| {
+fn threat_28_request_for_foreign_host_is_rejected() {
+    let configured =
+        config::TelemetryConfig { allowed_hosts: vec!["throng".into()], ..config::TelemetryConfig::default() };
+    with_configured_server(&running_telemetry(), &configured, |address| {
         for path in ["/", "/metrics", "/status.json", "/plan", "/elsewhere"] {
             for foreign in ["Host: evil.example.org\r\n", "", "Host: localhost\r\nHost: evil.example.org\r\n"] {
-                let answer = asked(address, path, foreign);
+                let answer = get_with_head(address, path, foreign);
                 assert!([400, 421].contains(&answer.status), "{path} {foreign:?}: {}", answer.status);
                 assert!(!answer.body.contains("throng_"), "{path}");
             }
-            let absolute = asked(address, &format!("http://evil.example.org{path}"), "Host: localhost\r\n");
+            let absolute = get_with_head(address, &format!("http://evil.example.org{path}"), "Host: localhost\r\n");
             assert_eq!(absolute.status, 421, "{path}");
         }
         let own = [format!("Host: {address}\r\n"), "Host: throng:9464\r\n".into(), "Host: 10.0.0.7:9464\r\n".into()];
         for own in own {
-            assert_eq!(asked(address, "/metrics", &own).status, 200, "{own}");
+            assert_eq!(get_with_head(address, "/metrics", &own).status, 200, "{own}");
         }
-        // A probe asks by whatever name the pod has.
-        assert_eq!(asked(address, "/healthz", "Host: evil.example.org\r\n").status, 200);
-        assert_eq!(asked(address, "/readyz", "Host: some-pod\r\n").status, 200);
+        // A probe may use any name of the pod.
+        assert_eq!(get_with_head(address, "/healthz", "Host: evil.example.org\r\n").status, 200);
+        assert_eq!(get_with_head(address, "/readyz", "Host: some-pod\r\n").status, 200);
     });
 }
 
 #[test]
-fn with_a_token_only_probes_are_answered_without() {
+fn configured_token_is_required_except_by_probes() {
     let home = tempfile::tempdir().expect("a folder");
     let path = home.path().join("token");
     std::fs::write(&path, "correct-horse-battery\n").expect("a file");
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("our own file");
-    let configured = config::Telemetry { token_file: Some(path), ..config::Telemetry::default() };
-    visited_as(&running(), &configured, |address| {
-        let with =
-            |path: &str, authorization: &str| asked(address, path, &format!("Host: localhost\r\n{authorization}"));
+    let configured = config::TelemetryConfig { token_file: Some(path), ..config::TelemetryConfig::default() };
+    with_configured_server(&running_telemetry(), &configured, |address| {
+        let with = |path: &str, authorization: &str| {
+            get_with_head(address, path, &format!("Host: localhost\r\n{authorization}"))
+        };
         for path in ["/", "/metrics", "/status.json", "/plan", "/elsewhere"] {
             for wrong in
                 ["", "Authorization: Bearer correct-horse\r\n", "Authorization: Bearer correct-horse-batterz\r\n"]
@@ -301,12 +307,12 @@ fn with_a_token_only_probes_are_answered_without() {
     });
 }
 
-/// A certificate for `localhost` of a hundred years, and its key; of no use to anybody but this test.
+/// A certificate for `localhost`, valid for a hundred years, and its key; used only by this test.
 const CERT: &str = include_str!("testing.crt");
 const KEY: &str = include_str!("testing.key");
 
 #[test]
-fn tls_is_spoken_and_nothing_else() {
+fn configured_tls_refuses_plain_requests() {
     use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject};
     use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto::ring};
 
@@ -316,7 +322,7 @@ fn tls_is_spoken_and_nothing_else() {
         Some(home.path().join(name))
     };
     let tls = config::PagesTls { cert_file: file("pages.crt", CERT), key_file: file("pages.key", KEY) };
-    let configured = config::Telemetry { tls: tls.clone(), ..config::Telemetry::default() };
+    let configured = config::TelemetryConfig { tls: tls.clone(), ..config::TelemetryConfig::default() };
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(CERT.as_bytes()).expect("PEM")).expect("a certificate");
     let client = ClientConfig::builder_with_provider(std::sync::Arc::new(ring::default_provider()))
@@ -324,16 +330,16 @@ fn tls_is_spoken_and_nothing_else() {
         .expect("versions")
         .with_root_certificates(roots)
         .with_no_client_auth();
-    visited_as(&running(), &configured, |address| {
+    with_configured_server(&running_telemetry(), &configured, |address| {
         let name = "localhost".try_into().expect("a name");
         let connection = ClientConnection::new(std::sync::Arc::new(client), name).expect("a client");
         let stream = StreamOwned::new(connection, TcpStream::connect(address).expect("the server listens"));
-        let answer = over(stream, "/metrics", "Host: localhost\r\n");
+        let answer = request_over(stream, "/metrics", "Host: localhost\r\n");
         assert!(answer.status == 200 && answer.body.contains("throng_build_info"));
         let mut plain = TcpStream::connect(address).expect("the server listens");
         write!(plain, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("a request");
         let mut text = Vec::new();
-        // It may be cut as well as answered with an alert.
+        // The connection may be closed, or answered with an alert.
         let (Ok(_) | Err(_)) = plain.read_to_end(&mut text);
         assert!(!String::from_utf8_lossy(&text).contains("throng_"), "no page without TLS");
     });
@@ -343,15 +349,16 @@ fn tls_is_spoken_and_nothing_else() {
         (config::PagesTls { cert_file: Some("no/such.crt".into()), ..tls }, "cert_file"),
     ];
     for (tls, key) in unusable {
-        let configured = config::Telemetry { tls, ..config::Telemetry::default() };
-        let error = Site::new(empty(), &configured).err().expect("a file that cannot be used").to_string();
+        let configured = config::TelemetryConfig { tls, ..config::TelemetryConfig::default() };
+        let error =
+            PageSite::new(empty_telemetry(), &configured).err().expect("a file that cannot be used").to_string();
         assert!(error.contains(key) && !error.contains("PRIVATE"), "{error}");
     }
 }
 
 #[test]
-fn half_sent_requests_do_not_silence_a_probe() {
-    visited(&empty(), |address| {
+fn half_sent_requests_do_not_block_probes() {
+    with_page_server(&empty_telemetry(), |address| {
         let half: Vec<TcpStream> = (0..600)
             .map(|_| {
                 let mut stream = TcpStream::connect(address).expect("the server listens");
@@ -362,7 +369,7 @@ fn half_sent_requests_do_not_silence_a_probe() {
         for _ in 0..20 {
             assert_eq!(get(address, "/healthz").status, 200);
         }
-        // Whoever has waited longest was closed, without an answer.
+        // The oldest connection was closed without an answer.
         let mut oldest = &half[0];
         oldest.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
         let mut text = Vec::new();
@@ -371,8 +378,8 @@ fn half_sent_requests_do_not_silence_a_probe() {
 }
 
 #[test]
-fn a_request_that_is_never_finished_is_given_up() {
-    visited(&empty(), |address| {
+fn unfinished_request_is_closed_by_timeout() {
+    with_page_server(&empty_telemetry(), |address| {
         let mut stream = TcpStream::connect(address).expect("the server listens");
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
         write!(stream, "GET / HTTP/1.1\r\nHost: loc").expect("half a request");

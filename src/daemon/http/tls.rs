@@ -1,4 +1,4 @@
-//! TLS 1.3 for the pages, and why they cannot be served.
+//! TLS 1.3 for the pages, and the errors of their start.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use tokio_rustls::rustls::{ServerConfig, version};
 
 use crate::config::{AccessError, PagesTls};
 
-/// Why the pages cannot be served. The daemon does not start then: nobody could see what it does.
+/// Error that prevents serving the pages. The daemon then does not start, because it could not be monitored.
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
@@ -26,7 +26,7 @@ pub enum HttpError {
     Tls { key: &'static str, file: PathBuf, why: String },
 }
 
-/// What accepts TLS connections; none where no certificate is configured.
+/// Returns the acceptor of TLS connections; `None` if no certificate is configured.
 pub(super) fn acceptor(configured: &PagesTls) -> Result<Option<TlsAcceptor>, HttpError> {
     let (Some(cert_file), Some(key_file)) = (&configured.cert_file, &configured.key_file) else { return Ok(None) };
     let (cert, key) = ("telemetry.tls.cert_file", "telemetry.tls.key_file");
@@ -37,7 +37,7 @@ pub(super) fn acceptor(configured: &PagesTls) -> Result<Option<TlsAcceptor>, Htt
     if chain.is_empty() {
         return Err(wrong(cert, cert_file, "it holds no certificate".to_owned()));
     }
-    // Errors of the key's file are said by kind: their texts could repeat a part of it.
+    // Errors of the key file are reported without the parser's message, which could repeat a part of the key.
     let private = PrivateKeyDer::from_pem_file(key_file)
         .map_err(|_| wrong(key, key_file, "it holds no readable private key".to_owned()))?;
     let server = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))

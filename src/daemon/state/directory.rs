@@ -1,7 +1,7 @@
-//! The state directory: private, locked, and never mistaken for somebody else's.
+//! The state directory: private, locked, and protected against confusion with other directories.
 
-use super::disk::PROBE;
-use super::seal::Keys;
+use super::disk::PROBE_FILE;
+use super::state_keys::StateKeys;
 use crate::faults::crash_point;
 use rustix::fs::{FlockOperation, flock};
 use std::fs;
@@ -9,8 +9,8 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Why a state directory is refused, or fails while a daemon runs. The state is never started afresh where one was
-/// meant to be.
+/// Error of a state directory that is refused, or that fails while a daemon runs. An existing state is never replaced
+/// by a new one.
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
@@ -25,7 +25,7 @@ pub enum StateError {
     )]
     Missing(PathBuf),
     #[error("{0} is not empty and holds no throng state (set `state.path` to a directory of its own)")]
-    Foreign(PathBuf),
+    NotAState(PathBuf),
     #[error(
         "state directory {path} has format {found}, this throng reads format {expected} (use the version that wrote it, or start with a new directory)"
     )]
@@ -77,33 +77,33 @@ pub enum StateError {
     #[error(
         "state directory {path}: its disk is full: {free} bytes are free and the next write may need {needed} (make room, then start again: nothing is lost, it goes on behind the last batch)"
     )]
-    NoRoom { path: PathBuf, free: u64, needed: u64 },
+    DiskFull { path: PathBuf, free: u64, needed: u64 },
     #[error(
         "state directory {path}: its disk has not answered for {seconds} s: {cause} (mend it, then start again: nothing is lost, it goes on behind the last batch)"
     )]
-    Silent { path: PathBuf, seconds: u64, cause: String },
+    DiskUnresponsive { path: PathBuf, seconds: u64, cause: String },
     #[error("state directory {path}: the database takes nothing more: {why}")]
-    Broken { path: PathBuf, why: String },
+    DatabaseStopped { path: PathBuf, why: String },
     #[error(
         "state directory {0}: whether its last batch has left is not settled, and only a start finds that out (start `throng run` with this configuration, and ask again while it runs or after it has ended in order)"
     )]
-    Unsettled(PathBuf),
+    UndecidedBatch(PathBuf),
 }
 
 impl StateError {
-    /// Whether it says that what is on the disk is not what was written.
+    /// Returns true if the content of the disk differs from the data that was written.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. })
     }
 
-    /// Whether the operator must change something before another try makes sense.
+    /// Returns true if the operator must change something before a retry can succeed.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
             Self::Missing(_)
-                | Self::Foreign(_)
+                | Self::NotAState(_)
                 | Self::WrongSecret(_)
                 | Self::OtherStream(_)
                 | Self::OtherSink(_)
@@ -117,26 +117,29 @@ impl StateError {
     }
 }
 
-/// A file that is there while a directory is being made: what lies beside it may be half-written and holds nothing.
-const MAKING: &str = "making";
+/// Marker file of a directory that is being created: other files may be incomplete, and no state is lost with them.
+const CREATION_MARKER: &str = "making";
 
-/// Format of the state; raised whenever a reader of the old one would misread the new one.
-pub const FORMAT: u32 = 9;
+/// Format of the state. It is incremented whenever a reader of the old format would misread the new one.
+pub const STATE_FORMAT: u32 = 9;
 
 /// The first database of a directory.
-pub(super) const FIRST: &str = "db";
-/// Whoever has this file locked has the directory.
-pub(super) const LOCK: &str = "lock";
+pub(super) const FIRST_DATABASE: &str = "db";
+/// Lock file. The process that has locked it owns the directory.
+pub(super) const LOCK_FILE: &str = "lock";
 
-/// Expects a directory that is a state, made to its end.
-pub fn must_exist(path: &Path) -> Result<(), StateError> {
+/// Checks that the directory contains a completely created state.
+///
+/// # Errors
+/// [`StateError::MissingSpellings`] if it does not.
+pub fn require_state(path: &Path) -> Result<(), StateError> {
     let is_there =
         path.join("format").try_exists().map_err(|source| StateError::Io { path: path.to_owned(), source })?;
     if is_there { Ok(()) } else { Err(StateError::Missing(path.to_owned())) }
 }
 
-/// Opens or makes the directory with mode 0700. True if it is new.
-pub fn prepare(path: &Path) -> Result<bool, StateError> {
+/// Opens or creates the directory with mode 0700. Returns true if it is new.
+pub fn prepare_directory(path: &Path) -> Result<bool, StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     if !path.exists() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
@@ -148,31 +151,33 @@ pub fn prepare(path: &Path) -> Result<bool, StateError> {
         .map_err(io)?;
     let is_there = |name: &str| names.iter().any(|n| n == name);
     let known = is_there("format");
-    // A start that was killed while it made the directory has left its mark, or its check file, and nothing has been released.
-    let unfinished = is_there(MAKING) || is_there("check");
+    // A start that was killed while it created the directory has left its marker or its check file. No batch has been
+    // released by it.
+    let unfinished = is_there(CREATION_MARKER) || is_there("check");
     let made_first = ["secret", "making.new"];
-    let made_later = [MAKING, LOCK, "secret.new", "check", "check.new", FIRST, "format.new", PROBE];
+    let made_later =
+        [CREATION_MARKER, LOCK_FILE, "secret.new", "check", "check.new", FIRST_DATABASE, "format.new", PROBE_FILE];
     let ours = |n: &String| made_first.contains(&n.as_str()) || (unfinished && made_later.contains(&n.as_str()));
     if !known && !names.iter().all(ours) {
-        return Err(StateError::Foreign(path.to_owned()));
+        return Err(StateError::NotAState(path.to_owned()));
     }
     fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(io)?;
     if !known && !unfinished {
-        put(path, MAKING, b"")?;
+        write_file_atomically(path, CREATION_MARKER, b"")?;
     }
     Ok(!known)
 }
 
-/// Tells a wrong secret before anything else is opened; a new directory is given the check value.
+/// Detects a wrong secret before any other file is opened. In a new directory, writes the check value.
 pub fn check_secret(path: &Path, check: &[u8; 32], new: bool) -> Result<(), StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     let file = path.join("check");
     let text: String = check.iter().map(|byte| format!("{byte:02x}")).collect();
     match fs::read_to_string(&file) {
         Ok(found) if found.trim() == text => Ok(()),
-        Ok(found) if new && found.trim().len() < text.len() => put(path, "check", text.as_bytes()),
+        Ok(found) if new && found.trim().len() < text.len() => write_file_atomically(path, "check", text.as_bytes()),
         Ok(_) => Err(StateError::WrongSecret(path.to_owned())),
-        Err(e) if e.kind() == ErrorKind::NotFound && new => put(path, "check", text.as_bytes()),
+        Err(e) if e.kind() == ErrorKind::NotFound && new => write_file_atomically(path, "check", text.as_bytes()),
         Err(e) if e.kind() == ErrorKind::NotFound => {
             Err(StateError::Damaged { path: path.to_owned(), what: "its check value is missing".to_owned() })
         }
@@ -180,36 +185,35 @@ pub fn check_secret(path: &Path, check: &[u8; 32], new: bool) -> Result<(), Stat
     }
 }
 
-/// Reads the `format` file, or writes it last of all, when everything else is in place.
+/// Checks the `format` file, which is written last when a directory is created.
 pub fn check_format(path: &Path) -> Result<(), StateError> {
     let file = path.join("format");
     let text = fs::read_to_string(&file).map_err(|source| StateError::Io { path: file, source })?;
-    if text.trim() == format!("throng-state {FORMAT}") {
+    if text.trim() == format!("throng-state {STATE_FORMAT}") {
         return Ok(());
     }
     let mut found: String = text.trim().chars().take(40).filter(|c| !c.is_control()).collect();
     if found.is_empty() {
         found = "nothing".to_owned();
     }
-    Err(StateError::Version { path: path.to_owned(), found, expected: FORMAT })
+    Err(StateError::Version { path: path.to_owned(), found, expected: STATE_FORMAT })
 }
 
-/// Writes the `format` file.
+/// Writes the `format` file and removes the marker of an incomplete directory.
 pub fn write_format(path: &Path) -> Result<(), StateError> {
-    put(path, "format", format!("throng-state {FORMAT}\n").as_bytes())?;
-    remove(path, MAKING)
+    write_file_atomically(path, "format", format!("throng-state {STATE_FORMAT}\n").as_bytes())?;
+    remove_if_present(path, CREATION_MARKER)
 }
 
-/// Removes a file of the directory, if it is there.
-fn remove(path: &Path, name: &str) -> Result<(), StateError> {
+fn remove_if_present(path: &Path, name: &str) -> Result<(), StateError> {
     match fs::remove_file(path.join(name)) {
         Err(source) if source.kind() != ErrorKind::NotFound => Err(StateError::Io { path: path.to_owned(), source }),
         Ok(()) | Err(_) => Ok(()),
     }
 }
 
-/// Writes a file of the directory whole or not at all.
-pub(super) fn put(path: &Path, name: &str, bytes: &[u8]) -> Result<(), StateError> {
+/// Writes a file atomically.
+pub(super) fn write_file_atomically(path: &Path, name: &str, bytes: &[u8]) -> Result<(), StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     let unfinished = path.join(format!("{name}.new"));
     let mut file =
@@ -221,19 +225,19 @@ pub(super) fn put(path: &Path, name: &str, bytes: &[u8]) -> Result<(), StateErro
     fs::File::open(path).and_then(|dir| dir.sync_all()).map_err(io)
 }
 
-/// Removes what a start that was killed has left: what it wrote to find out whether the disk takes anything, and what is
-/// half-written of the database `in_force`: a snapshot without its name, which the database
-/// would take for its newest; in a directory that was still being made, all of it.
+/// Removes the files left by a killed start: the disk probe, and incomplete snapshots of the database `in_force`,
+/// which the database would take for its newest. In a directory that was not completely created, removes the whole
+/// database.
 ///
 /// # Errors
-/// [`StateError::Locked`] when another process has the database open; when something cannot be removed.
+/// [`StateError::Locked`] if another process has the database open; [`StateError::Io`] if a file cannot be removed.
 pub fn clear_unfinished(path: &Path, new: bool, in_force: &str) -> Result<(), StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
-    remove(path, PROBE)?;
+    remove_if_present(path, PROBE_FILE)?;
     if !new {
-        remove(path, MAKING)?;
+        remove_if_present(path, CREATION_MARKER)?;
     }
-    let void = new && path.join(MAKING).exists();
+    let void = new && path.join(CREATION_MARKER).exists();
     let folder = path.join(in_force);
     let names = match fs::read_dir(&folder) {
         Ok(names) => names.map(|entry| entry.map(|e| e.path())).collect::<Result<Vec<_>, _>>().map_err(io)?,
@@ -245,7 +249,7 @@ pub fn clear_unfinished(path: &Path, new: bool, in_force: &str) -> Result<(), St
     if unfinished.is_empty() && !void {
         return Ok(());
     }
-    // The lock of the database itself, for as long as this takes.
+    // Holds the lock of the database during the removal.
     let held = match fs::OpenOptions::new().read(true).write(true).open(folder.join("db")) {
         Ok(file) => Some(file),
         Err(e) if e.kind() == ErrorKind::NotFound => None,
@@ -263,16 +267,17 @@ pub fn clear_unfinished(path: &Path, new: bool, in_force: &str) -> Result<(), St
     unfinished.iter().try_for_each(fs::remove_file).map_err(io)
 }
 
-/// The keys of the directory: of `secret`, or of the one that it keeps itself, which a `new` one draws.
-pub fn keys(path: &Path, secret: Option<&[u8]>, new: bool) -> Result<Keys, StateError> {
+/// Derives the keys of the directory from `secret`, or from the secret stored in the directory. A `new` directory
+/// without a secret gets a random one.
+pub fn directory_keys(path: &Path, secret: Option<&[u8]>, new: bool) -> Result<StateKeys, StateError> {
     Ok(match secret {
-        Some(secret) => Keys::derive(secret),
-        None => Keys::derive(&local_secret(path, new)?),
+        Some(secret) => StateKeys::derive(secret),
+        None => StateKeys::derive(&local_secret(path, new)?),
     })
 }
 
-/// The secret kept in the directory itself, made on first use: enough to key digests, but whoever has the directory has it
-/// too. A secret from elsewhere protects the state at rest as well.
+/// Returns the secret stored in the directory, which is created on first use. It is sufficient to key digests, but
+/// any reader of the directory can read it. Only a secret from outside the directory also protects the state at rest.
 fn local_secret(path: &Path, new: bool) -> Result<Vec<u8>, StateError> {
     use rand::{TryRngCore, rngs::OsRng};
     let file = path.join("secret");
@@ -285,7 +290,7 @@ fn local_secret(path: &Path, new: bool) -> Result<Vec<u8>, StateError> {
         Err(_) => {
             let mut secret = vec![0u8; 32];
             OsRng.try_fill_bytes(&mut secret).map_err(|e| io(std::io::Error::other(e.to_string())))?;
-            put(path, "secret", &secret)?;
+            write_file_atomically(path, "secret", &secret)?;
             Ok(secret)
         }
     }

@@ -1,74 +1,78 @@
 //! Entries of the changelog: the state of a source partition that must outlive every instance.
 //!
-//! An entry has a name, the keyed digest of its partition and key, and a sealed value. The last value of a name counts; a removed
-//! entry has none. Entries of several topics with the same partition number lie together, so each value names its partition.
+//! An entry has a name, which is the keyed digest of its partition and key, and a sealed value. The last value of a
+//! name is in force; a removed entry has no value. Topics share the changelog partition of the same number, so each
+//! value contains its source partition.
 
-use super::seal::Keys;
-use crate::anonymity::series::{Cohort, Contributions, Head, OpenBucket, Participant, SeriesChanges, SeriesState};
-use crate::daemon::state::records::KeptRow;
-use crate::io::input::Place;
+use super::state_keys::StateKeys;
+use crate::anonymity::series::{
+    CohortState, OpenBucket, PartitionContributions, SeriesChanges, SeriesState, SharedSeriesState, SubjectState,
+};
+use crate::daemon::state::records::StoredRow;
+use crate::io::input::InputPartition;
 use crate::release::sink::ChangelogRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use throng_core::ledger::supporters::Person;
-use throng_core::values::digest::{DigestKey, Keyed};
-use throng_core::values::raw::Coordinate;
+use throng_core::ledger::supporters::TenureRecord;
+use throng_core::values::digest::{DigestKey, KeyedDigest};
+use throng_core::values::raw_batch::RecordPosition;
 use throng_core::values::sealer::Sealer;
 
-/// Bytes of a name.
-const NAME: usize = 16;
+const ENTRY_NAME_BYTES: usize = 16;
 
-/// One entry. Millions are read when a partition comes, most of them lines of the release log: larger ones are boxed.
+/// One entry. Millions are read when a partition is assigned, most of them release log entries; larger variants are
+/// boxed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Entry {
-    /// How far the partition has been processed.
-    Progress(Box<PlaceProgress>),
-    /// A line of the release log: the key of a group and a subject, and the end of its window.
+pub enum ChangelogEntry {
+    /// Progress of the partition.
+    Progress(Box<PartitionProgress>),
+    /// Entry of the release log: the key of a group and a subject, and the end of its window.
     Said(u128, i64),
     /// Tenure of a subject.
-    Person(u64, Person),
-    /// Classes that a subject supports: the key of a group and the subject, and each class with the time of its last support.
+    Person(u64, TenureRecord),
+    /// Classes that a subject supports: the key of a group and the subject, and each class with the time of its last
+    /// support.
     Classes(u128, Vec<(u128, i64)>),
-    /// A record that waits.
-    Waiting(Box<KeptRow>),
-    /// What all series share.
-    SeriesHead(Box<Head>),
-    /// A person of the series, by subject digest.
-    SeriesPerson(u64, Box<Participant>),
-    /// Open buckets of a person.
+    /// A waiting record.
+    Waiting(Box<StoredRow>),
+    /// State shared by all series.
+    SeriesHead(Box<SharedSeriesState>),
+    /// A subject of the series, by subject digest.
+    SeriesPerson(u64, Box<SubjectState>),
+    /// Open buckets of a subject.
     SeriesOpen(u64, Vec<OpenBucket>),
     /// A cohort, by number.
-    SeriesCohort(u32, Box<Cohort>),
+    SeriesCohort(u32, Box<CohortState>),
 }
 
-/// How far a partition has been processed, and by whom.
+/// Progress of a partition, and the state that processed it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlaceProgress {
-    /// Id of the state that has processed it last. That state alone may repeat a batch with its records.
+pub struct PartitionProgress {
+    /// Id of the state that processed the partition last. Only that state may repeat a batch with its records.
     pub author: String,
-    /// Number of the last batch, by its author's count.
+    /// Number of the last batch, as counted by its author.
     pub sequence: u64,
     /// The next offset.
     pub next: i64,
-    /// What the state belongs to.
-    pub binding: Binding,
+    /// Stream, sink and groups that the state is bound to.
+    pub binding: StateBinding,
 }
 
-/// What a state belongs to, as keyed digests; 0 where it is not bound yet.
+/// Stream, sink and groups that a state is bound to, as keyed digests; 0 if not bound yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Binding {
+pub struct StateBinding {
     /// Schema and source.
     pub stream: u128,
-    /// Where its batches leave to.
+    /// Destination of its batches.
     pub sink: u128,
     /// Groups of attributes.
     pub groups: u128,
 }
 
-impl Binding {
-    /// The same with what only `other` is bound to.
+impl StateBinding {
+    /// Returns this binding, completed with the parts that only `other` has.
     #[must_use]
-    pub fn or(self, other: &Self) -> Self {
+    pub fn completed_with(self, other: &Self) -> Self {
         let either = |a: u128, b: u128| if a == 0 { b } else { a };
         Self {
             stream: either(self.stream, other.stream),
@@ -77,7 +81,8 @@ impl Binding {
         }
     }
 
-    /// What `self` and `other` differ in; nothing where one of them is not bound.
+    /// Returns the first difference from `other`; `None` if there is none. A part that is not bound in one of them
+    /// does not count.
     #[must_use]
     pub fn conflict(&self, other: &Self) -> Option<&'static str> {
         let differ = |a: u128, b: u128| a != 0 && b != 0 && a != b;
@@ -110,15 +115,15 @@ pub enum EntryKey {
 }
 
 impl EntryKey {
-    /// The key of a record that waits.
+    /// Returns the key of a waiting record.
     #[must_use]
-    pub fn waiting(at: Coordinate) -> Self {
+    pub fn waiting(at: RecordPosition) -> Self {
         Self::Waiting(at.topic, at.partition, at.offset, at.element)
     }
 }
 
-impl Entry {
-    /// Its key.
+impl ChangelogEntry {
+    /// Returns the key.
     #[must_use]
     pub fn key(&self) -> EntryKey {
         match self {
@@ -135,132 +140,134 @@ impl Entry {
     }
 }
 
-/// What becomes of an entry about an erased person.
+/// Effect of an erasure on an entry about an erased subject.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Erased {
-    /// It is removed.
-    Gone(EntryKey),
-    /// It is about others as well, and has this value now.
-    Left(Box<Entry>),
+pub enum ErasedEntry {
+    /// The entry is removed.
+    Deleted(EntryKey),
+    /// The entry also concerns other subjects and now has this value.
+    Rewritten(Box<ChangelogEntry>),
 }
 
-/// The entries of the series that a batch changes, and those that it removes.
+/// Returns the series entries that a batch sets, and the keys of those that it removes.
 #[must_use]
-pub fn series_entries(changes: &SeriesChanges) -> (Vec<Entry>, Vec<EntryKey>) {
-    let mut entries = vec![Entry::SeriesHead(Box::new(changes.head.clone()))];
+pub fn series_entries(changes: &SeriesChanges) -> (Vec<ChangelogEntry>, Vec<EntryKey>) {
+    let mut entries = vec![ChangelogEntry::SeriesHead(Box::new(changes.head.clone()))];
     let mut removed = Vec::new();
-    entries
-        .extend(changes.people.iter().map(|(subject, person)| Entry::SeriesPerson(*subject, Box::new(person.clone()))));
+    entries.extend(
+        changes.people.iter().map(|(subject, person)| ChangelogEntry::SeriesPerson(*subject, Box::new(person.clone()))),
+    );
     for (subject, buckets) in &changes.open {
         if buckets.is_empty() {
             removed.push(EntryKey::SeriesOpen(*subject));
         } else {
-            entries.push(Entry::SeriesOpen(*subject, buckets.clone()));
+            entries.push(ChangelogEntry::SeriesOpen(*subject, buckets.clone()));
         }
     }
-    entries
-        .extend(changes.cohorts.iter().map(|(number, cohort)| Entry::SeriesCohort(*number, Box::new(cohort.clone()))));
+    entries.extend(
+        changes.cohorts.iter().map(|(number, cohort)| ChangelogEntry::SeriesCohort(*number, Box::new(cohort.clone()))),
+    );
     (entries, removed)
 }
 
-/// Writes and reads entries of one group under one secret.
+/// Encoder and decoder for entries of one consumer group under one secret.
 #[derive(Clone)]
 pub struct EntryCodec {
-    names: Keyed,
+    names: KeyedDigest,
     sealer: Sealer,
     /// The consumer group and a zero byte: two groups may share a topic.
     prefix: Vec<u8>,
 }
 
-/// An entry that this secret does not open, or that this version does not read.
+/// Error of an entry sealed with another secret or written by another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an entry of the changelog cannot be read")]
 pub struct UnreadableEntry;
 
 impl EntryCodec {
-    /// Entries of `group` under the keys of its secret.
+    /// Creates a codec for entries of `group` under `keys`.
     #[must_use]
-    pub fn new(keys: &Keys, group: &str) -> Self {
-        let names = Keyed::new(&DigestKey(keys.classes), "throng changelog");
+    pub fn new(keys: &StateKeys, group: &str) -> Self {
+        let names = KeyedDigest::new(&DigestKey(keys.classes), "throng changelog");
         let prefix = [group.as_bytes(), &[0]].concat();
         Self { names, sealer: keys.sealer(), prefix }
     }
 
-    fn key(&self, place: Place, key: EntryKey) -> Vec<u8> {
+    fn key(&self, place: InputPartition, key: EntryKey) -> Vec<u8> {
         let text = postcard::to_stdvec(&(place, key)).expect("plain values always serialize");
         [&self.prefix[..], &self.names.digest(&text).to_be_bytes()].concat()
     }
 
-    /// The record that sets an entry.
+    /// Returns the record that sets an entry.
     #[must_use]
-    pub fn set(&self, place: Place, entry: &Entry) -> ChangelogRecord {
+    pub fn set(&self, place: InputPartition, entry: &ChangelogEntry) -> ChangelogRecord {
         let key = self.key(place, entry.key());
         let plain = postcard::to_stdvec(&(place, entry)).expect("plain values always serialize");
         let value = Some(self.sealer.seal(&key, &plain));
         ChangelogRecord { source_partition: place.1, key, value }
     }
 
-    /// The record that removes an entry.
+    /// Returns the record that removes an entry.
     #[must_use]
-    pub fn remove(&self, place: Place, key: EntryKey) -> ChangelogRecord {
+    pub fn remove(&self, place: InputPartition, key: EntryKey) -> ChangelogRecord {
         ChangelogRecord { source_partition: place.1, key: self.key(place, key), value: None }
     }
 
-    /// Contributions to series of `identity`, sealed.
+    /// Seals contributions to the series of `identity`.
     #[must_use]
-    pub fn seal_contributions(&self, identity: &str, contributions: &Contributions) -> Vec<u8> {
+    pub fn seal_contributions(&self, identity: &str, contributions: &PartitionContributions) -> Vec<u8> {
         let plain = postcard::to_stdvec(&(identity, contributions)).expect("plain values always serialize");
-        self.sealer.seal(&self.place_of_contributions(), &plain)
+        self.sealer.seal(&self.contributions_seal_key(), &plain)
     }
 
-    /// Contributions, and the series that they belong to.
+    /// Opens sealed contributions. Returns them with the identity of their series.
     ///
     /// # Errors
-    /// When another secret or another version has sealed them.
-    pub fn open_contributions(&self, sealed: &[u8]) -> Result<(String, Contributions), UnreadableEntry> {
-        let plain = self.sealer.open(&self.place_of_contributions(), sealed).ok_or(UnreadableEntry)?;
+    /// If they were sealed with another secret or by another version.
+    pub fn open_contributions(&self, sealed: &[u8]) -> Result<(String, PartitionContributions), UnreadableEntry> {
+        let plain = self.sealer.open(&self.contributions_seal_key(), sealed).ok_or(UnreadableEntry)?;
         postcard::from_bytes(&plain).map_err(|_| UnreadableEntry)
     }
 
-    fn place_of_contributions(&self) -> Vec<u8> {
+    fn contributions_seal_key(&self) -> Vec<u8> {
         [b"contributions 1 ", &self.prefix[..]].concat()
     }
 
-    /// The name in a record's key; none where it is of another group.
-    fn name<'a>(&self, key: &'a [u8]) -> Option<&'a [u8; NAME]> {
+    /// Returns `None` if the record is of another group.
+    fn name<'a>(&self, key: &'a [u8]) -> Option<&'a [u8; ENTRY_NAME_BYTES]> {
         key.strip_prefix(&self.prefix[..])?.try_into().ok()
     }
 
-    /// The entry of a record, where it is of this group and has one.
+    /// Returns the entry of a record, if it is of this group and has one.
     #[must_use]
-    pub fn entry_of(&self, (key, value): (&[u8], Option<&[u8]>)) -> Option<(Place, Entry)> {
+    pub fn entry_of(&self, (key, value): (&[u8], Option<&[u8]>)) -> Option<(InputPartition, ChangelogEntry)> {
         self.name(key)?;
         self.open(key, value?).ok()
     }
 
-    fn open(&self, key: &[u8], value: &[u8]) -> Result<(Place, Entry), UnreadableEntry> {
+    fn open(&self, key: &[u8], value: &[u8]) -> Result<(InputPartition, ChangelogEntry), UnreadableEntry> {
         let plain = self.sealer.open(key, value).ok_or(UnreadableEntry)?;
         postcard::from_bytes(&plain).map_err(|_| UnreadableEntry)
     }
 }
 
-/// Collects the entries of some partitions, record by record in the order of the changelog.
+/// Collects the entries of some partitions. Records are added in the order of the changelog.
 pub struct EntryReader {
     codec: EntryCodec,
-    found: HashMap<[u8; NAME], (Place, Entry)>,
-    /// Names whose last value could not be read.
-    unreadable: HashSet<[u8; NAME]>,
+    found: HashMap<[u8; ENTRY_NAME_BYTES], (InputPartition, ChangelogEntry)>,
+    /// Names with an unreadable last value.
+    unreadable: HashSet<[u8; ENTRY_NAME_BYTES]>,
 }
 
 impl EntryReader {
-    /// Nothing has been read.
+    /// Creates a reader without entries.
     #[must_use]
     pub fn new(codec: EntryCodec) -> Self {
         Self { codec, found: HashMap::new(), unreadable: HashSet::new() }
     }
 
-    /// Takes the next record. Records of other groups are ignored.
-    pub fn take(&mut self, (key, value): (&[u8], Option<&[u8]>)) {
+    /// Adds the next record. Records of other groups are ignored.
+    pub fn add_record(&mut self, (key, value): (&[u8], Option<&[u8]>)) {
         let Some(name) = self.codec.name(key) else { return };
         self.unreadable.remove(name);
         match value.map(|value| self.codec.open(key, value)) {
@@ -270,47 +277,49 @@ impl EntryReader {
         }
     }
 
-    /// The entries of `wanted`.
+    /// Returns the entries of the partitions selected by `wanted`.
     ///
     /// # Errors
-    /// When any entry of the group could not be read: nothing may be concluded from the others then.
-    pub fn finish(self, wanted: impl Fn(Place) -> bool) -> Result<Restored, UnreadableEntry> {
+    /// If any entry of the group was unreadable: the remaining entries may then be incomplete.
+    pub fn into_restored(self, wanted: impl Fn(InputPartition) -> bool) -> Result<RestoredPartitions, UnreadableEntry> {
         if !self.unreadable.is_empty() {
             return Err(UnreadableEntry);
         }
-        let mut restored = Restored { entries: self.found.len() as u64, ..Restored::default() };
+        let mut restored =
+            RestoredPartitions { entries_read: self.found.len() as u64, ..RestoredPartitions::default() };
         for (place, entry) in self.found.into_values().filter(|(place, _)| wanted(*place)) {
             restored.add(place, entry);
         }
-        // In the order in which they came: a batch takes them in this order, also when it is repeated after a restart.
-        restored.waiting.sort_unstable_by_key(KeptRow::rank);
+        // Sorted by arrival. A batch processes them in this order, and in the same order when it is repeated after a
+        // restart.
+        restored.waiting.sort_unstable_by_key(StoredRow::processing_order);
         Ok(restored)
     }
 }
 
-/// The state of some partitions, as their changelog holds it.
+/// The state of some partitions, restored from their changelog.
 #[derive(Debug, Default)]
-pub struct Restored {
-    /// By partition; none where nothing has been processed.
-    pub progress: BTreeMap<Place, PlaceProgress>,
-    /// Lines of the release log.
-    pub said: Vec<(u128, i64)>,
+pub struct RestoredPartitions {
+    /// By partition; no entry if the partition has not been processed.
+    pub progress: BTreeMap<InputPartition, PartitionProgress>,
+    /// Entries of the release log.
+    pub release_entries: Vec<(u128, i64)>,
     /// Tenure of subjects.
-    pub people: Vec<(u64, Person)>,
+    pub tenure_records: Vec<(u64, TenureRecord)>,
     /// Classes that subjects support.
-    pub classes: Vec<(u128, u128, i64)>,
-    /// Records that wait, in the order in which a batch takes them.
-    pub waiting: Vec<KeptRow>,
-    /// State of the series; none where there is none, or where its partition is not among these.
+    pub restored_classes: Vec<(u128, u128, i64)>,
+    /// Waiting records, in the order in which a batch processes them.
+    pub waiting: Vec<StoredRow>,
+    /// State of the series; `None` if there is none, or if its partition is not among these.
     pub series: Option<SeriesState>,
-    /// Number of entries that were read, those of other partitions included.
-    pub entries: u64,
-    /// Offsets at which partitions go on although their progress is another one: the operator has accepted it.
-    pub accepted: BTreeMap<Place, i64>,
+    /// Number of entries read, including those of other partitions.
+    pub entries_read: u64,
+    /// Offsets at which partitions continue although their recorded progress differs; accepted by the operator.
+    pub accepted_offsets: BTreeMap<InputPartition, i64>,
 }
 
-impl Restored {
-    fn add(&mut self, place: Place, entry: Entry) {
+impl RestoredPartitions {
+    fn add(&mut self, place: InputPartition, entry: ChangelogEntry) {
         let mut series = |change: SeriesChanges| {
             let state = self.series.get_or_insert_default();
             let head = std::mem::take(&mut state.head);
@@ -318,21 +327,21 @@ impl Restored {
             state.head = head;
         };
         match entry {
-            Entry::Progress(progress) => drop(self.progress.insert(place, *progress)),
-            Entry::Said(key, until_ms) => self.said.push((key, until_ms)),
-            Entry::Person(subject, person) => self.people.push((subject, person)),
-            Entry::Classes(key, classes) => {
-                self.classes.extend(classes.into_iter().map(|(class, time_ms)| (key, class, time_ms)));
+            ChangelogEntry::Progress(progress) => drop(self.progress.insert(place, *progress)),
+            ChangelogEntry::Said(key, until_ms) => self.release_entries.push((key, until_ms)),
+            ChangelogEntry::Person(subject, person) => self.tenure_records.push((subject, person)),
+            ChangelogEntry::Classes(key, classes) => {
+                self.restored_classes.extend(classes.into_iter().map(|(class, time_ms)| (key, class, time_ms)));
             }
-            Entry::Waiting(row) => self.waiting.push(*row),
-            Entry::SeriesHead(head) => self.series.get_or_insert_default().head = *head,
-            Entry::SeriesPerson(subject, person) => {
+            ChangelogEntry::Waiting(row) => self.waiting.push(*row),
+            ChangelogEntry::SeriesHead(head) => self.series.get_or_insert_default().head = *head,
+            ChangelogEntry::SeriesPerson(subject, person) => {
                 series(SeriesChanges { people: vec![(subject, *person)], ..SeriesChanges::default() });
             }
-            Entry::SeriesOpen(subject, buckets) => {
+            ChangelogEntry::SeriesOpen(subject, buckets) => {
                 series(SeriesChanges { open: vec![(subject, buckets)], ..SeriesChanges::default() });
             }
-            Entry::SeriesCohort(number, cohort) => {
+            ChangelogEntry::SeriesCohort(number, cohort) => {
                 series(SeriesChanges { cohorts: vec![(number, *cohort)], ..SeriesChanges::default() });
             }
         }

@@ -1,11 +1,11 @@
 use super::*;
 use proptest::prelude::*;
 
-fn row(partition: i32, offset: i64) -> KeptRow {
-    KeptRow {
+fn row(partition: i32, offset: i64) -> StoredRow {
+    StoredRow {
         ordinal: offset.unsigned_abs(),
         subject: 7,
-        coordinate: Coordinate { topic: 0, partition, offset, element: 0 },
+        coordinate: RecordPosition { topic: 0, partition, offset, element: 0 },
         waited: 1,
         released: false,
         parts: None,
@@ -14,47 +14,51 @@ fn row(partition: i32, offset: i64) -> KeptRow {
 }
 
 fn codec(secret: &[u8], group: &str) -> EntryCodec {
-    EntryCodec::new(&Keys::derive(secret), group)
+    EntryCodec::new(&StateKeys::derive(secret), group)
 }
 
-fn progress(next: i64) -> Entry {
-    Entry::Progress(Box::new(PlaceProgress {
+fn progress(next: i64) -> ChangelogEntry {
+    ChangelogEntry::Progress(Box::new(PartitionProgress {
         author: "state".to_owned(),
         sequence: 3,
         next,
-        binding: Binding::default(),
+        binding: StateBinding::default(),
     }))
 }
 
-fn read(codec: &EntryCodec, records: &[ChangelogRecord], places: &[Place]) -> Result<Restored, UnreadableEntry> {
+fn read(
+    codec: &EntryCodec,
+    records: &[ChangelogRecord],
+    places: &[InputPartition],
+) -> Result<RestoredPartitions, UnreadableEntry> {
     let mut reader = EntryReader::new(codec.clone());
-    records.iter().for_each(|record| reader.take((&record.key, record.value.as_deref())));
-    reader.finish(|place| places.contains(&place))
+    records.iter().for_each(|record| reader.add_record((&record.key, record.value.as_deref())));
+    reader.into_restored(|place| places.contains(&place))
 }
 
 #[test]
-fn entries_of_other_groups_and_partitions_are_left_out() {
+fn entry_reader_ignores_other_groups_and_partitions() {
     let (ours, theirs) = (codec(b"secret", "a"), codec(b"secret", "ab"));
     let records = [
         ours.set((0, 1), &progress(5)),
         theirs.set((0, 1), &progress(9)),
         ours.set((1, 1), &progress(7)),
-        ours.set((0, 1), &Entry::Said(3, 50)),
+        ours.set((0, 1), &ChangelogEntry::Said(3, 50)),
     ];
     let restored = read(&ours, &records, &[(0, 1)]).expect("readable");
     assert_eq!(restored.progress.get(&(0, 1)).map(|progress| progress.next), Some(5));
-    assert_eq!((restored.progress.len(), restored.said.as_slice()), (1, &[(3, 50)][..]));
+    assert_eq!((restored.progress.len(), restored.release_entries.as_slice()), (1, &[(3, 50)][..]));
 }
 
 #[test]
-fn an_entry_of_another_secret_refuses_all() {
+fn entry_of_another_secret_fails_the_restore() {
     let (ours, theirs) = (codec(b"secret", "a"), codec(b"another", "a"));
     let records = [ours.set((0, 0), &progress(5)), theirs.set((0, 0), &progress(9))];
     assert_eq!(read(&ours, &records, &[(0, 0)]).expect_err("one does not open"), UnreadableEntry);
 }
 
 #[test]
-fn an_unreadable_value_that_was_replaced_refuses_nothing() {
+fn replaced_unreadable_entry_is_ignored() {
     let ours = codec(b"secret", "a");
     let mut torn = ours.set((0, 0), &progress(5));
     torn.value = torn.value.map(|value| value[1..].to_vec());
@@ -65,7 +69,7 @@ fn an_unreadable_value_that_was_replaced_refuses_nothing() {
 }
 
 #[test]
-fn a_value_opens_under_its_own_name_alone() {
+fn entry_value_opens_only_under_its_name() {
     let ours = codec(b"secret", "a");
     let (mut one, other) = (ours.set((0, 0), &progress(5)), ours.set((0, 1), &progress(9)));
     one.value = other.value;
@@ -73,22 +77,22 @@ fn a_value_opens_under_its_own_name_alone() {
 }
 
 #[test]
-fn keys_and_values_show_nothing() {
-    let record = codec(b"secret", "a").set((0, 1), &Entry::Waiting(Box::new(row(1, 4))));
-    assert_eq!(record.key.len(), 2 + NAME);
+fn changelog_record_contains_no_plain_text() {
+    let record = codec(b"secret", "a").set((0, 1), &ChangelogEntry::Waiting(Box::new(row(1, 4))));
+    assert_eq!(record.key.len(), 2 + ENTRY_NAME_BYTES);
     let value = record.value.expect("a value");
     assert!(!value.windows(2).any(|pair| pair == b"\"1"));
 }
 
 #[test]
-fn a_state_goes_with_its_stream_sink_and_groups_alone() {
-    let bound = Binding { stream: 1, sink: 2, groups: 3 };
+fn binding_conflict_names_the_differing_part() {
+    let bound = StateBinding { stream: 1, sink: 2, groups: 3 };
     for (other, expected) in [
         (bound, None),
-        (Binding { sink: 0, groups: 0, ..bound }, None),
-        (Binding { stream: 9, ..bound }, Some("another stream")),
-        (Binding { sink: 9, ..bound }, Some("another sink")),
-        (Binding { groups: 9, ..bound }, Some("other groups")),
+        (StateBinding { sink: 0, groups: 0, ..bound }, None),
+        (StateBinding { stream: 9, ..bound }, Some("another stream")),
+        (StateBinding { sink: 9, ..bound }, Some("another sink")),
+        (StateBinding { groups: 9, ..bound }, Some("other groups")),
     ] {
         let found = bound.conflict(&other);
         assert_eq!(found.is_some(), expected.is_some(), "{other:?}");
@@ -98,9 +102,9 @@ fn a_state_goes_with_its_stream_sink_and_groups_alone() {
 }
 
 proptest! {
-    /// As a map that takes the same changes one after another.
+    /// Compares the reader with a map to which the same changes are applied.
     #[test]
-    fn the_last_value_of_each_name_counts(
+    fn entry_reader_keeps_the_last_value_per_name(
         changes in prop::collection::vec((0_i32..2, 0_i64..6, prop::option::of(0_i64..100)), 0..60),
     ) {
         let ours = codec(b"secret", "a");
@@ -112,7 +116,7 @@ proptest! {
             match value {
                 Some(ordinal) => {
                     row.ordinal = ordinal.unsigned_abs();
-                    records.push(ours.set(place, &Entry::Waiting(Box::new(row))));
+                    records.push(ours.set(place, &ChangelogEntry::Waiting(Box::new(row))));
                     twin.insert((partition, offset), ordinal);
                 }
                 None => {

@@ -1,88 +1,89 @@
-//! What is written to the state, as plain values.
+//! Plain values that are written to the state.
 
 use crate::anonymity::plan::Plan;
-use crate::anonymity::plan::evidence::Evidence;
-use crate::anonymity::planner::drift::Baseline;
-use crate::anonymity::planner::reference::ReferenceCounts;
+use crate::anonymity::plan::evidence::PlanEvidence;
+use crate::anonymity::planner::closeness_counts::ReferenceCounts;
+use crate::anonymity::planner::drift::DriftBaseline;
 use crate::anonymity::series::SeriesChanges;
-use crate::daemon::engine::clock::Anchor;
-use crate::io::input::Place;
-use crate::io::profiles::Cells;
-use crate::release::sink::Positions;
-use crate::start::findings::Met;
-use crate::telemetry::Totals;
+use crate::daemon::engine::clock::ClockAnchor;
+use crate::io::input::InputPartition;
+use crate::io::profiles::ProfileCells;
+use crate::release::sink::InputPositions;
+use crate::start::run_findings::RunStatistics;
+use crate::telemetry::RecordTotals;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use throng_core::ledger::delta::LedgerDelta;
-use throng_core::values::raw::Coordinate;
+use throng_core::ledger::ledger_delta::LedgerDelta;
+use throng_core::values::raw_batch::RecordPosition;
 
-/// Where the stream stands after a batch.
+/// Position and totals of the stream after a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
-    /// Number of the last batch that left (0: none yet).
+pub struct StreamProgress {
+    /// Number of the last released batch (0: none yet).
     pub sequence: u64,
-    /// Its stamp, milliseconds since 1970, never falling.
+    /// Timestamp of the last batch, in milliseconds since 1970. It never decreases.
     pub clock_ms: i64,
-    /// Age of the state with it, by which support grows old.
+    /// Age of the state at that batch. The age of support is measured by it.
     pub age_ms: i64,
-    /// By which the age is told from then on.
-    pub anchor: Anchor,
+    /// Clock anchor from which later ages are computed.
+    pub anchor: ClockAnchor,
     /// Next offset by topic index and partition.
-    pub positions: Positions,
-    /// Records since the state was made, by what became of them.
-    pub totals: Totals,
+    pub positions: InputPositions,
+    /// Totals of records since the creation of the state, by outcome.
+    pub totals: RecordTotals,
     /// Version of the plan in force (0: none yet).
     pub plan_version: u64,
-    /// Age of the state when a search for a plan last ended, with a plan or without.
+    /// Age of the state when the last search for a plan ended, with or without a plan.
     pub planned_ms: i64,
-    /// `rows` by then.
+    /// Value of `rows` at that time.
     pub planned_rows: u64,
-    /// Rows that entered the sample's count.
+    /// Rows counted for the sample.
     pub rows: u64,
-    /// Those of the last batch.
+    /// Rows of the last batch.
     pub last_rows: u64,
-    /// Batches with any.
+    /// Number of batches with rows.
     pub batches: u64,
     /// Stride of the planner's sample.
     pub stride: u64,
-    /// A plan that is being sought.
+    /// Plan request with an unfinished search.
     pub asked: Option<SearchRequest>,
     /// Pairs of attributes that the model no longer counts.
     pub left_out: Vec<(usize, usize)>,
-    /// Attributes that it does not count, each with the one that determines it.
+    /// Attributes that the model does not count, each with the attribute that determines it.
     pub derived: Vec<(usize, usize)>,
 }
 
-/// A plan that was asked for and is not in force: enough to seek it again, from the same records, after a restart.
+/// A requested plan that is not in force. It contains enough to repeat the search on the same records after a
+/// restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchRequest {
-    /// The batch before which it was asked for, among those with records.
+    /// Number of the batch before which the plan was requested, among batches with records.
     pub batch: u64,
-    /// Rows that had entered the sample's count by then.
+    /// Rows counted for the sample at that time.
     pub rows: u64,
-    /// For the log: the plan does not depend on it.
-    pub why: Occasion,
+    /// For the log; the plan does not depend on it.
+    pub why: PlanReason,
 }
 
-/// Why a plan is made.
+/// Reason for a new plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Occasion {
-    /// The stream begins, or its groups are others than before.
+pub enum PlanReason {
+    /// The stream begins, or its groups have changed.
     Start,
     /// The window has grown fourfold.
     Growth,
     /// `plan.interval` has passed.
     Interval,
-    /// The values are distributed otherwise than the plan in force was made for.
+    /// The distribution of values has drifted from the baseline of the plan in force.
     Drift,
-    /// The stream begins, with a plan from `plan.prime`.
+    /// The stream begins with a plan from `plan.prime`.
     Prime,
 }
 
-impl Intent {
-    /// The same without the entries that the changelog keeps.
+impl BatchIntent {
+    /// Returns a copy without the entries that the changelog stores.
     #[must_use]
-    pub fn without_entries(&self) -> Self {
+    pub fn without_changelog_entries(&self) -> Self {
         Self {
             attempt: self.attempt,
             ranges: self.ranges.clone(),
@@ -106,16 +107,17 @@ impl Intent {
         }
     }
 
-    /// Partitions whose state it changes: those that it reads, those of the rows that come along, and that of the series.
+    /// Returns the partitions with changed state: those that it reads, those of the waiting rows that it settles, and
+    /// that of the series.
     #[must_use]
-    pub fn places(&self) -> BTreeSet<Place> {
+    pub fn affected_partitions(&self) -> BTreeSet<InputPartition> {
         let read = self.ranges.iter().map(|range| (range.topic, range.partition));
-        read.chain(self.settled.iter().map(|(_, at)| at.place())).chain(self.series_place).collect()
+        read.chain(self.settled.iter().map(|(_, at)| at.topic_partition())).chain(self.series_place).collect()
     }
 }
 
-impl Occasion {
-    /// The name in the log.
+impl PlanReason {
+    /// Returns the name for the log.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -128,56 +130,58 @@ impl Occasion {
     }
 }
 
-/// A group that a row waits for.
+/// An attribute group for which a row waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
-    /// Digest that names the group.
+pub struct PendingGroup {
+    /// Digest that identifies the group.
     pub group: u128,
-    /// Clock of the batch that it waits since.
+    /// Timestamp of the batch since which it waits.
     pub since_ms: i64,
-    /// It leaves with the first batch at or after this.
+    /// The fragment is released with the first batch at or after this time.
     pub due_ms: i64,
 }
 
-/// A row kept for later: one that is held, or one of the planner's sample.
+/// A stored row: a held row, or a row of the planner's sample.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptRow {
+pub struct StoredRow {
     /// Number of the row in the stream.
     pub ordinal: u64,
-    /// Whom the record counts for: a keyed digest, or a hash of the coordinate where the schema names no subject; 0: nobody.
+    /// Subject of the record: a keyed digest, or a hash of the coordinate if the schema names no subject; 0 for no
+    /// subject.
     pub subject: u64,
-    /// Where the record came from: it settles when its partition is taken away.
-    pub coordinate: Coordinate,
-    /// Batches that it has waited for (held rows).
+    /// Source position of the record. The row is settled when its partition is revoked.
+    pub coordinate: RecordPosition,
+    /// Number of batches that the row has waited for (held rows).
     pub waited: u8,
-    /// It counts as released: a fragment of it has left.
+    /// True if the record counts as released: a fragment of it has been released.
     pub released: bool,
-    /// The groups that it waits for; `None`: all of them, from the next batch on.
-    pub parts: Option<Vec<Part>>,
-    /// Canonical texts, one an attribute: codes do not outlive the process.
+    /// The groups for which the row waits; `None`: all groups, from the next batch on.
+    pub parts: Option<Vec<PendingGroup>>,
+    /// Canonical texts, one per attribute. Codes are valid only within one process.
     pub cells: Vec<String>,
 }
 
-impl KeptRow {
-    /// Order in which a batch takes rows: their numbers may be equal where two instances have given them.
+impl StoredRow {
+    /// Sort key for the order in which a batch processes rows. Ordinals may be equal if two instances have assigned
+    /// them.
     #[must_use]
-    pub fn rank(&self) -> (u64, Coordinate) {
+    pub fn processing_order(&self) -> (u64, RecordPosition) {
         (self.ordinal, self.coordinate)
     }
 }
 
-/// A profile that is set, or goes.
+/// A profile that is set or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileChange {
     /// The number of its join.
     pub join: u16,
-    /// Whose it is, as a keyed digest.
+    /// Keyed digest of its subject.
     pub person: u64,
-    /// What it says; none where it goes.
-    pub cells: Option<Cells>,
+    /// Cells of the profile; `None` if it is removed.
+    pub cells: Option<ProfileCells>,
 }
 
-/// Offsets of one partition that a batch consumes: `from` inclusive, `to` exclusive.
+/// Offset range of one partition in a batch: `from` inclusive, `to` exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OffsetRange {
     /// Index into the topics of the source; 0 for a file.
@@ -186,50 +190,51 @@ pub struct OffsetRange {
     pub partition: i32,
     /// The first offset of the batch.
     pub from: i64,
-    /// The offset behind its last one.
+    /// The offset after the last one.
     pub to: i64,
 }
 
-/// Everything about a batch that is about to leave, fixed before it does.
+/// All data of a batch, fixed before its release.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Intent {
-    /// A number of this attempt alone, drawn at random: the marker repeats it, so that no other attempt at a batch of the
-    /// same sequence (by a copy of the state directory) can be mistaken for it.
+pub struct BatchIntent {
+    /// Random number of this attempt. The marker repeats it. Another attempt at a batch of the same sequence, by a
+    /// copy of the state directory, is therefore not mistaken for this one.
     pub attempt: u64,
-    /// What it consumes; empty where it only settles what was held.
+    /// Consumed offsets; empty if the batch only settles held rows.
     pub ranges: Vec<OffsetRange>,
-    /// Whether the batch settles what is held (end of stream, shutdown, revocation).
+    /// True if the batch settles held rows (end of stream, shutdown, revocation).
     pub last: bool,
-    /// Whether it settles as well what waits for a delay.
+    /// True if the batch also settles rows that wait for a delay.
     pub all: bool,
-    /// Where the stream stands when the batch has left (its sequence and clock among it).
-    pub after: Progress,
-    /// What it adds to the ledger; none where nothing is released.
+    /// Progress after the release of the batch, with its sequence and clock.
+    pub after: StreamProgress,
+    /// Changes of the ledger; `None` if no record is released.
     pub ledger: Option<LedgerDelta>,
-    /// Its rows that enter the planner's sample.
-    pub sampled: Vec<KeptRow>,
-    /// Rows that begin or go on waiting.
-    pub held: Vec<KeptRow>,
-    /// Rows that waited before it and come along: number and coordinate.
-    pub settled: Vec<(u64, Coordinate)>,
+    /// Rows of the batch that enter the planner's sample.
+    pub sampled: Vec<StoredRow>,
+    /// Rows that start or continue to wait.
+    pub held: Vec<StoredRow>,
+    /// Rows from earlier batches that this batch processes: number and coordinate.
+    pub settled: Vec<(u64, RecordPosition)>,
     /// A plan first used by this batch.
     pub plan: Option<Plan>,
-    /// What the window looked like then.
-    pub baseline: Option<Baseline>,
-    /// Evidence that came in since the batch before.
-    pub evidence: Option<Evidence>,
-    /// What that plan compares classes with.
+    /// Distribution of the window when that plan was made.
+    pub baseline: Option<DriftBaseline>,
+    /// Evidence received since the previous batch.
+    pub evidence: Option<PlanEvidence>,
+    /// Reference counts that this plan compares classes with.
     pub references: Vec<ReferenceCounts>,
-    /// What has been met with this batch.
-    pub met: Option<Met>,
-    /// The version of the profiles that its records were joined to.
+    /// Findings about the records, up to and including this batch.
+    pub met: Option<RunStatistics>,
+    /// Version of the profiles joined to its records.
     pub profiles: u64,
-    /// New values of the state of the series; none where there are no series.
+    /// New values of the series state; `None` if there are no series.
     pub series: Option<SeriesChanges>,
-    /// The partition of contributions, where their state changes.
-    pub series_place: Option<Place>,
-    /// Source partitions without an unread record, each with the offset at which it was found so: buckets have not waited for them.
-    pub idle: Vec<(Place, i64)>,
-    /// All source partitions, as they were then.
-    pub sources: Vec<Place>,
+    /// The partition of the contributions, if their state changes.
+    pub series_place: Option<InputPartition>,
+    /// Source partitions without unread records, each with the offset at which this was observed. Buckets did not
+    /// wait for them.
+    pub idle: Vec<(InputPartition, i64)>,
+    /// All source partitions at that time.
+    pub sources: Vec<InputPartition>,
 }

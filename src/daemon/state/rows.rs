@@ -1,24 +1,24 @@
-//! The rows of one batch as the state keeps them for the window, self-contained: codes do not outlive the process.
+//! Stored rows of one batch of the window. They are self-contained, because codes are valid only within one process.
 //!
-//! A column is written as the texts that occur in it, each once, and a number a row in as few bytes as those need. For
-//! 10,000 wearable records of 25 attributes that is about 30 bytes a record.
+//! A column consists of its distinct texts, and one index per row in as few bytes as possible. 10,000 wearable
+//! records of 25 attributes take about 30 bytes per record.
 
 use serde::{Deserialize, Serialize};
+use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{ABSENT, Code, Codebook};
-use throng_core::values::table::Batch;
 
-/// Values that occur, in the order of their first row, and which of them each row has.
+/// Distinct values in the order of their first row, and the index of each row's value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Packed<T> {
+struct PackedColumn<T> {
     values: Vec<T>,
-    /// Bytes a row: 1, 2 or 4.
+    /// Bytes per row: 1, 2 or 4.
     width: u8,
     /// Positions in `values`, little-endian.
     #[serde(with = "serde_bytes")]
     rows: Vec<u8>,
 }
 
-impl<T> Packed<T> {
+impl<T> PackedColumn<T> {
     fn new(values: Vec<T>, rows: &[u32]) -> Self {
         let width = match values.len() {
             0..=0x100 => 1,
@@ -33,8 +33,8 @@ impl<T> Packed<T> {
         Self { values, width, rows }
     }
 
-    /// What the rows at `kept` have, and no other value; `None` where a row names a value that is not there.
-    fn of_rows(&self, kept: &[usize]) -> Option<Self>
+    /// Returns the rows at `kept`, with only the values that they use; `None` if a row refers to a missing value.
+    fn with_rows_at(&self, kept: &[usize]) -> Option<Self>
     where
         T: Clone,
     {
@@ -55,20 +55,20 @@ impl<T> Packed<T> {
         Some(Self::new(values, &rows))
     }
 
-    /// The value of every row, each mapped once; `None` where a row names a value that is not there.
+    /// Returns the value of every row, each distinct value mapped once; `None` if a row refers to a missing value.
     fn unpack<U: Copy>(&self, map: impl FnMut(&T) -> U) -> Option<Vec<U>> {
         let values: Vec<U> = self.values.iter().map(map).collect();
         let at = |position: u32| values.get(position as usize).copied();
         match self.width {
             1 => self.rows.iter().map(|&byte| at(u32::from(byte))).collect(),
-            2 => pairs(&self.rows).map(|bytes| at(u32::from(u16::from_le_bytes(bytes)))).collect(),
-            4 => pairs(&self.rows).map(|bytes| at(u32::from_le_bytes(bytes))).collect(),
+            2 => byte_chunks(&self.rows).map(|bytes| at(u32::from(u16::from_le_bytes(bytes)))).collect(),
+            4 => byte_chunks(&self.rows).map(|bytes| at(u32::from_le_bytes(bytes))).collect(),
             _ => None,
         }
     }
 }
 
-fn pairs<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
+fn byte_chunks<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
     bytes.as_chunks::<N>().0.iter().copied()
 }
 
@@ -77,16 +77,16 @@ fn pairs<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
 pub struct RowBlock {
     /// Number of the last row in the stream.
     pub last: u64,
-    subjects: Packed<u64>,
-    /// Canonical texts, a column for each remembered attribute.
-    columns: Vec<Packed<String>>,
+    subjects: PackedColumn<u64>,
+    /// Canonical texts, one column per remembered attribute.
+    columns: Vec<PackedColumn<String>>,
 }
 
 impl RowBlock {
-    /// The rows as codes of `books`; attributes that are not in `remembered` are absent. `None` where the block does not
-    /// fit these attributes or contradicts itself.
+    /// Returns the rows as codes of `books`; attributes that are not in `remembered` are absent. `None` if the block
+    /// does not have these attributes or is inconsistent.
     #[must_use]
-    pub fn unpack(&self, remembered: &[usize], books: &mut [Codebook]) -> Option<Batch> {
+    pub fn unpack(&self, remembered: &[usize], books: &mut [Codebook]) -> Option<CodeBatch> {
         if self.columns.len() != remembered.len() {
             return None;
         }
@@ -97,48 +97,52 @@ impl RowBlock {
             columns[attribute] = packed.unpack(|text| book.encode_canonical(text))?;
         }
         let whole = columns.iter().all(|column| column.len() == subjects.len());
-        whole.then_some(Batch { columns, subjects, coordinates: Vec::new() })
+        whole.then_some(CodeBatch { columns, subjects, coordinates: Vec::new() })
     }
 
-    /// The block without the rows of subjects that `is_gone` names, and without those before number `first` of the stream; and how
-    /// many rows of these subjects it had. Its number of the last row stays. `None` where the block contradicts itself.
+    /// Returns the block without subjects selected by `is_gone` and without rows before number `first` of the stream.
+    /// Also returns the number of rows of these subjects. The number of the last row does not change. `None` if the
+    /// block is inconsistent.
     #[must_use]
-    pub fn without(&self, is_gone: impl Fn(u64) -> bool, first: u64) -> Option<(Self, u64)> {
+    pub fn without_subjects(&self, is_gone: impl Fn(u64) -> bool, first: u64) -> Option<(Self, u64)> {
         let subjects = self.subjects.unpack(|subject| *subject)?;
         let begins = (self.last + 1).checked_sub(subjects.len() as u64)?;
         let gone = subjects.iter().filter(|subject| is_gone(**subject)).count() as u64;
         let stays = |(row, subject): (usize, &u64)| (begins + row as u64 >= first && !is_gone(*subject)).then_some(row);
         let kept: Vec<usize> = subjects.iter().enumerate().filter_map(stays).collect();
-        let columns = self.columns.iter().map(|column| column.of_rows(&kept)).collect::<Option<_>>()?;
-        Some((Self { last: self.last, subjects: self.subjects.of_rows(&kept)?, columns }, gone))
+        let columns = self.columns.iter().map(|column| column.with_rows_at(&kept)).collect::<Option<_>>()?;
+        Some((Self { last: self.last, subjects: self.subjects.with_rows_at(&kept)?, columns }, gone))
     }
 
-    /// Its rows.
+    /// Returns the number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.subjects.rows.len() / usize::from(self.subjects.width.max(1))
     }
 }
 
-/// Packs batches, one after another.
+/// Packs batches one after another.
 #[derive(Clone, Debug, Default)]
 pub struct RowPacker {
-    /// For each code of the column under way: the column's number, and the code's position among its values.
+    /// For each code of the current column: the column's number, and the code's position among its values.
     places: Vec<(u32, u32)>,
     column: u32,
 }
 
 impl RowPacker {
-    /// The block of `batch`, whose first row is number `first` of the stream.
+    /// Packs `batch`, which starts at row number `first` of the stream.
     ///
     /// # Panics
-    /// When an attribute is not in the batch.
-    pub fn pack(&mut self, batch: &Batch, first: u64, remembered: &[usize], books: &[Codebook]) -> RowBlock {
+    /// If an attribute is not in the batch.
+    pub fn pack(&mut self, batch: &CodeBatch, first: u64, remembered: &[usize], books: &[Codebook]) -> RowBlock {
         let columns = remembered
             .iter()
             .map(|&attribute| {
-                let (codes, rows) = self.number(&batch.columns[attribute], books[attribute].codes());
-                Packed::new(codes.iter().map(|&code| books[attribute].canonical(code).to_owned()).collect(), &rows)
+                let (codes, rows) = self.index_distinct_codes(&batch.columns[attribute], books[attribute].codes());
+                PackedColumn::new(
+                    codes.iter().map(|&code| books[attribute].canonical(code).to_owned()).collect(),
+                    &rows,
+                )
             })
             .collect();
         let mut known = hashbrown::HashMap::new();
@@ -154,11 +158,11 @@ impl RowPacker {
             })
             .collect();
         let last = (first + batch.rows() as u64).saturating_sub(1);
-        RowBlock { last, subjects: Packed::new(subjects, &rows), columns }
+        RowBlock { last, subjects: PackedColumn::new(subjects, &rows), columns }
     }
 
-    /// The codes that occur, in the order of their first row, and the position of each row's among them.
-    fn number(&mut self, column: &[Code], codes: usize) -> (Vec<Code>, Vec<u32>) {
+    /// Returns the distinct codes in the order of their first row, and the position of each row's code among them.
+    fn index_distinct_codes(&mut self, column: &[Code], codes: usize) -> (Vec<Code>, Vec<u32>) {
         self.places.resize(self.places.len().max(codes), (0, 0));
         self.column = self.column.checked_add(1).unwrap_or_else(|| {
             self.places.fill((0, 0));
@@ -187,7 +191,7 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
     use throng_core::values::digest::DigestKey;
-    use throng_core::values::raw::Token;
+    use throng_core::values::raw_batch::RawToken;
     use throng_core::values::schema::Schema;
 
     fn books() -> Vec<Codebook> {
@@ -197,21 +201,21 @@ mod tests {
         schema.attributes.iter().map(book).collect()
     }
 
-    fn texts(batch: &Batch, books: &[Codebook], attribute: usize) -> Vec<String> {
+    fn texts(batch: &CodeBatch, books: &[Codebook], attribute: usize) -> Vec<String> {
         batch.columns[attribute].iter().map(|&code| books[attribute].canonical(code).to_owned()).collect()
     }
 
     proptest! {
         #[test]
-        fn a_block_gives_back_its_rows(rows in proptest::collection::vec((0_u32..400, 0_i64..70_000, 0_u64..9), 0..600)) {
+        fn row_block_round_trips_its_rows(rows in proptest::collection::vec((0_u32..400, 0_i64..70_000, 0_u64..9), 0..600)) {
             let mut known = books();
             let mut packer = RowPacker::default();
-            let mut batch = Batch::new(3);
+            let mut batch = CodeBatch::new(3);
             for (a, b, subject) in &rows {
                 let (a, b) = (format!("v{a}"), b.to_string());
-                let first = if a.ends_with('7') { Token::Null } else { Token::Text(&a) };
+                let first = if a.ends_with('7') { RawToken::Null } else { RawToken::Text(&a) };
                 batch.columns[0].push(known[0].encode(first).expect("a text"));
-                batch.columns[1].push(known[1].encode(Token::Number(&b)).expect("a number"));
+                batch.columns[1].push(known[1].encode(RawToken::Number(&b)).expect("a number"));
                 batch.columns[2].push(ABSENT);
                 batch.subjects.push(*subject);
             }
@@ -230,16 +234,17 @@ mod tests {
     }
 
     proptest! {
-        /// Without somebody, a block is that of the others, and has no value that only this one had.
+        /// A block without one subject equals the block of the other subjects, and contains no value that only this
+        /// subject had.
         #[test]
-        fn a_block_without_somebody_is_the_block_of_the_others(
+        fn row_block_without_a_subject_equals_block_of_other_rows(
             rows in proptest::collection::vec((0_u32..300, 0_u64..5), 1..400), passed in 0_usize..50,
         ) {
             let mut known = books();
             let pack = |rows: &[(u32, u64)], last: u64, known: &mut [Codebook]| {
-                let mut batch = Batch::new(3);
+                let mut batch = CodeBatch::new(3);
                 for (value, subject) in rows {
-                    batch.columns[0].push(known[0].encode(Token::Text(&format!("v{value}"))).expect("a text"));
+                    batch.columns[0].push(known[0].encode(RawToken::Text(&format!("v{value}"))).expect("a text"));
                     batch.columns[1].push(ABSENT);
                     batch.columns[2].push(ABSENT);
                     batch.subjects.push(*subject);
@@ -251,7 +256,7 @@ mod tests {
             let block = pack(&rows, last, &mut known);
             let first = last + 1 - (rows.len() - passed) as u64;
             let others: Vec<(u32, u64)> = rows[passed..].iter().copied().filter(|(_, subject)| *subject != 2).collect();
-            let (found, gone) = block.without(|subject| subject == 2, first).expect("a block");
+            let (found, gone) = block.without_subjects(|subject| subject == 2, first).expect("a block");
             prop_assert_eq!(gone, rows.iter().filter(|(_, subject)| *subject == 2).count() as u64);
             prop_assert_eq!(found.rows(), others.len());
             prop_assert_eq!(found, pack(&others, last, &mut known));
@@ -259,12 +264,12 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_contradicts_itself_is_refused() {
+    fn inconsistent_row_block_is_refused() {
         let mut known = books();
-        let packed = |width, rows: &[u8]| Packed { values: vec!["x".to_owned()], width, rows: rows.to_vec() };
+        let packed = |width, rows: &[u8]| PackedColumn { values: vec!["x".to_owned()], width, rows: rows.to_vec() };
         let block = |column| RowBlock {
             last: 0,
-            subjects: Packed { values: vec![1], width: 1, rows: vec![0] },
+            subjects: PackedColumn { values: vec![1], width: 1, rows: vec![0] },
             columns: vec![column],
         };
         assert!(block(packed(1, &[0])).unpack(&[0], &mut known).is_some());

@@ -1,13 +1,13 @@
-//! The sled tree: one atomic flushed write a batch, and recovery from it.
+//! The sled database: one atomic flushed write per batch, and recovery from it.
 
+use super::database_thread::DatabaseThread;
 use super::databases;
 use super::directory::{self, StateError};
 use super::disk;
-use super::keeper::Keeper;
-use super::numbered::numbered;
+use super::numbered_keys::numbered_key;
 use super::profile_journal::ProfileJournal;
-use super::records::{Intent, ProfileChange, Progress};
-use super::seal::{Keys, Sealer};
+use super::records::{BatchIntent, ProfileChange, StreamProgress};
+use super::state_keys::{Sealer, StateKeys};
 use crate::faults::crash_point;
 use crate::telemetry::Telemetry;
 use serde::Serialize;
@@ -19,113 +19,113 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tempfile::TempDir;
-use throng_core::ledger::per_subject::Ledger;
+use throng_core::ledger::subject_ledger::SubjectLedger;
 
-pub mod binding;
-mod effect;
+mod batch_effect;
+mod batch_intent;
 pub mod examine;
-mod intending;
-mod job;
-pub mod kinds;
-mod recover;
+mod job_state;
+mod recovered_state;
 pub mod rewrite;
-mod series;
-pub use recover::Recovered;
+pub mod state_binding;
+mod stored_series;
+pub mod value_kinds;
+pub use recovered_state::RecoveredState;
 
 const CHECK: &[u8] = b"check";
-/// Key of the [`Progress`].
+/// Key of the [`StreamProgress`].
 pub const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
 const BASELINE: &[u8] = b"baseline";
 const EVIDENCE: &[u8] = b"evidence";
 
-/// What has been met with the last batch whose effect was written.
-const MET: &[u8] = b"met";
+/// Key of the findings.
+const FINDINGS_KEY: &[u8] = b"met";
 
-/// What a store knows of the database in force.
+/// Data about the database in force, and pending writes.
 #[derive(Default)]
-struct Known {
-    /// A batch that has left and whose effect is not written yet.
-    applied: Option<Intent>,
-    /// The intent on the disk is of a batch that has not left and is not repeated.
+struct StoreBookkeeping {
+    /// A released batch with an unwritten effect.
+    applied: Option<BatchIntent>,
+    /// True if the intent on disk belongs to a batch that was not released and will not be repeated.
     given_up: bool,
     /// Sequence up to which each ledger shard on disk is complete.
     shard_sequence: Vec<u64>,
     next_shard: usize,
-    /// Bytes of shards that may be rewritten now: grows with the deltas.
+    /// Bytes of shards that may be rewritten now. Grows with the deltas.
     credit: usize,
     first_delta: u64,
-    /// Ordinal of the first row of each stored part of the sample, by batch.
+    /// Sequence and last row ordinal of each stored part of the sample.
     sample_parts: Vec<(u64, u64)>,
-    /// Number of the last row of each stored part of the window, by batch.
+    /// Sequence and last row number of each stored part of the window.
     row_parts: VecDeque<(u64, u64)>,
-    /// Parts of the sample, and of the window, that go with the next write.
-    forgotten: Vec<Vec<u8>>,
-    forgotten_rows: Vec<u64>,
+    /// Parts of the sample and of the window that the next write removes.
+    pruned_keys: Vec<Vec<u8>>,
+    pruned_row_parts: Vec<u64>,
     profiles: ProfileJournal,
 }
 
 /// The state of one instance.
-pub struct Store {
+pub struct StateStore {
     path: PathBuf,
-    /// The name of the database in force.
     database: String,
-    keeper: Arc<Keeper>,
+    database_handle: Arc<DatabaseThread>,
     sealer: Sealer,
     /// Identity of this state: part of the transactional id.
     id: String,
-    known: Known,
+    bookkeeping: StoreBookkeeping,
     /// Bytes sealed for the next write.
     unwritten: Cell<usize>,
-    /// The changelog keeps what concerns people; the directory keeps what an instance learns and intends.
-    in_log: bool,
-    /// Goes with the store: nothing is written to it.
+    /// True if the changelog stores the data about subjects; the directory then stores only the model and the intents
+    /// of the instance.
+    uses_changelog: bool,
+    /// Temporary directory, removed together with the store. No batch is written to it.
     temporary: Option<TempDir>,
-    /// The name of the database before this one, a copy of it, which is still in force.
+    /// Name of the original database while the store works on a copy. The original is still in force.
     copied_from: Option<String>,
-    /// Held for as long as this process has the directory: the last to go.
+    /// Lock of the directory. Declared last, so that it is released after all other fields are dropped.
     _lock: File,
 }
 
-impl Store {
-    /// Opens the state at `path`, or makes it. `secret` is `None` where the directory keeps its own.
-    /// Loads what was applied into `ledger`; the pending intent, if any, is the caller's to decide on.
+impl StateStore {
+    /// Opens or creates the state at `path`. `secret` is `None` if the directory stores its secret. Loads the applied
+    /// batches into `ledger`. The caller decides on the pending intent, if there is one.
     ///
     /// # Errors
-    /// Every [`StateError`]; nothing is changed on disk when the directory is foreign, damaged or of another secret.
+    /// Every [`StateError`]. The disk is unchanged if the directory is foreign, damaged or belongs to another secret.
     pub fn open(
         path: &Path,
         secret: Option<&[u8]>,
-        ledger: &mut Ledger,
-    ) -> Result<(Self, Keys, Recovered), StateError> {
-        let new = directory::prepare(path)?;
-        let (mut store, keys) = Self::unlock(path, secret, new)?;
+        ledger: &mut SubjectLedger,
+    ) -> Result<(Self, StateKeys, RecoveredState), StateError> {
+        let new = directory::prepare_directory(path)?;
+        let (mut store, keys) = Self::open_prepared(path, secret, new)?;
         store.compact()?;
         let recovered = store.load(ledger)?;
         Ok((store, keys, recovered))
     }
 
-    /// Opens the state at `path`, which must be there, and reads nothing of it yet.
+    /// Opens the existing state at `path` without reading its values.
     ///
     /// # Errors
-    /// [`StateError::Missing`], and whatever [`open`](Self::open) is refused for.
-    pub fn existing(path: &Path, secret: Option<&[u8]>) -> Result<(Self, Keys), StateError> {
-        directory::must_exist(path)?;
-        Self::unlock(path, secret, false)
+    /// [`StateError::MissingSpellings`], and the errors of [`open`](Self::open).
+    pub fn open_existing(path: &Path, secret: Option<&[u8]>) -> Result<(Self, StateKeys), StateError> {
+        directory::require_state(path)?;
+        Self::open_prepared(path, secret, false)
     }
 
-    /// The state in a prepared directory, which is `new` or not.
-    fn unlock(path: &Path, secret: Option<&[u8]>, new: bool) -> Result<(Self, Keys), StateError> {
+    /// `new` is true if the directory was just created.
+    fn open_prepared(path: &Path, secret: Option<&[u8]>, new: bool) -> Result<(Self, StateKeys), StateError> {
         if !new {
             directory::check_format(path)?;
         }
-        let lock = databases::lock(path)?;
-        let keys = directory::keys(path, secret, new)?;
+        let lock = databases::lock_directory(path)?;
+        let keys = directory::directory_keys(path, secret, new)?;
         directory::check_secret(path, &keys.check, new)?;
-        let database = databases::database(path)?;
-        databases::clear_databases(path, &database)?;
+        let database = databases::database_in_force(path)?;
+        databases::remove_other_databases(path, &database)?;
         directory::clear_unfinished(path, new, &database)?;
-        let keeper = Arc::new(Keeper::open(path, &database)?);
+        let keeper = Arc::new(DatabaseThread::open(path, &database)?);
         let damaged = |what: &str| StateError::Damaged { path: path.to_owned(), what: what.to_owned() };
         let id = match (keeper.read(|d| d.tree.get(CHECK))?, new) {
             (Some(value), _) => {
@@ -151,11 +151,11 @@ impl Store {
             path: path.to_owned(),
             database,
             sealer: keys.sealer(),
-            keeper,
+            database_handle: keeper,
             id,
-            known: Known::default(),
+            bookkeeping: StoreBookkeeping::default(),
             unwritten: Cell::new(0),
-            in_log: false,
+            uses_changelog: false,
             temporary: None,
             copied_from: None,
             _lock: lock,
@@ -163,51 +163,52 @@ impl Store {
         Ok((store, keys))
     }
 
-    /// From here on a disk that does not answer makes the daemon not ready, and `stop` shortens the wait for it.
+    /// Reports an unresponsive disk in the readiness from now on, and shortens the wait for it once `stop` is set.
     pub fn watch(&mut self, telemetry: &Telemetry, stop: &Arc<AtomicBool>) {
-        self.keeper.watch(telemetry, stop);
+        self.database_handle.watch(telemetry, stop);
     }
 
-    /// Bytes that are free on the disk of the state; 0 where the system does not tell.
+    /// Returns the number of free bytes on the disk of the state; 0 if the system does not report it.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
         disk::free_bytes(&self.path).unwrap_or_default()
     }
 
-    /// Bytes on disk; 0 where the disk does not say at once. That is a gauge, and no error of the release.
+    /// Returns the number of bytes on disk; 0 if the disk does not answer in time. The value is only for a gauge, so
+    /// this is no error.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.keeper.glance(|d| d.db.size_on_disk().unwrap_or_default()).unwrap_or_default()
+        self.database_handle.try_read_database(|d| d.db.size_on_disk().unwrap_or_default()).unwrap_or_default()
     }
 
-    /// The directory.
+    /// Path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Identity of this state, made once.
+    /// Returns the identity of this state, which is created once.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The error of a state whose parts do not fit together.
+    /// Returns the error of a state with inconsistent parts.
     #[must_use]
-    pub fn damaged(&self, what: &str) -> StateError {
+    pub fn damage_error(&self, what: &str) -> StateError {
         StateError::Damaged { path: self.path.clone(), what: what.to_owned() }
     }
 
-    /// Opens and reads a sealed value at its key.
+    /// Opens and deserializes the value sealed under `key`.
     pub fn open_value<T: DeserializeOwned>(&self, key: &[u8], sealed: &[u8]) -> Result<T, StateError> {
-        let plain = self.sealer.open(key, sealed).ok_or_else(|| self.damaged("a value does not open"))?;
-        postcard::from_bytes(&plain).map_err(|_| self.damaged("a value cannot be read"))
+        let plain = self.sealer.open(key, sealed).ok_or_else(|| self.damage_error("a value does not open"))?;
+        postcard::from_bytes(&plain).map_err(|_| self.damage_error("a value cannot be read"))
     }
 
-    /// Reads a value; none where there is none.
+    /// Reads a value; `None` if there is none.
     pub fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StateError> {
         let wanted = key.to_vec();
-        match self.keeper.read(move |d| d.tree.get(wanted))? {
+        match self.database_handle.read(move |d| d.tree.get(wanted))? {
             Some(sealed) => self.open_value(key, &sealed).map(Some),
             None => Ok(None),
         }
@@ -215,88 +216,90 @@ impl Store {
 
     fn scan(&self, prefix: &str) -> Result<Vec<(Vec<u8>, sled::IVec)>, StateError> {
         let prefix = format!("{prefix}/");
-        let found = self.keeper.read(move |d| d.tree.scan_prefix(prefix).collect::<Result<Vec<_>, _>>())?;
+        let found = self.database_handle.read(move |d| d.tree.scan_prefix(prefix).collect::<Result<Vec<_>, _>>())?;
         Ok(found.into_iter().map(|(k, v)| (k.to_vec(), v)).collect())
     }
 
-    /// Keys of the rows of the window, and the rows of one of them: they are too large to be read all at once.
+    /// Returns the keys of the rows of the window. The rows are read one key at a time, because together they are too
+    /// large.
     fn row_keys(&self) -> Result<Vec<sled::IVec>, StateError> {
-        self.keeper.read(|d| d.window.scan_prefix("rows/").keys().collect())
+        self.database_handle.read(|d| d.window.scan_prefix("rows/").keys().collect())
     }
 
-    fn rows_of(&self, key: &sled::IVec) -> Result<Option<sled::IVec>, StateError> {
+    fn read_window_rows(&self, key: &sled::IVec) -> Result<Option<sled::IVec>, StateError> {
         let key = key.clone();
-        self.keeper.read(move |d| d.window.get(key))
+        self.database_handle.read(move |d| d.window.get(key))
     }
 
     /// Seals a value for its key.
     #[must_use]
-    pub fn sealed<T: Serialize + ?Sized>(&self, key: &[u8], value: &T) -> Vec<u8> {
+    pub fn seal_value<T: Serialize + ?Sized>(&self, key: &[u8], value: &T) -> Vec<u8> {
         self.sealer.seal(key, &postcard::to_stdvec(value).expect("plain values always serialize"))
     }
 
-    /// Seals a value that the next write takes along.
-    fn seal<T: Serialize + ?Sized>(&self, key: &[u8], value: &T) -> Vec<u8> {
-        let sealed = self.sealed(key, value);
+    /// Seals a value for the next write and counts its bytes.
+    fn seal_for_write<T: Serialize + ?Sized>(&self, key: &[u8], value: &T) -> Vec<u8> {
+        let sealed = self.seal_value(key, value);
         self.unwritten.set(self.unwritten.get() + key.len() + sealed.len());
         sealed
     }
 
-    /// Writes where the stream stands between two batches.
-    pub fn note_progress(&mut self, progress: &Progress) -> Result<(), StateError> {
+    /// Writes the progress of the stream between two batches.
+    pub fn write_progress(&mut self, progress: &StreamProgress) -> Result<(), StateError> {
         let mut batch = sled::Batch::default();
-        batch.insert(PROGRESS, self.seal(PROGRESS, progress));
+        batch.insert(PROGRESS, self.seal_for_write(PROGRESS, progress));
         self.commit(batch)
     }
 
-    /// The version of the profiles for the next batch.
+    /// Returns the version of the profiles for the next batch.
     #[must_use]
     pub fn profiles_version(&self) -> u64 {
-        self.known.profiles.version
+        self.bookkeeping.profiles.version
     }
 
-    /// Notes profiles that have changed with the end of the batch that [`left`](Self::left): they are durable with its effect.
-    pub fn note_profiles(&mut self, changes: Vec<ProfileChange>) {
-        self.known.profiles.note(changes);
+    /// Queues changed profiles of the batch passed to [`left`](Self::left). They become durable together with its
+    /// effect.
+    pub fn queue_profiles(&mut self, changes: Vec<ProfileChange>) {
+        self.bookkeeping.profiles.queue_changes(changes);
     }
 
-    /// Writes profiles that have changed, and the effect of the last batch. Whatever batch was intended and has not left is given
-    /// up: it is not to be repeated.
-    pub fn settle_profiles(&mut self, changes: Vec<ProfileChange>, ledger: &Ledger) -> Result<(), StateError> {
+    /// Writes changed profiles and the effect of the last batch. Any intended batch that was not released is given up
+    /// and will not be repeated.
+    pub fn commit_profiles(&mut self, changes: Vec<ProfileChange>, ledger: &SubjectLedger) -> Result<(), StateError> {
         let mut batch = sled::Batch::default();
-        self.known.profiles.note(changes);
-        if self.known.applied.is_some() {
-            self.write_applied(&mut batch, ledger);
+        self.bookkeeping.profiles.queue_changes(changes);
+        if self.bookkeeping.applied.is_some() {
+            self.write_batch_effect(&mut batch, ledger);
         } else {
             self.write_profiles(&mut batch);
         }
         batch.remove(INTENT);
         self.commit(batch)?;
-        self.known.given_up = false;
+        self.bookkeeping.given_up = false;
         Ok(())
     }
 
     fn write_profiles(&mut self, batch: &mut sled::Batch) {
-        let written = self.known.profiles.write(batch, &self.sealer);
+        let written = self.bookkeeping.profiles.write(batch, &self.sealer);
         self.unwritten.set(self.unwritten.get() + written);
     }
 
-    /// Whether something is only in memory: what became of an intended batch, which has left or is given up.
+    /// Returns true if the outcome of an intended batch is only in memory: the batch was released or given up.
     #[must_use]
     pub fn is_behind(&self) -> bool {
-        self.known.applied.is_some() || self.known.given_up
+        self.bookkeeping.applied.is_some() || self.bookkeeping.given_up
     }
 
-    /// Writes now what became of the last intended batch.
-    pub fn flush(&mut self, ledger: &Ledger) -> Result<(), StateError> {
+    /// Writes the outcome of the last intended batch now.
+    pub fn flush(&mut self, ledger: &SubjectLedger) -> Result<(), StateError> {
         if !self.is_behind() {
             return Ok(());
         }
         let mut batch = sled::Batch::default();
-        self.write_applied(&mut batch, ledger);
+        self.write_batch_effect(&mut batch, ledger);
         batch.remove(INTENT);
         self.commit(batch)?;
-        self.known.given_up = false;
+        self.bookkeeping.given_up = false;
         crash_point("settled");
         Ok(())
     }
@@ -306,15 +309,16 @@ impl Store {
             return Ok(());
         }
         crash_point("state-unwritten");
-        let gone = std::mem::take(&mut self.known.forgotten_rows);
-        let profiles = self.known.profiles.take_values();
-        self.keeper.write(self.unwritten.take(), move |d| {
+        let gone = std::mem::take(&mut self.bookkeeping.pruned_row_parts);
+        let profiles = self.bookkeeping.profiles.take_value_count();
+        self.database_handle.write(self.unwritten.take(), move |d| {
             d.tree.apply_batch(batch)?;
-            // Behind the effect for which they go, in the same log.
-            gone.into_iter().try_for_each(|sequence| d.window.remove(numbered("rows", sequence)).map(drop))?;
+            // Removed after the effect that makes them obsolete, in the same log.
+            gone.into_iter().try_for_each(|sequence| d.window.remove(numbered_key("rows", sequence)).map(drop))?;
             crash_point("state-unflushed");
             d.tree.flush()?;
-            // What a write of many values has taken the place of is freed by later visits, some at each: kilobytes a value.
+            // sled frees the values replaced by a large write only during later accesses, some per access; otherwise
+            // kilobytes per value remain on disk.
             (0..profiles).try_for_each(|_| d.tree.contains_key(CHECK).map(drop))
         })?;
         Ok(())

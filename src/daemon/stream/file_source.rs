@@ -1,75 +1,74 @@
-//! Files and standard input as the source of a run: read ahead on a thread of its own, ended at their end.
+//! Files and standard input as the source of a run. A separate thread reads ahead.
 
-use super::run::Watcher;
-use super::source::{Next, Source, SourceFailure};
-use crate::daemon::engine::{POLL_INTERVAL, Settling, Turn, Upcoming};
+use super::source::{BatchSource, SourceEvent, SourceFailure};
+use super::stream_loop::ReadProgressWatcher;
+use crate::daemon::engine::{NextBatchSource, POLL_INTERVAL, QueuedBatch, SettlementReason};
 use crate::io::file::{FileSource, SourceError};
-use crate::io::input::{Closed, InputBatch, Limits, Place, Ranges};
+use crate::io::input::{BatchLimits, CloseReason, InputBatch, InputPartition, OffsetRanges};
 use crate::io::subject_share::SubjectShare;
-use crate::release::sink::Rejected;
+use crate::release::sink::RejectedRecord;
 use crate::telemetry::{FileDivided, FileOpened, RejectionReason};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use throng_core::values::raw::Coordinate;
+use throng_core::values::raw_batch::RecordPosition;
 use throng_core::values::schema::SubjectAttribute;
 
-/// Files are one partition.
-const PLACE: Place = (0, 0);
+const FILE_PARTITION: InputPartition = (0, 0);
 
-/// Records read between two looks at the flag that ends the run.
-const AT_A_TIME: usize = 10_000;
+/// Limits the time between two checks of the stop flag.
+const RECORDS_PER_READ: usize = 10_000;
 
-/// Reads files, or standard input, on a thread of its own. A file is always read until a batch is full, so that its batches are a function
-/// of the file; standard input that pauses is closed by time as a topic is.
+/// Reader of files or standard input on a separate thread. A file is read until the batch is full, so its batches
+/// depend only on the file. Standard input that pauses is closed by time, like a topic.
 pub struct FileReader<'a> {
     pub source: FileSource,
-    /// Attributes of a record.
+    /// Number of attributes.
     pub width: usize,
-    pub limits: Limits,
+    pub limits: BatchLimits,
     /// The attribute that names the subject.
     pub subject: Option<SubjectAttribute>,
-    /// Attributes that joins bring: what the file has of them is not looked at.
+    /// Attributes set by joins; their values in the file are ignored.
     pub joined: Vec<usize>,
-    /// The files are one batch, as far as memory goes.
+    /// True if the files must be one batch, as far as memory allows.
     pub is_whole: bool,
-    pub watcher: &'a dyn Watcher,
-    /// Set when the run is to end.
+    pub watcher: &'a dyn ReadProgressWatcher,
+    /// Set when the run must end.
     pub stop: &'a AtomicBool,
 }
 
-/// A batch as it was read, and whether the source has ended with it.
-pub type Read = Result<(InputBatch, bool), SourceError>;
+/// A batch that was read, and whether the source has ended with it.
+pub type FileBatch = Result<(InputBatch, bool), SourceError>;
 
-/// A batch that waits for its turn, and how the stream ends with it.
-type Ahead = (Turn, Option<Settling>);
+/// A queued batch, and the settlement if the stream ends with it.
+type QueuedFileBatch = (QueuedBatch, Option<SettlementReason>);
 
-/// The batches that the reading thread has read.
+/// Source of the batches read by the reader thread.
 pub struct FileReadAhead<'a> {
-    receiver: Receiver<Read>,
+    receiver: Receiver<FileBatch>,
     stop: &'a AtomicBool,
-    /// The input is files at rest: a run that is stopped replaces nothing.
+    /// True if the input consists of regular files: a stopped run then replaces no output.
     is_job: bool,
-    /// A batch in hand, which was looked at or has not left.
-    next: Option<Result<Ahead, SourceError>>,
+    /// A prefetched or aborted batch.
+    next: Option<Result<QueuedFileBatch, SourceError>>,
 }
 
 impl<'a> FileReadAhead<'a> {
-    /// The source of what `receiver` gets from [`read_all`].
-    pub fn new(receiver: Receiver<Read>, is_job: bool, stop: &'a AtomicBool) -> Self {
+    /// Creates the source of the batches that [`read_all`] sends to `receiver`.
+    pub fn new(receiver: Receiver<FileBatch>, is_job: bool, stop: &'a AtomicBool) -> Self {
         Self { receiver, stop, is_job, next: None }
     }
 }
 
-fn ahead((input, end): (InputBatch, bool)) -> Ahead {
-    (Box::new(input).into(), end.then_some(Settling::EndOfStream))
+fn queued_batch((input, end): (InputBatch, bool)) -> QueuedFileBatch {
+    (Box::new(input).into(), end.then_some(SettlementReason::EndOfStream))
 }
 
-impl Upcoming for FileReadAhead<'_> {
-    fn look(&mut self, over: &AtomicBool) -> Option<&mut Turn> {
+impl NextBatchSource for FileReadAhead<'_> {
+    fn look(&mut self, over: &AtomicBool) -> Option<&mut QueuedBatch> {
         while self.next.is_none() {
             match self.receiver.recv_timeout(POLL_INTERVAL) {
-                Ok(read) => self.next = Some(read.map(ahead)),
+                Ok(read) => self.next = Some(read.map(queued_batch)),
                 Err(RecvTimeoutError::Timeout) if !over.load(Ordering::Acquire) => {}
                 Err(_) => return None,
             }
@@ -78,32 +77,32 @@ impl Upcoming for FileReadAhead<'_> {
     }
 }
 
-impl Source for FileReadAhead<'_> {
-    fn next(&mut self, wait: Duration) -> Result<Next, SourceFailure> {
+impl BatchSource for FileReadAhead<'_> {
+    fn next_event(&mut self, wait: Duration) -> Result<SourceEvent, SourceFailure> {
         if self.is_job && self.stop.load(Ordering::Acquire) {
             return Err(SourceFailure::Stopped);
         }
         let (turn, last) = match self.next.take() {
             Some(next) => next?,
             None => match self.receiver.recv_timeout(wait) {
-                Ok(read) => read.map(ahead)?,
-                Err(RecvTimeoutError::Timeout) => return Ok(Next::Nothing),
-                Err(RecvTimeoutError::Disconnected) => return Err(SourceFailure::ReaderGone),
+                Ok(read) => read.map(queued_batch)?,
+                Err(RecvTimeoutError::Timeout) => return Ok(SourceEvent::TimedOut),
+                Err(RecvTimeoutError::Disconnected) => return Err(SourceFailure::ReaderThreadEnded),
             },
         };
         match self.stop.load(Ordering::Acquire) {
-            // The stop came while the batch was waited for; the reader may have ended it early.
+            // `stop` was set while the batch was awaited; the reader may have closed it early.
             true if self.is_job => Err(SourceFailure::Stopped),
-            // What came through standard input cannot be read again: it leaves before the stop.
-            true => Ok(Next::Batch(turn, Some(Settling::Shutdown))),
-            false => Ok(Next::Batch(turn, last)),
+            // Records from standard input cannot be read again: they are released before the stop.
+            true => Ok(SourceEvent::Batch(turn, Some(SettlementReason::Shutdown))),
+            false => Ok(SourceEvent::Batch(turn, last)),
         }
     }
 
-    /// The batch in hand comes again as it is.
-    fn rewind(&mut self, aborted: Option<Ahead>, _: Ranges) -> Result<(), SourceFailure> {
+    /// Returns the aborted batch again, unchanged.
+    fn rewind(&mut self, aborted: Option<QueuedFileBatch>, _: OffsetRanges) -> Result<(), SourceFailure> {
         if let Some((mut turn, last)) = aborted {
-            turn.input.closed = Closed::Replay;
+            turn.input.closed = CloseReason::Replay;
             self.next = Some(Ok((turn, last)));
         }
         Ok(())
@@ -115,14 +114,14 @@ impl Source for FileReadAhead<'_> {
 }
 
 impl FileReader<'_> {
-    /// Reads batch by batch to the end, or until nobody listens or the run is to end.
-    pub fn read_all(mut self, sender: &Sender<Read>) {
+    /// Reads batches until the end of the input, the stop flag or the close of the channel.
+    pub fn read_all(mut self, sender: &Sender<FileBatch>) {
         let mut is_first = true;
         loop {
             let read = self.read_batch();
             let over = read.as_ref().map_or(true, |(_, end)| *end);
             if self.is_whole && is_first && !over {
-                let Limits { max_records, max_bytes, .. } = self.limits;
+                let BatchLimits { max_records, max_bytes, .. } = self.limits;
                 FileDivided { path: self.source.file(), max_records, max_bytes }.emit();
             }
             is_first = false;
@@ -132,28 +131,32 @@ impl FileReader<'_> {
         }
     }
 
-    /// Reads one batch; true when the source has ended.
-    fn read_batch(&mut self) -> Read {
+    /// Reads one batch; true if the source has ended.
+    fn read_batch(&mut self) -> FileBatch {
         let Self { source, stop, .. } = self;
         let mut batch = InputBatch::new(self.width, 0);
         let mut share = SubjectShare::new(self.subject.clone(), &self.limits);
-        let mut rejected: Vec<(Coordinate, RejectionReason)> = Vec::new();
-        let Limits { max_records, max_bytes, max_wait, max_age, .. } = self.limits;
+        let mut rejected: Vec<(RecordPosition, RejectionReason)> = Vec::new();
+        let BatchLimits { max_records, max_bytes, max_wait, max_age, .. } = self.limits;
         let max_records = usize::try_from(max_records).unwrap_or(usize::MAX);
         let (start, from) = (Instant::now(), source.position().records);
         let end = loop {
             let bytes = max_bytes - batch.weight().min(max_bytes - 1);
             let left = max_records.saturating_sub(batch.raw.rows() + batch.rejected.len()).max(1);
             let mark = batch.raw.mark();
-            let outcome = source.read(&mut batch.raw, AT_A_TIME.min(left), bytes, &mut rejected)?;
+            let outcome = source.read(&mut batch.raw, RECORDS_PER_READ.min(left), bytes, &mut rejected)?;
             batch.bytes += outcome.bytes;
-            share.admit(&mut batch, mark, PLACE, outcome.bytes);
+            share.admit(&mut batch, mark, FILE_PARTITION, outcome.bytes);
             let refused = rejected.drain(..);
-            batch.rejected.extend(refused.map(|(coordinate, reason)| Rejected { coordinate, reason, attribute: None }));
+            batch.rejected.extend(refused.map(|(coordinate, reason)| RejectedRecord {
+                coordinate,
+                reason,
+                attribute: None,
+            }));
             if outcome.tombstones > 0 {
-                *batch.tombstones.entry(PLACE).or_default() += outcome.tombstones;
+                *batch.tombstones.entry(FILE_PARTITION).or_default() += outcome.tombstones;
             }
-            self.watcher.read(source.position().bytes);
+            self.watcher.bytes_read(source.position().bytes);
             if outcome.stopped || outcome.end {
                 break true;
             }
@@ -165,11 +168,11 @@ impl FileReader<'_> {
             }
             let age = start.elapsed();
             if age >= max_age {
-                batch.closed = Closed::Settle;
+                batch.closed = CloseReason::FinalFlush;
                 break false;
             }
             if age >= max_wait && share.is_enough(&batch) {
-                batch.closed = Closed::Time;
+                batch.closed = CloseReason::Time;
                 break false;
             }
         };
@@ -182,7 +185,7 @@ impl FileReader<'_> {
         let to = source.position().records;
         if to > from {
             let range = (i64::try_from(from).unwrap_or(i64::MAX), i64::try_from(to).unwrap_or(i64::MAX));
-            batch.ranges.insert(PLACE, range);
+            batch.ranges.insert(FILE_PARTITION, range);
         }
         Ok((batch, end))
     }

@@ -1,65 +1,70 @@
-//! What a stream reads from.
+//! Interface of the sources of a stream.
 
-use crate::daemon::engine::{Settling, Turn, Upcoming};
+use crate::daemon::engine::{NextBatchSource, QueuedBatch, SettlementReason};
 use crate::io::file::SourceError;
-use crate::io::input::{Place, Ranges};
+use crate::io::input::{InputPartition, OffsetRanges};
 use crate::io::kafka::connection::KafkaFailure;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-pub use crate::io::kafka::feed::Notice;
+pub use crate::io::kafka::subscription::AssignmentNotice;
 
-/// A source of batches. While a batch leaves, the next one can be looked at ([`Upcoming`]).
-pub trait Source: Upcoming {
-    /// What comes next; waits for it for at most `wait`.
-    fn next(&mut self, wait: Duration) -> Result<Next, SourceFailure>;
+/// A source of batches. While one batch is released, the next one is available for preparation ([`NextBatchSource`]).
+pub trait BatchSource: NextBatchSource {
+    /// Returns the next event; waits at most `wait` for it.
+    fn next_event(&mut self, wait: Duration) -> Result<SourceEvent, SourceFailure>;
 
-    /// Goes back, so that the next batch consists of exactly `ranges`; where there are none, so that it begins at the
-    /// committed positions. `aborted` is the batch that has not left, where it is still in hand.
-    fn rewind(&mut self, aborted: Option<(Turn, Option<Settling>)>, ranges: Ranges) -> Result<(), SourceFailure>;
+    /// Rewinds the source: the next batch consists of exactly `ranges`. If `ranges` is empty, it begins at the
+    /// committed positions. `aborted` is the batch that was not released, if it is still in memory.
+    fn rewind(
+        &mut self,
+        aborted: Option<(QueuedBatch, Option<SettlementReason>)>,
+        ranges: OffsetRanges,
+    ) -> Result<(), SourceFailure>;
 
-    /// Starts assigned partitions whose state is restored.
-    fn start(&mut self, _places: &BTreeSet<Place>) {}
+    /// Starts reading restored partitions.
+    fn start_partitions(&mut self, _places: &BTreeSet<InputPartition>) {}
 
-    /// Whether records come by themselves, so that a pause means that there are none.
+    /// Returns true if records arrive continuously, so that a pause means that there are none.
     fn is_live(&self) -> bool;
 
-    /// Whether there is something that this instance may read: not where all partitions are with others.
+    /// Returns true if this instance has partitions to read; false if all are assigned to other instances.
     fn has_partitions(&self) -> bool {
         true
     }
 
-    /// Whether somebody else has read on where `ranges` begin. False where that is not known.
-    fn has_passed(&self, _ranges: &Ranges) -> bool {
+    /// Returns true if another consumer has committed offsets beyond the start of `ranges`; false also if that is
+    /// unknown.
+    fn is_passed_by_others(&self, _ranges: &OffsetRanges) -> bool {
         false
     }
 }
 
-/// What a source has to say.
-pub enum Next {
-    /// A batch; where the source ends with it, how the records that are held settle with it.
-    Batch(Turn, Option<Settling>),
-    /// A change of the partitions, or the end of their reader.
-    Notice(Notice),
-    /// Nothing within the time.
-    Nothing,
-    /// Nothing more will come; what is held settles.
-    End(Settling),
+/// Event of a source.
+pub enum SourceEvent {
+    /// A batch. If the source ends with it, also the reason for which the held records are settled with it.
+    Batch(QueuedBatch, Option<SettlementReason>),
+    /// A change of the assignment, or ranges that cannot be replayed.
+    Notice(AssignmentNotice),
+    /// No event within the time limit.
+    TimedOut,
+    /// The end of the source; held records are settled.
+    End(SettlementReason),
 }
 
-/// Why a source cannot be read on.
+/// Error that ends the reading of a source.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceFailure {
-    /// The broker, or its consumer, has failed.
+    /// The broker or the consumer has failed.
     #[error(transparent)]
     Kafka(#[from] KafkaFailure),
     /// The file cannot be read.
     #[error(transparent)]
     File(#[from] SourceError),
-    /// A job was told to end: what it has read is not released.
+    /// A job was asked to end; its records are not released.
     #[error("the job was told to end")]
     Stopped,
-    /// The thread that reads has ended without an error: its channel is closed.
+    /// The reader thread has ended without an error: its channel is closed.
     #[error("the reader ended without a word (this is a bug)")]
-    ReaderGone,
+    ReaderThreadEnded,
 }

@@ -1,27 +1,27 @@
-//! Whole proposals: what may stand in one, and that every one is a schema.
+//! Tests of complete proposals: allowed content, and validity as a schema.
 
-use super::{Asked, InferError, Inferred, infer};
-use crate::io::file::Format;
-use crate::io::table::{Request, WholeTable, read};
+use super::{InferenceError, InferenceOptions, InferredSchema, infer};
+use crate::io::file::FileFormat;
+use crate::io::table::{LoadedTable, TableRequest, read};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use throng_core::values::schema::{Changes, Role, Type};
-use throng_formats::Limits;
+use throng_core::values::schema::{AttributeType, ChangeFrequency, Role};
+use throng_formats::DecodeLimits;
 
-const CSV: Format = Format::Csv { separator: b',' };
+const CSV: FileFormat = FileFormat::Csv { separator: b',' };
 
-fn table(content: impl AsRef<[u8]>, format: Format) -> WholeTable {
+fn table(content: impl AsRef<[u8]>, format: FileFormat) -> LoadedTable {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("input");
     std::fs::write(&path, content).expect("a file");
-    let request = Request {
+    let request = TableRequest {
         path: &path,
         more: &[],
         format,
         schema: None,
         columns: None,
-        limits: Limits::default(),
+        limits: DecodeLimits::default(),
         max_columns: 4096,
         max_bytes: 1 << 30,
         max_records: None,
@@ -30,36 +30,36 @@ fn table(content: impl AsRef<[u8]>, format: Format) -> WholeTable {
     read(&request, &mut |_| {}).expect("a table")
 }
 
-fn asked(k: u64, format: Format) -> Asked<'static> {
-    Asked {
+fn asked(k: u64, format: FileFormat) -> InferenceOptions<'static> {
+    InferenceOptions {
         k,
         subject: None,
         no_subject: false,
         name: "t",
         source: "t",
         header: format == CSV,
-        keys: format == Format::Ndjson,
-        endless: false,
+        keys: format == FileFormat::Ndjson,
+        more_records_follow: false,
         effort: Duration::from_secs(2),
     }
 }
 
-fn of(content: &str, format: Format) -> Result<Inferred, InferError> {
+fn of(content: &str, format: FileFormat) -> Result<InferredSchema, InferenceError> {
     infer(&table(content, format), &asked(3, format))
 }
 
-fn roles(inferred: &Inferred) -> Vec<(&str, Role)> {
+fn roles(inferred: &InferredSchema) -> Vec<(&str, Role)> {
     inferred.schema.attributes.iter().map(|a| (a.name.as_str(), a.role)).collect()
 }
 
-/// `rows` lines below a header.
+/// Returns a header and `rows` lines.
 fn csv(header: &str, rows: usize, row: impl Fn(usize) -> String) -> String {
     let lines: Vec<String> = (0..rows).map(row).collect();
     format!("{header}\n{}\n", lines.join("\n"))
 }
 
 #[test]
-fn what_identifies_is_an_identifier() {
+fn identifying_columns_become_identifiers() {
     let names = ["Ada", "Bo", "Cy", "Di"];
     let text = csv("patient_id,name,mail,phone,note,record,ward,born,weight", 240, |n| {
         let p = n % 40;
@@ -96,25 +96,25 @@ fn what_identifies_is_an_identifier() {
     }
     assert_eq!(inferred.people, 40);
     let ward = inferred.schema.attributes.iter().find(|a| a.name == "ward").expect("a ward");
-    assert_eq!(ward.changes, Some(Changes::Never));
+    assert_eq!(ward.changes, Some(ChangeFrequency::Never));
     let leaving = inferred.schema.attributes.iter().filter(|a| a.role.is_releasable());
     assert!(leaving.clone().all(|a| a.changes.is_some()), "every attribute that leaves declares how it changes");
     assert_eq!(inferred.text.matches("# changes = ").count(), leaving.count(), "{}", inferred.text);
 }
 
 #[test]
-fn few_records_of_a_person_are_declared_as_not_changing() {
+fn few_records_per_subject_declare_never_changing() {
     let text = csv("user_id,ward", 60, |n| format!("p{},{}", n % 40, ["north", "south"][n % 2]));
     let inferred = of(&text, CSV).expect("a proposal");
     let ward = inferred.schema.attributes.iter().find(|a| a.name == "ward").expect("a ward");
-    assert_eq!(ward.changes, Some(Changes::Never));
+    assert_eq!(ward.changes, Some(ChangeFrequency::Never));
     assert!(inferred.text.contains("CHECK: changes"), "{}", inferred.text);
     let of_nobody = of(&csv("ward", 60, |n| ["north", "south"][n % 2].to_owned()), CSV).expect("a proposal");
     assert!(!of_nobody.text.contains("changes"), "{}", of_nobody.text);
 }
 
 #[test]
-fn types_dates_and_missing_spellings_are_found() {
+fn types_dates_and_missing_spellings_are_detected() {
     let text = csv("user_id,day,at,epoch_time,flag,steps,temp,mood,when", 300, |n| {
         let p = n % 30;
         let steps = if n % 7 == 0 { "NA".to_owned() } else { (n * 37 % 9000).to_string() };
@@ -133,16 +133,17 @@ fn types_dates_and_missing_spellings_are_found() {
         )
     });
     let inferred = of(&text, CSV).expect("a proposal");
-    let kinds: BTreeMap<&str, Type> = inferred.schema.attributes.iter().map(|a| (a.name.as_str(), a.kind())).collect();
+    let kinds: BTreeMap<&str, AttributeType> =
+        inferred.schema.attributes.iter().map(|a| (a.name.as_str(), a.kind())).collect();
     for (name, kind) in [
-        ("day", Type::Date),
-        ("at", Type::Timestamp),
-        ("epoch_time", Type::Timestamp),
-        ("flag", Type::Boolean),
-        ("steps", Type::Integer),
-        ("temp", Type::Float),
-        ("mood", Type::String),
-        ("when", Type::Date),
+        ("day", AttributeType::Date),
+        ("at", AttributeType::Timestamp),
+        ("epoch_time", AttributeType::Timestamp),
+        ("flag", AttributeType::Boolean),
+        ("steps", AttributeType::Integer),
+        ("temp", AttributeType::Float),
+        ("mood", AttributeType::String),
+        ("when", AttributeType::Date),
     ] {
         assert_eq!(kinds[name], kind, "{name}\n{}", inferred.text);
     }
@@ -154,7 +155,7 @@ fn types_dates_and_missing_spellings_are_found() {
 }
 
 #[test]
-fn nested_keys_are_pointers_and_keys_that_are_values_are_left_out() {
+fn nested_keys_become_pointers_and_rare_keys_are_excluded() {
     let line = |n: usize| {
         format!(
             "{{\"user\":{{\"id\":\"u{}\"}},\"m\":{{\"a.b/c\":{}}},\"by\":{{\"u{}\":1}},\"tags\":[1,2]}}",
@@ -164,14 +165,14 @@ fn nested_keys_are_pointers_and_keys_that_are_values_are_left_out() {
         )
     };
     let text: Vec<String> = (0..90).map(line).collect();
-    let inferred = of(&text.join("\n"), Format::Ndjson).expect("a proposal");
+    let inferred = of(&text.join("\n"), FileFormat::Ndjson).expect("a proposal");
     assert_eq!(roles(&inferred), [("user.id", Role::Subject), ("m.a.b/c", Role::Quasi), ("tags", Role::Identifier)]);
     assert!(inferred.text.contains("pointer = \"/m/a.b~1c\""), "{}", inferred.text);
     assert!(inferred.text.contains("9 key(s)") && !inferred.text.contains("u7"), "{}", inferred.text);
 }
 
 #[test]
-fn hostile_tables_are_proposed_or_refused_in_words() {
+fn hostile_tables_are_proposed_or_refused_with_reason() {
     let refused = |content: &str| of(content, CSV).expect_err("a refusal").to_string();
     assert!(refused("a\n1\n2\n").contains("2 people"));
     assert!(refused("1,2,3\n4,5,6\n7,8,9\n1,5,6\n4,8,6\n").contains("header"));
@@ -189,7 +190,7 @@ fn hostile_tables_are_proposed_or_refused_in_words() {
 }
 
 #[test]
-fn decimal_commas_and_years_of_two_digits_are_proposed() {
+fn decimal_commas_and_two_digit_years_are_detected() {
     let text = csv("user_id;weight;count;at", 300, |n| {
         format!(
             "{};{},{};{},000;{:02}/{:02}/16 10:{:02}:00",
@@ -202,23 +203,29 @@ fn decimal_commas_and_years_of_two_digits_are_proposed() {
             n % 60
         )
     });
-    let semicolon = Format::Csv { separator: b';' };
-    let inferred = infer(&table(&text, semicolon), &Asked { header: true, ..asked(3, semicolon) }).expect("a proposal");
-    let kinds: Vec<Type> = inferred.schema.attributes.iter().map(|a| a.kind()).collect();
-    assert_eq!(kinds, [Type::String, Type::Float, Type::String, Type::Timestamp], "{}", inferred.text);
+    let semicolon = FileFormat::Csv { separator: b';' };
+    let inferred =
+        infer(&table(&text, semicolon), &InferenceOptions { header: true, ..asked(3, semicolon) }).expect("a proposal");
+    let kinds: Vec<AttributeType> = inferred.schema.attributes.iter().map(|a| a.kind()).collect();
+    assert_eq!(
+        kinds,
+        [AttributeType::String, AttributeType::Float, AttributeType::String, AttributeType::Timestamp],
+        "{}",
+        inferred.text
+    );
     for line in ["decimal = \",\"", "format = \"%m/%d/%y %H:%M:%S%.f\"", "first_year = "] {
         assert!(inferred.text.contains(line), "{line}\n{}", inferred.text);
     }
 }
 
 #[test]
-fn an_unknown_subject_is_refused() {
+fn unknown_subject_column_is_refused() {
     let given = table("a,b\n1,2\n2,3\n3,4\n", CSV);
-    let error = infer(&given, &Asked { subject: Some("c"), ..asked(2, CSV) }).expect_err("no such column");
+    let error = infer(&given, &InferenceOptions { subject: Some("c"), ..asked(2, CSV) }).expect_err("no such column");
     assert!(error.to_string().contains("\"c\""));
 }
 
-/// Words that no schema has by itself: letters in capitals, with a digit between them.
+/// Generates words that do not occur in schema text: capital letters with a digit between them.
 fn word() -> impl Strategy<Value = String> {
     "[A-Z]{2}[0-9][A-Z]{2}( [A-Z]{3})?|\"\"[A-Z]{3}|[A-Z]{3}\\\\[A-Z]{2}|[A-Z]{4}\\*|é[A-Z]{3}"
 }
@@ -226,10 +233,10 @@ fn word() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Any table of words, numbers and gaps: the proposal is a schema, and names no word and no long number that fewer than k
-    /// people hold.
+    /// For any table of words, numbers and gaps, the proposal is a valid schema. It contains no word and no long
+    /// number of fewer than k subjects.
     #[test]
-    fn every_proposal_is_a_schema_and_keeps_what_is_rare(
+    fn proposal_of_any_table_is_valid_and_omits_rare_values(
         words in prop::collection::vec(word(), 1..8),
         numbers in prop::collection::vec(100_003_i64..999_983, 1..8),
         cells in prop::collection::vec((0_usize..12, 0_usize..16, 0_usize..16, 0_u8..8), 12..120),
@@ -253,12 +260,12 @@ proptest! {
                 held.entry(numbers[number % numbers.len()].to_string()).or_default().insert(who);
             }
         }
-        match infer(&table(&text, CSV), &Asked { no_subject: !with_subject, ..asked(k, CSV) }) {
-            Err(error) => prop_assert!(matches!(error, InferError::TooFew { .. }), "{}", error),
+        match infer(&table(&text, CSV), &InferenceOptions { no_subject: !with_subject, ..asked(k, CSV) }) {
+            Err(error) => prop_assert!(matches!(error, InferenceError::TooFew { .. }), "{}", error),
             Ok(inferred) => {
                 let rare = held.iter().filter(|(_, people)| (people.len() as u64) < k);
                 for (value, _) in rare {
-                    let spelled = super::text::quoted(value);
+                    let spelled = super::proposal_toml::toml_string(value);
                     prop_assert!(!inferred.text.contains(spelled.trim_matches('"')), "{} in\n{}", value, inferred.text);
                 }
             }
@@ -267,8 +274,8 @@ proptest! {
 }
 
 #[test]
-fn the_subject_is_a_person_and_no_session() {
-    // 60 people with six sessions each; one alone goes parachuting, in every session.
+fn person_column_is_preferred_to_session_column() {
+    // 60 subjects with six sessions each; one of them has a unique sport, in every session.
     let row = |n: usize| {
         let (user, session) = (n % 60, n % 360);
         let sport = if user == 0 { "parachute" } else { ["walk", "run"][n % 2] };
@@ -280,16 +287,16 @@ fn the_subject_is_a_person_and_no_session() {
         assert!(!inferred.text.contains("parachute"), "{header}: {}", inferred.text);
         assert!(inferred.text.contains("CHECK whether it is not rather"), "{header}: {}", inferred.text);
     }
-    // A session is of one person, who has many: the person is counted.
+    // A session belongs to one subject with many sessions, so the subject is counted.
     let uuid = |n: usize| format!("00000000-0000-4000-8000-{:012},P{:02},{}", n % 300, n % 30, n % 7);
     let inferred = of(&csv("session,proband,steps", 1200, uuid), CSV).expect("a proposal");
     assert_eq!(roles(&inferred)[..2], [("session", Role::Identifier), ("proband", Role::Subject)], "{}", inferred.text);
 }
 
 #[test]
-fn codes_with_names_of_participants_and_records_are_the_subject() {
+fn participant_and_record_codes_become_the_subject() {
     for name in ["record_id", "USUBJID", "Patientennummer", "codice paziente", "case no", "vp_code", "subject-code"] {
-        // No shape: numbers, each of many records.
+        // Plain numbers without a code shape, each in many records.
         let inferred = of(&csv(&format!("{name},zone"), 600, |n| format!("{},{}", 7 * (n % 40), n % 3)), CSV);
         let inferred = inferred.expect("a proposal");
         assert_eq!(roles(&inferred), [(name, Role::Subject), ("zone", Role::Quasi)], "{}", inferred.text);
@@ -300,12 +307,12 @@ fn codes_with_names_of_participants_and_records_are_the_subject() {
 }
 
 #[test]
-fn codes_that_come_back_without_a_subject_are_refused_until_one_is_named() {
+fn repeated_codes_without_subject_are_refused() {
     let refused = |text: &str, column: &str| match of(text, CSV) {
-        Err(InferError::RepeatedCodes { columns }) => assert_eq!(columns, [column], "{text:.200}"),
+        Err(InferenceError::RepeatedCodes { columns }) => assert_eq!(columns, [column], "{text:.200}"),
         other => panic!("{column}: {other:?}"),
     };
-    // By the shape of their values, by name, and by all else that they determine.
+    // Detected by the shape of the values, by name, and by the columns that they determine.
     refused(&csv("badge,ward", 1200, |n| format!("B-{:03},{}", n % 40, ["a", "b"][n % 2])), "badge");
     refused(&csv("screening,ward", 1200, |n| format!("101-{:04},{}", n % 40, ["a", "b"][n % 2])), "screening");
     refused(&csv("visit_id,ward", 1200, |n| format!("{},{}", n % 40, ["a", "b"][n % 2])), "visit_id");
@@ -315,27 +322,28 @@ fn codes_that_come_back_without_a_subject_are_refused_until_one_is_named() {
         format!("{},{},{},{}", 1000 + 17 * p, 20 + p * 7 % 20, ["f", "m"][p * p % 3 % 2], n * 31 % 97)
     };
     refused(&csv("tag,age,sex,pulse", 1200, profile), "tag");
-    // Places and what they lie in are no profile.
+    // Places and the regions that contain them are not a profile.
     let words = ["bern", "rome", "oslo", "bonn", "lima", "bari", "kyiv", "riga", "graz", "linz", "lyon", "nice"];
     let towns = csv("town,county,pulse", 1200, |n| format!("{},{},{}", words[n % 12], n % 12 / 3, n * 31 % 97));
     assert_eq!(roles(&of(&towns, CSV).expect("a proposal"))[0], ("town", Role::Quasi));
 }
 
 #[test]
-fn a_declaration_that_every_record_is_of_another_person_is_accepted() {
+fn no_subject_option_accepts_repeated_codes() {
     let text = csv("badge,ward,pulse", 1200, |n| format!("B-{:03},{},{}", n % 40, ["a1", "b2"][n % 2], n % 9));
-    let declared = Asked { no_subject: true, ..asked(3, CSV) };
+    let declared = InferenceOptions { no_subject: true, ..asked(3, CSV) };
     let inferred = infer(&table(&text, CSV), &declared).expect("a proposal");
     assert_eq!(roles(&inferred), [("badge", Role::Identifier), ("ward", Role::Quasi), ("pulse", Role::Quasi)]);
-    let named = infer(&table(&text, CSV), &Asked { subject: Some("badge"), ..asked(3, CSV) }).expect("a proposal");
+    let named =
+        infer(&table(&text, CSV), &InferenceOptions { subject: Some("badge"), ..asked(3, CSV) }).expect("a proposal");
     assert_eq!((roles(&named)[0], named.people), (("badge", Role::Subject), 40));
 }
 
 #[test]
-fn numbers_that_determine_all_static_attributes_are_identifiers() {
+fn numbers_that_determine_static_attributes_become_identifiers() {
     let row = |n: usize| {
         let p = n % 60;
-        // Two tags a person, each of many records.
+        // Two tags per subject, each in many records.
         format!("u{p},{},{},{},{}", 5000 + 13 * p + n / 60 % 2, 20 + p * 7 % 40, ["f", "m"][p * p % 3 % 2], n * 31 % 97)
     };
     let inferred = of(&csv("user_id,tag,age,sex,pulse", 2400, row), CSV).expect("a proposal");
@@ -344,20 +352,20 @@ fn numbers_that_determine_all_static_attributes_are_identifiers() {
     assert_eq!(roles(&inferred), expected, "{}", inferred.text);
 }
 
-/// `1.234` in a German table is more than a thousand: never a release of little more than one.
+/// In a German table `1.234` is more than a thousand; it must not be read as a decimal number.
 #[test]
-fn points_between_thousands_are_no_decimal_points() {
+fn thousands_points_are_not_read_as_decimal_points() {
     let grouped = |n: usize, mark: &str| {
         let number = n % 300 * 37 % 9_000;
         if number < 1000 { number.to_string() } else { format!("{}{mark}{:03}", number / 1000, number % 1000) }
     };
-    let semicolons = Format::Csv { separator: b';' };
+    let semicolons = FileFormat::Csv { separator: b';' };
     let german =
         csv("user_id;steps;weight", 900, |n| format!("u{};{};{},{}", n % 50, grouped(n, "."), 60 + n % 9, n % 10));
     let inferred = of(&german, semicolons).expect("a proposal");
     assert_eq!(roles(&inferred)[1..], [("steps", Role::Identifier), ("weight", Role::Quasi)], "{}", inferred.text);
     assert!(inferred.text.contains("may separate thousands"), "{}", inferred.text);
-    // Nothing else tells what the point is.
+    // Without another column the meaning of the point is ambiguous.
     let alone = csv("user_id;steps", 900, |n| format!("u{};{}", n % 50, grouped(n, ".")));
     let inferred = of(&alone, semicolons).expect("a proposal");
     assert!(inferred.text.contains("CHECK: points are read as decimal points"), "{}", inferred.text);
@@ -369,7 +377,7 @@ fn points_between_thousands_are_no_decimal_points() {
 }
 
 #[test]
-fn times_of_databases_are_times() {
+fn database_timestamps_get_role_time() {
     for zone in ["+02", "+00", " UTC", ".123456-07"] {
         let row = |n: usize| format!("u{},2024-05-{:02} {:02}:{:02}:00{zone}", n % 50, 1 + n % 28, n % 24, n % 60);
         let inferred = of(&csv("user_id,taken", 900, row), CSV).expect("a proposal");
@@ -378,26 +386,26 @@ fn times_of_databases_are_times() {
 }
 
 #[test]
-fn versions_are_no_numbers() {
+fn version_numbers_stay_texts() {
     let row = |n: usize| format!("u{},{}", n % 50, ["1.0", "1.1", "1.10"][n % 3]);
     for name in ["app_version", "firmware"] {
         let inferred = of(&csv(&format!("user_id,{name}"), 900, row), CSV).expect("a proposal");
-        assert_eq!(inferred.schema.attributes[1].kind(), Type::String, "{}", inferred.text);
+        assert_eq!(inferred.schema.attributes[1].kind(), AttributeType::String, "{}", inferred.text);
         assert!(inferred.text.contains("\"1.10\""), "{}", inferred.text);
     }
 }
 
 #[test]
-fn header_in_the_middle_of_a_file_is_named() {
+fn repeated_header_row_is_refused_with_its_number() {
     let once = csv("user_id,age", 100, |n| format!("u{},{}", n % 50, n % 7));
     let refused = of(&format!("{once}{once}"), CSV).expect_err("two headers");
-    assert!(matches!(refused, InferError::RepeatedHeader { row: 101 }), "{refused}");
+    assert!(matches!(refused, InferenceError::RepeatedHeader { row: 101 }), "{refused}");
     let headless = of(&csv("7,2024-01-01", 100, |n| format!("{},2024-01-{:02}", n % 50, 1 + n % 28)), CSV);
-    assert!(matches!(headless, Err(InferError::NoHeader)));
+    assert!(matches!(headless, Err(InferenceError::NoHeader)));
 }
 
 #[test]
-fn years_of_one_person_do_not_stand_in_a_proposal() {
+fn years_of_one_subject_are_not_in_the_proposal() {
     let row = |n: usize| {
         let year = if n.is_multiple_of(100) { 1987 } else { 2024 };
         format!("u{:02},{year}-0{}-1{}", n % 100, 1 + n % 9, n % 9)

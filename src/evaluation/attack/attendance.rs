@@ -1,12 +1,13 @@
-//! Attendance: whoever knows who sent in which batch solves for the cells of each person, by least squares of the counts of every cell on
-//! who sent (docs/methods.md §12.4).
+//! Attendance attack: an attacker knows which subjects sent in each batch and estimates the cells of each subject.
+//! The estimate is the least-squares fit of the counts of every cell to the presence of subjects (docs/internals/methods.md
+//! §12.4).
 //!
-//! Ridge regression over the batches, in its dual form, so that there may be more people than batches. How strongly it is regularized is the
-//! outsider's choice, and the best choice counts. Chance is the same guess judged for somebody else who says about as much.
+//! Ridge regression over the batches in its dual form allows more subjects than batches. The attacker chooses the
+//! penalty, and the best choice counts. Chance is the same guess judged for another subject with about as many lines.
 
-use super::doubles::doubles;
-use super::release::{Known, Release};
-use super::trials::{Trials, Yield};
+use super::attack_input::{AttackInput, LinkedGroup};
+use super::subject_exchange::exchange_subjects;
+use super::trials::{AttackTrials, AttackYield};
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
@@ -14,20 +15,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::{CellId, SUPPRESSED};
 use throng_core::values::schema::Role;
 
-/// Bins of batches at most; people at most, drawn; cells of an attribute at most, the most frequent; targets of an attribute.
+/// Upper limits: bins of batches; subjects, drawn at random; most frequent cells of an attribute; targets per
+/// attribute.
 const MOST_BINS: usize = 400;
 const MOST_PEOPLE: usize = 2_000;
 const MOST_CELLS: usize = 100;
 const MOST_TARGETS: usize = 300;
-/// Fewer bins or moments of a person say nothing.
+/// Lower limits for a usable estimate: bins, and moments per subject.
 const LEAST_BINS: usize = 10;
 const LEAST_MOMENTS: usize = 3;
 /// Weights of the penalty, as shares of the mean square of the counts.
 const PENALTIES: [f64; 4] = [1e-6, 1e-2, 0.1, 1.0];
 
-/// Tries each attribute of each group that leaves with the moments of its person.
-pub fn run(release: &Release<'_>, targets: usize, dice: &mut ChaCha8Rng) -> Vec<Yield> {
-    let known = release.known();
+/// Attacks each attribute of each group, except time attributes and attributes of several groups.
+pub fn run(release: &AttackInput<'_>, targets: usize, dice: &mut ChaCha8Rng) -> Vec<AttackYield> {
+    let known = release.linked_groups();
     let batches: BTreeSet<u64> = known.iter().flat_map(|group| group.batches.keys().copied()).collect();
     let batches: Vec<u64> = batches.into_iter().collect();
     let width = batches.len().div_ceil(MOST_BINS).max(1);
@@ -37,7 +39,7 @@ pub fn run(release: &Release<'_>, targets: usize, dice: &mut ChaCha8Rng) -> Vec<
     }
     let bin = |batch: u64| batches.partition_point(|at| *at < batch) / width;
     let mut moments: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); release.population];
-    for (arrival, person) in release.arrivals().into_iter().zip(&release.people) {
+    for (arrival, person) in release.arrival_batches().into_iter().zip(&release.people) {
         if let Some(batch) = arrival {
             moments[*person as usize].insert(bin(batch));
         }
@@ -48,22 +50,22 @@ pub fn run(release: &Release<'_>, targets: usize, dice: &mut ChaCha8Rng) -> Vec<
     people.truncate(MOST_PEOPLE);
     let present: Vec<(u32, &BTreeSet<usize>)> =
         people.iter().map(|&person| (person, &moments[person as usize])).collect();
-    let solvers: Vec<Solver> =
-        PENALTIES.par_iter().filter_map(|&penalty| Solver::new(&present, bins, penalty)).collect();
-    let mut trials = Trials::default();
+    let solvers: Vec<RidgeSolver> =
+        PENALTIES.par_iter().filter_map(|&penalty| RidgeSolver::new(&present, bins, penalty)).collect();
+    let mut trials = AttackTrials::default();
     for group in &known {
         let timeless =
             |a: &&usize| release.original.schema.attributes[**a].role != Role::Time && !group.shared.contains(*a);
         for &attribute in group.shape.quasi.iter().chain(&group.shape.sensitive).filter(timeless) {
-            let Some(counted) = Counted::of(release, group, attribute, &bin, bins) else { continue };
+            let Some(counted) = CellCounts::from_group(release, group, attribute, &bin, bins) else { continue };
             let of_person = |person: u32| &counted.of_person[person as usize];
             let mut tried: Vec<(u32, &BTreeSet<usize>)> =
                 present.iter().copied().filter(|(person, _)| !of_person(*person).is_empty()).collect();
             tried.truncate(targets.min(MOST_TARGETS));
-            let doubles = doubles(&counted.lines, dice);
+            let doubles = exchange_subjects(&counted.lines, dice);
             let share = |hits: usize| hits as f64 / tried.len().max(1) as f64;
             let found = solvers.par_iter().map(|solver| {
-                let guesses = solver.guesses(&counted.counts, &tried);
+                let guesses = solver.guess_cells(&counted.counts, &tried);
                 let hits = |whose: &dyn Fn(u32) -> u32| {
                     let is_right = |((person, _), guess): &(&(u32, &BTreeSet<usize>), &usize)| {
                         of_person(whose(*person)).contains(*guess)
@@ -75,28 +77,25 @@ pub fn run(release: &Release<'_>, targets: usize, dice: &mut ChaCha8Rng) -> Vec<
             let found: Vec<(f64, f64)> = found.collect();
             let best = |of: fn(&(f64, f64)) -> f64| found.iter().map(of).fold(0.0, f64::max);
             let name = format!("{}, {}", group.shape.name, release.original.schema.attributes[attribute].name);
-            tried.iter().for_each(|_| trials.add_to(&name, best(|found| found.0), best(|found| found.1)));
+            tried.iter().for_each(|_| trials.add_to_group(&name, best(|found| found.0), best(|found| found.1)));
         }
     }
     let given = format!("who sent in each of {} batches, for a cell", batches.len());
-    vec![trials.sum_up("attendance", given, release.repeated()).or_by_chance()]
+    vec![trials.into_yield("attendance", given, release.repetition_bound()).allow_chance()]
 }
 
-/// The counts of the cells of an attribute.
-struct Counted {
-    /// By cell, its lines in each bin, less its mean.
+struct CellCounts {
+    /// By cell, its lines in each bin, minus the mean.
     counts: Vec<Vec<f64>>,
-    /// By person, the cells that its lines show.
     of_person: Vec<BTreeSet<usize>>,
-    /// By person, its lines.
     lines: Vec<usize>,
 }
 
-impl Counted {
-    /// None where fewer than two cells are shown.
-    fn of(
-        release: &Release<'_>,
-        known: &Known<'_>,
+impl CellCounts {
+    /// Returns none if fewer than two cells are shown.
+    fn from_group(
+        release: &AttackInput<'_>,
+        known: &LinkedGroup<'_>,
         attribute: usize,
         bin: &dyn Fn(u64) -> usize,
         bins: usize,
@@ -124,23 +123,24 @@ impl Counted {
                 counted.of_person[person].insert(cell);
             }
         }
-        counted.counts.iter_mut().for_each(|counts| center(counts));
+        counted.counts.iter_mut().for_each(|counts| subtract_mean(counts));
         Some(counted)
     }
 }
 
-fn center(series: &mut [f64]) {
+fn subtract_mean(series: &mut [f64]) {
     let mean = series.iter().sum::<f64>() / series.len().max(1) as f64;
     series.iter_mut().for_each(|value| *value -= mean);
 }
 
-/// Least squares on who sent, with a penalty.
-struct Solver {
-    /// Cholesky factor of A·Aᵀ + penalty, where A has the presence of each person, less its mean: a row a bin.
+/// Least-squares fit on the presence of subjects, with a penalty.
+struct RidgeSolver {
+    /// Cholesky factor of A·Aᵀ + penalty. A is the presence matrix of the subjects, minus its mean, with one row per
+    /// bin.
     factor: Vec<Vec<f64>>,
 }
 
-impl Solver {
+impl RidgeSolver {
     fn new(present: &[(u32, &BTreeSet<usize>)], bins: usize, penalty: f64) -> Option<Self> {
         let mut gram = vec![vec![0.0; bins]; bins];
         for (_, moments) in present {
@@ -148,7 +148,7 @@ impl Solver {
                 moments.iter().for_each(|&b| gram[a][b] += 1.0);
             }
         }
-        gram.iter_mut().for_each(|row| center(row));
+        gram.iter_mut().for_each(|row| subtract_mean(row));
         for column in 0..bins {
             let mean = gram.iter().map(|row| row[column]).sum::<f64>() / bins as f64;
             gram.iter_mut().for_each(|row| row[column] -= mean);
@@ -159,14 +159,14 @@ impl Solver {
         Some(Self { factor: cholesky(gram)? })
     }
 
-    /// By target, the cell that it shows most when it sends.
-    fn guesses(&self, counts: &[Vec<f64>], targets: &[(u32, &BTreeSet<usize>)]) -> Vec<usize> {
+    /// Returns for each target the cell with the largest estimated effect of its presence.
+    fn guess_cells(&self, counts: &[Vec<f64>], targets: &[(u32, &BTreeSet<usize>)]) -> Vec<usize> {
         let weights: Vec<Vec<f64>> = counts
             .iter()
             .map(|counts| {
-                let mut weights = solve(&self.factor, counts);
-                // The presence of a person is less its mean: the same as weights less theirs.
-                center(&mut weights);
+                let mut weights = solve_factored(&self.factor, counts);
+                // Centering the weights has the same effect as subtracting the mean presence of each subject.
+                subtract_mean(&mut weights);
                 weights
             })
             .collect();
@@ -180,7 +180,7 @@ impl Solver {
     }
 }
 
-/// The lower triangle L of a positive definite matrix L·Lᵀ; none of another matrix.
+/// Returns the lower triangle L of a positive definite matrix L·Lᵀ; none for another matrix.
 fn cholesky(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     for row in 0..matrix.len() {
         for column in 0..=row {
@@ -199,8 +199,8 @@ fn cholesky(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     Some(matrix)
 }
 
-/// The x of L·Lᵀ·x = `right`.
-fn solve(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
+/// Returns the x of L·Lᵀ·x = `right`.
+fn solve_factored(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     let mut x = right.to_vec();
     for row in 0..x.len() {
         let inner: f64 = (0..row).map(|at| factor[row][at] * x[at]).sum();
@@ -218,9 +218,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_factor_solves_its_equations() {
+    fn cholesky_factor_solves_equations() {
         let matrix = vec![vec![4.0, 2.0, 0.5], vec![2.0, 5.0, 1.0], vec![0.5, 1.0, 3.0]];
-        let x = solve(&cholesky(matrix.clone()).expect("positive definite"), &[1.0, -2.0, 3.0]);
+        let x = solve_factored(&cholesky(matrix.clone()).expect("positive definite"), &[1.0, -2.0, 3.0]);
         let product: Vec<f64> = matrix.iter().map(|row| row.iter().zip(&x).map(|(a, x)| a * x).sum()).collect();
         assert!(product.iter().zip([1.0, -2.0, 3.0]).all(|(a, b)| (a - b).abs() < 1e-12), "{product:?}");
         assert_eq!(cholesky(vec![vec![0.0]]), None);

@@ -1,35 +1,36 @@
-//! Composition: what each release of a person leaves open, several together may not [GAN].
+//! Composition attack: several releases of a subject together can reveal a value that each of them hides [GAN].
 //!
-//! The outsider knows all quasi values of a person's records in a group but one, and their batches; of the one attribute that
-//! does not change for this person it wants the value. The lines that fit a record make some values likelier, and over the
-//! releases the likelihoods multiply, which leaves the intersection. Chance is the same at as many batches in which the person
-//! has no line: what the people in general say, with or without this one.
+//! The attacker knows all but one of the quasi-identifier values of a subject's records in a group, and the batches.
+//! The target is the remaining attribute, which is constant for this subject. The lines that fit a record make some
+//! values likelier, and the likelihoods of the releases multiply, which intersects the candidates. Chance is the same
+//! attack on as many batches without a line of the subject: the information about subjects in general.
 
-use super::release::{Effort, Known, Release};
-use super::trials::{Trials, Yield};
+use super::attack_input::{AttackEffort, AttackInput, LinkedGroup};
+use super::trials::{AttackTrials, AttackYield};
 use crate::evaluation::facts::is_present;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 use throng_core::values::codebook::{CellId, Code};
 
-/// Releases of a person at most.
-const RELEASES: usize = 8;
-/// Values of the wanted attribute at most: beyond it every value is rare, and linkage is the better attack.
+/// Maximum number of releases of a subject.
+const MAX_RELEASES: usize = 8;
+/// Maximum number of values of the target attribute. With more values, every value is rare and linkage is the better
+/// attack.
 const MOST_VALUES: usize = 200;
-/// A value that a release excludes keeps so much, so that one falsified line does not decide.
-const REST: f64 = 1e-6;
+/// Likelihood of a value that a release excludes, so that one falsified line does not decide.
+const EXCLUDED_LIKELIHOOD: f64 = 1e-6;
 
-/// Tries `effort.targets` people and attributes.
-pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<Yield> {
-    let known = release.known();
-    let mut targets = targets(release, &known);
+/// Attacks `effort.constant_targets` pairs of subject and attribute.
+pub fn run(release: &AttackInput<'_>, effort: AttackEffort, dice: &mut ChaCha8Rng) -> Vec<AttackYield> {
+    let known = release.linked_groups();
+    let mut targets = constant_targets(release, &known);
     targets.shuffle(dice);
     targets.truncate(effort.targets.min(300));
-    let (mut single, mut all) = (Trials::default(), Trials::default());
+    let (mut single, mut all) = (AttackTrials::default(), AttackTrials::default());
     for (at, attribute, mut lines) in targets {
         lines.shuffle(dice);
-        lines.truncate(RELEASES);
+        lines.truncate(MAX_RELEASES);
         let group = &known[at];
         let there: Vec<u64> = lines.iter().map(|line| group.origins[*line].batch).collect();
         let own = group.person(&release.people, lines[0]);
@@ -43,20 +44,22 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
         let elsewhere: Vec<u64> = others.iter().cycle().take(lines.len()).copied().collect();
         for (trials, releases) in [(&mut single, 1), (&mut all, lines.len())] {
             let right = |batches: &[u64]| {
-                f64::from(u8::from(told(release, group, attribute, &lines[..releases], &batches[..releases])))
+                f64::from(u8::from(is_guess_right(release, group, attribute, &lines[..releases], &batches[..releases])))
             };
             trials.add(right(&there), right(&elsewhere));
         }
     }
-    let several = format!("2 to {RELEASES} releases of a person: what does not change");
+    let several = format!("2 to {MAX_RELEASES} releases of a person: what does not change");
     vec![
-        single.sum_up("composition", "one release of a person: what does not change".to_owned(), None).measured_only(),
-        all.sum_up("composition", several, None).measured_only(),
+        single
+            .into_yield("composition", "one release of a person: what does not change".to_owned(), None)
+            .measured_only(),
+        all.into_yield("composition", several, None).measured_only(),
     ]
 }
 
-/// Group, attribute and lines (of different batches) of everybody for whom the attribute is always the same.
-fn targets(release: &Release<'_>, known: &[Known<'_>]) -> Vec<(usize, usize, Vec<usize>)> {
+/// Returns group, attribute and lines (of different batches) of every subject with a constant value.
+fn constant_targets(release: &AttackInput<'_>, known: &[LinkedGroup<'_>]) -> Vec<(usize, usize, Vec<usize>)> {
     let mut targets = Vec::new();
     for (at, group) in known.iter().enumerate() {
         let mut lines = group.lines_by_person(&release.people);
@@ -79,9 +82,15 @@ fn targets(release: &Release<'_>, known: &[Known<'_>]) -> Vec<(usize, usize, Vec
     targets
 }
 
-/// Whether the likeliest value of `attribute` is the person's own, by the lines of `batches` that fit the other values behind
-/// `lines`.
-fn told(release: &Release<'_>, known: &Known<'_>, attribute: usize, lines: &[usize], batches: &[u64]) -> bool {
+/// Returns true if the likeliest value of `attribute` is the subject's value, given the lines of `batches` that fit
+/// the other values behind `lines`.
+fn is_guess_right(
+    release: &AttackInput<'_>,
+    known: &LinkedGroup<'_>,
+    attribute: usize,
+    lines: &[usize],
+    batches: &[u64],
+) -> bool {
     let (facts, columns) = (&release.facts[attribute], &release.original.batch.columns);
     let rows = release.original.rows().max(1) as f64;
     let prior = |code: usize| facts.counts[code] as f64 / rows;
@@ -107,7 +116,7 @@ fn told(release: &Release<'_>, known: &Known<'_>, attribute: usize, lines: &[usi
             }
         }
         for (code, score) in score.iter_mut().enumerate() {
-            *score += ((shown[code] + REST) / (prior(code) + REST)).ln();
+            *score += ((shown[code] + EXCLUDED_LIKELIHOOD) / (prior(code) + EXCLUDED_LIKELIHOOD)).ln();
         }
     }
     let best = (0..score.len()).filter(|code| is_present(*code as Code)).max_by(|a, b| score[*a].total_cmp(&score[*b]));

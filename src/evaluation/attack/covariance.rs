@@ -1,68 +1,67 @@
-//! Covariance: labels of two groups that rise and fall together over the batches are of the same people (docs/methods.md §12.4).
+//! Covariance attack: labels of two groups with correlated counts over the batches belong to the same subjects
+//! (docs/internals/methods.md §12.4).
 //!
-//! Of every label the lines are counted by bin of batches, less what its label has in the mean of such a bin, so that a trend of all
-//! is no finding. The outsider takes the pairs of labels with the highest correlation, and is right where somebody has both. How
-//! many batches make a bin is the outsider's choice, and the best choice counts. Chance is the same where the people of the
-//! second label are exchanged for others.
+//! The lines of every label are counted by bin of batches. The expected count of a label in its bin is subtracted, so
+//! that a common trend is ignored. The attacker claims the pairs of labels with the highest correlation. A claim is
+//! right if one subject has both labels. The attacker chooses the width of the bins, and the best choice counts.
+//! Chance is the same claim with the subjects of the second label exchanged for others.
 
-use super::doubles::doubles;
-use super::release::{Known, Release};
-use super::trials::{Trials, Yield};
+use super::attack_input::{AttackInput, LinkedGroup};
+use super::subject_exchange::exchange_subjects;
+use super::trials::{AttackTrials, AttackYield};
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 
-/// Batches that are counted together.
-const WIDTHS: [usize; 4] = [1, 5, 20, 60];
-/// Fewer bins show no covariance.
+/// Batches per bin.
+const BIN_WIDTHS: [usize; 4] = [1, 5, 20, 60];
+/// Minimum number of bins for a correlation.
 const LEAST_BINS: usize = 10;
-/// Bins at most.
 const MOST_BINS: usize = 500;
-/// Labels of a group at most, drawn from all that have [`LEAST_LINES`].
+/// Maximum number of labels per group, drawn from all labels with at least [`LEAST_LINES`] lines.
 const MOST_LABELS: usize = 200;
 const LEAST_LINES: usize = 5;
-/// Pairs of labels that are claimed.
-const CLAIMED: usize = 100;
-/// Exchanges of people that chance is a mean over.
+/// Number of claimed pairs of labels.
+const CLAIMED_PAIRS: usize = 100;
+/// Number of random exchanges of subjects over which chance is averaged.
 const EXCHANGES: usize = 5;
 
-/// Labels of one group: the batch number of every line, and the people.
-struct Labels {
+/// Labels of one group: the batch numbers of their lines, and their subjects.
+struct GroupLabels {
     lines: Vec<Vec<usize>>,
     people: Vec<BTreeSet<u32>>,
-    /// Batch numbers of all lines of the group.
     all: Vec<usize>,
 }
 
-/// A claim: group and label, twice, and how they correlate.
-type Claim = (f64, (usize, usize), (usize, usize));
+/// Correlation of a claimed pair, and group and label of both sides.
+type LabelPairClaim = (f64, (usize, usize), (usize, usize));
 
-/// Claims over all pairs of groups.
-pub fn run(release: &Release<'_>, dice: &mut ChaCha8Rng) -> Vec<Yield> {
-    let known = release.known();
+/// Attacks all pairs of groups.
+pub fn run(release: &AttackInput<'_>, dice: &mut ChaCha8Rng) -> Vec<AttackYield> {
+    let known = release.linked_groups();
     if known.len() < 2 {
         return Vec::new();
     }
     let batches: BTreeSet<u64> = known.iter().flat_map(|group| group.batches.keys().copied()).collect();
     let batches: Vec<u64> = batches.into_iter().collect();
-    let groups: Vec<Labels> = known.iter().map(|group| labels(release, group, &batches, dice)).collect();
+    let groups: Vec<GroupLabels> = known.iter().map(|group| draw_labels(release, group, &batches, dice)).collect();
     let mut lines = vec![0_usize; release.population];
     for group in &known {
         (0..group.group.lines).for_each(|line| lines[group.person(&release.people, line) as usize] += 1);
     }
-    let doubles: Vec<Vec<u32>> = (0..EXCHANGES).map(|_| doubles(&lines, dice)).collect();
+    let doubles: Vec<Vec<u32>> = (0..EXCHANGES).map(|_| exchange_subjects(&lines, dice)).collect();
     let least = batches.len().div_ceil(MOST_BINS).max(1);
-    let mut widths: Vec<usize> = WIDTHS.iter().map(|width| (*width).max(least)).collect();
+    let mut widths: Vec<usize> = BIN_WIDTHS.iter().map(|width| (*width).max(least)).collect();
     widths.dedup();
     widths.retain(|width| batches.len() / width >= LEAST_BINS);
     let mut best: Option<(f64, f64, usize)> = None;
     for width in widths {
-        let claims = claims(&groups, batches.len(), width);
+        let claims = pair_claims(&groups, batches.len(), width);
         if claims.is_empty() {
             continue;
         }
-        let share = |true_of: &dyn Fn(&Claim) -> bool| {
+        let share = |true_of: &dyn Fn(&LabelPairClaim) -> bool| {
             claims.iter().filter(|claim| true_of(claim)).count() as f64 / claims.len() as f64
         };
         let right = share(&|(_, x, y)| !groups[x.0].people[x.1].is_disjoint(&groups[y.0].people[y.1]));
@@ -77,15 +76,20 @@ pub fn run(release: &Release<'_>, dice: &mut ChaCha8Rng) -> Vec<Yield> {
             (best.0.max(right), best.1.max(chance), best.2.max(claims.len()))
         }));
     }
-    let mut trials = Trials::default();
+    let mut trials = AttackTrials::default();
     if let Some((right, chance, claims)) = best {
         (0..claims).for_each(|_| trials.add(right, chance));
     }
     let given = format!("counts of labels over {} batches", batches.len());
-    vec![trials.sum_up("joining by covariance", given, release.repeated()).or_by_chance()]
+    vec![trials.into_yield("joining by covariance", given, release.repetition_bound()).allow_chance()]
 }
 
-fn labels(release: &Release<'_>, known: &Known<'_>, batches: &[u64], dice: &mut ChaCha8Rng) -> Labels {
+fn draw_labels(
+    release: &AttackInput<'_>,
+    known: &LinkedGroup<'_>,
+    batches: &[u64],
+    dice: &mut ChaCha8Rng,
+) -> GroupLabels {
     let at = |line: usize| batches.partition_point(|batch| *batch < known.origins[line].batch);
     let (number, of_line) = known.labels(&release.original.schema);
     let mut lines: Vec<Vec<usize>> = vec![Vec::new(); number];
@@ -98,15 +102,16 @@ fn labels(release: &Release<'_>, known: &Known<'_>, batches: &[u64], dice: &mut 
     lines.shuffle(dice);
     lines.truncate(MOST_LABELS);
     let person = |line: &usize| known.person(&release.people, *line);
-    Labels {
+    GroupLabels {
         people: lines.iter().map(|lines| lines.iter().map(person).collect()).collect(),
         lines: lines.iter().map(|lines| lines.iter().map(|line| at(*line)).collect()).collect(),
         all: (0..known.group.lines).map(at).collect(),
     }
 }
 
-/// By label, its lines by bin, less its share of all lines, scaled to length 1; zeros where it does not vary.
-fn series(labels: &Labels, batches: usize, width: usize) -> Vec<Vec<f64>> {
+/// Returns for each label its lines by bin, minus its share of all lines, scaled to length 1; zeros for a label
+/// without variation.
+fn label_series(labels: &GroupLabels, batches: usize, width: usize) -> Vec<Vec<f64>> {
     let bins = batches / width + 1;
     let mut all = vec![0.0_f64; bins];
     labels.all.iter().for_each(|batch| all[batch / width] += 1.0);
@@ -124,26 +129,26 @@ fn series(labels: &Labels, batches: usize, width: usize) -> Vec<Vec<f64>> {
     labels.lines.iter().map(one).collect()
 }
 
-/// The pairs of labels of two groups that correlate most.
-fn claims(groups: &[Labels], batches: usize, width: usize) -> Vec<Claim> {
-    let series: Vec<Vec<Vec<f64>>> = groups.par_iter().map(|labels| series(labels, batches, width)).collect();
+/// Returns the pairs of labels of two groups with the highest correlation.
+fn pair_claims(groups: &[GroupLabels], batches: usize, width: usize) -> Vec<LabelPairClaim> {
+    let series: Vec<Vec<Vec<f64>>> = groups.par_iter().map(|labels| label_series(labels, batches, width)).collect();
     let pairs: Vec<(usize, usize)> =
         (0..groups.len()).flat_map(|a| (a + 1..groups.len()).map(move |b| (a, b))).collect();
     let of_pair = |(a, b): (usize, usize)| {
-        let mut claims: Vec<Claim> = Vec::new();
+        let mut claims: Vec<LabelPairClaim> = Vec::new();
         for (i, x) in series[a].iter().enumerate() {
             let score = |y: &Vec<f64>| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
             claims.extend(series[b].iter().enumerate().map(|(j, y)| (score(y), (a, i), (b, j))));
         }
-        highest(claims)
+        top_claims(claims)
     };
-    let all: Vec<Claim> = pairs.into_par_iter().flat_map_iter(of_pair).collect();
-    highest(all)
+    let all: Vec<LabelPairClaim> = pairs.into_par_iter().flat_map_iter(of_pair).collect();
+    top_claims(all)
 }
 
-fn highest(mut claims: Vec<Claim>) -> Vec<Claim> {
+fn top_claims(mut claims: Vec<LabelPairClaim>) -> Vec<LabelPairClaim> {
     claims.sort_by(|x, y| y.0.total_cmp(&x.0).then_with(|| (x.1, x.2).cmp(&(y.1, y.2))));
-    claims.truncate(CLAIMED);
+    claims.truncate(CLAIMED_PAIRS);
     claims.retain(|claim| claim.0 > 0.0);
     claims
 }

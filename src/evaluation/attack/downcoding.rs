@@ -1,23 +1,26 @@
-//! Downcoding: generalization that is no coarser than it must be can be undone in part [COH].
+//! Downcoding attack: generalization that is as fine as possible can be partly undone [COH].
 //!
-//! At the node that is one level finer in one attribute, each child of a class has at most k − 1 of its people, for k would
-//! have left there. Where n people have m children, at least n − (m − 1)(k − 1) of them are of each. The outsider takes the attribute that
-//! places most people, and is right for as many of each child as there really are. Nothing is promised: where the ladder does not
-//! hold that node, the claim is wrong.
+//! Consider the node that is one level finer in one attribute. Each child of a class has at most k − 1 of its
+//! subjects, because k would have been released there. If n subjects have m children, each child has at least n − (m
+//! − 1)(k − 1) of them. The attacker takes the attribute that places most subjects. A placement is right for as many
+//! subjects of each child as there really are. No bound is guaranteed: the claim is wrong if the ladder does not
+//! include that node.
 //!
-//! A range is no wider than its class: somebody is in its first interval, and somebody in its last. Of a class of n people that places two.
+//! A range is no wider than its class: its first and its last interval each hold a subject. This places two of the n
+//! subjects of a class.
 
-use super::release::{Known, Release};
-use super::trials::{Trials, Yield};
+use super::attack_input::{AttackInput, LinkedGroup};
+use super::trials::{AttackTrials, AttackYield};
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::{CellId, Code, SUPPRESSED, is_range};
 
-/// The share of the people of every class and batch that are placed below their printed cells, rightly.
-pub fn run(release: &Release<'_>) -> Vec<Yield> {
+/// Returns the share of the subjects of every class and batch that are placed correctly below their printed cells.
+pub fn run(release: &AttackInput<'_>) -> Vec<AttackYield> {
     let crowd = release.promises.crowd.max(1);
-    let mut trials = Trials::default();
-    for known in release.known() {
-        let children: Vec<Children> = known.shape.quasi.iter().map(|&a| Children::of(release, &known, a)).collect();
+    let mut trials = AttackTrials::default();
+    for known in release.linked_groups() {
+        let children: Vec<ChildCells> =
+            known.shape.quasi.iter().map(|&a| ChildCells::from_attribute(release, &known, a)).collect();
         for lines in known.batches.values() {
             let mut classes: BTreeMap<Vec<CellId>, BTreeMap<u32, usize>> = BTreeMap::new();
             for &line in lines {
@@ -27,27 +30,26 @@ pub fn run(release: &Release<'_>) -> Vec<Yield> {
             for (class, people) in classes {
                 let lines: Vec<usize> = people.into_values().collect();
                 let placed = if known.shape.ranges {
-                    placed_at_bounds(release, &known, &class, &lines)
+                    count_at_bounds(release, &known, &class, &lines)
                 } else {
-                    placed(release, &known, &children, &class, &lines, crowd)
+                    count_placed(release, &known, &children, &class, &lines, crowd)
                 };
                 let rate = placed as f64 / lines.len() as f64;
                 lines.iter().for_each(|_| trials.add(rate, 0.0));
             }
         }
     }
-    vec![trials.sum_up("downcoding", "that the finer node had no crowd".to_owned(), None).measured_only()]
+    vec![trials.into_yield("downcoding", "that the finer node had no crowd".to_owned(), None).measured_only()]
 }
 
-/// By cell of an attribute: the cells one level below it, among the values that have been printed.
-struct Children {
+/// By cell of an attribute: its cells one level below, among the values that have been printed.
+struct ChildCells {
     below: BTreeMap<CellId, BTreeSet<CellId>>,
-    /// By cell and code: the child.
     child: BTreeMap<(CellId, Code), CellId>,
 }
 
-impl Children {
-    fn of(release: &Release<'_>, known: &Known<'_>, attribute: usize) -> Self {
+impl ChildCells {
+    fn from_attribute(release: &AttackInput<'_>, known: &LinkedGroup<'_>, attribute: usize) -> Self {
         let book = &release.original.books[attribute];
         let printed: BTreeSet<CellId> = known.group.column(attribute).into_iter().flatten().copied().collect();
         let (mut below, mut child): (BTreeMap<CellId, BTreeSet<CellId>>, _) = (BTreeMap::new(), BTreeMap::new());
@@ -67,8 +69,8 @@ impl Children {
     }
 }
 
-/// People of `lines`, one line each, that are placed rightly in the outer intervals of a range.
-fn placed_at_bounds(release: &Release<'_>, known: &Known<'_>, class: &[CellId], lines: &[usize]) -> usize {
+/// Counts the subjects of `lines`, one line each, that are placed correctly in the outer intervals of a range.
+fn count_at_bounds(release: &AttackInput<'_>, known: &LinkedGroup<'_>, class: &[CellId], lines: &[usize]) -> usize {
     let ranges = known.shape.quasi.iter().zip(class).filter(|(_, cell)| is_range(**cell));
     let at_bounds = |(&attribute, &cell): (&usize, &CellId)| {
         let book = &release.original.books[attribute];
@@ -79,11 +81,11 @@ fn placed_at_bounds(release: &Release<'_>, known: &Known<'_>, class: &[CellId], 
     ranges.map(at_bounds).max().unwrap_or(0)
 }
 
-/// People of `lines`, one line each, that are placed rightly.
-fn placed(
-    release: &Release<'_>,
-    known: &Known<'_>,
-    children: &[Children],
+/// Counts the subjects of `lines`, one line each, that are placed correctly.
+fn count_placed(
+    release: &AttackInput<'_>,
+    known: &LinkedGroup<'_>,
+    children: &[ChildCells],
     class: &[CellId],
     lines: &[usize],
     crowd: usize,

@@ -1,44 +1,42 @@
-//! Exclusion: what would have left finer is not what has left coarse (docs/methods.md §12.3).
+//! Exclusion attack: a record that would have been released in a finer class is not in a coarse one (docs/internals/methods.md
+//! §12.3).
 //!
-//! The outsider knows the hierarchies and what has left. Of a class it strikes out everybody whose raw values are in a finer class of
-//! the same batch: they would have left there. Who is left is as likely as another. Chance is the same outsider who strikes nobody
-//! out, so that a rate above it is what exclusion gives.
+//! The attacker knows the hierarchies and the release. From a class it excludes every subject with raw values that
+//! match a finer class of the same batch. The remaining subjects are equally likely. Chance is the same attacker
+//! without exclusion, so that a rate above it is the gain of exclusion.
 
-use super::release::{Known, Release};
-use super::trials::{Trials, Yield};
+use super::attack_input::{AttackInput, LinkedGroup};
+use super::trials::{AttackTrials, AttackYield};
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::{CellId, Code, SUPPRESSED};
 
-/// Tries every line of every class that is not exact. The rates of a class add up to 1 as long as anybody is left of it, whoever is struck out,
-/// so that a mean shows nothing: each line is judged.
-pub fn run(release: &Release<'_>) -> Vec<Yield> {
-    let mut trials = Trials::default();
-    for group in &release.known() {
-        let view = View::of(release, group);
+/// Attacks every line of every class that is not exact. The rates of a class sum to 1 while any subject remains, so
+/// that a mean shows no effect: each line is judged.
+pub fn run(release: &AttackInput<'_>) -> Vec<AttackYield> {
+    let mut trials = AttackTrials::default();
+    for group in &release.linked_groups() {
+        let view = GroupClasses::from_group(release, group);
         for members in view.lines.values().filter(|members| view.is_coarse(members[0])) {
             let of_batch = |a: &usize, b: &usize| group.origins[*a].batch == group.origins[*b].batch;
             for members in members.chunk_by(of_batch) {
-                let narrowed = view.narrowed(members);
-                narrowed.iter().for_each(|(right, chance)| trials.add_to(&group.shape.name, *right, *chance));
+                let narrowed = view.narrowed_probabilities(members);
+                narrowed.iter().for_each(|(right, chance)| trials.add_to_group(&group.shape.name, *right, *chance));
             }
         }
     }
-    let found = trials.sum_up("exclusion", "what left finer in the batch".to_owned(), Some(release.in_batch()));
-    vec![found.of_each_trial()]
+    let found = trials.into_yield("exclusion", "what left finer in the batch".to_owned(), Some(release.batch_bound()));
+    vec![found.judge_each_trial()]
 }
 
-/// A group as its classes.
-struct View<'a> {
-    release: &'a Release<'a>,
-    known: &'a Known<'a>,
-    /// Lines by class, in the order of their batches.
+struct GroupClasses<'a> {
+    release: &'a AttackInput<'a>,
+    known: &'a LinkedGroup<'a>,
     lines: BTreeMap<Vec<CellId>, Vec<usize>>,
-    /// Batches that show a class, ascending.
     shown: BTreeMap<Vec<CellId>, BTreeSet<u64>>,
 }
 
-impl<'a> View<'a> {
-    fn of(release: &'a Release<'a>, known: &'a Known<'a>) -> Self {
+impl<'a> GroupClasses<'a> {
+    fn from_group(release: &'a AttackInput<'a>, known: &'a LinkedGroup<'a>) -> Self {
         let (mut lines, mut shown) = (BTreeMap::new(), BTreeMap::new());
         for (&batch, of_batch) in &known.batches {
             for &line in of_batch {
@@ -55,8 +53,8 @@ impl<'a> View<'a> {
         self.known.shape.quasi.iter().zip(&cells).any(|(&a, &cell)| !self.release.facts[a].get(cell).exact)
     }
 
-    /// By line of a class in a batch, how probably it is its person's: with the others struck out, and without.
-    fn narrowed(&self, members: &[usize]) -> Vec<(f64, f64)> {
+    /// Returns for each line of a class in a batch the probability of its subject: with the exclusions, and without.
+    fn narrowed_probabilities(&self, members: &[usize]) -> Vec<(f64, f64)> {
         let Some(&first) = members.first() else { return Vec::new() };
         let (class, batch) = (self.known.class(first), self.known.origins[first].batch);
         let person = |member: usize| self.known.person(&self.release.people, member);
@@ -65,8 +63,9 @@ impl<'a> View<'a> {
             codes_of.entry(person(member)).or_default().insert(self.codes(member));
         }
         let mut struck: BTreeMap<Vec<Code>, bool> = BTreeMap::new();
-        let mut is_struck =
-            |codes: &Vec<Code>| *struck.entry(codes.clone()).or_insert_with(|| self.leaves_finer(codes, &class, batch));
+        let mut is_struck = |codes: &Vec<Code>| {
+            *struck.entry(codes.clone()).or_insert_with(|| self.fits_finer_class(codes, &class, batch))
+        };
         let is_left =
             |(person, codes): (&u32, &BTreeSet<Vec<Code>>)| (!codes.iter().all(&mut is_struck)).then_some(*person);
         let left: BTreeSet<u32> = codes_of.iter().filter_map(is_left).collect();
@@ -74,14 +73,13 @@ impl<'a> View<'a> {
         members.iter().map(|&member| (rate(member), 1.0 / codes_of.len() as f64)).collect()
     }
 
-    /// The raw values of a line.
     fn codes(&self, line: usize) -> Vec<Code> {
         let row = self.known.origins[line].row as usize;
         self.known.shape.quasi.iter().map(|&a| self.release.original.batch.columns[a][row]).collect()
     }
 
-    /// Whether raw values would have left in a finer class than `class`.
-    fn leaves_finer(&self, codes: &[Code], class: &[CellId], batch: u64) -> bool {
+    /// Returns true if raw values would have been released in a finer class than `class`.
+    fn fits_finer_class(&self, codes: &[Code], class: &[CellId], batch: u64) -> bool {
         if self.known.shape.ranges {
             return self.is_in_finer_range(codes, class, batch);
         }
@@ -101,10 +99,11 @@ impl<'a> View<'a> {
             }
             finer.push(cells);
         }
-        self.is_shown(&mut Vec::with_capacity(class.len()), &finer, class, batch)
+        self.is_finer_class_shown(&mut Vec::with_capacity(class.len()), &finer, class, batch)
     }
 
-    /// Whether raw values are in another class of `batch` that shows ranges, of which every cell is as fine as that of `class` or finer.
+    /// Returns true if raw values match another class of `batch` with ranges, of which every cell is at least as fine
+    /// as that of `class`.
     fn is_in_finer_range(&self, codes: &[Code], class: &[CellId], batch: u64) -> bool {
         let is_finer = |cells: &[CellId]| {
             let attributes = self.known.shape.quasi.iter().map(|&attribute| &self.release.facts[attribute]);
@@ -119,9 +118,15 @@ impl<'a> View<'a> {
         others.any(|(other, _)| is_finer(other))
     }
 
-    /// Whether a class of the cells of `finer`, other than `class`, is shown in `batch`. Only prefixes that some class has
-    /// are followed.
-    fn is_shown(&self, prefix: &mut Vec<CellId>, finer: &[Vec<CellId>], class: &[CellId], batch: u64) -> bool {
+    /// Returns true if `batch` shows a class of the cells of `finer`, other than `class`. Follows only prefixes of
+    /// existing classes.
+    fn is_finer_class_shown(
+        &self,
+        prefix: &mut Vec<CellId>,
+        finer: &[Vec<CellId>],
+        class: &[CellId],
+        batch: u64,
+    ) -> bool {
         let at = prefix.len();
         if at == finer.len() {
             return prefix != class && self.shown.get(prefix).is_some_and(|batches| batches.contains(&batch));
@@ -129,8 +134,8 @@ impl<'a> View<'a> {
         for &cell in &finer[at] {
             prefix.push(cell);
             let next = self.shown.range(prefix.clone()..).next();
-            let found =
-                next.is_some_and(|(next, _)| next.starts_with(prefix)) && self.is_shown(prefix, finer, class, batch);
+            let found = next.is_some_and(|(next, _)| next.starts_with(prefix))
+                && self.is_finer_class_shown(prefix, finer, class, batch);
             prefix.pop();
             if found {
                 return true;

@@ -1,12 +1,13 @@
-//! Homogeneity: who is known to be in a class learns its sensitive value where all of the class share it [MAC].
+//! Homogeneity attack: membership in a class reveals its sensitive value if all of the class share it [MAC].
 
-use super::release::Release;
-use super::trials::{Trials, Yield};
+use super::attack_input::AttackInput;
+use super::trials::{AttackTrials, AttackYield};
 use std::collections::BTreeMap;
 use throng_core::values::codebook::{CellId, SUPPRESSED};
 
-/// By sensitive attribute, where k promises nothing: how probably the most frequent value of a line's class is the line's own.
-pub fn run(release: &Release<'_>) -> Vec<Yield> {
+/// Returns for each sensitive attribute the probability that the most frequent value of a class is the value of a
+/// line. k guarantees no bound for it.
+pub fn run(release: &AttackInput<'_>) -> Vec<AttackYield> {
     let mut yields = Vec::new();
     for (group, shape) in release.groups.iter().zip(release.shapes) {
         let quasi: Vec<&[CellId]> = shape.quasi.iter().filter_map(|&a| group.column(a)).collect();
@@ -19,7 +20,7 @@ pub fn run(release: &Release<'_>) -> Vec<Yield> {
             }
             let counts = &release.facts[attribute].counts;
             let most = counts.iter().max().copied().unwrap_or(0) as f64 / release.original.rows().max(1) as f64;
-            let mut trials = Trials::default();
+            let mut trials = AttackTrials::default();
             for shown in classes.values() {
                 let lines: u64 = shown.values().sum();
                 let most_shown = shown.iter().filter(|(cell, _)| **cell != SUPPRESSED).map(|(_, n)| *n).max();
@@ -27,7 +28,7 @@ pub fn run(release: &Release<'_>) -> Vec<Yield> {
                 (0..lines).for_each(|_| trials.add(right, most));
             }
             let name = &release.original.schema.attributes[attribute].name;
-            yields.push(trials.sum_up("homogeneity", format!("the class, for {name}"), None).measured_only());
+            yields.push(trials.into_yield("homogeneity", format!("the class, for {name}"), None).measured_only());
         }
     }
     yields

@@ -1,42 +1,50 @@
-//! Joining: which fragments of two groups were one record?
+//! Joining attack: pairs fragments of two groups that were one record.
 //!
-//! By time: any line of the other group that came in the same batch. By order: the lines of a batch are paired in the order in
-//! which they lie in their files, and once more with one of the files reversed, shifted or rotated, whichever way is right most often. By counts: where n of N records show x and m show y, n + m − N of them must show both; if that
-//! is at least one, a fragment of x and one of y are joined. Where attributes stand in both groups, all of it is tried among the lines
-//! that show the same of them.
+//! - By time: any line of the other group in the same batch.
+//! - By order: the lines of a batch are paired in their file order. A second attempt has one of the files reversed,
+//!   shifted or rotated, in the way that is right most often.
+//! - By counts: if n of N records show x and m show y, at least n + m − N of them show both. If that is at least one,
+//!   a fragment of x and one of y are joined.
+//!
+//! For groups with shared attributes, the attacks run among the lines with the same shared values.
 
-use super::release::{Effort, Known, Release};
-use super::trials::{Trials, Yield};
+use super::attack_input::{AttackEffort, AttackInput, LinkedGroup};
+use super::trials::{AttackTrials, AttackYield};
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::{CellId, SUPPRESSED};
 
-/// The lines of two groups in one batch.
-pub struct Meeting<'a> {
+/// Lines of two groups in one batch that can be joined.
+pub struct GroupPair<'a> {
     /// The groups.
-    pub groups: [&'a Known<'a>; 2],
-    /// Their lines in the batch: those that show the same of what stands in both groups.
+    pub groups: [&'a LinkedGroup<'a>; 2],
+    /// Lines of both groups in the batch with the same shared values.
     pub lines: [Vec<usize>; 2],
 }
 
-impl Meeting<'_> {
-    /// The names of both groups.
+impl GroupPair<'_> {
+    /// Returns the names of both groups.
     pub fn name(&self) -> String {
         format!("{} and {}", self.groups[0].shape.name, self.groups[1].shape.name)
     }
 }
 
-/// Every two groups in every batch that shows both, in an order that is drawn; at most `effort.targets`.
-pub fn meetings<'a>(known: &'a [Known<'a>], effort: Effort, dice: &mut ChaCha8Rng) -> Vec<Meeting<'a>> {
+/// Returns the lines of every two groups in every batch that shows both, in random order; at most `effort.targets`
+/// pairs.
+pub fn draw_group_pairs<'a>(
+    known: &'a [LinkedGroup<'a>],
+    effort: AttackEffort,
+    dice: &mut ChaCha8Rng,
+) -> Vec<GroupPair<'a>> {
     let mut meetings = Vec::new();
     for (at, one) in known.iter().enumerate() {
         for other in &known[at + 1..] {
             for (batch, left) in &one.batches {
                 if let Some(right) = other.batches.get(batch) {
-                    let parts = parts([one, other], [left, right]);
-                    meetings.extend(parts.into_iter().map(|lines| Meeting { groups: [one, other], lines }));
+                    let parts = split_by_shared([one, other], [left, right]);
+                    meetings.extend(parts.into_iter().map(|lines| GroupPair { groups: [one, other], lines }));
                 }
             }
         }
@@ -46,9 +54,9 @@ pub fn meetings<'a>(known: &'a [Known<'a>], effort: Effort, dice: &mut ChaCha8Rn
     meetings
 }
 
-/// The lines of two groups by what they show of the attributes that stand in both: shared values join them as far as they go.
-/// Undivided where there are none, or where one of the groups shows nothing of them.
-fn parts(groups: [&Known<'_>; 2], lines: [&[usize]; 2]) -> Vec<[Vec<usize>; 2]> {
+/// Partitions the lines of two groups by their values of shared attributes. Returns one part if there are no shared
+/// attributes, or if a group shows none of them.
+fn split_by_shared(groups: [&LinkedGroup<'_>; 2], lines: [&[usize]; 2]) -> Vec<[Vec<usize>; 2]> {
     let undivided = || vec![lines.map(<[usize]>::to_vec)];
     let has = |a: &&usize| groups[1].group.column(**a).is_some();
     let shared: Vec<usize> = groups[0].group.attributes.iter().filter(has).copied().collect();
@@ -68,72 +76,77 @@ fn parts(groups: [&Known<'_>; 2], lines: [&[usize]; 2]) -> Vec<[Vec<usize>; 2]> 
     parts.into_values().filter(|[left, right]| !left.is_empty() && !right.is_empty()).collect()
 }
 
-/// Tries every meeting.
-pub fn run(release: &Release<'_>, meetings: &[Meeting<'_>]) -> Vec<Yield> {
+/// Attacks every pair of groups by order, time and counts.
+pub fn run(release: &AttackInput<'_>, meetings: &[GroupPair<'_>]) -> Vec<AttackYield> {
     if meetings.is_empty() {
         return Vec::new();
     }
-    let mut yields = by_place(release, meetings);
-    let mut counts = Trials::default();
-    meetings.iter().for_each(|meeting| by_counts(release, meeting, &mut counts));
+    let mut yields = join_by_position(release, meetings);
+    let mut counts = AttackTrials::default();
+    meetings.iter().for_each(|meeting| join_by_counts(release, meeting, &mut counts));
     let given = "two classes that must overlap".to_owned();
-    yields.push(release.of_pairs(counts.sum_up("joining by counts", given, Some(release.in_batch()))));
+    yields.push(release.adjust_pair_yield(counts.into_yield("joining by counts", given, Some(release.batch_bound()))));
     yields
 }
 
-/// Tries every meeting by order and by time.
-fn by_place(release: &Release<'_>, meetings: &[Meeting<'_>]) -> Vec<Yield> {
-    let bound = Some(release.in_batch());
-    let mut time = Trials::default();
-    meetings.iter().for_each(|meeting| by_time(meeting, &release.people, &mut time));
-    let tried: Vec<Order<'_, '_>> = meetings.iter().map(|meeting| Order::of(meeting, &release.people)).collect();
-    // The best of all ways but the plain one is looked for in a part of the meetings.
-    let few = &tried[..tried.len().min(MEETINGS_OF_WAYS)];
-    let ways: Vec<(f64, Way)> = Way::all().into_par_iter().map(|way| (paired(way, few).rate(), way)).collect();
-    let best = ways.iter().fold((0.0, Way::PLAIN), |best, way| if way.0 > best.0 { *way } else { best }).1;
-    let mut yields =
-        vec![paired(Way::PLAIN, &tried).sum_up("joining by order", "two groups of a batch".to_owned(), bound)];
-    let given = format!("two groups of a batch, one of them {}", best.words());
-    yields.push(paired(best, &tried).sum_up("joining by order", given, bound));
-    yields.push(time.sum_up("joining by time", "two groups of a batch, any line of it".to_owned(), bound));
-    yields.into_iter().map(|found| release.of_pairs(found)).collect()
+fn join_by_position(release: &AttackInput<'_>, meetings: &[GroupPair<'_>]) -> Vec<AttackYield> {
+    let bound = Some(release.batch_bound());
+    let mut time = AttackTrials::default();
+    meetings.iter().for_each(|meeting| join_by_time(meeting, &release.people, &mut time));
+    let tried: Vec<LineOrder<'_, '_>> =
+        meetings.iter().map(|meeting| LineOrder::from_pair(meeting, &release.people)).collect();
+    // The best of all ways except the plain one is searched in a sample of the pairs.
+    let few = &tried[..tried.len().min(MODE_SEARCH_PAIRS)];
+    let ways: Vec<(f64, PairingMode)> =
+        PairingMode::all().into_par_iter().map(|way| (pair_all(way, few).rate(), way)).collect();
+    let best = ways.iter().fold((0.0, PairingMode::PLAIN), |best, way| if way.0 > best.0 { *way } else { best }).1;
+    let mut yields = vec![pair_all(PairingMode::PLAIN, &tried).into_yield(
+        "joining by order",
+        "two groups of a batch".to_owned(),
+        bound,
+    )];
+    let given = format!("two groups of a batch, one of them {}", best.mode_description());
+    yields.push(pair_all(best, &tried).into_yield("joining by order", given, bound));
+    yields.push(time.into_yield("joining by time", "two groups of a batch, any line of it".to_owned(), bound));
+    yields.into_iter().map(|found| release.adjust_pair_yield(found)).collect()
 }
 
-/// Pairs the lines of all meetings in one way.
-fn paired(way: Way, orders: &[Order<'_, '_>]) -> Trials {
-    let mut trials = Trials::default();
-    orders.iter().for_each(|order| order.pair(way, &mut trials));
+fn pair_all(way: PairingMode, orders: &[LineOrder<'_, '_>]) -> AttackTrials {
+    let mut trials = AttackTrials::default();
+    orders.iter().for_each(|order| order.pair_lines(way, &mut trials));
     trials
 }
 
-/// Any line of the other group in the batch; by chance, any line of the other group at all.
-fn by_time(meeting: &Meeting<'_>, people: &[u32], trials: &mut Trials) {
+/// Pairs each line with any line of the other group in the batch; by chance, with any line of the other group in the
+/// release.
+fn join_by_time(meeting: &GroupPair<'_>, people: &[u32], trials: &mut AttackTrials) {
     let [left, right] = &meeting.lines;
     let (mut there, name): (BTreeMap<u32, usize>, _) = (BTreeMap::new(), meeting.name());
     right.iter().for_each(|&line| *there.entry(meeting.groups[1].person(people, line)).or_default() += 1);
     let all = meeting.groups[1].group.lines as f64;
     for &line in left {
         let own = there.get(&meeting.groups[0].person(people, line)).copied().unwrap_or(0) as f64;
-        trials.add_to(&name, own / right.len() as f64, own / all);
+        trials.add_to_group(&name, own / right.len() as f64, own / all);
     }
 }
 
-/// Meetings on which all ways of pairing are tried.
-const MEETINGS_OF_WAYS: usize = 50;
-/// Lines by which one group is shifted at most, either way.
+/// Number of group pairs on which all ways of pairing are tried.
+const MODE_SEARCH_PAIRS: usize = 50;
+/// Maximum shift of one group, in lines, in either direction.
 const MOST_SHIFT: i64 = 8;
-/// Parts of a batch by which one group is rotated.
+/// Number of equal parts of a batch by which one group is rotated.
 const ROTATIONS: i64 = 16;
 
-/// A way of pairing the lines of two groups: the other one may be reversed, shifted by lines, and rotated by a part of the batch.
+/// Way of pairing the lines of two groups: the second group can be reversed, shifted by lines, and rotated by a part
+/// of the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Way {
+struct PairingMode {
     is_reversed: bool,
     lines: i64,
     sixteenths: i64,
 }
 
-impl Way {
+impl PairingMode {
     const PLAIN: Self = Self { is_reversed: false, lines: 0, sixteenths: 0 };
 
     fn all() -> Vec<Self> {
@@ -146,14 +159,14 @@ impl Way {
         ways.filter(|way| *way != Self::PLAIN).collect()
     }
 
-    /// The place among `of` lines of the other group for the place `at` among `all`.
-    fn place(self, at: usize, all: usize, of: usize) -> usize {
+    /// Returns the position among `of` lines of the second group for the position `at` among `all` lines.
+    fn position_of(self, at: usize, all: usize, of: usize) -> usize {
         let place = (at * of / all) as i64;
         let (place, of) = (if self.is_reversed { of as i64 - 1 - place } else { place }, of as i64);
         (place + self.lines + self.sixteenths * of / ROTATIONS).rem_euclid(of) as usize
     }
 
-    fn words(self) -> String {
+    fn mode_description(self) -> String {
         let reversed = if self.is_reversed { "reversed, " } else { "" };
         match (self.lines, self.sixteenths) {
             (0, 0) => "reversed".to_owned(),
@@ -163,70 +176,69 @@ impl Way {
     }
 }
 
-/// A meeting by the order of its lines. Lines that say the same lie in an order that nobody sees: a place among them is that of any of their
-/// people.
-struct Order<'a, 'm> {
-    meeting: &'a Meeting<'m>,
-    /// By side its runs of equal lines, from and to, and how many lines each person has in them.
-    runs: [Vec<Run>; 2],
-    /// Lines of each person on the other side.
+/// Group pair with the order of its lines. Equal lines have no observable order: any of their subjects can have each
+/// of their positions.
+struct LineOrder<'a, 'm> {
+    meeting: &'a GroupPair<'m>,
+    /// By side, the runs of equal lines: start, end, and the number of lines per subject.
+    runs: [Vec<EqualLines>; 2],
     there: BTreeMap<u32, usize>,
 }
 
-struct Run {
+struct EqualLines {
     from: usize,
     to: usize,
     people: BTreeMap<u32, usize>,
 }
 
-impl<'a, 'm> Order<'a, 'm> {
-    fn of(meeting: &'a Meeting<'m>, people: &[u32]) -> Self {
+impl<'a, 'm> LineOrder<'a, 'm> {
+    fn from_pair(meeting: &'a GroupPair<'m>, people: &[u32]) -> Self {
         let whose = |side: usize, line: usize| meeting.groups[side].person(people, line);
         let runs = [0, 1].map(|side| {
             let counted = |(from, to): (usize, usize)| {
                 let mut counted: BTreeMap<u32, usize> = BTreeMap::new();
                 let lines = &meeting.lines[side][from..to];
                 lines.iter().for_each(|&line| *counted.entry(whose(side, line)).or_default() += 1);
-                Run { from, to, people: counted }
+                EqualLines { from, to, people: counted }
             };
-            runs(meeting, side).into_iter().map(counted).collect()
+            equal_runs(meeting, side).into_iter().map(counted).collect()
         });
         let mut there: BTreeMap<u32, usize> = BTreeMap::new();
         meeting.lines[1].iter().for_each(|&line| *there.entry(whose(1, line)).or_default() += 1);
         Self { meeting, runs, there }
     }
 
-    /// Takes for each line of the one group the line at its place of the other.
-    fn pair(&self, way: Way, trials: &mut Trials) {
+    /// Pairs each line of the first group with the line at its position in the second.
+    fn pair_lines(&self, way: PairingMode, trials: &mut AttackTrials) {
         let [left, right] = &self.meeting.lines;
         let (name, [of_left, of_right]) = (self.meeting.name(), &self.runs);
-        for run in of_left {
-            let size = run.to - run.from;
+        for all in of_left {
+            let size = all.to - all.from;
             let chance: usize =
-                run.people.iter().map(|(person, lines)| lines * self.there.get(person).copied().unwrap_or(0)).sum();
-            // Places of a run that lead to one run of the other side are alike.
+                all.people.iter().map(|(person, lines)| lines * self.there.get(person).copied().unwrap_or(0)).sum();
+            // Positions of a run that lead to one run of the other side have the same result.
             let mut known: Option<(usize, usize)> = None;
-            for at in run.from..run.to {
-                let place = way.place(at, left.len(), right.len());
-                let guess = of_right.partition_point(|run| run.to <= place);
+            for at in all.from..all.to {
+                let place = way.position_of(at, left.len(), right.len());
+                let guess = of_right.partition_point(|all| all.to <= place);
                 let hits = match known {
                     Some((of, hits)) if of == guess => hits,
                     _ => {
                         let guessed = &of_right[guess].people;
-                        run.people.iter().map(|(person, n)| n * guessed.get(person).copied().unwrap_or(0)).sum()
+                        all.people.iter().map(|(person, n)| n * guessed.get(person).copied().unwrap_or(0)).sum()
                     }
                 };
                 known = Some((guess, hits));
                 let behind = of_right[guess].to - of_right[guess].from;
                 let right_by_chance = chance as f64 / (size * right.len()) as f64;
-                trials.add_to(&name, hits as f64 / (size * behind) as f64, right_by_chance);
+                trials.add_to_group(&name, hits as f64 / (size * behind) as f64, right_by_chance);
             }
         }
     }
 }
 
-/// The runs of neighbouring lines of one side that say the same, from and to.
-fn runs(meeting: &Meeting<'_>, side: usize) -> Vec<(usize, usize)> {
+/// Returns start and end of the runs of adjacent equal lines of one side.
+fn equal_runs(meeting: &GroupPair<'_>, side: usize) -> Vec<(usize, usize)> {
     let (group, lines) = (meeting.groups[side].group, &meeting.lines[side]);
     let same = lines.chunk_by(|&a, &b| group.cells.iter().all(|column| column[a] == column[b]));
     let ends = same.scan(0, |end, same| {
@@ -236,8 +248,8 @@ fn runs(meeting: &Meeting<'_>, side: usize) -> Vec<(usize, usize)> {
     ends.collect()
 }
 
-/// Classes that must overlap by their sizes, where the records of both groups are the same ones.
-fn by_counts(release: &Release<'_>, meeting: &Meeting<'_>, trials: &mut Trials) {
+/// Pairs classes that must overlap by their sizes, if the records of both groups are the same.
+fn join_by_counts(release: &AttackInput<'_>, meeting: &GroupPair<'_>, trials: &mut AttackTrials) {
     let rows = |side: usize| -> BTreeSet<u32> {
         meeting.lines[side].iter().map(|&line| meeting.groups[side].origins[line].row).collect()
     };
@@ -269,9 +281,9 @@ fn by_counts(release: &Release<'_>, meeting: &Meeting<'_>, trials: &mut Trials) 
             if n + lines(1, y) <= all {
                 continue;
             }
-            // How well the people who show both hide each other.
+            // Number of subjects that show both classes: the anonymity set of a pair.
             let both = of_x.intersection(of_y).count().max(1);
-            trials.add_to(&meeting.name(), 1.0 / both as f64, 1.0 / all as f64);
+            trials.add_to_group(&meeting.name(), 1.0 / both as f64, 1.0 / all as f64);
         }
     }
 }

@@ -1,22 +1,24 @@
-//! Minimality: a sensitive cell that hides tells by hiding [WON], [XIA] (docs/methods.md §12.2).
+//! Minimality attack: the suppression of a sensitive cell reveals information [WON], [XIA] (docs/internals/methods.md §12.2).
 //!
-//! Whoever knows that values leave as they are wherever they may takes a hidden cell for the most frequent value that has not been
-//! printed by then; and once more for the most frequent one that its own class does not print in the batch. And whoever knows that a person hides asks how many of the class do, in the batch.
+//! An attacker knows that values are released unchanged whenever possible. The first guess for a hidden cell is the
+//! most frequent value that has not been printed so far. The second guess is the most frequent value that its class
+//! does not print in the batch. A third attacker knows that a subject has a hidden cell, and counts the subjects of
+//! the class with one in the batch.
 
-use super::release::{Effort, Release};
-use super::trials::{Trials, Yield};
+use super::attack_input::{AttackEffort, AttackInput};
+use super::trials::{AttackTrials, AttackYield};
 use crate::evaluation::facts::is_present;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::{CellId, Code, UNCOVERED};
 
-/// No value that could not be printed is behind more than half of the people who hide (docs/methods.md §12.2).
-const HALF: f64 = 0.5;
+/// No unprintable value is behind more than half of the subjects with a hidden cell (docs/internals/methods.md §12.2).
+const HIDDEN_VALUE_BOUND: f64 = 0.5;
 
-/// Tries `effort.targets` cells that are not exact; nothing where no group has a sensitive attribute.
-pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<Yield> {
-    let known = release.known();
+/// Attacks `effort.targets` cells that are not exact; no yields without a sensitive attribute.
+pub fn run(release: &AttackInput<'_>, effort: AttackEffort, dice: &mut ChaCha8Rng) -> Vec<AttackYield> {
+    let known = release.linked_groups();
     if known.iter().all(|group| group.shape.sensitive.is_empty()) {
         return Vec::new();
     }
@@ -41,14 +43,15 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
             }
         }
     }
-    let (mut what, mut beside_what, mut who) = (Trials::default(), Trials::default(), Trials::default());
-    // Each hidden cell has its crowd: all are tried.
+    let (mut what, mut beside_what, mut who) =
+        (AttackTrials::default(), AttackTrials::default(), AttackTrials::default());
+    // The guarantee holds for each hidden cell: all are tried.
     for &(at, attribute, line) in &hidden {
         let group = &known[at];
         let cell = group.group.column(attribute).map_or(0, |column| column[line]);
         let people =
             hiding.get(&(at, attribute, group.origins[line].batch, group.class(line), cell)).map_or(1, BTreeSet::len);
-        who.add_to(&group.shape.name, 1.0 / people.max(1) as f64, 1.0 / release.population.max(1) as f64);
+        who.add_to_group(&group.shape.name, 1.0 / people.max(1) as f64, 1.0 / release.population.max(1) as f64);
     }
     hidden.shuffle(dice);
     hidden.truncate(effort.targets);
@@ -78,16 +81,20 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
         let name = &group.shape.name;
         let guesses = [guessed(&is_unprinted), guessed(&is_unprinted_beside)];
         for (trials, guess) in [&mut what, &mut beside_what].into_iter().zip(guesses) {
-            trials.add_to(name, f64::from(u8::from(guess == Some(own))), guess.map_or(0.0, share));
+            trials.add_to_group(name, f64::from(u8::from(guess == Some(own))), guess.map_or(0.0, share));
         }
     }
     let crowd = release.promises.crowd.max(1) as f64;
     vec![
-        what.sum_up("minimality", "that a cell hides: its value".to_owned(), Some(HALF)),
+        what.into_yield("minimality", "that a cell hides: its value".to_owned(), Some(HIDDEN_VALUE_BOUND)),
         beside_what
-            .sum_up("minimality", "that a cell hides, and what its class shows: its value".to_owned(), Some(HALF))
-            .or_by_chance(),
-        who.sum_up("minimality", "that a person hides: the cell's people".to_owned(), Some(1.0 / crowd))
-            .of_each_trial(),
+            .into_yield(
+                "minimality",
+                "that a cell hides, and what its class shows: its value".to_owned(),
+                Some(HIDDEN_VALUE_BOUND),
+            )
+            .allow_chance(),
+        who.into_yield("minimality", "that a person hides: the cell's people".to_owned(), Some(1.0 / crowd))
+            .judge_each_trial(),
     ]
 }

@@ -1,30 +1,30 @@
-//! What outsiders try on a release, tried by its custodian.
+//! Attacks of outsiders on a release, run by its custodian.
 //!
-//! Each attack sees what an outsider sees: lines, their order and the batch that they came with, and what the outsider is said to
-//! know. The lineage says afterwards how often it was right. A figure comes with its interval, with what pure chance gives,
-//! and with what the guarantee promises of it.
+//! Each attack sees the attacker's view: lines, their order, their batch, and the knowledge that it assumes. The
+//! lineage then decides if a guess is right. A rate comes with its confidence interval, with the rate of pure chance,
+//! and with the bound of the guarantee.
 //!
-//! | file | what is tried |
+//! | file | attack |
 //! |---|---|
-//! | `linkage` | to find a person's line by 1 … n known values |
-//! | `joining`, `values`, `covariance` | to join fragments of a record by order, time and counts, by values, over the batches |
-//! | `presence` | to find a person's class by the moments at which it sent |
-//! | `attendance` | to solve for the cells of each person, by who sent in which batch |
-//! | `sequences` | to follow a person by what its device measured |
-//! | `crowds` | to see smaller crowds: arrival times, invented people |
-//! | `exclusion`, `downcoding` | to undo generalization |
-//! | `composition` | to join several releases of a person |
-//! | `homogeneity`, `minimality` | to learn a sensitive value: of a whole class, or that hides |
-//! | `doubles` | other people, for what chance gives |
-//! | `release` | what they are run on, and how hard is tried |
-//! | [`series`] | series of cohorts: levels, values and members |
+//! | `linkage` | find a subject's line by 1 … n known values |
+//! | `joining`, `values`, `covariance` | join fragments of a record by order, time and counts, by values, over the batches |
+//! | `presence` | find a subject's class by the moments at which it sent |
+//! | `attendance` | estimate the cells of each subject from its presence in batches |
+//! | `sequences` | follow a subject by the measurements of its device |
+//! | `crowds` | reduce the class size: arrival times, invented subjects |
+//! | `exclusion`, `downcoding` | undo generalization |
+//! | `composition` | combine several releases of a subject |
+//! | `homogeneity`, `minimality` | learn a sensitive value that a class shares or that is hidden |
+//! | `doubles` | other subjects, as the chance baseline |
+//! | `release` | input and effort of the attacks |
+//! | [`series`] | attacks on series of cohorts: levels, values and members |
 //! | `trials` | hits, rates and their intervals |
 
+mod attack_input;
 mod attendance;
+mod batch_classes;
 mod composition;
 mod covariance;
-mod crowds;
-mod doubles;
 mod downcoding;
 mod exclusion;
 mod homogeneity;
@@ -32,41 +32,42 @@ mod joining;
 mod linkage;
 mod minimality;
 mod presence;
-mod release;
 mod sequences;
 pub mod series;
+mod subject_exchange;
 #[cfg(test)]
-pub(in crate::evaluation) mod stage;
+pub(in crate::evaluation) mod test_release;
 #[cfg(test)]
 mod tests;
 mod trials;
 mod values;
 
-pub use release::{Effort, Promises, Release};
-pub use trials::{GroupYield, Judgement, Yield};
+pub use attack_input::{AttackEffort, AttackInput, ReleaseGuarantees};
+pub use trials::{AttackYield, GroupYield, YieldCriterion};
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// The yield whose 95 % interval begins furthest above chance: one lucky guess is no attack. None where nothing was tried. Of equal ones the
-/// first. Another draw of targets or cohorts can put another one first.
+/// Returns the yield with the 95 % interval that begins furthest above chance, so that one lucky guess does not
+/// count. None without trials; the first of equal ones. Another random draw of targets or cohorts can change the
+/// result.
 #[must_use]
-pub fn furthest_above_chance(yields: &[Yield]) -> Option<&Yield> {
+pub fn furthest_above_chance(yields: &[AttackYield]) -> Option<&AttackYield> {
     let tried = yields.iter().filter(|found| found.trials > 0);
     tried.reduce(|best, other| if other.above_chance() > best.above_chance() { other } else { best })
 }
 
-/// Runs every attack; `tell` is told which, before it runs. Groups without a lineage are passed over: nobody could say whether
-/// an attack was right.
-pub fn run(release: &Release<'_>, effort: Effort, tell: &dyn Fn(&'static str)) -> Vec<Yield> {
+/// Runs every attack and reports its name to the callback before it starts. Skips groups without a lineage, because
+/// no guess can be checked for them.
+pub fn run(release: &AttackInput<'_>, effort: AttackEffort, tell: &dyn Fn(&'static str)) -> Vec<AttackYield> {
     let mut dice = ChaCha8Rng::seed_from_u64(effort.seed);
     tell("linkage");
     let mut yields = linkage::run(release, effort, &mut dice);
     tell("arrival and invented people");
-    yields.extend(crowds::run(release));
+    yields.extend(batch_classes::run(release));
     tell("joining");
-    let known = release.known();
-    let meetings = joining::meetings(&known, effort, &mut dice);
+    let known = release.linked_groups();
+    let meetings = joining::draw_group_pairs(&known, effort, &mut dice);
     yields.extend(joining::run(release, &meetings));
     yields.extend(values::run(release, &meetings, effort));
     tell("covariance");

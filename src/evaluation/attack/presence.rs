@@ -1,41 +1,41 @@
-//! Presence: whoever knows at which moments a person sent looks for the label that leaves more often than it should just then
-//! (docs/methods.md §12.4).
+//! Presence attack: an attacker knows some moments at which a subject sent, and looks for the label that is released
+//! more often than expected after these moments (docs/internals/methods.md §12.4).
 //!
-//! How many batches after each moment are looked at is the outsider's choice, and so is whether it expects the mean of the whole release or
-//! that of the batches around each moment; the best choice for all targets counts. Chance is
-//! the same guess judged for somebody else who says about as much.
+//! The attacker chooses the number of bins of batches after each moment, and the expectation: the mean of the whole
+//! release or of the bins around each moment. The best choice for all targets counts. Chance is the same guess judged
+//! for another subject with about as many lines.
 
-use super::doubles::doubles;
-use super::release::{Known, Release};
-use super::trials::{Trials, Yield};
+use super::attack_input::{AttackInput, LinkedGroup};
+use super::subject_exchange::exchange_subjects;
+use super::trials::{AttackTrials, AttackYield};
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use throng_core::values::schema::Role;
 
-/// Moments of a person that are known.
+/// Number of known moments of a subject.
 const MOMENTS: usize = 20;
-/// A person with fewer is no target.
+/// Minimum number of moments of a target.
 const LEAST_MOMENTS: usize = 3;
-/// Batches after a moment that are looked at.
+/// Numbers of bins after a moment that are counted.
 const REACHES: [usize; 4] = [1, 5, 20, 60];
-/// Bins of batches at most, and targets of a group.
+/// Maximum number of bins of batches, and of targets per group.
 const MOST_BINS: usize = 500;
 const MOST_TARGETS: usize = 300;
-/// Labels at most, drawn.
+/// Maximum number of labels, drawn at random.
 const MOST_LABELS: usize = 5_000;
 
-/// Tries each group.
-pub fn run(release: &Release<'_>, targets: usize, dice: &mut ChaCha8Rng) -> Vec<Yield> {
-    let known = release.known();
+/// Attacks each group.
+pub fn run(release: &AttackInput<'_>, targets: usize, dice: &mut ChaCha8Rng) -> Vec<AttackYield> {
+    let known = release.linked_groups();
     let batches: BTreeSet<u64> = known.iter().flat_map(|group| group.batches.keys().copied()).collect();
     let batches: Vec<u64> = batches.into_iter().collect();
     let width = batches.len().div_ceil(MOST_BINS).max(1);
     let bin = |batch: u64| batches.partition_point(|at| *at < batch) / width;
     let bins = batches.len() / width + 1;
     let mut moments: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); release.population];
-    for (arrival, person) in release.arrivals().into_iter().zip(&release.people) {
+    for (arrival, person) in release.arrival_batches().into_iter().zip(&release.people) {
         if let Some(batch) = arrival {
             moments[*person as usize].insert(bin(batch));
         }
@@ -46,7 +46,7 @@ pub fn run(release: &Release<'_>, targets: usize, dice: &mut ChaCha8Rng) -> Vec<
         if !group.shape.quasi.iter().any(timeless) {
             continue;
         }
-        let seen = Seen::of(release, group, &bin, bins, dice);
+        let seen = LabelCounts::from_group(release, group, &bin, bins, dice);
         let mut people: Vec<u32> = (0..release.population as u32)
             .filter(|person| {
                 moments[*person as usize].len() >= LEAST_MOMENTS && !seen.of_person[*person as usize].is_empty()
@@ -63,52 +63,50 @@ pub fn run(release: &Release<'_>, targets: usize, dice: &mut ChaCha8Rng) -> Vec<
                 (person, known)
             })
             .collect();
-        let doubles = doubles(&seen.lines, dice);
-        let ways = REACHES.into_iter().flat_map(|reach| [(reach, Baseline::Whole), (reach, Baseline::Around)]);
-        let tried: Vec<(f64, f64)> = ways.map(|way| seen.tried(&told, way, &doubles)).collect();
+        let doubles = exchange_subjects(&seen.lines, dice);
+        let ways = REACHES
+            .into_iter()
+            .flat_map(|reach| [(reach, ExpectedCount::WholeRelease), (reach, ExpectedCount::NearbyBins)]);
+        let tried: Vec<(f64, f64)> = ways.map(|way| seen.success_shares(&told, way, &doubles)).collect();
         let best = |of: fn(&(f64, f64)) -> f64| tried.iter().map(of).fold(0.0, f64::max);
-        let mut trials = Trials::default();
+        let mut trials = AttackTrials::default();
         told.iter().for_each(|_| trials.add(best(|(right, _)| *right), best(|(_, chance)| *chance)));
         let given = format!("up to {MOMENTS} moments, for a class of {}", group.group.name);
-        yields.push(trials.sum_up("presence", given, release.repeated()).or_by_chance());
+        yields.push(trials.into_yield("presence", given, release.repetition_bound()).allow_chance());
     }
     yields
 }
 
-/// Lines that an outsider expects after a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Baseline {
+enum ExpectedCount {
     /// The mean of the whole release.
-    Whole,
-    /// The mean of the bins around the moment: what rises and falls for all is no finding.
-    Around,
+    WholeRelease,
+    /// The mean of the bins around the moment, so that a common trend is ignored.
+    NearbyBins,
 }
 
-/// Bins around a moment on each side, as a multiple of those that are looked at, and at least.
-const AROUND: usize = 2;
-const LEAST_AROUND: usize = 5;
+/// Bins around a moment on each side, as a multiple of the counted bins, and their minimum.
+const NEARBY_FACTOR: usize = 2;
+const MIN_NEARBY_BINS: usize = 5;
 
-/// What is seen of a group.
-struct Seen {
-    /// By label: lines before each bin.
+struct LabelCounts {
+    /// By label: cumulative lines before each bin.
     before: Vec<Vec<u32>>,
-    /// By person: the labels that it has.
     of_person: Vec<BTreeSet<u32>>,
-    /// By person: its lines.
     lines: Vec<usize>,
     bins: usize,
 }
 
-impl Seen {
-    fn of(
-        release: &Release<'_>,
-        known: &Known<'_>,
+impl LabelCounts {
+    fn from_group(
+        release: &AttackInput<'_>,
+        known: &LinkedGroup<'_>,
         bin: &dyn Fn(u64) -> usize,
         bins: usize,
         dice: &mut ChaCha8Rng,
     ) -> Self {
         let (number, of_line) = known.labels(&release.original.schema);
-        // The labels that are looked at, by their number among all.
+        // Index of each drawn label by its number among all labels.
         let mut drawn: Vec<usize> = (0..number).collect();
         drawn.shuffle(dice);
         drawn.truncate(MOST_LABELS);
@@ -131,8 +129,8 @@ impl Seen {
         Self { before, of_person, lines, bins }
     }
 
-    /// Shares of the targets whose label is found, and of the doubles that have it by chance.
-    fn tried(&self, told: &[(u32, Vec<usize>)], way: (usize, Baseline), doubles: &[u32]) -> (f64, f64) {
+    /// Returns the shares of targets with a correct label, and of doubles with that label by chance.
+    fn success_shares(&self, told: &[(u32, Vec<usize>)], way: (usize, ExpectedCount), doubles: &[u32]) -> (f64, f64) {
         let found: Vec<[bool; 2]> = told
             .par_iter()
             .map(|(person, moments)| {
@@ -148,8 +146,8 @@ impl Seen {
         (share(0), share(1))
     }
 
-    /// By how many standard deviations a label is seen too often after the moments.
-    fn score(&self, label: usize, moments: &[usize], (reach, baseline): (usize, Baseline)) -> f64 {
+    /// Returns the excess of a label after the moments, in standard deviations.
+    fn score(&self, label: usize, moments: &[usize], (reach, baseline): (usize, ExpectedCount)) -> f64 {
         let before = &self.before[label];
         let lines = |from: usize, to: usize| f64::from(before[to] - before[from]);
         let mean = lines(0, self.bins) / self.bins as f64;
@@ -158,9 +156,9 @@ impl Seen {
             let to = (at + reach).min(self.bins);
             met += lines(at, to);
             expected += match baseline {
-                Baseline::Whole => mean * reach as f64,
-                Baseline::Around => {
-                    let side = (AROUND * reach).max(LEAST_AROUND);
+                ExpectedCount::WholeRelease => mean * reach as f64,
+                ExpectedCount::NearbyBins => {
+                    let side = (NEARBY_FACTOR * reach).max(MIN_NEARBY_BINS);
                     let (from, until) = (at.saturating_sub(side), (to + side).min(self.bins));
                     let around = (until - from).saturating_sub(to - at).max(1);
                     (lines(from, until) - lines(at, to)) / around as f64 * (to - at) as f64
@@ -168,8 +166,8 @@ impl Seen {
             };
         }
         let spread = match baseline {
-            Baseline::Whole => mean,
-            Baseline::Around => expected,
+            ExpectedCount::WholeRelease => mean,
+            ExpectedCount::NearbyBins => expected,
         };
         (met - expected) / spread.max(1e-3).sqrt()
     }
@@ -180,10 +178,10 @@ mod tests {
     use super::*;
     use rand::{Rng, SeedableRng};
 
-    /// Sixty people with a class of their own, among a class of two hundred, who all send fifteen times as often in some hours as in others:
-    /// the large class leaves more often than its mean whenever anybody sends.
+    /// Sixty subjects each have a unique class, next to one class of two hundred. All send fifteen times as often in
+    /// some hours as in others: the large class is released more often than its mean whenever any subject sends.
     #[test]
-    fn local_baseline_finds_classes_where_the_load_varies() {
+    fn presence_with_nearby_bins_finds_classes_under_varying_load() {
         const PEOPLE: usize = 60;
         const BINS: usize = 400;
         let mut dice = ChaCha8Rng::seed_from_u64(5);
@@ -209,10 +207,10 @@ mod tests {
             })
             .collect();
         let of_person = (0..PEOPLE as u32).map(|label| BTreeSet::from([label])).collect();
-        let seen = Seen { before, of_person, lines: vec![1; PEOPLE], bins: BINS };
+        let seen = LabelCounts { before, of_person, lines: vec![1; PEOPLE], bins: BINS };
         let doubles: Vec<u32> = (1..=PEOPLE as u32).map(|next| next % PEOPLE as u32).collect();
-        let (whole, _) = seen.tried(&told, (1, Baseline::Whole), &doubles);
-        let (around, chance) = seen.tried(&told, (1, Baseline::Around), &doubles);
+        let (whole, _) = seen.success_shares(&told, (1, ExpectedCount::WholeRelease), &doubles);
+        let (around, chance) = seen.success_shares(&told, (1, ExpectedCount::NearbyBins), &doubles);
         assert!(
             whole < 0.1 && around > 0.7 && chance < 0.1,
             "{whole} by the whole release, {around} by what is around, {chance} by chance"

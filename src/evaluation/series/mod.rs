@@ -1,108 +1,112 @@
-//! Released series beside their original.
+//! Compares released series with their original.
 //!
 //! | module | content |
 //! |---|---|
 //! | `rows` | released rows, read back |
 //! | `lineage` | cohorts, contributor sets and dropped records |
-//! | `contributions` | contributions of people, computed from the original |
-//! | `usefulness` | people and records represented, error of a mean |
-//! | `quality` | signal by signal: cells, error, correlation, contrasts between strata |
-//! | `noise` | people of rows with noise, noise against sampling error |
-//! | `models` | linear models from moments beside those from the original |
+//! | `compute_contributions` | contributions of subjects, computed from the original |
+//! | `usefulness` | subjects and records represented, error of a mean |
+//! | `quality` | per signal: cells, error, correlation, contrasts between strata |
+//! | `noise` | subjects of rows with noise, noise relative to sampling error |
+//! | `models` | linear models from moments and from the original |
 //! | `fragments` | the same figures for fragments |
 
-mod contributions;
-mod fragments;
-mod lineage;
-mod models;
-mod noise;
-mod quality;
-mod rows;
-mod usefulness;
+mod fragment_figures;
+mod noise_comparison;
+mod original_contributions;
+mod release_utility;
+mod released_rows;
+mod series_lineage;
+mod series_models;
+mod signal_quality;
 
-pub use contributions::{Contribution, Contributions, PlacedRecord};
-pub use fragments::of_fragments;
-pub use lineage::{CohortRecord, Conflict, LockedSet, PublishedRows, SeriesLineage};
-pub use models::{MissingMoment, ModelCoefficient, MomentModel};
-pub use noise::NoiseRatio;
-pub use quality::{Contrast, SeriesQuality, SignalQuality};
-pub use rows::{ReadRow, ReadRows};
-pub use usefulness::{PopulationBucket, SignalSeries, Usefulness, median};
+pub use fragment_figures::fragment_utility;
+pub use noise_comparison::NoiseRatio;
+pub use original_contributions::{OriginalContributions, PlacedRecord, SubjectContribution};
+pub use release_utility::{PopulationBucket, ReleaseUtility, SignalSeries, median};
+pub use released_rows::{ReleasedSeriesFiles, ReleasedSeriesRow};
+pub use series_lineage::{CohortRecord, LineageConflict, LockedSet, RowsDigest, SeriesLineage};
+pub use series_models::{MissingMoment, ModelCoefficient, MomentModel};
+pub use signal_quality::{SeriesQuality, SignalQuality, StratumContrast};
 
 use super::error::EvaluationError;
-use super::lineage::refused;
-use super::original::Original;
-use crate::anonymity::series::{SeriesRow, Terms};
+use super::lineage::lineage_entry_error;
+use super::original::OriginalData;
+use crate::anonymity::series::{AllSeriesTerms, SeriesRow};
 use crate::config::Config;
 use crate::html::series_chart::SeriesCharts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use throng_core::values::subject::NO_SUBJECT;
+use throng_core::values::subject_digest::NO_SUBJECT;
 
-/// A release of series beside its original.
+/// Release of series with its original.
 #[derive(Clone, Debug)]
-pub struct Evidence {
-    /// Terms of the series.
-    pub terms: Arc<Terms>,
-    /// Subject digests of the original and of the lineage, ascending. A person is a position in this list.
+pub struct SeriesEvidence {
+    /// Settings of the series.
+    pub terms: Arc<AllSeriesTerms>,
+    /// Subject digests of the original and of the lineage, ascending. A subject is identified by its position in this
+    /// list.
     pub people: Vec<u64>,
-    /// By person: labels of the stratum, of the first record that has all of them.
+    /// Labels of the stratum per subject, from the first record that has all of them.
     pub strata: Vec<Option<Vec<String>>>,
-    /// Records with a person and a time, in the order of the original.
+    /// Records with a subject and an event time, in the order of the original.
     pub records: Vec<PlacedRecord>,
-    /// Records without a person or a time.
+    /// Number of records without a subject or an event time.
     pub unplaced: u64,
-    /// Records that could not be read.
+    /// Number of records that could not be read.
     pub unreadable: u64,
     /// Contributions of the records that were not dropped.
-    pub contributions: Contributions,
-    /// Rows of buckets as published, series after series; `sets` from the lineage.
+    pub contributions: OriginalContributions,
+    /// Published rows of buckets, series after series; `sets` comes from the lineage.
     pub rows: Vec<SeriesRow>,
-    /// Rows of moments likewise, of series with moments.
+    /// Published rows of moments, of series with moments.
     pub moments: Vec<SeriesRow>,
-    /// Cohorts, contributor sets, rounding steps and dropped records.
+    /// Cohorts, contributor sets and dropped records.
     pub lineage: SeriesLineage,
 }
 
-/// Values of all signals in the buckets of a person, by epoch and position of the person.
-pub type RowsOfEpochs = BTreeMap<(i64, usize), Vec<Vec<f64>>>;
+/// Values of all signals in the buckets of a subject, by epoch and position of the subject.
+pub type EpochRows = BTreeMap<(i64, usize), Vec<Vec<f64>>>;
 
-impl Evidence {
+impl SeriesEvidence {
     /// Charts of the published means.
     #[must_use]
     pub fn charts(&self) -> SeriesCharts {
         let mut charts = SeriesCharts::default();
         self.rows.iter().filter_map(|row| row.published_mean(&self.terms)).for_each(|mean| charts.add(&mean));
-        let undrawn = self.terms.series.iter().filter_map(|series| Some((&series.name, series.undrawn()?)));
-        undrawn.for_each(|(series, sentence)| charts.note(series, sentence));
+        let undrawn =
+            self.terms.series.iter().filter_map(|series| Some((&series.name, series.sentence_without_chart()?)));
+        undrawn.for_each(|(series, sentence)| charts.add_sentence(series, sentence));
         charts
     }
 
-    /// Reads the release at `path` and its `lineage`. `original` must have been read with the key by which the run digested subjects.
+    /// Reads the release at `path` and its `lineage`. `original` must have been read with the key that the run used
+    /// for subject digests.
     ///
     /// # Errors
-    /// When a file cannot be read, a row is not spelled as the product writes it, the lineage contradicts itself or has no set for a row,
-    /// or nobody of the lineage is in the original: another secret, or another original.
+    /// When a file cannot be read, or a row is not spelled exactly as throng writes it. When the lineage contradicts
+    /// itself or has no set for a row. When the original contains no subject of the lineage: another secret, or
+    /// another original.
     pub fn read(
         config: &Config,
-        terms: &Arc<Terms>,
-        original: &Original,
+        terms: &Arc<AllSeriesTerms>,
+        original: &OriginalData,
         path: &Path,
         lineage: &Path,
     ) -> Result<Self, EvaluationError> {
         let read = SeriesLineage::read(lineage, terms)?;
-        if let Some(Conflict { line, claim }) = read.conflicts.first() {
-            return Err(refused(lineage, *line, &format!("it contradicts an earlier line: {claim}")));
+        if let Some(LineageConflict { line, claim }) = read.conflicts.first() {
+            return Err(lineage_entry_error(lineage, *line, &format!("it contradicts an earlier line: {claim}")));
         }
-        let released = ReadRows::read(config, terms, path)?;
+        let released = ReleasedSeriesFiles::read(config, terms, path)?;
         let mut rows = Vec::with_capacity(released.rows.len());
-        for ReadRow { series, number, row } in &released.rows {
-            let (file, line) = released.place(*series, *number);
+        for ReleasedSeriesRow { series, number, row } in &released.rows {
+            let (file, line) = released.file_and_line(*series, *number);
             let refused = |why: &str| EvaluationError::Line { path: file.to_owned(), line, why: why.to_owned() };
             let mut row = row.clone().map_err(refused)?;
-            row.sets = sets_of(&row, *number, terms, &read);
-            if row.sets.is_empty() && is_of_sets(&row, terms) {
+            row.sets = contributor_sets(&row, *number, terms, &read);
+            if row.sets.is_empty() && is_contributor_row(&row, terms) {
                 return Err(refused("the lineage has no contributor set for it"));
             }
             rows.push(row);
@@ -111,13 +115,14 @@ impl Evidence {
     }
 
     fn new(
-        terms: &Arc<Terms>,
-        original: &Original,
+        terms: &Arc<AllSeriesTerms>,
+        original: &OriginalData,
         rows: Vec<SeriesRow>,
         lineage: SeriesLineage,
     ) -> Result<Self, EvaluationError> {
-        let People { people, records, unplaced, contributions } = people_of(original, terms, &lineage)?;
-        let strata = contributions::strata(original, terms, &people);
+        let OriginalSubjects { people, records, unplaced, contributions } =
+            compute_original_subjects(original, terms, &lineage)?;
+        let strata = original_contributions::subject_strata(original, terms, &people);
         let (moments, rows) = rows.into_iter().partition(SeriesRow::is_of_epoch);
         Ok(Self {
             terms: Arc::clone(terms),
@@ -133,17 +138,17 @@ impl Evidence {
         })
     }
 
-    /// Position of a person.
+    /// Position of a subject.
     #[must_use]
-    pub fn person(&self, digest: u64) -> Option<usize> {
+    pub fn subject_position(&self, digest: u64) -> Option<usize> {
         self.people.binary_search(&digest).ok()
     }
 
-    /// Rows of a series with moments by epoch and person, where they are enough for the epoch to count: the values of all signals in each
-    /// bucket that has them. None of another series.
+    /// Rows of a series with moments by epoch and subject: the values of all signals in each bucket that has them.
+    /// Contains only epochs with enough rows. Empty for a series without moments.
     #[must_use]
-    pub fn rows_of_epochs(&self, series: usize) -> RowsOfEpochs {
-        let mut rows = RowsOfEpochs::new();
+    pub fn rows_of_epochs(&self, series: usize) -> EpochRows {
+        let mut rows = EpochRows::new();
         let Some(moments) = &self.terms.series[series].moments else { return rows };
         for ((_, bucket), people) in self.contributions.range((series, i64::MIN)..=(series, i64::MAX)) {
             for (person, contribution) in people {
@@ -156,60 +161,71 @@ impl Evidence {
         rows
     }
 
-    /// People of the contributor set of a row; nobody for a row that rolls up others.
-    pub fn members<'a>(&'a self, row: &'a SeriesRow) -> impl Iterator<Item = usize> + 'a {
+    /// Subjects of the contributor set of a row; none for a row that combines others.
+    pub fn members_of_row<'a>(&'a self, row: &'a SeriesRow) -> impl Iterator<Item = usize> + 'a {
         let digests = row.sets.iter().filter_map(|(number, atoms)| Some((self.lineage.cohorts.get(number)?, *atoms)));
-        digests.flat_map(|(cohort, atoms)| cohort.members(atoms)).filter_map(|digest| self.person(digest))
+        digests.flat_map(|(cohort, atoms)| cohort.members(atoms)).filter_map(|digest| self.subject_position(digest))
     }
 }
 
-/// People with their contributions.
+/// Subjects with their contributions.
 #[derive(Clone, Debug)]
-pub struct People {
-    /// Subject digests of the original and of the lineage, ascending. A person is a position in this list.
+pub struct OriginalSubjects {
+    /// Subject digests of the original and of the lineage, ascending. A subject is identified by its position in this
+    /// list.
     pub people: Vec<u64>,
-    /// Records with a person and a time, in the order of the original.
+    /// Records with a subject and an event time, in the order of the original.
     pub records: Vec<PlacedRecord>,
-    /// Records without a person or a time.
+    /// Number of records without a subject or an event time.
     pub unplaced: u64,
     /// Contributions of the records that were not dropped.
-    pub contributions: Contributions,
+    pub contributions: OriginalContributions,
 }
 
-/// Computes the contributions of all people of an original that was read with the key by which the run digested subjects.
+/// Computes the contributions of all subjects of an original. The original must have been read with the key that the
+/// run used for subject digests.
 ///
 /// # Errors
-/// When nobody of the lineage is in the original: another secret, or another original.
-pub fn people_of(original: &Original, terms: &Terms, lineage: &SeriesLineage) -> Result<People, EvaluationError> {
+/// When the original contains no subject of the lineage: another secret, or another original.
+pub fn compute_original_subjects(
+    original: &OriginalData,
+    terms: &AllSeriesTerms,
+    lineage: &SeriesLineage,
+) -> Result<OriginalSubjects, EvaluationError> {
     let subjects = original.batch.subjects.iter().copied();
     let present: BTreeSet<u64> = subjects.filter(|subject| *subject != NO_SUBJECT).collect();
     let members: BTreeSet<u64> = lineage.cohorts.values().flat_map(|cohort| cohort.members(u16::MAX)).collect();
     if !members.is_empty() && members.is_disjoint(&present) {
-        return Err(EvaluationError::OtherPeople { path: lineage.path.clone() });
+        return Err(EvaluationError::ForeignSubjects { path: lineage.path.clone() });
     }
     let people: Vec<u64> = present.union(&members).copied().collect();
-    let (records, unplaced) = contributions::placed(original, terms, &people, lineage);
-    let contributions = contributions::contributions(original, terms, &records);
-    Ok(People { people, records, unplaced, contributions })
+    let (records, unplaced) = original_contributions::locate_records(original, terms, &people, lineage);
+    let contributions = original_contributions::compute_contributions(original, terms, &records);
+    Ok(OriginalSubjects { people, records, unplaced, contributions })
 }
 
-/// Whether a row is of contributor sets and does not roll up other rows.
+/// Returns true if a row describes contributor sets and does not combine other rows.
 #[must_use]
-pub fn is_of_sets(row: &SeriesRow, terms: &Terms) -> bool {
+pub fn is_contributor_row(row: &SeriesRow, terms: &AllSeriesTerms) -> bool {
     if !terms.series[row.series].pooled {
         return row.cohort.is_some();
     }
     row.cohort.is_none() && row.stratum.is_some()
 }
 
-/// Contributor sets of a row, which is number `number` of its file; none where the lineage has none.
+/// Contributor sets of row `number` of its file; empty if the lineage has none.
 #[must_use]
-pub fn sets_of(row: &SeriesRow, number: u64, terms: &Terms, lineage: &SeriesLineage) -> Vec<(u32, u16)> {
+pub fn contributor_sets(
+    row: &SeriesRow,
+    number: u64,
+    terms: &AllSeriesTerms,
+    lineage: &SeriesLineage,
+) -> Vec<(u32, u16)> {
     let channel = row.channel(terms);
-    let set = |cohort: &CohortRecord| (cohort.number, cohort.set(channel));
+    let set = |cohort: &CohortRecord| (cohort.number, cohort.locked_atoms(channel));
     let found: Vec<(u32, u16)> = match &row.cohort {
-        Some(token) => lineage.cohort_of(token).map(set).into_iter().collect(),
-        None if is_of_sets(row, terms) => {
+        Some(token) => lineage.cohort_by_token(token).map(set).into_iter().collect(),
+        None if is_contributor_row(row, terms) => {
             let cohorts = lineage.pooled.get(&(row.series, number)).into_iter().flatten();
             cohorts.filter_map(|number| lineage.cohorts.get(number)).map(set).collect()
         }

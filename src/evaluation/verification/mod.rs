@@ -1,23 +1,24 @@
-//! A release recounted by an auditor: from its bytes, the configuration and, where there is one, the lineage; without the daemon, its
-//! state or the records before (docs/methods.md §14.4). Nothing is shared with the verification inside the daemon (`release/`) but
-//! schema, hierarchies and codebooks.
+//! Recounts a release as an independent auditor: from its bytes, the configuration and an optional lineage, without
+//! the daemon, its state or the original records (docs/internals/methods.md §14.4). It shares only schema, hierarchies and
+//! codebooks with the verification inside the daemon (`release/`).
 //!
-//! | file | what it holds |
+//! | file | content |
 //! |---|---|
-//! | `lines` | the files of a release, line by line, and what is wrong with their form |
-//! | `spelled` | whether a line is written in one way, and a cell is a value of its attribute, or a label of its hierarchy |
-//! | `told` | what a lineage says of the lines |
-//! | `counts` | crowds, by class, batch and sensitive value |
+//! | `max_lines_per_batch` | files of a release, line by line, and violations of their form |
+//! | `spelled` | canonical form of lines and cells: a value of the attribute or a label of its hierarchy |
+//! | `told` | lineage entries of the lines |
+//! | `counts` | class sizes, by class, batch and sensitive value |
 //! | `models` | diversity of the sensitive values of a class |
-//! | `order` | the order of lines |
-//! | `repetition` | lines of a person in a group that does not change |
-//! | `series`, `series_rows`, `series_values` | rows of series: sets, atoms, rounding, roll-ups; with the original their values |
-//! | `shared` | attributes that stand in several groups |
-//! | `finding` | what the configuration asks for, what is broken, and where |
+//! | `order` | order of lines |
+//! | `repetition` | lines per subject in a static group |
+//! | `check_series`, `series_rows`, `series_values` | rows of series: sets, atoms, rounding, roll-ups; values, if the original is given |
+//! | `check_shared` | attributes of several groups |
+//! | `finding` | requirements of the configuration, violations and their positions |
 
-mod counts;
-mod finding;
-mod lines;
+mod cell_validation;
+mod class_counts;
+mod group_reader;
+mod line_lineage;
 mod models;
 mod order;
 mod repetition;
@@ -27,134 +28,148 @@ mod series_noise;
 mod series_published;
 mod series_rows;
 mod series_values;
-mod shared;
-mod spelled;
-mod told;
+mod shared_values;
+mod violation_log;
 
-pub use finding::{Broken, GroupCount, Recount, SeriesCount};
+pub use violation_log::{GroupClassCounts, RecountViolation, ReleaseRecount, SeriesRowCounts};
 
 use super::error::EvaluationError;
-use crate::anonymity::plan::shared::in_several;
+use crate::anonymity::plan::plan_shared_attributes::find_shared_attributes;
 use crate::anonymity::planner::GroupShape;
-use crate::anonymity::series::Terms;
-use crate::config::{Config, Recoding, Rows};
-use crate::evaluation::original::Original;
-use finding::{Asked, Findings};
+use crate::anonymity::series::AllSeriesTerms;
+use crate::config::{Config, RecodingMode, RowContent};
+use crate::evaluation::original::OriginalData;
 use std::path::Path;
 use throng_core::values::schema::Schema;
+use violation_log::{RecountRequirements, ViolationLog};
 
-/// Recounts the release at `path`, written as the sink of `config` writes. With a `lineage` people are counted, and batches. Values of
-/// series, whose `terms` are given, are recounted from the `original`.
+/// Recounts the release at `path`, written by the sink of `config`. With a `lineage`, subjects and batches are
+/// counted. Values of series with `terms` are recounted from the `original`.
 ///
 /// # Errors
-/// When a file cannot be read, or the lineage is not of this release. A broken promise is no error: it is in the [`Recount`].
-pub fn recount(
+/// When a file cannot be read, or the lineage is not of this release. A violation is not an error: it is in the
+/// [`ReleaseRecount`].
+pub fn recount_release(
     (config, schema, shapes): (&Config, &Schema, &[GroupShape]),
     path: &Path,
     lineage: Option<&Path>,
-    series: Option<&Terms>,
-    original: Option<&Original>,
-) -> Result<Recount, EvaluationError> {
-    let mut findings = Findings::default();
-    let mut spelling = spelled::Spelling::new(schema);
-    let groups = if config.sink.rows == Rows::Joined && !shapes.is_empty() {
-        let told = lineage.map(|lineage| told::groups(lineage, shapes)).transpose()?;
-        lines::read_joined((config, schema), shapes, path, told, &mut spelling, &mut findings)?
+    series: Option<&AllSeriesTerms>,
+    original: Option<&OriginalData>,
+) -> Result<ReleaseRecount, EvaluationError> {
+    let mut findings = ViolationLog::default();
+    let mut spelling = cell_validation::CellValidator::new(schema);
+    let groups = if config.sink.rows == RowContent::Joined && !shapes.is_empty() {
+        let told = lineage.map(|lineage| line_lineage::groups_by_row(lineage, shapes)).transpose()?;
+        group_reader::read_joined((config, schema), shapes, path, told, &mut spelling, &mut findings)?
     } else {
         let alone = shapes.len() == 1;
-        let mut read = |shape| lines::read(config, schema, shape, alone, path, &mut spelling, &mut findings);
+        let mut read = |shape| group_reader::read(config, schema, shape, alone, path, &mut spelling, &mut findings);
         shapes.iter().map(&mut read).collect::<Result<_, _>>()?
     };
-    let told = lineage.map(|lineage| told::read(lineage, &groups)).transpose()?;
+    let told = lineage.map(|lineage| line_lineage::read_line_lineage(lineage, &groups)).transpose()?;
     let privacy = &config.privacy;
-    let asked =
-        Asked { crowd: privacy.crowd(), lines: privacy.max_lines_per_subject, people: schema.subject.is_some() };
+    let asked = RecountRequirements {
+        crowd: privacy.required_subjects(),
+        max_lines_per_batch: privacy.max_lines_per_subject,
+        counts_subjects: schema.subject.is_some(),
+    };
     let counted = groups
         .iter()
         .zip(shapes)
         .enumerate()
         .map(|(number, (group, shape))| {
-            counts::count(group, shape, told.as_ref().map(|told| told[number].as_slice()), &asked, &mut findings)
+            class_counts::count_group(
+                group,
+                shape,
+                told.as_ref().map(|told| told[number].as_slice()),
+                &asked,
+                &mut findings,
+            )
         })
         .collect();
     if let Some(told) = &told {
-        counts::forced(&groups, told, &asked, &mut findings);
-        shared::judge(&groups, told, &asked, &mut findings);
-        order::sorted(config, &groups, told, &mut findings);
+        class_counts::check_forced_cells(&groups, told, &asked, &mut findings);
+        shared_values::check_shared(&groups, told, &asked, &mut findings);
+        order::check_order(config, &groups, told, &mut findings);
         for ((group, shape), told) in groups.iter().zip(shapes).zip(told) {
-            models::judge((schema, &privacy.model), (group, shape), told, asked.people, &mut findings);
+            models::check_models((schema, &privacy.model), (group, shape), told, asked.counts_subjects, &mut findings);
         }
-        judge_repetition(config, schema, (&groups, shapes), told, &mut findings);
+        check_repetition(config, schema, (&groups, shapes), told, &mut findings);
     }
-    let count = |terms| series::judge(config, terms, path, lineage, original, &mut findings);
+    let count = |terms| series::check_series(config, terms, path, lineage, original, &mut findings);
     let series_counts = series.map(count).transpose()?.unwrap_or_default();
-    let mut not_checked =
-        if shapes.is_empty() { Vec::new() } else { not_checked(config, told.as_deref(), asked.people) };
-    not_checked.extend(series.into_iter().flat_map(|_| series_not_checked(lineage.is_some(), original.is_some())));
-    Ok(Recount {
+    let mut not_checked = if shapes.is_empty() {
+        Vec::new()
+    } else {
+        unchecked_guarantees(config, told.as_deref(), asked.counts_subjects)
+    };
+    not_checked.extend(series.into_iter().flat_map(|_| unchecked_series(lineage.is_some(), original.is_some())));
+    Ok(ReleaseRecount {
         series: series_counts,
-        counted: if told.is_some() && asked.people { "people" } else { "lines" },
+        counted: if told.is_some() && asked.counts_subjects { "people" } else { "lines" },
         crowd: asked.crowd,
         lines: groups.iter().map(|group| group.lines.len() as u64).sum(),
         groups: counted,
         kept: findings.is_empty(),
-        broken_in_all: findings.in_all(),
-        broken: findings.into_first(),
+        broken_in_all: findings.violation_count(),
+        broken: findings.into_listed(),
         not_checked,
     })
 }
 
-/// Counts what the groups that do not change say of a person over the batches, where that is limited.
-fn judge_repetition(
+/// Checks the lines per subject over the batches in static groups, if their number is limited.
+fn check_repetition(
     config: &Config,
     schema: &Schema,
-    (groups, shapes): (&[lines::Group], &[GroupShape]),
-    told: &[Vec<told::Told>],
-    findings: &mut Findings,
+    (groups, shapes): (&[group_reader::GroupLines], &[GroupShape]),
+    told: &[Vec<line_lineage::LineLineage>],
+    findings: &mut ViolationLog,
 ) {
     let privacy = &config.privacy;
     if schema.subject.is_none() || privacy.longest_delay().is_zero() {
         return;
     }
     let window_ms = i64::try_from(privacy.static_window.as_millis()).unwrap_or(i64::MAX);
-    let shared = in_several(shapes.iter().map(|shape| shape.quasi.as_slice()));
+    let shared = find_shared_attributes(shapes.iter().map(|shape| shape.quasi.as_slice()));
     for ((group, shape), told) in groups.iter().zip(shapes).zip(told) {
         if repetition::is_declared_static(schema, shape, &shared) {
-            repetition::judge(group, told, window_ms, findings);
+            repetition::check_static_group(group, told, window_ms, findings);
         }
     }
 }
 
-/// What bytes, or bytes and a lineage, cannot show.
-fn not_checked(config: &Config, told: Option<&[Vec<told::Told>]>, people: bool) -> Vec<&'static str> {
+fn unchecked_guarantees(
+    config: &Config,
+    told: Option<&[Vec<line_lineage::LineLineage>]>,
+    people: bool,
+) -> Vec<&'static str> {
     let mut open = vec![
         "exclusion, and which values hide behind a sensitive cell: they need the records before",
         "counting over generalized labels: single cells are counted",
     ];
-    if config.group.iter().any(|group| group.treatment == Recoding::Ranges) {
+    if config.group.iter().any(|group| group.treatment == RecodingMode::Ranges) {
         open.push("whether somebody of a class of ranges would have left in another: it needs the records before");
     }
     if told.is_none() {
         open.push("crowds inside batches (they are counted over the whole release), lines of one person, order, and forced pairs: they need --lineage");
-        if config.sink.rows == Rows::Joined {
+        if config.sink.rows == RowContent::Joined {
             open.push("rows in which every cell is missing: without --lineage they belong to no group");
         }
         if people {
             open.push("people: lines are counted, of which one person may have several");
         }
     }
-    let is_timed = |told: &[Vec<told::Told>]| told.iter().flatten().all(|told| told.time.is_some());
+    let is_timed = |told: &[Vec<line_lineage::LineLineage>]| told.iter().flatten().all(|told| told.time.is_some());
     if people && !told.is_some_and(is_timed) {
         open.push("lines of one person over several batches: they need --lineage with the times of the batches");
     }
-    if config.privacy.model.iter().any(|model| told.is_none() || !models::is_judged(model)) {
+    if config.privacy.model.iter().any(|model| told.is_none() || !models::is_checkable(model)) {
         open.push("the privacy models beside k, but for l_diversity where there is a lineage");
     }
     open
 }
 
-/// What cannot be checked of series.
-fn series_not_checked(has_lineage: bool, has_original: bool) -> Vec<&'static str> {
+fn unchecked_series(has_lineage: bool, has_original: bool) -> Vec<&'static str> {
     let mut open =
         vec!["whether values had a part in the draw of cohorts: it needs the secret and all that the run knew"];
     if !has_lineage {

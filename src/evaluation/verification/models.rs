@@ -1,79 +1,88 @@
-//! ℓ-diversity of the sensitive values that each class shows, counted again from texts.
+//! Recounts, from texts, the ℓ-diversity of the sensitive values of each class.
 //!
-//! Counted are distinct pairs of a value and a person; `*` shows nothing. Written from the definitions (docs/methods.md §8, §11.5). t-closeness
-//! needs the sample that it compares with, and k-map and δ-presence a population: neither is in a release.
+//! Distinct pairs of a value and a subject are counted; `*` is not a value. The code follows the definitions
+//! (docs/internals/methods.md §8, §11.5). t-closeness needs its reference sample, and k-map and δ-presence need a population: a
+//! release has neither.
 
-use super::finding::Findings;
-use super::lines::Group;
-use super::spelled::Spelled;
-use super::told::Told;
+use super::cell_validation::PrintedCellKind;
+use super::group_reader::GroupLines;
+use super::line_lineage::LineLineage;
+use super::violation_log::ViolationLog;
 use crate::anonymity::planner::GroupShape;
-use crate::config::{Diversity, ModelKind, PrivacyModel};
+use crate::config::{DiversityKind, ModelKind, PrivacyModel};
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::schema::Schema;
 
 const SLACK: f64 = 1e-9;
-const PROMISE: &str = "a class shows values as diverse as `privacy.model` asks";
+const DIVERSITY_RULE: &str = "a class shows values as diverse as `privacy.model` asks";
 
-/// People by value of a class.
-type Values<'a> = BTreeMap<&'a str, BTreeSet<u32>>;
+type ValueSubjects<'a> = BTreeMap<&'a str, BTreeSet<u32>>;
 
-/// Returns true for a model that a release with its lineage shows to be kept or broken.
-pub(super) fn is_judged(model: &PrivacyModel) -> bool {
+/// Returns true for a model that can be checked with a release and its lineage.
+pub(super) fn is_checkable(model: &PrivacyModel) -> bool {
     matches!(model.kind, ModelKind::LDiversity)
 }
 
-/// Judges the models of a group in each batch; `told` is by line. Without `people` every line is somebody.
-pub(super) fn judge(
+/// Checks the models of a group in each batch. The lineage entries are indexed by line. Without `subjects` every line
+/// counts as one subject.
+pub(super) fn check_models(
     (schema, models): (&Schema, &[PrivacyModel]),
-    (group, shape): (&Group, &GroupShape),
-    told: &[Told],
+    (group, shape): (&GroupLines, &GroupShape),
+    told: &[LineLineage],
     people: bool,
-    findings: &mut Findings,
+    findings: &mut ViolationLog,
 ) {
-    for model in models.iter().filter(|model| is_judged(model)) {
+    for model in models.iter().filter(|model| is_checkable(model)) {
         let attribute = model.attribute.as_deref().and_then(|name| schema.position(name));
         let column = attribute.filter(|attribute| shape.sensitive.contains(attribute));
         let column = column.and_then(|attribute| group.attributes.iter().position(|own| *own == attribute));
         let Some(column) = column else { continue };
         let quasi: Vec<usize> =
             (0..group.attributes.len()).filter(|at| shape.quasi.contains(&group.attributes[*at])).collect();
-        let mut classes: BTreeMap<(u64, Vec<&str>), (usize, Values<'_>)> = BTreeMap::new();
+        let mut classes: BTreeMap<(u64, Vec<&str>), (usize, ValueSubjects<'_>)> = BTreeMap::new();
         for (line, told) in told.iter().enumerate() {
-            // A record that names nobody shows no value.
+            // A record without a subject counts for no value.
             let person = if people { told.person } else { Some(line as u32) };
-            let Some(person) = person.filter(|_| group.spelled[line][column] == Spelled::Exact) else { continue };
+            let Some(person) = person.filter(|_| group.cell_kinds[line][column] == PrintedCellKind::Exact) else {
+                continue;
+            };
             let class = quasi.iter().map(|&at| group.lines[line][at].as_str()).collect();
-            let (_, values) = classes.entry((told.batch, class)).or_insert_with(|| (line, Values::new()));
+            let (_, values) = classes.entry((told.batch, class)).or_insert_with(|| (line, ValueSubjects::new()));
             values.entry(group.lines[line][column].as_str()).or_default().insert(person);
         }
         for (first, values) in classes.values().filter(|(_, values)| !is_diverse(values, model)) {
             let l = model.l.map_or(0, |l| l.ceil() as usize);
             let name = group.names[column].as_str();
-            findings.note(PROMISE, &group.file, group.place(*first), Some(name), Some([values.len(), l]));
+            findings.add_violation(
+                DIVERSITY_RULE,
+                &group.file,
+                group.line_number(*first),
+                Some(name),
+                Some([values.len(), l]),
+            );
         }
     }
 }
 
-fn is_diverse(values: &Values<'_>, model: &PrivacyModel) -> bool {
+fn is_diverse(values: &ValueSubjects<'_>, model: &PrivacyModel) -> bool {
     let l = model.l.unwrap_or(1.0);
     let mut counts: Vec<f64> = values.values().map(|people| people.len() as f64).collect();
     counts.sort_by(|a, b| b.total_cmp(a));
     let all: f64 = counts.iter().sum();
     let least = l.ceil() as usize;
     let is_met = match model.diversity {
-        Diversity::Distinct => values.len() >= least,
-        Diversity::Entropy => counts.iter().map(|n| n / all * (all / n).ln()).sum::<f64>() >= l.ln() - SLACK,
-        Diversity::Recursive => {
+        DiversityKind::Distinct => values.len() >= least,
+        DiversityKind::Entropy => counts.iter().map(|n| n / all * (all / n).ln()).sum::<f64>() >= l.ln() - SLACK,
+        DiversityKind::Recursive => {
             let tail: f64 = counts.get(least.max(1) - 1..).map_or(0.0, |tail| tail.iter().sum());
             model.c.is_some_and(|c| counts[0] < c * tail + SLACK)
         }
     };
-    is_met && has_different_people(values, least)
+    is_met && can_assign_subjects(values, least)
 }
 
-/// Returns true when `least` of the values can be given different people (Kuhn's augmenting paths).
-fn has_different_people(values: &Values<'_>, least: usize) -> bool {
+/// Returns true if distinct subjects can be assigned to `least` of the values (Kuhn's augmenting paths).
+fn can_assign_subjects(values: &ValueSubjects<'_>, least: usize) -> bool {
     let people: Vec<&BTreeSet<u32>> = values.values().collect();
     let mut owner: BTreeMap<u32, usize> = BTreeMap::new();
     let given = (0..people.len()).filter(|&value| augment(value, &people, &mut owner, &mut BTreeSet::new()));
@@ -107,9 +116,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_count_by_people() {
+    fn diversity_counts_distinct_subjects() {
         let values = |shown: &[(&'static str, u32)]| {
-            let mut values = Values::new();
+            let mut values = ValueSubjects::new();
             shown.iter().for_each(|(value, person)| {
                 values.entry(value).or_default().insert(*person);
             });
@@ -122,13 +131,15 @@ mod tests {
             c: Some(2.0),
             ..PrivacyModel::default()
         };
-        let distinct = |shown: &[(&'static str, u32)], l| is_diverse(&values(shown), &model(Diversity::Distinct, l));
+        let distinct =
+            |shown: &[(&'static str, u32)], l| is_diverse(&values(shown), &model(DiversityKind::Distinct, l));
         assert!(distinct(&[("a", 1), ("b", 2)], 2.0) && !distinct(&[("a", 1), ("a", 2)], 2.0));
         assert!(!distinct(&[("a", 1), ("b", 1)], 2.0), "one person's many values");
         assert!(distinct(&[("a", 1), ("b", 1), ("b", 2), ("c", 2), ("c", 3)], 3.0));
-        let entropy = |shown: &[(&'static str, u32)]| is_diverse(&values(shown), &model(Diversity::Entropy, 2.0));
+        let entropy = |shown: &[(&'static str, u32)]| is_diverse(&values(shown), &model(DiversityKind::Entropy, 2.0));
         assert!(entropy(&[("a", 1), ("b", 2)]) && !entropy(&[("a", 1), ("a", 2), ("b", 3)]));
-        let recursive = |shown: &[(&'static str, u32)]| is_diverse(&values(shown), &model(Diversity::Recursive, 2.0));
+        let recursive =
+            |shown: &[(&'static str, u32)]| is_diverse(&values(shown), &model(DiversityKind::Recursive, 2.0));
         assert!(recursive(&[("a", 1), ("b", 2)]) && recursive(&[("a", 1), ("a", 2), ("b", 3)]));
         assert!(!recursive(&[("a", 1), ("a", 2), ("a", 3), ("b", 4)]));
     }

@@ -1,21 +1,22 @@
-//! Lines of a person in a group that does not change, counted over the batches.
+//! Counts the lines of a subject in a static group over the batches.
 //!
-//! The windows of a person begin at a moment that only the secret tells; but whenever they begin, no interval as long as the window has more than
-//! two lines.
+//! The start of a subject's windows depends on the secret. For any start, an interval of the length of the window has
+//! at most two lines.
 
-use super::finding::Findings;
-use super::lines::Group;
-use super::told::Told;
+use super::group_reader::GroupLines;
+use super::line_lineage::LineLineage;
+use super::violation_log::ViolationLog;
 use crate::anonymity::planner::GroupShape;
 use std::collections::BTreeMap;
-use throng_core::values::schema::{Changes, Schema};
+use throng_core::values::schema::{ChangeFrequency, Schema};
 
-const PROMISE: &str = "what does not change leaves at most twice in any interval as long as `static_window`";
-/// One line in each of the two windows that an interval meets.
-const MOST: usize = 2;
+const REPETITION_RULE: &str = "what does not change leaves at most twice in any interval as long as `static_window`";
+/// One line in each of the two windows that an interval can overlap.
+const MAX_LINES_PER_INTERVAL: usize = 2;
 
-/// Returns true when the schema declares that nothing of a group changes within a person; `shared` attributes belong to other groups.
-/// Undeclared quasi attributes may have been measured as changing; undeclared sensitive ones never are.
+/// Returns true if the schema declares that the attributes of a group are constant per subject; `shared` attributes
+/// belong to other groups. Undeclared quasi-identifiers may have been measured as changing; undeclared sensitive
+/// attributes are never measured.
 pub(super) fn is_declared_static(schema: &Schema, shape: &GroupShape, shared: &[usize]) -> bool {
     let mut quasi = shape.quasi.iter().filter(|a| !shared.contains(a)).peekable();
     let mut sensitive = shape.sensitive.iter().peekable();
@@ -23,12 +24,17 @@ pub(super) fn is_declared_static(schema: &Schema, shape: &GroupShape, shared: &[
         return false;
     }
     let changes = |a: &usize| schema.attributes[*a].changes;
-    quasi.all(|a| matches!(changes(a), Some(Changes::Never | Changes::Slowly)))
-        && sensitive.all(|a| changes(a) != Some(Changes::Always))
+    quasi.all(|a| matches!(changes(a), Some(ChangeFrequency::Never | ChangeFrequency::Slowly)))
+        && sensitive.all(|a| changes(a) != Some(ChangeFrequency::Always))
 }
 
-/// Judges a group that does not change; `told` is by line.
-pub(super) fn judge(group: &Group, told: &[Told], window_ms: i64, findings: &mut Findings) {
+/// Checks a static group. The lineage entries are indexed by line.
+pub(super) fn check_static_group(
+    group: &GroupLines,
+    told: &[LineLineage],
+    window_ms: i64,
+    findings: &mut ViolationLog,
+) {
     let mut of_person: BTreeMap<u32, Vec<(i64, usize)>> = BTreeMap::new();
     for (line, told) in told.iter().enumerate() {
         if let (Some(person), Some(time)) = (told.person, told.time) {
@@ -37,9 +43,17 @@ pub(super) fn judge(group: &Group, told: &[Told], window_ms: i64, findings: &mut
     }
     for lines in of_person.values_mut() {
         lines.sort_unstable();
-        let met = lines.windows(MOST + 1).find(|lines| lines[MOST].0 - lines[0].0 < window_ms);
+        let met = lines
+            .windows(MAX_LINES_PER_INTERVAL + 1)
+            .find(|lines| lines[MAX_LINES_PER_INTERVAL].0 - lines[0].0 < window_ms);
         if let Some(met) = met {
-            findings.note(PROMISE, &group.file, group.place(met[MOST].1), None, Some([met.len(), MOST]));
+            findings.add_violation(
+                REPETITION_RULE,
+                &group.file,
+                group.line_number(met[MAX_LINES_PER_INTERVAL].1),
+                None,
+                Some([met.len(), MAX_LINES_PER_INTERVAL]),
+            );
         }
     }
 }

@@ -1,35 +1,34 @@
-//! Releases of every type, spelling, hierarchy and format of a file are sound to the recount.
+//! The recount accepts releases of every type, spelling, hierarchy and file format.
 
-use super::recount;
+use super::recount_release;
 use crate::config::{self, Config};
-use crate::io::file::{Replacement, SinkError};
-use crate::start::reading::{file_format, line_format};
-use crate::start::shapes::group_shapes;
+use crate::io::file::{ReleaseTarget, SinkError};
+use crate::start::configured_groups::group_shapes;
+use crate::start::record_formats::{file_format, line_format};
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::DigestKey;
-use throng_core::values::raw::Token;
+use throng_core::values::raw_batch::RawToken;
 use throng_core::values::schema::Schema;
 use throng_formats::LineLayout;
 
-/// An attribute as a schema describes it, and raw cells of it.
 #[derive(Clone, Debug)]
-struct Sampled {
+struct SampledAttribute {
     keys: String,
     cells: Vec<String>,
 }
 
-fn keyed(keys: &[&str], cells: Vec<String>) -> Sampled {
-    Sampled { keys: keys.join("\n"), cells }
+fn with_keys(keys: &[&str], cells: Vec<String>) -> SampledAttribute {
+    SampledAttribute { keys: keys.join("\n"), cells }
 }
 
 fn one_of(texts: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
     prop::sample::select(texts)
 }
 
-fn numbers() -> impl Strategy<Value = Sampled> {
+fn numbers() -> impl Strategy<Value = SampledAttribute> {
     let whole = (
         one_of(&["", "round = 7", "round = 10", "digits = 2", "scale = 3.0", "offset = -5.0"]),
         one_of(&["", "missing = [\"0\", \"-1\", \"30\"]"]),
@@ -44,7 +43,7 @@ fn numbers() -> impl Strategy<Value = Sampled> {
     );
     let whole = whole.prop_map(|(rounding, missing, hierarchy, values)| {
         let spelled = |value: &i64| if value % 3 == 0 { format!("{value}.0") } else { value.to_string() };
-        keyed(&["type = \"integer\"", rounding, missing, hierarchy], values.iter().map(spelled).collect())
+        with_keys(&["type = \"integer\"", rounding, missing, hierarchy], values.iter().map(spelled).collect())
     });
     let float = (
         one_of(&[
@@ -66,12 +65,12 @@ fn numbers() -> impl Strategy<Value = Sampled> {
     );
     let float = float.prop_map(|(rounding, missing, hierarchy, values)| {
         let spelled = |value: &f64| if value.abs() > 50.0 { format!("{value:e}") } else { value.to_string() };
-        keyed(&["type = \"float\"", rounding, missing, hierarchy], values.iter().map(spelled).collect())
+        with_keys(&["type = \"float\"", rounding, missing, hierarchy], values.iter().map(spelled).collect())
     });
     prop_oneof![whole, float]
 }
 
-fn texts() -> impl Strategy<Value = Sampled> {
+fn texts() -> impl Strategy<Value = SampledAttribute> {
     let spelled = (
         one_of(&["", "normalize = \"nfc\"", "normalize = \"nfkc\"\ncase = \"fold\"", "case = \"fold\""]),
         one_of(&["", "missing = [\"\", \"NA\", \"30\"]"]),
@@ -85,16 +84,17 @@ fn texts() -> impl Strategy<Value = Sampled> {
         ]),
         prop::collection::vec("[a-z0-9*\\\\ßÄ ,\"]{0,6}|x|y|30|null|true|\\*|\\\\\\*|07[0-9]{8}|[0-9]{5}", 1..8),
     );
-    let text = spelled
-        .prop_map(|(spelling, missing, more, values)| keyed(&["type = \"string\"", spelling, missing, more], values));
+    let text = spelled.prop_map(|(spelling, missing, more, values)| {
+        with_keys(&["type = \"string\"", spelling, missing, more], values)
+    });
     let truth = prop::collection::vec(one_of(&["true", "False", "1", "0"]), 1..4);
     let truth =
-        truth.prop_map(|values| keyed(&["type = \"boolean\""], values.into_iter().map(str::to_owned).collect()));
+        truth.prop_map(|values| with_keys(&["type = \"boolean\""], values.into_iter().map(str::to_owned).collect()));
     prop_oneof![4 => text, 1 => truth]
 }
 
-/// How a moment is spelled by the key of an attribute.
-fn spell(spelling: &str, millis: i64) -> String {
+/// Formats a moment according to the keys of an attribute.
+fn format_moment(spelling: &str, millis: i64) -> String {
     let moment = chrono::DateTime::from_timestamp_millis(millis).expect("a moment");
     match spelling {
         "epoch = \"s\"" => (millis / 1_000).to_string(),
@@ -106,7 +106,7 @@ fn spell(spelling: &str, millis: i64) -> String {
     }
 }
 
-fn moments() -> impl Strategy<Value = Sampled> {
+fn moments() -> impl Strategy<Value = SampledAttribute> {
     let sampled = (
         one_of(&["date", "timestamp"]),
         one_of(&[
@@ -141,12 +141,12 @@ fn moments() -> impl Strategy<Value = Sampled> {
         } else {
             format!("hierarchy = {{ kind = \"truncate\", levels = [{levels}]{domain} }}")
         };
-        let cells = values.into_iter().map(|millis| spell(spelling, millis)).collect();
-        keyed(&[&format!("type = \"{kind}\""), spelling, missing, rounding, &hierarchy], cells)
+        let cells = values.into_iter().map(|millis| format_moment(spelling, millis)).collect();
+        with_keys(&[&format!("type = \"{kind}\""), spelling, missing, rounding, &hierarchy], cells)
     })
 }
 
-fn places() -> impl Strategy<Value = Sampled> {
+fn places() -> impl Strategy<Value = SampledAttribute> {
     let sampled = (
         one_of(&["", "round = 0.1", "round = 0.7", "round = 0.0001"]),
         one_of(&[
@@ -162,26 +162,26 @@ fn places() -> impl Strategy<Value = Sampled> {
             values.extend([(90.0, 180.0), (-90.0, -180.0), (0.0, -0.0)]);
         }
         let cells = values.iter().map(|(latitude, longitude)| format!("{latitude}, {longitude}")).collect();
-        keyed(&["type = \"coordinates\"", rounding, hierarchy], cells)
+        with_keys(&["type = \"coordinates\"", rounding, hierarchy], cells)
     })
 }
 
-fn attribute() -> impl Strategy<Value = Sampled> {
+fn attribute() -> impl Strategy<Value = SampledAttribute> {
     prop_oneof![numbers(), texts(), moments(), places()]
 }
 
-/// A schema of an attribute that is always the same, so that every line says something, and of these.
-fn schema(attributes: &[Sampled]) -> Option<Schema> {
+/// Builds a schema of these attributes and a constant attribute, which keeps every line from being all suppressed.
+fn schema(attributes: &[SampledAttribute]) -> Option<Schema> {
     let mut text = "name = \"t\"\n[[attribute]]\nname = \"always\"\ntype = \"string\"\n".to_owned();
     for (number, attribute) in attributes.iter().enumerate() {
         text += &format!("[[attribute]]\nname = \"a{number}\"\npointer = \"/deep/a{number}\"\n{}\n", attribute.keys);
     }
-    // Levels that are not coarser than the rounding, for example.
+    // A combination can be invalid, for example levels that are not coarser than the rounding.
     Schema::parse(&text, "s.toml", Path::new(".")).ok()
 }
 
-/// Writes every cell of every level twice, as `config` writes files.
-fn release(config: &Config, schema: &Schema, attributes: &[Sampled]) {
+/// Writes every cell of every level twice, in the file format of `config`.
+fn release(config: &Config, schema: &Schema, attributes: &[SampledAttribute]) {
     let names: Vec<&str> = schema.attributes.iter().map(|attribute| attribute.name.as_str()).collect();
     let layout = LineLayout::new(&line_format(config, schema), &names);
     let key = DigestKey([7; 32]);
@@ -190,7 +190,7 @@ fn release(config: &Config, schema: &Schema, attributes: &[Sampled]) {
     for (at, attribute) in schema.attributes.iter().enumerate() {
         let mut book = Codebook::new(Arc::clone(attribute), &key, 1_000).expect("a codebook");
         let cells = at.checked_sub(1).map_or(&always[..], |at| &attributes[at].cells);
-        let codes: Vec<_> = cells.iter().filter_map(|cell| book.encode(Token::Untyped(cell)).ok()).collect();
+        let codes: Vec<_> = cells.iter().filter_map(|cell| book.encode(RawToken::Untyped(cell)).ok()).collect();
         let texts =
             |level: usize| codes.iter().map(|code| book.text(book.cell(*code, level)).to_owned()).collect::<Vec<_>>();
         let mut texts: Vec<String> = if at == 0 { texts(0) } else { (0..book.levels()).flat_map(texts).collect() };
@@ -209,14 +209,16 @@ fn release(config: &Config, schema: &Schema, attributes: &[Sampled]) {
     }
     let format = file_format(config.sink.format(), config.source.separator);
     let columns: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let place = Replacement::ready(&config.sink.path, format).expect("a place");
-    place.fill::<SinkError>(&columns, |write| lines.iter().try_for_each(|line| write(line))).expect("a release");
+    let place = ReleaseTarget::claim_target(&config.sink.path, format).expect("a place");
+    place
+        .write_release::<SinkError>(&columns, |write| lines.iter().try_for_each(|line| write(line)))
+        .expect("a release");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, max_global_rejects: 40_000, ..ProptestConfig::default() })]
     #[test]
-    fn releases_of_every_spelling_round_trip(
+    fn recount_accepts_releases_of_every_spelling(
         attributes in prop::collection::vec(attribute(), 1..4),
         (format, shape) in prop::sample::select(vec![("json", "flat"), ("json", "nested"), ("csv", "flat"), ("parquet", "flat")]),
     ) {
@@ -232,7 +234,7 @@ proptest! {
         let config = config::parse(&text, "c.toml", std::iter::empty()).expect("a configuration");
         release(&config, &schema, &attributes);
         let shapes = group_shapes(&config, &schema, "c.toml").expect("groups");
-        let found = recount((&config, &schema, &shapes), &path, None, None, None).expect("a recount");
+        let found = recount_release((&config, &schema, &shapes), &path, None, None, None).expect("a recount");
         prop_assert!(found.kept, "{:?}\n{}", found.broken, std::fs::read_to_string(&path).unwrap_or_default());
     }
 }

@@ -1,88 +1,101 @@
-//! Rows of series recounted: sets, atoms, people present, rounding, roll-ups, buckets; with the original the values too.
+//! Recounts the rows of series: sets, atoms, present subjects, rounding, roll-ups, buckets and, with the original,
+//! values.
 //!
-//! Nothing is shared with the code that proposes rows, or with the verification inside the daemon, but the terms of the series and the
-//! form of a row.
+//! The code that proposes rows and the verification inside the daemon share only the terms of the series and the
+//! format of a row with this module.
 
-use super::finding::{Findings, SeriesCount};
-use super::series_moments::judge_moments;
-use super::series_noise::judge_noise;
-use super::series_published::judge_published;
-use super::series_rows::{Basis, Placed, blocks, level_of, step_below, step_of};
-use super::series_values::judge_values;
-use crate::anonymity::series::{MeanStatistic, SeriesRow, SeriesTerms, Statistic, Terms};
+use super::series_moments::check_moments;
+use super::series_noise::check_noise;
+use super::series_published::check_published;
+use super::series_rows::{PositionedRow, SeriesCheckInput, interval_level, row_blocks, row_rounding_step, step_below};
+use super::series_values::check_set_values;
+use super::violation_log::{SeriesRowCounts, ViolationLog};
+use crate::anonymity::series::{AllSeriesTerms, MeanStatistic, RowStatistic, SeriesRow, SeriesTerms};
 use crate::config::Config;
 use crate::evaluation::error::EvaluationError;
-use crate::evaluation::original::Original;
-use crate::evaluation::series::{CohortRecord, ReadRows, SeriesLineage, is_of_sets, people_of, sets_of};
+use crate::evaluation::original::OriginalData;
+use crate::evaluation::series::{
+    CohortRecord, ReleasedSeriesFiles, SeriesLineage, compute_original_subjects, contributor_sets, is_contributor_row,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Recounts the rows of all series at `path`. Without a `lineage` form, rounding, buckets and roll-ups are judged; without an `original`
-/// no value is.
+/// Recounts the rows of all series at `path`. Without a `lineage`, form, rounding, buckets and roll-ups are checked;
+/// without an `original`, no values.
 ///
 /// # Errors
 /// When a file cannot be read, or the lineage is of another original.
-pub(super) fn judge(
+pub(super) fn check_series(
     config: &Config,
-    terms: &Terms,
+    terms: &AllSeriesTerms,
     path: &Path,
     lineage: Option<&Path>,
-    original: Option<&Original>,
-    findings: &mut Findings,
-) -> Result<Vec<SeriesCount>, EvaluationError> {
+    original: Option<&OriginalData>,
+    findings: &mut ViolationLog,
+) -> Result<Vec<SeriesRowCounts>, EvaluationError> {
     let lineage = lineage.map(|path| SeriesLineage::read(path, terms)).transpose()?;
     let people = match (original, &lineage) {
-        (Some(original), Some(lineage)) => Some(people_of(original, terms, lineage)?),
+        (Some(original), Some(lineage)) => Some(compute_original_subjects(original, terms, lineage)?),
         _ => None,
     };
-    let read = ReadRows::read(config, terms, path)?;
+    let read = ReleasedSeriesFiles::read(config, terms, path)?;
     let mut rows: Vec<(u64, SeriesRow)> = Vec::new();
     for read_row in &read.rows {
-        let (file, line) = read.place(read_row.series, read_row.number);
+        let (file, line) = read.file_and_line(read_row.series, read_row.number);
         match &read_row.row {
             Ok(row) => {
-                let sets = lineage.as_ref().map(|lineage| sets_of(row, read_row.number, terms, lineage));
+                let sets = lineage.as_ref().map(|lineage| contributor_sets(row, read_row.number, terms, lineage));
                 rows.push((line, SeriesRow { sets: sets.unwrap_or_default(), ..row.clone() }));
             }
-            Err(_) => findings.note("a row is spelled as rows of its series are", file, line as usize - 1, None, None),
+            Err(_) => findings.add_violation(
+                "a row is spelled as rows of its series are",
+                file,
+                line as usize - 1,
+                None,
+                None,
+            ),
         }
     }
-    let (moments, placed): (Vec<Placed<'_>>, Vec<Placed<'_>>) = rows
+    let (moments, placed): (Vec<PositionedRow<'_>>, Vec<PositionedRow<'_>>) = rows
         .iter()
         .map(|(line, row)| {
             let line = usize::try_from(line - 1).unwrap_or(usize::MAX);
-            Placed { file: &read.files[row.series], line, row, of_sets: is_of_sets(row, terms) }
+            PositionedRow { file: &read.files[row.series], line, row, of_sets: is_contributor_row(row, terms) }
         })
         .partition(|at| at.row.is_of_epoch());
     let contributions = people.as_ref().map(|people| (people.people.as_slice(), &people.contributions));
-    let basis = Basis { terms, lineage: lineage.as_ref(), people: contributions };
+    let basis = SeriesCheckInput { terms, lineage: lineage.as_ref(), people: contributions };
     if let Some(lineage) = &lineage {
-        judge_lineage(terms, lineage, findings);
-        judge_published(terms, lineage, &read, findings);
+        check_lineage(terms, lineage, findings);
+        check_published(terms, lineage, &read, findings);
     }
-    judge_form(&basis, &placed, findings);
-    judge_buckets(&basis, &placed, findings);
-    judge_roll_ups(&basis, &placed, findings);
+    check_form(&basis, &placed, findings);
+    check_buckets(&basis, &placed, findings);
+    check_roll_ups(&basis, &placed, findings);
     if lineage.is_some() {
-        placed.iter().filter(|at| at.of_sets).for_each(|at| judge_set(&basis, at, findings));
-        judge_people_of_buckets(&basis, &placed, findings);
+        placed.iter().filter(|at| at.of_sets).for_each(|at| check_set(&basis, at, findings));
+        check_subjects_once(&basis, &placed, findings);
     }
-    judge_blocks(&basis, &placed, findings);
-    let mut present = judge_moments(&basis, &moments, findings);
-    judge_noise(&basis, &placed, findings);
-    present.extend(judge_values(&basis, &placed, findings));
-    Ok(counts(terms, &[placed, moments].concat(), &present))
+    check_blocks(&basis, &placed, findings);
+    let mut present = check_moments(&basis, &moments, findings);
+    check_noise(&basis, &placed, findings);
+    present.extend(check_set_values(&basis, &placed, findings));
+    Ok(count_series_rows(terms, &[placed, moments].concat(), &present))
 }
 
-fn counts(terms: &Terms, placed: &[Placed<'_>], present: &BTreeMap<usize, usize>) -> Vec<SeriesCount> {
+fn count_series_rows(
+    terms: &AllSeriesTerms,
+    placed: &[PositionedRow<'_>],
+    present: &BTreeMap<usize, usize>,
+) -> Vec<SeriesRowCounts> {
     let count = |(number, series): (usize, &SeriesTerms)| {
         let rows = || placed.iter().filter(move |at| at.row.series == number).map(|at| at.row);
-        SeriesCount {
+        SeriesRowCounts {
             series: series.name.clone(),
             rows: rows().count() as u64,
             buckets: rows().map(|row| row.bucket).collect::<BTreeSet<i64>>().len() as u64,
             smallest_set: rows()
-                .filter(|row| series.noise.is_some() || is_of_sets(row, terms))
+                .filter(|row| series.noise.is_some() || is_contributor_row(row, terms))
                 .map(|row| row.n)
                 .min()
                 .unwrap_or(0),
@@ -92,9 +105,10 @@ fn counts(terms: &Terms, placed: &[Placed<'_>], present: &BTreeMap<usize, usize>
     terms.series.iter().enumerate().map(count).collect()
 }
 
-/// Atoms have new members, cohorts have each person once, and no line contradicts another.
-fn judge_lineage(terms: &Terms, lineage: &SeriesLineage, findings: &mut Findings) {
-    let mut at = |promise, line: u64, counts| findings.note(promise, &lineage.path, line as usize - 1, None, counts);
+/// Checks that atoms have new members, that cohorts have each subject once, and that lineage entries do not conflict.
+fn check_lineage(terms: &AllSeriesTerms, lineage: &SeriesLineage, findings: &mut ViolationLog) {
+    let mut at =
+        |promise, line: u64, counts| findings.add_violation(promise, &lineage.path, line as usize - 1, None, counts);
     for conflict in &lineage.conflicts {
         at(conflict.claim, conflict.line, None);
     }
@@ -109,10 +123,10 @@ fn judge_lineage(terms: &Terms, lineage: &SeriesLineage, findings: &mut Findings
         }
         let mut own: BTreeSet<u64> = BTreeSet::new();
         for atom in &cohort.atoms {
-            // Somebody erased who has come back is no new member.
+            // An erased subject that comes back is not a new member.
             let is_new = |member: &&u64| !known.contains(*member) && !erased.contains(&(**member as u16));
             let fresh = atom.iter().filter(is_new).collect::<BTreeSet<_>>().len();
-            // Erased people are missing in cohorts of an earlier run, and those cohorts are retired.
+            // Cohorts of an earlier run lack their erased members and are retired.
             if fresh < crowd && !(cohort.is_older && cohort.retired_after.is_some()) {
                 at("an atom has a crowd of new members", cohort.line, Some([fresh, crowd]));
             }
@@ -130,29 +144,31 @@ fn judge_lineage(terms: &Terms, lineage: &SeriesLineage, findings: &mut Findings
     }
 }
 
-/// What a row may not look like, whatever the people behind it.
-fn judge_form(basis: &Basis<'_>, placed: &[Placed<'_>], findings: &mut Findings) {
+/// Checks the form of rows, independent of the subjects behind them.
+fn check_form(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], findings: &mut ViolationLog) {
     let crowd = basis.terms.cohorts.crowd;
     for at in placed {
         let row = at.row;
-        let mut note = |promise, counts| basis.note(findings, promise, at, counts);
+        let mut note = |promise, counts| basis.add_row_violation(findings, promise, at, counts);
         if !is_multiple(row.filled, 0.1) || !(0.0..=1.0).contains(&row.filled) {
             note("the filled share is in tenths", None);
         }
         if row.n < crowd as u64 {
             note("a set has a crowd of people", Some([row.n as usize, crowd]));
         }
-        // Of n people at most n (1 − filled + half a tenth) were present.
+        // Of n subjects at most n (1 − filled + half a tenth) were present.
         let present = row.n as f64 * (1.05 - row.filled) + 1e-6;
         if at.of_sets && present < crowd as f64 {
             note("a crowd of the members is present", Some([present as usize, crowd]));
         }
         match &row.statistic {
-            Statistic::Mean(statistic) => {
+            RowStatistic::Mean(statistic) => {
                 let may_have_quartiles = at.of_sets && row.n >= 2 * crowd as u64;
-                broken_form(statistic, row.n, may_have_quartiles).into_iter().for_each(|promise| note(promise, None));
+                form_violations(statistic, row.n, may_have_quartiles)
+                    .into_iter()
+                    .for_each(|promise| note(promise, None));
             }
-            Statistic::Bin { share, .. } => {
+            RowStatistic::Bin { share, .. } => {
                 let people = row.n as f64 * (share + 0.005_001);
                 if !at.of_sets {
                     note("a row of several cohorts is a mean", None);
@@ -161,14 +177,14 @@ fn judge_form(basis: &Basis<'_>, placed: &[Placed<'_>], findings: &mut Findings)
                     note("an interval holds a crowd of people, in hundredths", Some([people as usize, crowd]));
                 }
             }
-            // Judged by themselves.
-            Statistic::Moment(_) | Statistic::Noisy(_) => {}
+            // Checked in other modules.
+            RowStatistic::Moment(_) | RowStatistic::Noisy(_) => {}
         }
     }
 }
 
-/// The promises that the numbers of a mean of `n` people break by themselves.
-fn broken_form(statistic: &MeanStatistic, n: u64, may_have_quartiles: bool) -> Vec<&'static str> {
+/// Returns the violations that are visible in the numbers of a mean of `n` subjects.
+fn form_violations(statistic: &MeanStatistic, n: u64, may_have_quartiles: bool) -> Vec<&'static str> {
     let mut broken = Vec::new();
     if statistic.sd.is_nan() || statistic.sd <= 0.0 {
         broken.push("the values of a set are not all equal");
@@ -179,9 +195,9 @@ fn broken_form(statistic: &MeanStatistic, n: u64, may_have_quartiles: bool) -> V
     if statistic.quartiles.is_some() != may_have_quartiles {
         broken.push("quartiles are of sets of two crowds or more, and of all of these");
     }
-    let step = step_of(statistic.sd, n as f64);
+    let step = row_rounding_step(statistic.sd, n as f64);
     let mut values = [statistic.mean].into_iter().chain(statistic.quartiles.into_iter().flatten());
-    // The exact deviation may be just below the border of a finer step.
+    // The exact deviation can be just below the limit of a finer step.
     let is_deviation = is_multiple(statistic.sd, step) || is_multiple(statistic.sd, step_below(step * 0.9));
     if !is_deviation || !values.all(|value| is_multiple(value, step)) {
         broken.push("values are rounded to the step of their row");
@@ -189,36 +205,41 @@ fn broken_form(statistic: &MeanStatistic, n: u64, may_have_quartiles: bool) -> V
     broken
 }
 
-/// Rows of one signal, bucket, cohort and stratum: one mean, or the shares of all intervals of one level.
-fn judge_blocks(basis: &Basis<'_>, placed: &[Placed<'_>], findings: &mut Findings) {
-    for block in blocks(placed) {
+/// Checks the rows of one signal, bucket, cohort and stratum: one mean, or the shares of all intervals of one level.
+fn check_blocks(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], findings: &mut ViolationLog) {
+    for block in row_blocks(placed) {
         let first = block[0];
         let shares: Option<Vec<(&str, f64)>> = block.iter().map(|at| at.share()).collect();
         let Some(shares) = shares else {
             if block.len() > 1 {
-                basis.note(findings, "a bucket is published once", block[1], None);
+                basis.add_row_violation(findings, "a bucket is published once", block[1], None);
             }
             continue;
         };
         if shares.len() < 2
             || (shares.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() > 0.006 * shares.len() as f64
         {
-            basis.note(findings, "shares are of all intervals that hold people, two at least", first, None);
+            basis.add_row_violation(
+                findings,
+                "shares are of all intervals that hold people, two at least",
+                first,
+                None,
+            );
         }
-        if level_of(basis, first.row, &shares).is_none() {
-            basis.note(findings, "intervals are of one level of the hierarchy", first, None);
+        if interval_level(basis, first.row, &shares).is_none() {
+            basis.add_row_violation(findings, "intervals are of one level of the hierarchy", first, None);
         }
     }
 }
 
-/// Whether a value is a multiple of a step, up to floating-point error.
+/// Returns true if a value is a multiple of a step, up to floating-point error.
 fn is_multiple(value: f64, step: f64) -> bool {
     let multiple = value / step;
     (multiple - multiple.round()).abs() <= 1e-6 * multiple.abs().max(1.0)
 }
 
-/// A bucket is published once, in its order, when it is closed.
-fn judge_buckets(basis: &Basis<'_>, placed: &[Placed<'_>], findings: &mut Findings) {
+/// Checks that a bucket is published once, in order, and only after it is closed.
+fn check_buckets(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], findings: &mut ViolationLog) {
     let mut seen = BTreeSet::new();
     let mut latest: BTreeMap<usize, (i64, i64)> = BTreeMap::new();
     for at in placed {
@@ -232,81 +253,92 @@ fn judge_buckets(basis: &Basis<'_>, placed: &[Placed<'_>], findings: &mut Findin
             &row.stratum,
             at.share().map(|(label, _)| label),
         )) {
-            basis.note(findings, "a bucket is published once", at, None);
+            basis.add_row_violation(findings, "a bucket is published once", at, None);
         }
         let latest = latest.entry(row.series).or_insert((i64::MIN, i64::MIN));
         if (end, row.bucket) < *latest {
-            basis.note(findings, "no bucket is published after a later one", at, None);
+            basis.add_row_violation(findings, "no bucket is published after a later one", at, None);
         }
         *latest = (end, row.bucket).max(*latest);
         let Some(lineage) = basis.lineage else { continue };
         if end > lineage.closed_ms[row.series] {
-            basis.note(findings, "a bucket is closed before it is published", at, None);
+            basis.add_row_violation(findings, "a bucket is closed before it is published", at, None);
         }
         if end <= lineage.begun_after[row.series] {
-            basis.note(findings, "a bucket that an earlier run has closed is not published again", at, None);
+            basis.add_row_violation(
+                findings,
+                "a bucket that an earlier run has closed is not published again",
+                at,
+                None,
+            );
         }
     }
 }
 
-/// A row is of a locked set of whole atoms of a cohort that exists at the time.
-fn judge_set(basis: &Basis<'_>, at: &Placed<'_>, findings: &mut Findings) {
+/// Checks that a row is of a locked set of whole atoms of a cohort that existed at that time.
+fn check_set(basis: &SeriesCheckInput<'_>, at: &PositionedRow<'_>, findings: &mut ViolationLog) {
     let (Some(lineage), row) = (basis.lineage, at.row) else { return };
     if row.sets.is_empty() {
-        return basis.note(findings, "a row is of a contributor set that is locked", at, None);
+        return basis.add_row_violation(findings, "a row is of a contributor set that is locked", at, None);
     }
     let end = basis.terms.series[row.series].end(row.bucket);
     for (number, _) in &row.sets {
         let Some(cohort) = lineage.cohorts.get(number) else { continue };
         if row.stratum.as_ref() != Some(&cohort.stratum) {
-            basis.note(findings, "a row is of the stratum of its cohort", at, None);
+            basis.add_row_violation(findings, "a row is of the stratum of its cohort", at, None);
         }
         if end <= cohort.formed_after[row.series] {
-            basis.note(findings, "a cohort publishes no bucket that was closed before it was formed", at, None);
+            basis.add_row_violation(
+                findings,
+                "a cohort publishes no bucket that was closed before it was formed",
+                at,
+                None,
+            );
         }
         if cohort.retired_after.as_ref().is_some_and(|closed_ms| end > closed_ms[row.series]) {
-            basis.note(findings, "a retired cohort publishes nothing", at, None);
+            basis.add_row_violation(findings, "a retired cohort publishes nothing", at, None);
         }
     }
     let members = basis.members(row).len();
     if row.n != members as u64 {
-        basis.note(findings, "n is the number of people of the set", at, Some([row.n as usize, members]));
+        basis.add_row_violation(findings, "n is the number of people of the set", at, Some([row.n as usize, members]));
     }
 }
 
-/// In a bucket and signal a person is in one set.
-fn judge_people_of_buckets(basis: &Basis<'_>, placed: &[Placed<'_>], findings: &mut Findings) {
+/// Checks that a subject is in one set per bucket and signal.
+fn check_subjects_once(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], findings: &mut ViolationLog) {
     let mut seen: BTreeMap<(usize, i64, usize), BTreeSet<u64>> = BTreeMap::new();
-    for at in blocks(placed).iter().map(|block| block[0]) {
+    for at in row_blocks(placed).iter().map(|block| block[0]) {
         let people = seen.entry((at.row.series, at.row.bucket, at.row.signal)).or_default();
         if !basis.members(at.row).into_iter().all(|member| people.insert(member)) {
-            basis.note(findings, "a person counts once in a bucket", at, None);
+            basis.add_row_violation(findings, "a person counts once in a bucket", at, None);
         }
     }
 }
 
-/// Rows of several cohorts follow from the rows of the cohorts, and are there for all of them.
-fn judge_roll_ups(basis: &Basis<'_>, placed: &[Placed<'_>], findings: &mut Findings) {
-    let mut buckets: BTreeMap<(usize, i64, usize), Vec<&Placed<'_>>> = BTreeMap::new();
+/// Checks that rows of several cohorts follow from the rows of the cohorts and cover all of them.
+fn check_roll_ups(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], findings: &mut ViolationLog) {
+    let mut buckets: BTreeMap<(usize, i64, usize), Vec<&PositionedRow<'_>>> = BTreeMap::new();
     for at in placed {
         buckets.entry((at.row.series, at.row.bucket, at.row.signal)).or_default().push(at);
     }
     for of_bucket in buckets.values() {
         for at in of_bucket.iter().filter(|at| !at.of_sets) {
-            let is_part =
-                |part: &&&Placed<'_>| part.of_sets && (at.row.stratum.is_none() || part.row.stratum == at.row.stratum);
+            let is_part = |part: &&&PositionedRow<'_>| {
+                part.of_sets && (at.row.stratum.is_none() || part.row.stratum == at.row.stratum)
+            };
             let Some(shown) = at.row.mean_statistic() else { continue };
             let parts = of_bucket.iter().filter(is_part);
             let parts: Vec<(&SeriesRow, MeanStatistic)> =
                 parts.filter_map(|part| Some((part.row, part.row.mean_statistic()?))).collect();
-            if let Some(promise) = broken_roll_up((at.row, shown), &parts) {
-                basis.note(findings, promise, at, None);
+            if let Some(promise) = roll_up_violation((at.row, shown), &parts) {
+                basis.add_row_violation(findings, promise, at, None);
             }
         }
     }
 }
 
-fn broken_roll_up(
+fn roll_up_violation(
     (row, shown): (&SeriesRow, MeanStatistic),
     parts: &[(&SeriesRow, MeanStatistic)],
 ) -> Option<&'static str> {
@@ -324,7 +356,7 @@ fn broken_roll_up(
         weighted(&|part: &MeanStatistic| part.sd * part.sd + (part.mean - mean) * (part.mean - mean)).sqrt();
     let filled = parts.iter().map(|(part, _)| part.filled * part.n as f64).sum::<f64>() / people as f64;
     let is_near = |shown: f64, exact: f64, step: f64| (shown - exact).abs() <= step * 0.500_001 + exact.abs() * 1e-9;
-    let steps = [shown.sd, deviation * (1.0 + 1e-9)].map(|deviation| step_of(deviation, people as f64));
+    let steps = [shown.sd, deviation * (1.0 + 1e-9)].map(|deviation| row_rounding_step(deviation, people as f64));
     let follows = is_near(shown.mean, mean, steps[0])
         && is_near(shown.sd, deviation, steps[1])
         && (row.filled - filled).abs() <= 0.050_001;

@@ -1,24 +1,24 @@
-//! Moments recounted from the original: the rows of every person in every epoch, and means over people of means over their rows.
+//! Recounts moments from the original: the rows of every subject in every epoch, and means over subjects of means
+//! over their rows.
 
-use super::finding::Findings;
-use super::series_rows::{Basis, Placed, step_below};
-use super::series_values::{is_dominated, is_dominated_from, points as series_points};
-use crate::anonymity::series::{MomentStatistic, SeriesRow, Statistic};
+use super::series_rows::{PositionedRow, SeriesCheckInput, step_below};
+use super::series_values::{is_dominated, is_dominated_from, reference_points as series_points};
+use super::violation_log::ViolationLog;
+use crate::anonymity::series::{MomentStatistic, RowStatistic, SeriesRow};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Values of all signals in one bucket of a person.
-type Row = Vec<f64>;
-/// Rows of each person in each epoch.
-type RowsOfEpochs = BTreeMap<u64, BTreeMap<i64, Vec<Row>>>;
+/// Values of all signals in one bucket of a subject.
+type EpochRow = Vec<f64>;
+type RowsOfEpochs = BTreeMap<u64, BTreeMap<i64, Vec<EpochRow>>>;
 
-/// Judges the rows of moments: their form, their sets, and with contributions their values. Returns by series the fewest people with
-/// rows in an epoch, where contributions are known.
-pub(super) fn judge_moments(
-    basis: &Basis<'_>,
-    placed: &[Placed<'_>],
-    findings: &mut Findings,
+/// Checks the rows of moments: their form, their sets, and with contributions their values. Returns for each series
+/// the fewest subjects with rows in an epoch, if contributions are known.
+pub(super) fn check_moments(
+    basis: &SeriesCheckInput<'_>,
+    placed: &[PositionedRow<'_>],
+    findings: &mut ViolationLog,
 ) -> BTreeMap<usize, usize> {
-    let mut blocks: BTreeMap<_, Vec<&Placed<'_>>> = BTreeMap::new();
+    let mut blocks: BTreeMap<_, Vec<&PositionedRow<'_>>> = BTreeMap::new();
     for at in placed {
         let row = at.row;
         blocks.entry((row.series, row.bucket, &row.cohort, &row.stratum)).or_default().push(at);
@@ -28,9 +28,9 @@ pub(super) fn judge_moments(
     let mut people: BTreeMap<(usize, i64), BTreeSet<u64>> = BTreeMap::new();
     for block in blocks.values() {
         let first = block[0];
-        let same = |at: &&Placed<'_>| (at.row.n, at.row.filled) == (first.row.n, first.row.filled);
+        let same = |at: &&PositionedRow<'_>| (at.row.n, at.row.filled) == (first.row.n, first.row.filled);
         if !block.iter().all(|at| same(at) && at.of_sets) {
-            basis.note(findings, "moments of a cohort and an epoch are of the same people", first, None);
+            basis.add_row_violation(findings, "moments of a cohort and an epoch are of the same people", first, None);
         }
         let variances: BTreeMap<usize, f64> = block
             .iter()
@@ -40,21 +40,21 @@ pub(super) fn judge_moments(
         for at in block {
             let Some(of) = moment(at.row) else { continue };
             if !seen.insert((at.row.signal, of.with)) {
-                basis.note(findings, "an epoch is published once", at, None);
+                basis.add_row_violation(findings, "an epoch is published once", at, None);
             }
-            if let Some(promise) = broken_form(at.row.signal, of, &variances) {
-                basis.note(findings, promise, at, None);
+            if let Some(promise) = moment_violation(at.row.signal, of, &variances) {
+                basis.add_row_violation(findings, promise, at, None);
             }
         }
-        judge_people(basis, first, findings);
+        check_epoch_subjects(basis, first, findings);
         let of_epoch = people.entry((first.row.series, first.row.bucket)).or_default();
         if !basis.members(first.row).into_iter().all(|member| of_epoch.insert(member)) {
-            basis.note(findings, "a person counts once in an epoch", first, None);
+            basis.add_row_violation(findings, "a person counts once in an epoch", first, None);
         }
-        let is_known = basis.lineage.is_some_and(|lineage| !lineage.begins_with_older()) && basis.people.is_some();
+        let is_known = basis.lineage.is_some_and(|lineage| !lineage.has_earlier_run()) && basis.people.is_some();
         if is_known && !first.row.sets.is_empty() {
             let rows = rows.entry(first.row.series).or_insert_with(|| rows_of(basis, first.row.series));
-            let present = judge_values(basis, block, rows, &variances, findings);
+            let present = check_moment_values(basis, block, rows, &variances, findings);
             fewest.entry(first.row.series).and_modify(|fewest| *fewest = present.min(*fewest)).or_insert(present);
         }
     }
@@ -63,13 +63,13 @@ pub(super) fn judge_moments(
 
 fn moment(row: &SeriesRow) -> Option<MomentStatistic> {
     match row.statistic {
-        Statistic::Moment(of) => Some(of),
-        Statistic::Mean(_) | Statistic::Bin { .. } | Statistic::Noisy(_) => None,
+        RowStatistic::Moment(of) => Some(of),
+        RowStatistic::Mean(_) | RowStatistic::Bin { .. } | RowStatistic::Noisy(_) => None,
     }
 }
 
-/// The promise that a row breaks by itself, or with the variances of its block.
-fn broken_form(signal: usize, of: MomentStatistic, variances: &BTreeMap<usize, f64>) -> Option<&'static str> {
+/// Returns the guarantee that a row violates alone or with the variances of its block.
+fn moment_violation(signal: usize, of: MomentStatistic, variances: &BTreeMap<usize, f64>) -> Option<&'static str> {
     let scale = variances.get(&signal).zip(variances.get(&of.with)).map(|(one, other)| (one * other).sqrt());
     let Some(scale) = scale.filter(|scale| *scale > 0.0) else {
         return Some("a covariance leaves with both variances, which are above zero");
@@ -85,68 +85,73 @@ fn broken_form(signal: usize, of: MomentStatistic, variances: &BTreeMap<usize, f
     (!is_round).then_some("moments are rounded to a thousandth of a deviation")
 }
 
-fn judge_people(basis: &Basis<'_>, at: &Placed<'_>, findings: &mut Findings) {
+fn check_epoch_subjects(basis: &SeriesCheckInput<'_>, at: &PositionedRow<'_>, findings: &mut ViolationLog) {
     let crowd = basis.terms.cohorts.crowd;
     let row = at.row;
     if row.n < crowd as u64 {
-        basis.note(findings, "a set has a crowd of people", at, Some([row.n as usize, crowd]));
+        basis.add_row_violation(findings, "a set has a crowd of people", at, Some([row.n as usize, crowd]));
     }
     let Some(lineage) = basis.lineage else { return };
     if row.sets.is_empty() {
-        return basis.note(findings, "a row is of a contributor set that is locked", at, None);
+        return basis.add_row_violation(findings, "a row is of a contributor set that is locked", at, None);
     }
     let length = basis.terms.series[row.series].moments.as_ref().map_or(0, |moments| moments.every_ms);
     let (start, of) = (row.bucket, &basis.terms.series[row.series]);
-    // End of the last bucket with a part of the epoch. The last epoch of a job ends before it, with the input.
+    // End of the last bucket that overlaps the epoch. The last epoch of a job ends earlier, with the input.
     let end = of.end(of.bucket(row.bucket.saturating_add(length) - 1));
     if start >= lineage.closed_ms[row.series] {
-        basis.note(findings, "an epoch is closed before it is published", at, None);
+        basis.add_row_violation(findings, "an epoch is closed before it is published", at, None);
     }
     if end <= lineage.begun_after[row.series] {
-        basis.note(findings, "an epoch that an earlier run has closed is not published again", at, None);
+        basis.add_row_violation(findings, "an epoch that an earlier run has closed is not published again", at, None);
     }
     for cohort in row.sets.iter().filter_map(|(number, _)| lineage.cohorts.get(number)) {
         if row.stratum.as_ref() != Some(&cohort.stratum) {
-            basis.note(findings, "a row is of the stratum of its cohort", at, None);
+            basis.add_row_violation(findings, "a row is of the stratum of its cohort", at, None);
         }
         if end <= cohort.formed_after[row.series] {
-            basis.note(findings, "a cohort publishes no epoch that was closed before it was formed", at, None);
+            basis.add_row_violation(
+                findings,
+                "a cohort publishes no epoch that was closed before it was formed",
+                at,
+                None,
+            );
         }
         if cohort.retired_after.as_ref().is_some_and(|closed_ms| start >= closed_ms[row.series]) {
-            basis.note(findings, "a retired cohort publishes nothing", at, None);
+            basis.add_row_violation(findings, "a retired cohort publishes nothing", at, None);
         }
     }
     let members = basis.members(row).len();
     if row.n != members as u64 {
-        basis.note(findings, "n is the number of people of the set", at, Some([row.n as usize, members]));
+        basis.add_row_violation(findings, "n is the number of people of the set", at, Some([row.n as usize, members]));
     }
 }
 
-/// Buckets of people with a value of every signal, by person and epoch.
-fn rows_of(basis: &Basis<'_>, series: usize) -> RowsOfEpochs {
+/// Collects the buckets with a value of every signal, by subject and epoch.
+fn rows_of(basis: &SeriesCheckInput<'_>, series: usize) -> RowsOfEpochs {
     let mut rows = RowsOfEpochs::new();
     let Some(moments) = &basis.terms.series[series].moments else { return rows };
     let Some((people, contributions)) = basis.people else { return rows };
     for ((_, bucket), of_bucket) in contributions.range((series, i64::MIN)..=(series, i64::MAX)) {
         for (person, contribution) in of_bucket {
-            if let Some(row) = contribution.values.iter().copied().collect::<Option<Row>>() {
+            if let Some(row) = contribution.values.iter().copied().collect::<Option<EpochRow>>() {
                 let of_person = rows.entry(people[*person]).or_default();
                 of_person.entry(moments.epoch(*bucket)).or_default().push(row);
             }
         }
     }
-    // An epoch counts for a person with enough rows.
+    // An epoch counts for a subject with enough rows.
     let least = basis.terms.series[series].min_values as usize;
     rows.values_mut().for_each(|epochs| epochs.retain(|_, rows| rows.len() >= least));
     rows
 }
 
-fn judge_values(
-    basis: &Basis<'_>,
-    block: &[&Placed<'_>],
+fn check_moment_values(
+    basis: &SeriesCheckInput<'_>,
+    block: &[&PositionedRow<'_>],
     rows: &RowsOfEpochs,
     variances: &BTreeMap<usize, f64>,
-    findings: &mut Findings,
+    findings: &mut ViolationLog,
 ) -> usize {
     let (first, crowd) = (block[0], basis.terms.cohorts.crowd);
     let epoch = first.row.bucket;
@@ -154,14 +159,14 @@ fn judge_values(
     let has_rows = |member: &&u64| rows.get(member).is_some_and(|of| of.contains_key(&epoch));
     let present = members.iter().filter(has_rows).count();
     if present < crowd {
-        basis.note(findings, "a crowd of the members is present", first, Some([present, crowd]));
+        basis.add_row_violation(findings, "a crowd of the members is present", first, Some([present, crowd]));
     }
     let filled = (members.len() - present) as f64 / members.len() as f64;
     if (first.row.filled - filled).abs() > 0.050_001 {
-        basis.note(findings, "the filled share is that of the members without a value", first, None);
+        basis.add_row_violation(findings, "the filled share is that of the members without a value", first, None);
     }
-    let of_member = |member: &u64, value: &dyn Fn(&Row) -> f64| of_person(rows.get(member)?, epoch, value);
-    let values = |value: &dyn Fn(&Row) -> f64| -> Option<Vec<f64>> {
+    let of_member = |member: &u64, value: &dyn Fn(&EpochRow) -> f64| epoch_mean(rows.get(member)?, epoch, value);
+    let values = |value: &dyn Fn(&EpochRow) -> f64| -> Option<Vec<f64>> {
         members.iter().map(|member| of_member(member, value)).collect()
     };
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
@@ -169,12 +174,12 @@ fn judge_values(
         let (signal, Some(of)) = (at.row.signal, moment(at.row)) else { continue };
         let numbers = values(&|row| row[signal]).zip(values(&|row| row[of.with]));
         let Some(((one, other), products)) = numbers.zip(values(&|row| row[signal] * row[of.with])) else {
-            basis.note(findings, "every member has a value or has had one", at, None);
+            basis.add_row_violation(findings, "every member has a value or has had one", at, None);
             return present;
         };
         let (center, other_center) = (mean(&one), mean(&other));
-        // Centred before summing, unlike in the release.
-        let distance = |row: &Row| (row[signal] - center) * (row[of.with] - other_center);
+        // Values are centered before summing, unlike in the release.
+        let distance = |row: &EpochRow| (row[signal] - center) * (row[of.with] - other_center);
         let exact = values(&distance).map_or(f64::NAN, |products| mean(&products));
         let scale = variances.get(&signal).zip(variances.get(&of.with)).map_or(0.0, |(a, b)| a.sqrt() * b.sqrt());
         let size = products.iter().map(|product| product.abs()).sum::<f64>() / products.len() as f64;
@@ -183,7 +188,7 @@ fn judge_values(
         };
         let means = of.mean.is_none_or(|shown| is_near(shown, center, scale.sqrt(), center.abs() * 1e-9));
         if !means || !is_near(of.covariance, exact, scale, size * 1e-9) {
-            basis.note(findings, "moments are those of the contributions", at, None);
+            basis.add_row_violation(findings, "moments are those of the contributions", at, None);
         }
         let colluders = basis.terms.cohorts.colluders;
         let range = |signal: usize| basis.terms.series[first.row.series].signals[signal].range;
@@ -196,15 +201,16 @@ fn judge_values(
         });
         let is_mean_dominated = || is_dominated_from(&series_points(range(signal), &one), &one, colluders);
         if is_pair_dominated || of.mean.is_some() && is_mean_dominated() {
-            basis.note(findings, "neither one nor two people dominate a sum", at, None);
+            basis.add_row_violation(findings, "neither one nor two people dominate a sum", at, None);
         }
     }
     present
 }
 
-/// Mean of a value over the rows of a person in an epoch; without enough, the mean of that over earlier epochs, else that of the first.
-fn of_person(epochs: &BTreeMap<i64, Vec<Row>>, epoch: i64, value: &dyn Fn(&Row) -> f64) -> Option<f64> {
-    let mean = |rows: &Vec<Row>| rows.iter().map(value).sum::<f64>() / rows.len() as f64;
+/// Returns the mean of a value over the rows of a subject in an epoch. Without enough rows, returns the mean over
+/// earlier epochs, or else that of the first epoch.
+fn epoch_mean(epochs: &BTreeMap<i64, Vec<EpochRow>>, epoch: i64, value: &dyn Fn(&EpochRow) -> f64) -> Option<f64> {
+    let mean = |rows: &Vec<EpochRow>| rows.iter().map(value).sum::<f64>() / rows.len() as f64;
     if let Some(rows) = epochs.get(&epoch) {
         return Some(mean(rows));
     }

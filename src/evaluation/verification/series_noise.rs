@@ -1,15 +1,15 @@
-//! Rows with noise recounted: form, and with the original the distance from the exact count and mean.
+//! Recounts rows with noise: their form and, with the original, the distance from the exact count and mean.
 
-use super::finding::Findings;
-use super::series_rows::{Basis, Placed};
-use crate::anonymity::series::{DAY_MS, DELTA, SeriesTerms, Statistic};
+use super::series_rows::{PositionedRow, SeriesCheckInput};
+use super::violation_log::ViolationLog;
+use crate::anonymity::series::{DAY_MS, DELTA, RowStatistic, SeriesTerms};
 use std::collections::BTreeMap;
 
-/// Noise beyond these deviations is a finding: probability 4 · 10⁻³³ for a row.
-const MOST_DEVIATIONS: f64 = 12.0;
+/// Noise beyond this number of deviations is a violation: probability 4 · 10⁻³³ per row.
+const MAX_NOISE_DEVIATIONS: f64 = 12.0;
 
-/// Deviation of the noise of a count, and of a sum in ranges of the signal.
-fn deviations(epsilon: f64, series: &SeriesTerms) -> (f64, f64) {
+/// Returns the deviation of the noise of a count, and that of a sum in units of the signal range.
+fn noise_deviations(epsilon: f64, series: &SeriesTerms) -> (f64, f64) {
     // The root of ρ + 2 √(ρ L) = ε.
     let log = -DELTA.ln();
     let week = 2.0 * log + epsilon - 2.0 * (log * (log + epsilon)).sqrt();
@@ -17,36 +17,46 @@ fn deviations(epsilon: f64, series: &SeriesTerms) -> (f64, f64) {
     ((2.0 / (3.0 * rho)).sqrt() + 0.002, (0.5 / rho).sqrt() + 1e-6)
 }
 
-/// Judges the rows with noise.
-pub(super) fn judge_noise(basis: &Basis<'_>, placed: &[Placed<'_>], findings: &mut Findings) {
+/// Checks the rows with noise.
+pub(super) fn check_noise(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], findings: &mut ViolationLog) {
     for at in placed {
         let (row, series) = (at.row, &basis.terms.series[at.row.series]);
-        let (Some(noise), Statistic::Noisy(noisy)) = (series.noise, &row.statistic) else { continue };
-        let (count_deviation, sum_deviation) = deviations(noise.epsilon, series);
+        let (Some(noise), RowStatistic::Noisy(noisy)) = (series.noise, &row.statistic) else { continue };
+        let (count_deviation, sum_deviation) = noise_deviations(noise.epsilon, series);
         let (low, high) = series.signals[row.signal].range;
         let n = row.n as f64;
         if row.cohort.is_some() || row.stratum.as_ref().is_some_and(|labels| !labels.is_empty()) {
-            basis.note(findings, "a row with noise is of everybody", at, None);
+            basis.add_row_violation(findings, "a row with noise is of everybody", at, None);
         }
         if n + 0.01 < basis.terms.cohorts.crowd as f64 + 3.0 * (count_deviation - 0.002) {
-            basis.note(findings, "a noisy count is a crowd and three deviations at least", at, None);
+            basis.add_row_violation(findings, "a noisy count is a crowd and three deviations at least", at, None);
         }
         if !(low..=high).contains(&noisy.mean) {
-            basis.note(findings, "a mean is in the range of its signal", at, None);
+            basis.add_row_violation(findings, "a mean is in the range of its signal", at, None);
         }
         let Some((_, contributions)) = basis.people else { continue };
         let people = contributions.get(&(row.series, row.bucket)).into_iter().flat_map(BTreeMap::values);
         let values: Vec<f64> = people.filter_map(|of| of.values[row.signal]).collect();
-        if (n - values.len() as f64).abs() > MOST_DEVIATIONS * count_deviation {
-            basis.note(findings, "a noisy count is within 12 deviations of the number of people", at, None);
+        if (n - values.len() as f64).abs() > MAX_NOISE_DEVIATIONS * count_deviation {
+            basis.add_row_violation(
+                findings,
+                "a noisy count is within 12 deviations of the number of people",
+                at,
+                None,
+            );
         }
-        // In ranges, around the middle: each value lies half a grid step from its place at most.
+        // In units of the range, around the middle: each value is at most half a grid step from its exact position.
         let sum: f64 = values.iter().map(|value| (value - low) / (high - low) - 0.5).sum();
-        let reach = MOST_DEVIATIONS * sum_deviation + values.len() as f64 / 131_072.0;
+        let reach = MAX_NOISE_DEVIATIONS * sum_deviation + values.len() as f64 / 131_072.0;
         let mean = |sum: f64| low + (high - low) * (0.5 + sum / n).clamp(0.0, 1.0);
         let slack = (high - low) / 65_536.0;
         if noisy.mean < mean(sum - reach) - slack || noisy.mean > mean(sum + reach) + slack {
-            basis.note(findings, "a mean is within 12 deviations of noise of that of the contributions", at, None);
+            basis.add_row_violation(
+                findings,
+                "a mean is within 12 deviations of noise of that of the contributions",
+                at,
+                None,
+            );
         }
     }
 }

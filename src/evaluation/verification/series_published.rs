@@ -1,37 +1,46 @@
-//! Completeness of released rows: each bucket has the rows that the run has published, in their order, and no others.
+//! Checks the completeness of released rows: each bucket has exactly the rows that the run has published, in their
+//! order.
 
-use super::finding::Findings;
-use crate::anonymity::series::{RowFormat, Terms};
-use crate::evaluation::series::{PublishedRows, ReadRows, SeriesLineage};
+use super::violation_log::ViolationLog;
+use crate::anonymity::series::{AllSeriesTerms, RowFormat};
+use crate::evaluation::series::{ReleasedSeriesFiles, RowsDigest, SeriesLineage};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Series, start of a bucket or an epoch, and whether it is of an epoch.
-type Key = (usize, i64, bool);
+/// Series, start of a bucket or an epoch, and true for an epoch.
+type PublishedKey = (usize, i64, bool);
 
-/// Rows of a bucket that a file has.
 #[derive(Default)]
-struct FoundRows {
-    /// Number of the first one in its file, from 0.
+struct FileBucketRows {
     first: u64,
     rows: u64,
     hash: Sha256,
 }
 
 /// Compares number, content and order of the rows of each bucket with the lineage.
-pub(super) fn judge_published(terms: &Terms, lineage: &SeriesLineage, read: &ReadRows, findings: &mut Findings) {
-    let mut found: BTreeMap<Key, FoundRows> = BTreeMap::new();
+pub(super) fn check_published(
+    terms: &AllSeriesTerms,
+    lineage: &SeriesLineage,
+    read: &ReleasedSeriesFiles,
+    findings: &mut ViolationLog,
+) {
+    let mut found: BTreeMap<PublishedKey, FileBucketRows> = BTreeMap::new();
     for at in &read.rows {
         let Ok(row) = &at.row else { continue };
         let of_bucket = found
             .entry((row.series, row.bucket, row.is_of_epoch()))
-            .or_insert_with(|| FoundRows { first: at.number, ..FoundRows::default() });
+            .or_insert_with(|| FileBucketRows { first: at.number, ..FileBucketRows::default() });
         of_bucket.rows += 1;
-        of_bucket.hash.update(row.written(&terms.series[row.series], &terms.cohorts.strata_names, RowFormat::Json));
+        of_bucket.hash.update(row.to_output_line(
+            &terms.series[row.series],
+            &terms.cohorts.strata_names,
+            RowFormat::Json,
+        ));
         of_bucket.hash.update(b"\n");
     }
-    let keys: BTreeSet<Key> = found.keys().chain(lineage.published.keys()).copied().collect();
-    // Findings lie at the first row of the bucket; of a missing bucket where its rows would be.
+    let keys: BTreeSet<PublishedKey> = found.keys().chain(lineage.published.keys()).copied().collect();
+    // A violation is reported at the first row of its bucket; for a missing bucket, at the position where its rows
+    // would be.
     let mut next: BTreeMap<usize, u64> = BTreeMap::new();
     for at in &read.rows {
         next.insert(at.series, at.number + 1);
@@ -40,15 +49,18 @@ pub(super) fn judge_published(terms: &Terms, lineage: &SeriesLineage, read: &Rea
         let of_file = found.get(&key);
         let number = of_file.map_or_else(|| next.get(&key.0).copied().unwrap_or(0), |of_file| of_file.first);
         next.insert(key.0, number);
-        if let Some((promise, counts)) = broken(of_file, lineage.published.get(&key)) {
-            let (file, line) = read.place(key.0, number);
-            findings.note(promise, file, usize::try_from(line - 1).unwrap_or(usize::MAX), None, counts);
+        if let Some((promise, counts)) = bucket_violation(of_file, lineage.published.get(&key)) {
+            let (file, line) = read.file_and_line(key.0, number);
+            findings.add_violation(promise, file, usize::try_from(line - 1).unwrap_or(usize::MAX), None, counts);
         }
     }
 }
 
-/// The promise that the rows of a bucket break.
-fn broken(found: Option<&FoundRows>, published: Option<&PublishedRows>) -> Option<(&'static str, Option<[usize; 2]>)> {
+/// Returns the guarantee that the rows of a bucket violate.
+fn bucket_violation(
+    found: Option<&FileBucketRows>,
+    published: Option<&RowsDigest>,
+) -> Option<(&'static str, Option<[usize; 2]>)> {
     let count = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
     let counts = [found.map_or(0, |found| count(found.rows)), published.map_or(0, |published| count(published.rows))];
     if counts[0] != counts[1] {

@@ -1,32 +1,32 @@
-//! Values of rows recounted from the original: members present, carried values, statistics and dominance.
+//! Recounts the values of rows from the original: present members, carried values, statistics and dominance.
 
-use super::finding::Findings;
-use super::series_rows::{Basis, Placed, level_of, step_of};
-use crate::anonymity::series::{MeanStatistic, SeriesRow, SeriesTerms, Statistic};
+use super::series_rows::{PositionedRow, SeriesCheckInput, interval_level, row_rounding_step};
+use super::violation_log::ViolationLog;
+use crate::anonymity::series::{MeanStatistic, RowStatistic, SeriesRow, SeriesTerms};
 use std::collections::BTreeMap;
 
-/// Share of the last value's distance from the mean that a missed window keeps.
-const CARRY: f64 = 0.5;
+/// Factor per missed window for the distance of a carried value from the mean.
+const CARRY_FACTOR: f64 = 0.5;
 
-/// Values of a person in a channel so far.
+/// Summary of the earlier values of a subject in a channel.
 #[derive(Clone, Copy, Default)]
-struct Past {
+struct ChannelHistory {
     values: f64,
     sum: f64,
     last: f64,
     bucket: i64,
 }
 
-impl Past {
-    /// The value that stands for a missing one in `bucket`; none before the first value.
+impl ChannelHistory {
+    /// Returns the value carried to `bucket` for a missing one; none before the first value.
     fn carried(&self, terms: &SeriesTerms, bucket: i64) -> Option<f64> {
         let mean = self.sum / self.values;
         let windows = terms.windows_between(self.bucket, bucket);
-        (self.values > 0.0).then(|| mean + CARRY.powf(windows as f64) * (self.last - mean))
+        (self.values > 0.0).then(|| mean + CARRY_FACTOR.powf(windows as f64) * (self.last - mean))
     }
 }
 
-/// Values of a contributor set: those of people who were present, and carried ones.
+/// Values of a contributor set: those of present subjects, and carried ones.
 #[derive(Default)]
 struct SetValues {
     present: Vec<f64>,
@@ -39,34 +39,35 @@ impl SetValues {
     }
 }
 
-/// Judges the rows of contributor sets by the contributions, and returns the fewest people present by series. Does nothing without
-/// contributions, and for a lineage that begins with cohorts of an earlier run: carried values depend on records of that run.
-pub(super) fn judge_values(
-    basis: &Basis<'_>,
-    placed: &[Placed<'_>],
-    findings: &mut Findings,
+/// Checks the rows of contributor sets against the contributions, and returns the fewest present subjects by series.
+/// Does nothing without contributions, or for a lineage that begins with cohorts of an earlier run: carried values
+/// depend on records of that run.
+pub(super) fn check_set_values(
+    basis: &SeriesCheckInput<'_>,
+    placed: &[PositionedRow<'_>],
+    findings: &mut ViolationLog,
 ) -> BTreeMap<usize, usize> {
     let mut fewest = BTreeMap::new();
     let (Some(_), Some(lineage)) = (basis.people, basis.lineage) else { return fewest };
-    if lineage.begins_with_older() {
+    if lineage.has_earlier_run() {
         return fewest;
     }
-    let mut channels: BTreeMap<usize, BTreeMap<i64, Vec<&Placed<'_>>>> = BTreeMap::new();
+    let mut channels: BTreeMap<usize, BTreeMap<i64, Vec<&PositionedRow<'_>>>> = BTreeMap::new();
     for at in placed.iter().filter(|at| at.of_sets && !at.row.sets.is_empty()) {
         channels.entry(basis.channel(at.row)).or_default().entry(at.row.bucket).or_default().push(at);
     }
     for rows in channels.into_values() {
-        judge_channel(basis, &rows, &mut fewest, findings);
+        check_channel(basis, &rows, &mut fewest, findings);
     }
     fewest
 }
 
-/// Judges the rows of one signal and slot, bucket after bucket.
-fn judge_channel(
-    basis: &Basis<'_>,
-    rows: &BTreeMap<i64, Vec<&Placed<'_>>>,
+/// Checks the rows of one signal and slot, bucket by bucket.
+fn check_channel(
+    basis: &SeriesCheckInput<'_>,
+    rows: &BTreeMap<i64, Vec<&PositionedRow<'_>>>,
     fewest: &mut BTreeMap<usize, usize>,
-    findings: &mut Findings,
+    findings: &mut ViolationLog,
 ) {
     let Some((people, contributions)) = basis.people else { return };
     let Some((series, signal, bucket)) =
@@ -85,7 +86,7 @@ fn judge_channel(
             first[*person] = first[*person].or(contribution.values[signal]);
         }
     }
-    let mut past = vec![Past::default(); people.len()];
+    let mut past = vec![ChannelHistory::default(); people.len()];
     for (at, of_bucket) in of_channel {
         for placed in rows.get(&at).into_iter().flatten() {
             let mut set = SetValues::default();
@@ -101,52 +102,58 @@ fn judge_channel(
                 .entry(series)
                 .and_modify(|least| *least = set.present.len().min(*least))
                 .or_insert(set.present.len());
-            judge_row(basis, placed, &set, findings);
+            check_row(basis, placed, &set, findings);
         }
         for (person, contribution) in of_bucket {
             if let Some(value) = contribution.values[signal] {
-                let Past { values, sum, .. } = past[*person];
-                past[*person] = Past { values: values + 1.0, sum: sum + value, last: value, bucket: at };
+                let ChannelHistory { values, sum, .. } = past[*person];
+                past[*person] = ChannelHistory { values: values + 1.0, sum: sum + value, last: value, bucket: at };
             }
         }
     }
     let buckets = rows.iter().filter(|(at, _)| !contributions.contains_key(&(series, **at)));
     for placed in buckets.flat_map(|(_, rows)| rows) {
-        basis.note(findings, "a crowd of the members is present", placed, Some([0, basis.terms.cohorts.crowd]));
+        basis.add_row_violation(
+            findings,
+            "a crowd of the members is present",
+            placed,
+            Some([0, basis.terms.cohorts.crowd]),
+        );
     }
 }
 
-fn judge_row(basis: &Basis<'_>, at: &Placed<'_>, set: &SetValues, findings: &mut Findings) {
+fn check_row(basis: &SeriesCheckInput<'_>, at: &PositionedRow<'_>, set: &SetValues, findings: &mut ViolationLog) {
     let crowd = basis.terms.cohorts.crowd;
     let (row, values) = (at.row, set.all());
     if set.present.len() < crowd {
-        basis.note(findings, "a crowd of the members is present", at, Some([set.present.len(), crowd]));
+        basis.add_row_violation(findings, "a crowd of the members is present", at, Some([set.present.len(), crowd]));
     }
     if values.len() as u64 != row.n || values.is_empty() {
-        return basis.note(findings, "every member has a value or has had one", at, None);
+        return basis.add_row_violation(findings, "every member has a value or has had one", at, None);
     }
     let filled = set.carried.len() as f64 / values.len() as f64;
     if (row.filled - filled).abs() > 0.050_001 {
-        basis.note(findings, "the filled share is that of the members without a value", at, None);
+        basis.add_row_violation(findings, "the filled share is that of the members without a value", at, None);
     }
     let promise = match &row.statistic {
-        Statistic::Mean(statistic) => {
+        RowStatistic::Mean(statistic) => {
             let range = basis.terms.series[row.series].signals[row.signal].range;
-            if is_dominated_from(&points(range, &values), &values, basis.terms.cohorts.colluders) {
-                basis.note(findings, "neither one nor two people dominate a sum", at, None);
+            if is_dominated_from(&reference_points(range, &values), &values, basis.terms.cohorts.colluders) {
+                basis.add_row_violation(findings, "neither one nor two people dominate a sum", at, None);
             }
-            broken_statistics(statistic, &values, crowd)
+            statistics_violation(statistic, &values, crowd)
         }
-        Statistic::Bin { label, share } => broken_share(basis, row, (label, *share), set),
-        Statistic::Moment(_) | Statistic::Noisy(_) => None,
+        RowStatistic::Bin { label, share } => share_violation(basis, row, (label, *share), set),
+        RowStatistic::Moment(_) | RowStatistic::Noisy(_) => None,
     };
     if let Some(promise) = promise {
-        basis.note(findings, promise, at, None);
+        basis.add_row_violation(findings, promise, at, None);
     }
 }
 
-/// Points from which the sizes of values are taken: the ends of the range of the signal, or 0 without one, and the median.
-pub(super) fn points((low, high): (f64, f64), values: &[f64]) -> Vec<f64> {
+/// Returns the reference points for distances of values: the ends of the range of the signal, or 0 without a finite
+/// range, and the median.
+pub(super) fn reference_points((low, high): (f64, f64), values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;
@@ -156,8 +163,9 @@ pub(super) fn points((low, high): (f64, f64), values: &[f64]) -> Vec<f64> {
     points
 }
 
-/// Whether the sum of distances without the largest and those who could estimate it, the next one or the colluders, is below a tenth of
-/// the largest, or the largest is above half of the sum. Sums in another order differ by floating-point error, which is `error` at most.
+/// Returns true if one value dominates a sum. This holds if the largest distance exceeds half of the sum. It also
+/// holds if the sum without the largest and the next max(1, colluders) distances is below a tenth of the largest.
+/// `error` bounds the floating-point difference between sums in different order.
 pub(super) fn is_dominated(mut distances: Vec<f64>, colluders: usize, error: f64) -> bool {
     distances.iter_mut().for_each(|distance| *distance = distance.abs());
     distances.sort_by(|one, other| other.total_cmp(one));
@@ -167,23 +175,23 @@ pub(super) fn is_dominated(mut distances: Vec<f64>, colluders: usize, error: f64
     })
 }
 
-/// Whether the distances of values from any of the points are dominated.
+/// Returns true if the distances of values from any of the points are dominated.
 pub(super) fn is_dominated_from(points: &[f64], values: &[f64], colluders: usize) -> bool {
     let error = values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs())) * 1e-13;
     points.iter().any(|point| is_dominated(values.iter().map(|value| value - point).collect(), colluders, error))
 }
 
-/// The promise that the share of an interval breaks. A carried value at an edge may be on either side.
-fn broken_share(
-    basis: &Basis<'_>,
+/// Returns the guarantee that the share of an interval violates. A carried value at an edge can be on either side.
+fn share_violation(
+    basis: &SeriesCheckInput<'_>,
     row: &SeriesRow,
     (label, share): (&str, f64),
     set: &SetValues,
 ) -> Option<&'static str> {
     let ruler = basis.terms.series[row.series].signals[row.signal].intervals.as_ref()?;
-    let level = level_of(basis, row, &[(label, share)])?;
-    let is_in = |value: f64| ruler.interval_of(level, value).is_some_and(|(_, of)| of == label);
-    let (low, high) = ruler.range();
+    let level = interval_level(basis, row, &[(label, share)])?;
+    let is_in = |value: f64| ruler.labelled_interval(level, value).is_some_and(|(_, of)| of == label);
+    let (low, high) = ruler.domain_bounds();
     let certain = set.present.iter().filter(|value| is_in(**value)).count();
     let possible = set.carried.iter().filter(|value| {
         let error = value.abs() * 1e-9 + (high - low) * 1e-12;
@@ -198,11 +206,11 @@ fn broken_share(
     (!is_near).then_some("a share is that of the contributions")
 }
 
-/// The promise that a mean, a deviation or a quartile breaks.
-fn broken_statistics(row: &MeanStatistic, values: &[f64], crowd: usize) -> Option<&'static str> {
+/// Returns the guarantee that a mean, a deviation or a quartile violates.
+fn statistics_violation(row: &MeanStatistic, values: &[f64], crowd: usize) -> Option<&'static str> {
     let n = values.len() as f64;
     let within = |step: f64, shown: f64, exact: f64| (shown - exact).abs() <= step * 0.500_001 + exact.abs() * 1e-9;
-    let step = step_of(row.sd, n);
+    let step = row_rounding_step(row.sd, n);
     let is_near = |shown: f64, exact: f64| within(step, shown, exact);
     let mean = values.iter().sum::<f64>() / n;
     let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
@@ -210,7 +218,7 @@ fn broken_statistics(row: &MeanStatistic, values: &[f64], crowd: usize) -> Optio
         return Some("a mean is that of the contributions");
     }
     let deviation = (squares / (n - 1.0)).sqrt();
-    if !within(step_of(deviation * (1.0 + 1e-9), n), row.sd, deviation) {
+    if !within(row_rounding_step(deviation * (1.0 + 1e-9), n), row.sd, deviation) {
         return Some("a deviation is that of the contributions");
     }
     let mut sorted = values.to_vec();

@@ -1,9 +1,9 @@
-use super::spelled::{Spelled, Spelling};
+use super::cell_validation::{CellValidator, PrintedCellKind};
 use std::path::Path;
 use std::sync::Arc;
 use throng_core::values::codebook::{Codebook, FIRST_VALUE};
 use throng_core::values::digest::DigestKey;
-use throng_core::values::raw::Token;
+use throng_core::values::raw_batch::RawToken;
 use throng_core::values::schema::Schema;
 
 const SCHEMA: &str = r#"
@@ -40,9 +40,9 @@ round = "minute"
 hierarchy = { kind = "truncate", levels = ["hour", "day", "month", "year"], min = "2021-04-07T10:30:20Z", max = "2022-12-31T00:00:00Z" }
 "#;
 
-/// Every text that the codebook prints of some values is recognized by somebody who has never seen the values.
+/// Every text that the codebook prints is recognized from the hierarchies alone, without the values.
 #[test]
-fn what_the_codebook_prints_is_known_to_who_knows_the_hierarchies() {
+fn validator_accepts_every_codebook_text() {
     let schema = Schema::parse(SCHEMA, "s.toml", Path::new(".")).unwrap();
     let values = [
         ["0", "37", "100"],
@@ -58,17 +58,17 @@ fn what_the_codebook_prints_is_known_to_who_knows_the_hierarchies() {
         let key = DigestKey([7; 32]);
         let mut book = Codebook::new(Arc::clone(&schema.attributes[attribute]), &key, 100).unwrap();
         for value in values {
-            let code = book.encode(Token::Untyped(value)).unwrap();
+            let code = book.encode(RawToken::Untyped(value)).unwrap();
             assert!(code >= FIRST_VALUE, "{value}");
             for level in 0..book.levels() {
                 let cell = book.cell(code, level);
                 let text = book.text(cell).to_owned();
-                let mut spelling = Spelling::new(&schema);
-                let found = spelling.judge(attribute, &text);
+                let mut spelling = CellValidator::new(&schema);
+                let found = spelling.printed_kind(attribute, &text);
                 let expected = match () {
-                    () if text == "\"*\"" => Spelled::Suppressed,
-                    () if book.is_exact(cell) => Spelled::Exact,
-                    () => Spelled::Label,
+                    () if text == "\"*\"" => PrintedCellKind::Suppressed,
+                    () if book.is_exact(cell) => PrintedCellKind::Exact,
+                    () => PrintedCellKind::Label,
                 };
                 assert_eq!(found, Some(expected), "{text}");
             }
@@ -77,9 +77,9 @@ fn what_the_codebook_prints_is_known_to_who_knows_the_hierarchies() {
 }
 
 #[test]
-fn what_no_level_prints_is_known_too() {
+fn validator_rejects_texts_of_no_level() {
     let schema = Schema::parse(SCHEMA, "s.toml", Path::new(".")).unwrap();
-    let mut spelling = Spelling::new(&schema);
+    let mut spelling = CellValidator::new(&schema);
     for (attribute, text) in [
         (0, "\"30-40\""),
         (0, "\"31-39\""),
@@ -93,7 +93,7 @@ fn what_no_level_prints_is_known_too() {
         (3, "60617"),
         (2, "\"1-38\""),
     ] {
-        assert_eq!(spelling.judge(attribute, text), None, "{text}");
+        assert_eq!(spelling.printed_kind(attribute, text), None, "{text}");
     }
-    assert_eq!(spelling.judge(0, "null"), Some(Spelled::Exact));
+    assert_eq!(spelling.printed_kind(0, "null"), Some(PrintedCellKind::Exact));
 }

@@ -7,8 +7,8 @@ use super::*;
 
 const SCHEMA: &str = include_str!("../../../schemas/health.toml");
 
-fn lines(seed: u64, legacy: bool, layout: Layout, records: usize) -> Vec<String> {
-    let mut stream = Health::new(HealthSettings { seed, legacy, layout });
+fn lines(seed: u64, legacy: bool, layout: RecordLayout, records: usize) -> Vec<String> {
+    let mut stream = HealthRecordStream::new(HealthSettings { seed, legacy, layout });
     let mut out = Vec::new();
     (0..records)
         .map(|_| {
@@ -21,25 +21,25 @@ fn lines(seed: u64, legacy: bool, layout: Layout, records: usize) -> Vec<String>
 
 fn parsed(seed: u64, legacy: bool, records: usize) -> Vec<Map<String, Value>> {
     let object = |line: &String| serde_json::from_str(line).expect("a JSON object");
-    lines(seed, legacy, Layout::Flat, records).iter().map(object).collect()
+    lines(seed, legacy, RecordLayout::Flat, records).iter().map(object).collect()
 }
 
 #[test]
-fn a_seed_fixes_every_byte() {
+fn health_seed_determines_every_byte() {
     let digest = |seed| {
         let mut hash = Sha256::new();
-        for line in &lines(seed, false, Layout::Flat, 1_000) {
+        for line in &lines(seed, false, RecordLayout::Flat, 1_000) {
             hash.update(line.as_bytes());
         }
         hash.finalize().iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
     };
     assert_ne!(digest(1), digest(2));
-    // Read off once: whoever changes the generator changes it here, knowingly.
+    // Recorded reference value: update it only for an intended change of the generator.
     assert_eq!(digest(1), "5df8d75a6dda7b89");
 }
 
 #[test]
-fn every_record_has_the_107_attributes_of_the_schema() {
+fn health_records_have_107_schema_attributes() {
     let names: Vec<&str> = fields().collect();
     assert_eq!(names.len(), 107);
     for record in parsed(1, false, 500) {
@@ -51,8 +51,8 @@ fn every_record_has_the_107_attributes_of_the_schema() {
 }
 
 #[test]
-fn csv_tells_what_json_tells() {
-    let csv = lines(3, false, Layout::Csv, 200).join("\n");
+fn csv_and_json_health_records_are_equal() {
+    let csv = lines(3, false, RecordLayout::Csv, 200).join("\n");
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(csv.as_bytes());
     let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().expect("107 fields each");
     let records = parsed(3, false, 200);
@@ -70,7 +70,7 @@ fn csv_tells_what_json_tells() {
 }
 
 #[test]
-fn families_are_identical_columns_in_legacy_mode_alone() {
+fn family_columns_are_identical_only_in_legacy_mode() {
     let same = |record: &Map<String, Value>, family: &str| {
         (1..20).all(|i| record[&format!("{family}_{i}")] == record[&format!("{family}_0")])
     };
@@ -84,7 +84,7 @@ fn families_are_identical_columns_in_legacy_mode_alone() {
 }
 
 #[test]
-fn the_dependencies_hold() {
+fn functional_dependencies_hold() {
     let records = parsed(7, false, 20_000);
     for (from, to) in [
         ("zip", "city"),
@@ -108,10 +108,10 @@ fn the_dependencies_hold() {
     }
 }
 
-/// Shares of countries and blood types. Fails falsely with probability below 1e-7 (six deviations of a binomial,
-/// twelve comparisons); the seed is fixed.
+/// Shares of countries and blood types. A false failure has a probability below 1e-7 (six standard deviations of a
+/// binomial, twelve comparisons); the seed is fixed.
 #[test]
-fn shares_are_those_of_the_tables() {
+fn generated_shares_match_tables() {
     let n = 20_000.0;
     let records = parsed(9, false, 20_000);
     let count = |name: &str, value: &str| records.iter().filter(|r| r[name].as_str() == Some(value)).count() as f64;
@@ -128,15 +128,15 @@ fn shares_are_those_of_the_tables() {
     assert!(distinct("disease_0") <= 117 && distinct("snp_0") <= 1_806 && distinct("city") > 3_000);
 }
 
-/// Whether one of the columns of a family has a value.
 fn has(record: &Map<String, Value>, family: &str, value: &str) -> bool {
-    (0..FAMILY).any(|i| record[&format!("{family}_{i}")].as_str() == Some(value))
+    (0..FAMILY_COLUMNS).any(|i| record[&format!("{family}_{i}")].as_str() == Some(value))
 }
 
-/// Prevalence by age and sex as docs/evaluation.md has it from its sources, within a fifth; and the shares of carriers and of the treated.
-/// Fails falsely with probability below 1e-5 (a fifth of each is five deviations or more); the seed is fixed.
+/// Prevalence by age and sex within 20 % of the values in docs/evaluation.md, and the shares of carriers and of
+/// treated subjects. A false failure has a probability below 1e-5 (20 % is five standard deviations or more); the
+/// seed is fixed.
 #[test]
-fn diseases_have_their_prevalence_and_their_drug() {
+fn diseases_match_prevalence_and_drug_shares() {
     let records = parsed(11, false, 60_000);
     let share = |of: &dyn Fn(&Map<String, Value>) -> bool, has: &dyn Fn(&Map<String, Value>) -> bool| {
         let all: Vec<&Map<String, Value>> = records.iter().filter(|record| of(record)).collect();
@@ -158,23 +158,22 @@ fn diseases_have_their_prevalence_and_their_drug() {
     near(share(&|_| true, &|r| has(r, "snp", "rs1333049")), 1.0 - 0.53 * 0.53);
 }
 
-/// Odds ratios of single factors, with the others at their means.
 #[test]
-fn a_factor_changes_the_odds_as_its_source_says() {
-    use super::risks::{DISEASES, Factors};
-    let woman = || Factors { is_male: false, age: 60.0, mass_index: 25.0, height: 0.0, blood_type: "O+" };
-    let odds = |of: &Factors, alleles| {
-        let p = DISEASES[0].probability(of, alleles);
+fn risk_factors_match_published_odds_ratios() {
+    use super::disease_risks::{DISEASE_RISKS, RiskFactors};
+    let woman = || RiskFactors { is_male: false, age: 60.0, mass_index: 25.0, height: 0.0, blood_type: "O+" };
+    let odds = |of: &RiskFactors, alleles| {
+        let p = DISEASE_RISKS[0].probability(of, alleles);
         p / (1.0 - p)
     };
     let base = odds(&woman(), 0);
     for (factors, alleles, ratio) in [
-        (Factors { age: 70.0, ..woman() }, 0, 2.48),
-        (Factors { mass_index: 30.0, ..woman() }, 0, 1.27),
-        (Factors { height: 6.5, ..woman() }, 0, 0.93),
-        (Factors { blood_type: "A-", ..woman() }, 0, 1.06),
-        (Factors { blood_type: "B+", ..woman() }, 0, 1.15),
-        (Factors { blood_type: "AB+", ..woman() }, 0, 1.23),
+        (RiskFactors { age: 70.0, ..woman() }, 0, 2.48),
+        (RiskFactors { mass_index: 30.0, ..woman() }, 0, 1.27),
+        (RiskFactors { height: 6.5, ..woman() }, 0, 0.93),
+        (RiskFactors { blood_type: "A-", ..woman() }, 0, 1.06),
+        (RiskFactors { blood_type: "B+", ..woman() }, 0, 1.15),
+        (RiskFactors { blood_type: "AB+", ..woman() }, 0, 1.23),
         (woman(), 1, 1.36),
         (woman(), 2, 1.36 * 1.36),
     ] {

@@ -1,51 +1,50 @@
-//! Readings of wearable devices as a stream: 25 attributes a record, many records a subject.
+//! Stream of wearable device readings: 25 attributes per record, many records per subject.
 //!
-//! A record is drawn in three steps: whose it is (Zipf-skewed over the subjects), what that person is doing at that
-//! hour ([`day`]), and what the device makes of it ([`signals`]). Everything about a person and a device is fixed
-//! when the stream starts ([`subjects`]); what somebody does in a given ten minutes is a function of person and time
-//! alone. So no state is kept from record to record, and the first n records of a stream are the same however many
-//! follow them.
+//! A record is drawn in three steps: the subject (Zipf-skewed), the subject's activity at that hour ([`day`]), and
+//! the device readings ([`signals`]). Properties of subjects and devices are fixed when a cohort starts
+//! ([`subjects`]). The activity in a ten-minute bout is a function of subject and time. Only the clock and the random
+//! generator carry over between records, so the first n records do not depend on the length of the stream.
 //!
-//! All people, devices and serial numbers are invented; areas and their first three ZIP digits are those of cities.
+//! All subjects, devices and serial numbers are fictitious; areas and ZIP prefixes are those of real cities.
 
-mod day;
-mod devices;
-mod places;
-mod signals;
-mod subjects;
+mod activity_schedule;
+mod device_models;
+mod device_readings;
+mod home_areas;
+mod wearable_subjects;
 
-use self::signals::Reading;
-use self::subjects::{Cohort, Subjects};
-use super::dice::Dice;
-use super::layout::{Cell, Layout, csv_header};
+use self::device_readings::DeviceReading;
+use self::wearable_subjects::{PopulationCohort, WearableSubjects};
+use super::record_writer::{GeneratedCell, RecordLayout, csv_header};
+use super::seeded_random::SeededRandom;
 use super::{GenerateError, RecordStream};
-pub use subjects::WearableSettings;
+pub use wearable_subjects::WearableSettings;
 
-/// The 25 attributes, in the order in which they are written.
+/// The 25 attributes, in output order.
 #[rustfmt::skip]
-const FIELDS: [&str; 25] = [
+const WEARABLE_FIELDS: [&str; 25] = [
     "user_id", "email", "age", "sex", "zip", "blood_group", "height_cm", "weight_kg", "device_serial",
     "device_model", "firmware", "timestamp", "activity", "heart_rate", "resting_hr", "hrv_ms", "spo2", "skin_temp",
     "steps", "calories", "distance_m", "stress", "battery", "sleep_stage", "position",
 ];
 
-/// The stream. Memory is that of its subjects, whatever the number of records.
+/// Wearable record stream. Memory depends on the number of subjects, not of records.
 #[derive(Debug)]
-pub struct Wearable {
+pub struct WearableStream {
     settings: WearableSettings,
-    subjects: Subjects,
-    dice: Dice,
-    /// Records written so far.
+    subjects: WearableSubjects,
+    dice: SeededRandom,
     written: u64,
     /// Microseconds since the start of the stream.
     clock: u64,
-    /// The subject of the record written last.
     last: usize,
 }
 
-impl Wearable {
+impl WearableStream {
+    /// Creates the stream.
+    ///
     /// # Errors
-    /// [`GenerateError::OutOfRange`] names the setting that is outside its range.
+    /// Returns [`GenerateError::OutOfRange`] with the name of a setting that is out of range.
     pub fn new(settings: WearableSettings) -> Result<Self, GenerateError> {
         let within = |good: bool, setting, given: String, allowed| {
             if good { Ok(()) } else { Err(GenerateError::OutOfRange { setting, given, allowed }) }
@@ -58,10 +57,10 @@ impl Wearable {
         within(interval <= 3_600_000_000, "interval", format!("{interval} us"), "0 to one hour")?;
         let start = s.start_seconds;
         within((0..=32_503_680_000).contains(&start), "start", format!("{start} s"), "the years 1970 to 3000")?;
-        let cohort = if s.shift_at == Some(0) { Cohort::Shifted } else { Cohort::First };
+        let cohort = if s.shift_at == Some(0) { PopulationCohort::Shifted } else { PopulationCohort::First };
         Ok(Self {
-            subjects: Subjects::new(s, cohort),
-            dice: Dice::new(s.seed, 1),
+            subjects: WearableSubjects::new(s, cohort),
+            dice: SeededRandom::new(s.seed, 1),
             settings,
             written: 0,
             clock: 0,
@@ -69,34 +68,35 @@ impl Wearable {
         })
     }
 
-    /// When the record is said to have been measured: devices send within five seconds, but one record in fifty waited
-    /// up to half an hour for a connection.
+    /// Draws the measurement time of a record. Devices send within five seconds, but one record in fifty is delayed
+    /// by up to half an hour.
     fn measured_at(&mut self) -> i64 {
-        self.clock += self.dice.below(2 * self.settings.interval_micros + 1);
-        let late = self.dice.below(1 << 32);
+        self.clock += self.dice.uniform_below(2 * self.settings.interval_micros + 1);
+        let late = self.dice.uniform_below(1 << 32);
         let delay = if late.is_multiple_of(50) { 5 + (late / 50) % 1_795 } else { (late / 50) % 5 };
         self.settings.start_seconds + (self.clock / 1_000_000) as i64 - delay as i64
     }
 }
 
-impl RecordStream for Wearable {
+impl RecordStream for WearableStream {
     fn header(&self, out: &mut Vec<u8>) {
-        if self.settings.layout == Layout::Csv {
-            csv_header(out, FIELDS);
+        if self.settings.layout == RecordLayout::Csv {
+            csv_header(out, WEARABLE_FIELDS);
         }
     }
 
     fn append(&mut self, out: &mut Vec<u8>) {
         if self.settings.shift_at == Some(self.written) && self.written > 0 {
-            self.subjects = Subjects::new(&self.settings, Cohort::Shifted);
+            self.subjects = WearableSubjects::new(&self.settings, PopulationCohort::Shifted);
         }
         self.written += 1;
         let seconds = self.measured_at();
         self.last = self.subjects.pick(self.dice.bits());
-        let reading = Reading::draw(self.subjects.profile(self.last), seconds, self.settings.missing, &mut self.dice);
-        let mut line = self.subjects.begin(self.last, self.settings.layout, out);
+        let reading =
+            DeviceReading::draw(self.subjects.profile(self.last), seconds, self.settings.missing, &mut self.dice);
+        let mut line = self.subjects.start_record(self.last, self.settings.layout, out);
         line.time("timestamp", seconds);
-        line.text("activity", Cell::Value(reading.activity.name()));
+        line.text("activity", GeneratedCell::Value(reading.activity.name()));
         line.integer("heart_rate", reading.heart_rate);
         line.integer("resting_hr", reading.resting_hr);
         line.integer("hrv_ms", reading.hrv_ms);
@@ -107,9 +107,9 @@ impl RecordStream for Wearable {
         line.integer("distance_m", reading.distance_m);
         line.integer("stress", reading.stress);
         line.integer("battery", reading.battery);
-        line.text("sleep_stage", reading.sleep_stage.map(day::SleepStage::name));
+        line.text("sleep_stage", reading.sleep_stage.map(activity_schedule::SleepStage::name));
         line.place("position", reading.position);
-        line.close();
+        line.end_record();
     }
 
     fn append_subject(&self, out: &mut Vec<u8>) {

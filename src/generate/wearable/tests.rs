@@ -9,7 +9,7 @@ use super::*;
 const FLAT_SCHEMA: &str = include_str!("../../../schemas/wearable.toml");
 
 fn lines(settings: WearableSettings, records: usize) -> Vec<String> {
-    let mut stream = Wearable::new(settings).expect("settings in range");
+    let mut stream = WearableStream::new(settings).expect("settings in range");
     let mut out = Vec::new();
     (0..records)
         .map(|_| {
@@ -33,7 +33,7 @@ fn number(record: &Map<String, Value>, name: &str) -> Option<f64> {
     record.get(name).and_then(Value::as_f64)
 }
 
-/// Mean of an attribute over the records that satisfy a condition, and how many of them have it.
+/// Returns the mean of an attribute over the records that satisfy a condition, and the number of values.
 fn mean(records: &[Map<String, Value>], name: &str, keep: impl Fn(&Map<String, Value>) -> bool) -> (f64, f64) {
     let values: Vec<f64> = records.iter().filter(|r| keep(r)).filter_map(|r| number(r, name)).collect();
     (values.iter().sum::<f64>() / values.len() as f64, values.len() as f64)
@@ -44,7 +44,7 @@ fn is(name: &'static str, value: &'static str) -> impl Fn(&Map<String, Value>) -
 }
 
 #[test]
-fn a_seed_fixes_every_byte() {
+fn wearable_seed_determines_every_byte() {
     let digest = |seed| {
         let mut hash = Sha256::new();
         for line in lines(seeded(seed), 5_000) {
@@ -55,14 +55,14 @@ fn a_seed_fixes_every_byte() {
     };
     assert_eq!(digest(1), digest(1));
     assert_ne!(digest(1), digest(2));
-    // Read off once: whoever changes the generator changes it here, knowingly.
+    // Recorded reference value: update it only for an intended change of the generator.
     assert_eq!(digest(1), "e08304aa38d67e4e");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn any_settings_give_valid_records(
+    fn valid_settings_produce_valid_records(
         seed: u64,
         subjects in 1u32..200,
         skew in 0.0f64..4.0,
@@ -72,27 +72,26 @@ proptest! {
         interval_micros in 0u64..3_600_000_000,
     ) {
         let settings = WearableSettings {
-            seed, subjects, skew, missing, shift_at, start_seconds, interval_micros, layout: Layout::Flat,
+            seed, subjects, skew, missing, shift_at, start_seconds, interval_micros, layout: RecordLayout::Flat,
         };
         let longer = lines(settings.clone(), 80);
         prop_assert_eq!(&lines(settings.clone(), 30)[..], &longer[..30], "a shorter run is a prefix of a longer one");
         for line in &longer {
             let record: Map<String, Value> = serde_json::from_str(line).expect("JSON");
             prop_assert_eq!(line.matches("\":").count(), record.len(), "a key twice: {}", line);
-            let order: Vec<usize> = record.keys().map(|k| FIELDS.iter().position(|n| n == k).expect("known")).collect();
+            let order: Vec<usize> = record.keys().map(|k| WEARABLE_FIELDS.iter().position(|n| n == k).expect("known")).collect();
             prop_assert!(order.is_sorted());
             for name in ["user_id", "email", "device_serial", "timestamp", "activity"] {
                 prop_assert!(record.get(name).is_some_and(Value::is_string), "{} in {}", name, line);
             }
         }
-        // Both layouts have the same values.
-        let csv = lines(WearableSettings { layout: Layout::Csv, ..settings }, 80).join("\n");
+        let csv = lines(WearableSettings { layout: RecordLayout::Csv, ..settings }, 80).join("\n");
         let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(csv.as_bytes());
         for (flat, row) in longer.iter().zip(reader.records()) {
             let flat: Map<String, Value> = serde_json::from_str(flat).expect("JSON");
             let row = row.expect("25 fields");
-            prop_assert_eq!(row.len(), FIELDS.len());
-            for (field, cell) in FIELDS.into_iter().zip(row.iter()) {
+            prop_assert_eq!(row.len(), WEARABLE_FIELDS.len());
+            for (field, cell) in WEARABLE_FIELDS.into_iter().zip(row.iter()) {
                 let text = match flat.get(field) {
                     None | Some(Value::Null) => String::new(),
                     Some(Value::String(text)) => text.clone(),
@@ -111,14 +110,14 @@ fn attributes(schema: &str) -> Vec<toml::Table> {
 }
 
 #[test]
-fn the_schema_names_the_generated_attributes() {
+fn wearable_schema_lists_generated_attributes() {
     let flat = attributes(FLAT_SCHEMA);
-    assert_eq!(flat.iter().map(|a| a["name"].as_str().expect("text")).collect::<Vec<_>>(), FIELDS);
+    assert_eq!(flat.iter().map(|a| a["name"].as_str().expect("text")).collect::<Vec<_>>(), WEARABLE_FIELDS);
 }
 
-/// Every generated value is one that the hierarchy of its attribute covers; types are those of the schema.
+/// Every generated value is covered by the hierarchy of its attribute and has the type of the schema.
 #[test]
-fn the_hierarchies_cover_the_generated_values() {
+fn wearable_hierarchies_cover_generated_values() {
     fn leaves(node: &toml::Value, into: &mut BTreeSet<String>) {
         match node {
             toml::Value::Table(table) => table.values().for_each(|inner| leaves(inner, into)),
@@ -164,19 +163,19 @@ fn the_hierarchies_cover_the_generated_values() {
 }
 
 #[test]
-fn records_have_the_size_of_real_ones() {
+fn wearable_records_have_realistic_size() {
     let bytes: usize = lines(seeded(5), 5_000).iter().map(String::len).sum();
     assert!((400..=460).contains(&(bytes / 5_000)), "{} bytes a record", bytes / 5_000);
 }
 
 #[test]
-fn what_is_constant_in_a_person_is_constant() {
+fn subject_attributes_are_constant() {
     let records = parsed(WearableSettings { subjects: 50, ..seeded(3) }, 2_000);
     let mut people: BTreeMap<&str, Vec<Option<&Value>>> = BTreeMap::new();
     let mut serials = BTreeSet::new();
     let mut mails = BTreeSet::new();
     for record in &records {
-        let constant: Vec<_> = FIELDS[1..11].iter().map(|name| record.get(*name)).collect();
+        let constant: Vec<_> = WEARABLE_FIELDS[1..11].iter().map(|name| record.get(*name)).collect();
         mails.insert(record["email"].as_str());
         serials.insert(record["device_serial"].as_str());
         let known = people.entry(record["user_id"].as_str().expect("text")).or_insert_with(|| constant.clone());
@@ -187,8 +186,8 @@ fn what_is_constant_in_a_person_is_constant() {
 }
 
 #[test]
-fn the_key_is_the_subject_of_the_record() {
-    let mut stream = Wearable::new(WearableSettings { shift_at: Some(20), ..seeded(3) }).expect("in range");
+fn message_key_is_record_subject() {
+    let mut stream = WearableStream::new(WearableSettings { shift_at: Some(20), ..seeded(3) }).expect("in range");
     for _ in 0..40 {
         let (mut line, mut key) = (Vec::new(), Vec::new());
         stream.append(&mut line);
@@ -198,13 +197,14 @@ fn the_key_is_the_subject_of_the_record() {
     }
 }
 
-/// Shares of the most and the least zealous of 100 people under Zipf's law. Fails falsely with probability below 1e-6
-/// (six deviations of a binomial, eleven comparisons); the seed is fixed.
+/// Record shares of the most and the least active of 100 subjects under Zipf's law. False failures have a probability
+/// below 1e-6 (six standard deviations of a binomial, eleven comparisons); the seed is fixed.
 #[test]
-fn records_per_person_follow_zipf() {
+fn records_per_subject_follow_zipf() {
     let n = 50_000_usize;
     for (skew, seed) in [(1.0, 21), (0.0, 22)] {
-        let mut stream = Wearable::new(WearableSettings { subjects: 100, skew, ..seeded(seed) }).expect("in range");
+        let mut stream =
+            WearableStream::new(WearableSettings { subjects: 100, skew, ..seeded(seed) }).expect("in range");
         let mut counts = BTreeMap::new();
         for _ in 0..n {
             let (mut line, mut key) = (Vec::new(), Vec::new());
@@ -215,7 +215,7 @@ fn records_per_person_follow_zipf() {
         let mut counts: Vec<f64> = counts.into_values().map(|c| c as f64).collect();
         counts.sort_by(|a, b| b.total_cmp(a));
         let total: f64 = (1..=100).map(|rank| f64::from(rank).powf(-skew)).sum();
-        // Sorting pushes the even case apart: look at the extremes only as far as six deviations allow.
+        // Sorting widens the extremes in the uniform case, within six standard deviations.
         for rank in [1, 2, 5, 10, 50] {
             let p = f64::from(rank).powf(-skew) / total;
             let deviation = (n as f64 * p * (1.0 - p)).sqrt();
@@ -225,11 +225,11 @@ fn records_per_person_follow_zipf() {
     }
 }
 
-/// Signals follow activity, age and hour. The margins are at least six standard errors of the means compared, so each
-/// comparison fails falsely with probability below 1e-8; the seed is fixed.
+/// Signals depend on activity, age and hour. The margins are at least six standard errors of the compared means, so
+/// each comparison fails falsely with a probability below 1e-8. The seed is fixed.
 #[test]
-fn signals_follow_activity_age_and_hour() {
-    // A record every 20 seconds: 40,000 records are nine days.
+fn signals_depend_on_activity_age_and_hour() {
+    // One record every 20 seconds: 40,000 records are nine days.
     let records = parsed(WearableSettings { interval_micros: 20_000_000, ..seeded(31) }, 40_000);
     let heart = |activity| mean(&records, "heart_rate", is("activity", activity)).0;
     assert!(heart("sleep") + 2.0 < heart("rest") && heart("rest") + 15.0 < heart("walk"));
@@ -259,7 +259,7 @@ fn signals_follow_activity_age_and_hour() {
 }
 
 #[test]
-fn values_are_missing_in_both_ways_and_by_device() {
+fn missing_values_are_null_or_absent_by_device() {
     let share = |missing: f64| {
         let records = parsed(WearableSettings { missing, ..seeded(41) }, 5_000);
         let null: usize = records.iter().flat_map(Map::values).filter(|v| v.is_null()).count();
@@ -280,7 +280,7 @@ fn values_are_missing_in_both_ways_and_by_device() {
 }
 
 #[test]
-fn the_population_shifts_where_it_is_told_to() {
+fn population_shifts_at_configured_record() {
     let before = lines(seeded(51), 3_000);
     let settings = WearableSettings { shift_at: Some(2_000), ..seeded(51) };
     let after = lines(settings.clone(), 4_000);
@@ -290,16 +290,16 @@ fn the_population_shifts_where_it_is_told_to() {
         let number: u32 = record["user_id"].as_str().and_then(|id| id[1..].parse().ok()).expect("u and digits");
         assert_eq!(number >= 10_000, i >= 2_000);
     }
-    // Mean ages are about 37 and 56 with a deviation of 15: the margin is 20 standard errors.
+    // Mean ages are about 37 and 56 with a standard deviation of 15: the margin is 20 standard errors.
     let (young, _) = mean(&records[..2_000], "age", |_| true);
     let (old, _) = mean(&records[2_000..], "age", |_| true);
     assert!(young + 10.0 < old, "{young}, {old}");
 }
 
 #[test]
-fn settings_out_of_range_are_refused_by_name() {
+fn settings_out_of_range_are_refused_with_name() {
     let refused = |settings: WearableSettings, name: &str| {
-        let error = Wearable::new(settings).expect_err("refused").to_string();
+        let error = WearableStream::new(settings).expect_err("refused").to_string();
         assert!(error.starts_with(name), "{error}");
     };
     refused(WearableSettings { subjects: 0, ..seeded(0) }, "subjects is 0");

@@ -1,4 +1,4 @@
-//! CSV: rows under a header, with quoted fields that may hold line breaks.
+//! CSV rows under a header, with quoted fields that may contain line breaks.
 
 use std::io;
 use std::path::Path;
@@ -6,30 +6,29 @@ use std::path::Path;
 use csv_core::ReadRecordResult;
 use serde::{Deserialize, Serialize};
 
-use super::foreign::no_csv;
+use super::format_detection::describe_non_csv;
+use super::schemaless_files::ColumnChoice;
 use super::separator::separator_line;
-use super::stream::Stream;
-use super::undescribed::ColumnChoice;
-use super::{Next, Reading, SourceError, StopFlag};
+use super::text_stream::TextStream;
+use super::{FileReadSettings, NextRecord, SourceError, StopFlag};
 use crate::telemetry::RejectionReason;
-use throng_core::values::raw::{Coordinate, RawBatch};
-use throng_formats::{CsvCodec, Field, Limits, Row, Unknown};
+use throng_core::values::raw_batch::{RawBatch, RecordPosition};
+use throng_formats::{CsvCodec, CsvRow, DecodeLimits, FieldPath, UnknownCellPolicy};
 
-/// What the next stretch of the file is.
-enum Parsed {
+enum ParsedRow {
     /// A row, now in `text` and `ends`.
     Row,
     Rejected(RejectionReason),
     End,
 }
 
-/// The rows of a file or of standard input. Blank lines are nothing.
+/// Rows of a CSV file or of standard input. Blank lines are skipped.
 ///
-/// The csv crate's own reader keeps a whole record in memory, and a stray quote makes the rest of a file one record.
-/// So its automaton is driven here, and a row longer than the limit is passed over in bounded memory.
+/// The reader of the csv crate keeps a whole record in memory, and a stray quote makes the rest of a file one record.
+/// This type drives the parser of csv_core directly and skips rows over the limit in bounded memory.
 #[derive(Debug)]
 pub(super) struct CsvRows {
-    pub stream: Stream,
+    pub stream: TextStream,
     automaton: csv_core::Reader,
     pub codec: CsvCodec,
     max_record_bytes: usize,
@@ -37,25 +36,25 @@ pub(super) struct CsvRows {
     ends: Vec<usize>,
     text_len: usize,
     ends_len: usize,
-    /// Line breaks read so far, those between rows left out.
+    /// Line breaks read so far, without those between rows.
     line: u64,
-    /// Rows since this was last taken that span suspiciously many lines.
+    /// Rows since the last take that span suspiciously many lines.
     pub long: Option<LongRows>,
 }
 
-/// Rows that span so many lines that a quote is likely to be open by mistake.
+/// Rows that span enough lines to suggest an unclosed quote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LongRows {
     /// Number of the first such record, from 0.
     pub first: i64,
-    /// Lines that these rows span, all together.
+    /// Total number of lines in these rows.
     pub lines: u64,
-    /// How many they are.
+    /// Number of these rows.
     pub rows: u64,
 }
 
 impl LongRows {
-    /// These rows and later ones.
+    /// Merges earlier and later rows.
     pub fn and(before: Option<Self>, more: Option<Self>) -> Option<Self> {
         match (before, more) {
             (Some(a), Some(b)) => Some(Self { first: a.first, lines: a.lines + b.lines, rows: a.rows + b.rows }),
@@ -64,44 +63,44 @@ impl LongRows {
     }
 }
 
-/// Lines of a readable row from which on it is suspect. One that cannot be read is suspect from two lines on.
-const SUSPECT_LINES: u64 = 50;
+/// Lines from which a readable row is suspicious. An unreadable row is suspicious from two lines.
+const SUSPICIOUS_LINES: u64 = 50;
 
 impl CsvRows {
-    /// The rows under the header.
-    pub fn open(path: &Path, separator: u8, reading: &Reading) -> Result<Self, SourceError> {
+    /// Opens the file and maps its header to the fields.
+    pub fn open(path: &Path, separator: u8, reading: &FileReadSettings) -> Result<Self, SourceError> {
         let mut rows = Self::under_header(path, separator, reading.limits, &reading.stop)?;
         rows.codec = CsvCodec::new(rows.row(), &reading.fields, reading.unknown)
             .map_err(|source| SourceError::Header { path: path.into(), source })?;
         Ok(rows)
     }
 
-    /// Every row, with the columns that the header names.
-    pub fn open_undescribed(
+    /// Opens a file without a schema; the header names the columns.
+    pub fn open_schemaless(
         path: &Path,
         separator: u8,
-        limits: Limits,
+        limits: DecodeLimits,
         columns: ColumnChoice<'_>,
     ) -> Result<(Self, Vec<String>), SourceError> {
         let mut rows = Self::under_header(path, separator, limits, &StopFlag::default())?;
         let fault = |source| SourceError::Header { path: path.into(), source };
         let header = CsvCodec::names(rows.row()).map_err(fault)?;
         let names = columns.choose(path, &header)?;
-        let fields: Vec<Field> = names.iter().map(|name| Field::flat(name)).collect();
-        rows.codec = CsvCodec::new(rows.row(), &fields, Unknown::Drop).map_err(fault)?;
+        let fields: Vec<FieldPath> = names.iter().map(|name| FieldPath::top_level(name)).collect();
+        rows.codec = CsvCodec::new(rows.row(), &fields, UnknownCellPolicy::Drop).map_err(fault)?;
         Ok((rows, names))
     }
 
-    /// The file after its header row, which is the current row then.
-    fn under_header(path: &Path, separator: u8, limits: Limits, stop: &StopFlag) -> Result<Self, SourceError> {
+    /// Opens the file and parses its header, which is then the current row.
+    fn under_header(path: &Path, separator: u8, limits: DecodeLimits, stop: &StopFlag) -> Result<Self, SourceError> {
         if !separator.is_ascii() || matches!(separator, b'"' | b'\n' | b'\r' | 0) {
             return Err(SourceError::Separator);
         }
-        let blank = Row { text: &[], ends: &[] };
+        let blank = CsvRow { text: &[], ends: &[] };
         let mut rows = Self {
-            stream: Stream::open(path, stop)?,
+            stream: TextStream::open(path, stop)?,
             automaton: csv_core::ReaderBuilder::new().delimiter(separator).build(),
-            codec: CsvCodec::new(blank, &[], Unknown::Drop)
+            codec: CsvCodec::new(blank, &[], UnknownCellPolicy::Drop)
                 .map_err(|source| SourceError::Header { path: path.into(), source })?,
             max_record_bytes: limits.max_record_bytes,
             text: vec![0; 4096],
@@ -112,7 +111,7 @@ impl CsvRows {
             long: None,
         };
         let unread = |source| SourceError::Read { path: path.into(), byte: 0, source };
-        if let Some(what) = no_csv(rows.stream.fill().map_err(unread)?) {
+        if let Some(what) = describe_non_csv(rows.stream.fill().map_err(unread)?) {
             return Err(SourceError::Foreign { path: path.into(), what });
         }
         let (named, length) = separator_line(rows.stream.fill().map_err(unread)?);
@@ -125,24 +124,24 @@ impl CsvRows {
             rows.line += 1;
         }
         match rows.parse().map_err(unread)? {
-            Parsed::End => Err(SourceError::NoHeader { path: path.into() }),
-            Parsed::Rejected(rejection) => Err(SourceError::UnreadableHeader { path: path.into(), rejection }),
-            Parsed::Row => Ok(rows),
+            ParsedRow::End => Err(SourceError::NoHeader { path: path.into() }),
+            ParsedRow::Rejected(rejection) => Err(SourceError::UnreadableHeader { path: path.into(), rejection }),
+            ParsedRow::Row => Ok(rows),
         }
     }
 
-    pub fn next(&mut self, coordinate: Coordinate, into: &mut RawBatch) -> io::Result<Next> {
+    pub fn next(&mut self, coordinate: RecordPosition, into: &mut RawBatch) -> io::Result<NextRecord> {
         let line = self.line;
         let next = match self.parse()? {
-            Parsed::End => Next::End,
-            Parsed::Rejected(rejection) => Next::Rejected(rejection),
-            Parsed::Row => match self.codec.decode(self.row(), coordinate, into) {
-                Ok(()) => Next::Record,
-                Err(rejection) => Next::Rejected(rejection),
+            ParsedRow::End => NextRecord::End,
+            ParsedRow::Rejected(rejection) => NextRecord::Rejected(rejection),
+            ParsedRow::Row => match self.codec.decode(self.row(), coordinate, into) {
+                Ok(()) => NextRecord::Record,
+                Err(rejection) => NextRecord::Rejected(rejection),
             },
         };
         let lines = self.line - line;
-        let enough = if matches!(next, Next::Rejected(_)) { 2 } else { SUSPECT_LINES };
+        let enough = if matches!(next, NextRecord::Rejected(_)) { 2 } else { SUSPICIOUS_LINES };
         if lines >= enough {
             let long = self.long.get_or_insert(LongRows { first: coordinate.offset, lines: 0, rows: 0 });
             (long.lines, long.rows) = (long.lines + lines, long.rows + 1);
@@ -150,30 +149,30 @@ impl CsvRows {
         Ok(next)
     }
 
-    fn row(&self) -> Row<'_> {
-        Row { text: &self.text[..self.text_len], ends: &self.ends[..self.ends_len] }
+    fn row(&self) -> CsvRow<'_> {
+        CsvRow { text: &self.text[..self.text_len], ends: &self.ends[..self.ends_len] }
     }
 
-    fn parse(&mut self) -> io::Result<Parsed> {
+    fn parse(&mut self) -> io::Result<ParsedRow> {
         if self.skip_blank_lines()? {
-            return Ok(Parsed::End);
+            return Ok(ParsedRow::End);
         }
         (self.text_len, self.ends_len) = (0, 0);
         let (mut size, mut last) = (0_usize, 0_u8);
         loop {
             if size > self.max_record_bytes {
-                // It may be longer than anybody waits for.
+                // The row may be arbitrarily long.
                 self.stream.stop.check()?;
             }
             let input = self.stream.fill()?;
-            // At the end of the file a line break stands in for the missing one: it ends a row, unless a quote is open.
+            // At the end of the file, a line break is supplied: it ends the last row unless a quote is open.
             let ended = input.is_empty();
             let input = if ended { b"\n" } else { input };
             let (result, read, written, fields) =
                 self.automaton.read_record(input, &mut self.text[self.text_len..], &mut self.ends[self.ends_len..]);
             self.text_len += written;
             self.ends_len += fields;
-            // The line break that stands in ends no line where the file has one there.
+            // The supplied line break is not counted if the file ends with one.
             if !(ended && last == b'\n') {
                 self.line += input[..read].iter().filter(|byte| **byte == b'\n').count() as u64;
             }
@@ -186,17 +185,17 @@ impl CsvRows {
                 ReadRecordResult::Record => {
                     let content = if ended { size } else { size - 1 };
                     let fits = content <= self.max_record_bytes;
-                    return Ok(if fits { Parsed::Row } else { Parsed::Rejected(RejectionReason::Oversized) });
+                    return Ok(if fits { ParsedRow::Row } else { ParsedRow::Rejected(RejectionReason::Oversized) });
                 }
                 ReadRecordResult::InputEmpty if ended => {
                     self.automaton.reset();
                     let fits = size <= self.max_record_bytes;
                     let reason = if fits { RejectionReason::MalformedRow } else { RejectionReason::Oversized };
-                    return Ok(Parsed::Rejected(reason));
+                    return Ok(ParsedRow::Rejected(reason));
                 }
-                // `End` answers empty input alone, which is never given.
+                // `End` is returned only for empty input, which is never passed.
                 ReadRecordResult::InputEmpty | ReadRecordResult::End => {}
-                // A row that is too long is passed over in the room that there is.
+                // A row over the limit reuses the existing buffer.
                 ReadRecordResult::OutputFull if size > self.max_record_bytes => self.text_len = 0,
                 ReadRecordResult::OutputFull => self.text.resize(self.text.len() * 2, 0),
                 ReadRecordResult::OutputEndsFull if size > self.max_record_bytes => self.ends_len = 0,
@@ -205,7 +204,6 @@ impl CsvRows {
         }
     }
 
-    /// Passes over line breaks; true at the end of the file.
     fn skip_blank_lines(&mut self) -> io::Result<bool> {
         loop {
             let buffer = self.stream.fill()?;
@@ -222,7 +220,7 @@ impl CsvRows {
         }
     }
 
-    /// Memory held for the current row.
+    /// Memory used by the current row.
     #[cfg(test)]
     pub fn held_bytes(&self) -> usize {
         self.text.capacity() + size_of::<usize>() * self.ends.capacity()

@@ -6,10 +6,10 @@ use flate2::write::GzEncoder;
 use proptest::prelude::*;
 
 use super::*;
-use crate::io::file::stream::Stream;
-use crate::io::file::testing::{CSV, file, open, pipe};
-use crate::io::file::{Format, SourceError, SourcePosition, StopFlag};
-use throng_core::values::raw::{RawBatch, Token};
+use crate::io::file::file_test_helpers::{CSV, file, open, pipe};
+use crate::io::file::text_stream::TextStream;
+use crate::io::file::{FileFormat, SourceError, SourcePosition, StopFlag};
+use throng_core::values::raw_batch::{RawBatch, RawToken};
 
 fn gzip(text: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -24,18 +24,18 @@ fn zstandard(text: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn compressed(by: Compression, text: &[u8]) -> Vec<u8> {
+fn compressed(by: InputCompression, text: &[u8]) -> Vec<u8> {
     match by {
-        Compression::Gzip => gzip(text),
-        Compression::Zstandard => zstandard(text),
+        InputCompression::Gzip => gzip(text),
+        InputCompression::Zstandard => zstandard(text),
     }
 }
 
-const BOTH: [Compression; 2] = [Compression::Gzip, Compression::Zstandard];
+const COMPRESSIONS: [InputCompression; 2] = [InputCompression::Gzip, InputCompression::Zstandard];
 
-/// What comes out of a file that is read `size` records at a time: the records and the rejections of every call, and the
-/// position behind it.
-fn all(path: &Path, format: Format, size: usize) -> Result<Vec<(String, SourcePosition)>, SourceError> {
+/// Reads a file in calls of `size` records. Returns the records and rejections of each call, with the position after
+/// it.
+fn all(path: &Path, format: FileFormat, size: usize) -> Result<Vec<(String, SourcePosition)>, SourceError> {
     let mut calls = Vec::new();
     let mut source = open(path, format)?;
     loop {
@@ -62,9 +62,10 @@ fn line() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// A compressed file is the file: record by record, position by position, wherever a member or a frame ends.
+    /// A compressed file gives the same records and positions as the plain file, for any boundaries between members
+    /// or frames.
     #[test]
-    fn what_is_compressed_reads_as_the_text_in_it(
+    fn compressed_input_reads_like_plain_text(
         lines in prop::collection::vec(line(), 0..30),
         ending in prop::sample::select(vec!["", "\n", "\r\n"]),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
@@ -72,12 +73,12 @@ proptest! {
         csv in any::<bool>(),
     ) {
         let text = format!("{}{}{ending}", if csv { "a,b\n" } else { "" }, lines.join("\n"));
-        let format = if csv { CSV } else { Format::Ndjson };
+        let format = if csv { CSV } else { FileFormat::Ndjson };
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
         cuts.sort_unstable();
         let (_plain, plain) = file(text.as_bytes());
         let expected = all(&plain, format, size).unwrap();
-        for by in BOTH {
+        for by in COMPRESSIONS {
             let mut from = 0;
             let mut content = Vec::new();
             for &cut in cuts.iter().chain([&text.len()]) {
@@ -95,36 +96,36 @@ fn text() -> Vec<u8> {
 }
 
 #[test]
-fn a_file_that_is_cut_short_is_an_error_wherever_it_is_cut() {
-    for by in BOTH {
+fn truncated_compressed_file_is_an_error() {
+    for by in COMPRESSIONS {
         let content = compressed(by, &text());
-        // What begins no stream yet is text, and no record.
+        // A shorter beginning is text without a record.
         for cut in 4..content.len() {
             let (_directory, path) = file(&content[..cut]);
-            let Err(error) = all(&path, Format::Ndjson, 1000) else { panic!("{by:?} cut after {cut} bytes") };
+            let Err(error) = all(&path, FileFormat::Ndjson, 1000) else { panic!("{by:?} cut after {cut} bytes") };
             let said = error.to_string();
             assert!(said.contains("cut short") || said.contains("damaged"), "{by:?} at {cut}: {said}");
             assert!(said.contains(path.to_str().unwrap()), "{said}");
         }
         let (_directory, path) = file(&[content.clone(), b"rubbish".to_vec()].concat());
-        assert!(all(&path, Format::Ndjson, 1000).is_err(), "{by:?} with something behind it");
+        assert!(all(&path, FileFormat::Ndjson, 1000).is_err(), "{by:?} with something behind it");
         let (_directory, path) = file(&content);
-        all(&path, Format::Ndjson, 1000).unwrap();
+        all(&path, FileFormat::Ndjson, 1000).unwrap();
     }
 }
 
 #[test]
-fn a_changed_byte_changes_no_record_in_silence() {
-    for by in BOTH {
+fn corrupted_byte_never_changes_records_silently() {
+    for by in COMPRESSIONS {
         let content = compressed(by, &text());
         let (_directory, path) = file(&content);
-        let expected = all(&path, Format::Ndjson, 1000).unwrap();
+        let expected = all(&path, FileFormat::Ndjson, 1000).unwrap();
         let mut refused = 0;
         for at in (4..content.len()).step_by(3) {
             let mut changed = content.clone();
             changed[at] ^= 0x10;
             fs::write(&path, changed).unwrap();
-            match all(&path, Format::Ndjson, 1000) {
+            match all(&path, FileFormat::Ndjson, 1000) {
                 Ok(found) => assert_eq!(found, expected, "{by:?}: byte {at}"),
                 Err(_) => refused += 1,
             }
@@ -133,36 +134,36 @@ fn a_changed_byte_changes_no_record_in_silence() {
     }
 }
 
-/// Tapes and block devices leave zero bytes behind a file, and `gzip -d` passes them over.
+/// Tapes and block devices append zero bytes to a file, and `gzip -d` skips them.
 #[test]
-fn zero_bytes_behind_gzip_are_padding() {
+fn zero_bytes_after_gzip_are_padding() {
     let content = gzip(&text());
     let (_directory, path) = file(&content);
-    let expected = all(&path, Format::Ndjson, 1000).unwrap();
+    let expected = all(&path, FileFormat::Ndjson, 1000).unwrap();
     for zeros in [1, 8, 512, 3 * BUFFER_BYTES] {
         let padded = [content.clone(), vec![0; zeros]].concat();
         fs::write(&path, &padded).unwrap();
-        assert_eq!(all(&path, Format::Ndjson, 1000).unwrap(), expected, "{zeros}");
+        assert_eq!(all(&path, FileFormat::Ndjson, 1000).unwrap(), expected, "{zeros}");
         let members = [gzip(&text()[..100]), gzip(b""), gzip(&text()[100..]), vec![0; zeros]].concat();
         fs::write(&path, members).unwrap();
-        assert_eq!(all(&path, Format::Ndjson, 1000).unwrap(), expected, "{zeros}");
+        assert_eq!(all(&path, FileFormat::Ndjson, 1000).unwrap(), expected, "{zeros}");
         for behind in [b"x".to_vec(), content.clone()] {
             fs::write(&path, [padded.clone(), behind].concat()).unwrap();
-            let said = all(&path, Format::Ndjson, 1000).unwrap_err().to_string();
+            let said = all(&path, FileFormat::Ndjson, 1000).unwrap_err().to_string();
             assert!(said.contains("damaged"), "{zeros}: {said}");
         }
     }
     fs::write(&path, vec![0; 512]).unwrap();
     assert!(
-        !format!("{:?}", all(&path, Format::Ndjson, 1000).unwrap()).contains("Number"),
+        !format!("{:?}", all(&path, FileFormat::Ndjson, 1000).unwrap()).contains("Number"),
         "zero bytes alone are no file"
     );
 }
 
-/// 256 MiB without a line break, in a few kilobytes.
+/// 256 MiB without a line break, compressed to a few kilobytes.
 #[test]
-fn a_bomb_is_one_record_that_is_too_long() {
-    for by in BOTH {
+fn decompression_bomb_is_one_oversized_record() {
+    for by in COMPRESSIONS {
         let many = vec![b'x'; 4 << 20];
         let mut content = Vec::new();
         (0..64).for_each(|_| content.extend(compressed(by, &many)));
@@ -170,14 +171,14 @@ fn a_bomb_is_one_record_that_is_too_long() {
         assert!(content.len() < 1 << 20, "{} bytes", content.len());
         let (_directory, path) = file(&content);
         let before = resident();
-        let found = all(&path, Format::Ndjson, 10).unwrap();
+        let found = all(&path, FileFormat::Ndjson, 10).unwrap();
         assert!(resident() < before + (64 << 20), "{} bytes more", resident() - before);
         assert_eq!(found[0].1, SourcePosition { records: 2, bytes: (256 << 20) + 9 });
         assert!(found[0].0.contains("Oversized"), "{}", found[0].0);
     }
 }
 
-/// Bytes of memory that this process has ever had at once.
+/// Peak resident memory of this process in bytes.
 fn resident() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -185,30 +186,30 @@ fn resident() -> u64 {
 }
 
 #[test]
-fn a_window_beyond_the_limit_is_refused() {
+fn zstandard_window_over_limit_is_refused() {
     let mut encoder = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
     encoder.window_log(28).unwrap();
     encoder.long_distance_matching(true).unwrap();
     encoder.write_all(b"{\"a\":1}\n").unwrap();
     let (_directory, path) = file(&encoder.finish().unwrap());
-    let Err(error) = all(&path, Format::Ndjson, 10) else { panic!("a window of 256 MiB") };
+    let Err(error) = all(&path, FileFormat::Ndjson, 10) else { panic!("a window of 256 MiB") };
     assert!(error.to_string().contains("128 MiB"), "{error}");
 }
 
 #[test]
-fn compression_is_told_by_the_first_bytes_alone() {
+fn compression_is_detected_by_first_bytes() {
     for (start, by) in [
-        (b"\x1f\x8b\x08\0".as_slice(), Some(Compression::Gzip)),
-        (b"\x28\xb5\x2f\xfd", Some(Compression::Zstandard)),
-        (b"\x50\x2a\x4d\x18", Some(Compression::Zstandard)),
+        (b"\x1f\x8b\x08\0".as_slice(), Some(InputCompression::Gzip)),
+        (b"\x28\xb5\x2f\xfd", Some(InputCompression::Zstandard)),
+        (b"\x50\x2a\x4d\x18", Some(InputCompression::Zstandard)),
         (b"PK\x03\x04", None),
         (b"(a),b\n", None),
         (b"P*M,a\n", None),
         (b"\x1f", None),
         (b"", None),
     ] {
-        assert_eq!(Compression::of(start), by, "{start:?}");
-        let mut inflated = Inflated::new(Box::new(Cursor::new(start.to_vec())));
+        assert_eq!(InputCompression::of(start), by, "{start:?}");
+        let mut inflated = DecompressedInput::new(Box::new(Cursor::new(start.to_vec())));
         let mut found = Vec::new();
         let read = inflated.read_to_end(&mut found);
         match by {
@@ -218,10 +219,10 @@ fn compression_is_told_by_the_first_bytes_alone() {
     }
 }
 
-/// A pipe that stops for a while in the middle: what has come is given at once, compressed or not.
+/// A pipe that pauses in the middle returns available records immediately, compressed or not.
 #[test]
-fn a_pipe_gives_what_has_come() {
-    for by in [None, Some(Compression::Gzip), Some(Compression::Zstandard)] {
+fn pipe_returns_available_records() {
+    for by in [None, Some(InputCompression::Gzip), Some(InputCompression::Zstandard)] {
         let packed = move |text: &[u8]| by.map_or(text.to_vec(), |by| compressed(by, text));
         let (_directory, path) = pipe();
         let (go_on, begun) = crossbeam_channel::bounded(0);
@@ -234,7 +235,7 @@ fn a_pipe_gives_what_has_come() {
                 pipe.write_all(&packed(b"{\"a\":3}\n")).unwrap();
             }
         });
-        let mut source = open(&path, Format::Ndjson).unwrap();
+        let mut source = open(&path, FileFormat::Ndjson).unwrap();
         let mut batch = RawBatch::new(2);
         let mut read = || source.read(&mut batch, 10, u64::MAX, &mut Vec::new()).unwrap();
         let mut records = 0;
@@ -248,7 +249,7 @@ fn a_pipe_gives_what_has_come() {
         writer.join().unwrap();
         assert_eq!(source.position(), SourcePosition { records: 3, bytes: 24 });
         let found: Vec<_> = (0..batch.rows()).map(|row| batch.token(row, 0)).collect();
-        assert_eq!(found, ["1", "2", "3"].map(Token::Number), "{by:?}");
+        assert_eq!(found, ["1", "2", "3"].map(RawToken::Number), "{by:?}");
     }
-    assert!(Stream::open(Path::new("/dev/null"), &StopFlag::default()).is_ok());
+    assert!(TextStream::open(Path::new("/dev/null"), &StopFlag::default()).is_ok());
 }

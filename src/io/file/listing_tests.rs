@@ -4,17 +4,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use super::{files_of, telling};
-use crate::io::file::Format;
+use super::{files_of, format_sample_of};
+use crate::io::file::FileFormat;
 
-const CSV: Format = Format::Csv { separator: b',' };
+const CSV: FileFormat = FileFormat::Csv { separator: b',' };
 
 fn refused(path: &Path) -> String {
     files_of(path, CSV).unwrap_err().to_string()
 }
 
 #[test]
-fn two_names_of_one_file_are_refused_and_both_are_named() {
+fn links_to_one_file_are_refused_with_both_names() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("1.csv"), "a\n1\n").unwrap();
@@ -35,7 +35,7 @@ fn two_names_of_one_file_are_refused_and_both_are_named() {
 }
 
 #[test]
-fn names_that_are_no_text_are_refused() {
+fn file_names_that_are_not_utf8_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let name = folder.path().join(OsStr::from_bytes(b"a-\x80.csv"));
     fs::write(&name, "a\n1\n").unwrap();
@@ -54,7 +54,7 @@ fn names_that_are_no_text_are_refused() {
 }
 
 #[test]
-fn a_link_that_leads_nowhere_is_named() {
+fn broken_link_is_named() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("1.csv"), "a\n1\n").unwrap();
     for (link, counts) in [("2.csv", true), ("notes.txt", false), (".3.csv", false)] {
@@ -65,7 +65,7 @@ fn a_link_that_leads_nowhere_is_named() {
                 Err(error) => assert!(counts && error.to_string().contains("2.csv"), "{link}: {error}"),
             }
         }
-        assert_eq!(telling(folder.path()), folder.path().join("1.csv"));
+        assert_eq!(format_sample_of(folder.path()), folder.path().join("1.csv"));
         fs::remove_file(folder.path().join(link)).unwrap();
     }
 }

@@ -1,86 +1,84 @@
-//! NDJSON: one JSON object a line.
+//! NDJSON lines: one JSON object per line.
 
 use std::io;
 use std::path::Path;
 
-use super::foreign::no_ndjson;
-use super::stream::Stream;
-use super::undescribed::ColumnChoice;
-use super::{Next, Reading, SourceError};
+use super::format_detection::describe_non_ndjson;
+use super::schemaless_files::ColumnChoice;
+use super::text_stream::TextStream;
+use super::{FileReadSettings, NextRecord, SourceError};
 use crate::telemetry::RejectionReason;
-use throng_core::values::raw::{Coordinate, RawBatch};
-use throng_formats::{JsonCodec, JsonKeys, Limits, Refusal};
+use throng_core::values::raw_batch::{RawBatch, RecordPosition};
+use throng_formats::{DecodeLimits, JsonCodec, SchemalessJsonCodec, SchemalessRefusal};
 
-/// Longest line break.
-const BREAK_BYTES: usize = 2;
+const MAX_BREAK_BYTES: usize = 2;
 
-/// How a line becomes a row.
 #[derive(Debug)]
-enum Codec {
+enum NdjsonDecoder {
     Fields(JsonCodec),
-    Keys(JsonKeys),
+    Keys(SchemalessJsonCodec),
 }
 
-/// The lines of a file or of standard input.
+/// Lines of an NDJSON file or of standard input.
 ///
-/// A line longer than the limit is passed over without being held in memory. A line `null` is a tombstone. Blank lines are nothing,
-/// as in CSV.
+/// A line over the limit is skipped without being held in memory. A line `null` is a tombstone. Blank lines are
+/// skipped, as in CSV.
 #[derive(Debug)]
 pub(super) struct NdjsonLines {
-    pub stream: Stream,
-    codec: Codec,
+    pub stream: TextStream,
+    codec: NdjsonDecoder,
     max_record_bytes: usize,
     line: Vec<u8>,
 }
 
 impl NdjsonLines {
-    /// The lines of a file.
-    pub fn open(path: &Path, reading: &Reading) -> Result<Self, SourceError> {
-        let Reading { fields, limits, unknown, stop, .. } = reading;
-        let stream = Stream::open(path, stop)?;
-        let codec = Codec::Fields(JsonCodec::new(fields, *limits).with_unknown(*unknown));
+    /// Opens a file with configured fields.
+    pub fn open(path: &Path, reading: &FileReadSettings) -> Result<Self, SourceError> {
+        let FileReadSettings { fields, limits, unknown, stop, .. } = reading;
+        let stream = TextStream::open(path, stop)?;
+        let codec = NdjsonDecoder::Fields(JsonCodec::new(fields, *limits).with_unknown(*unknown));
         Ok(Self { stream, codec, max_record_bytes: limits.max_record_bytes, line: Vec::new() })
     }
 
-    /// Every line, with the columns that come.
-    pub fn undescribed(stream: Stream, limits: Limits, columns: ColumnChoice<'_>) -> Self {
-        let codec = Codec::Keys(JsonKeys::new(limits, columns.wanted, columns.at_most));
+    /// Reads every line without a schema; each new key adds a column.
+    pub fn schemaless(stream: TextStream, limits: DecodeLimits, columns: ColumnChoice<'_>) -> Self {
+        let codec = NdjsonDecoder::Keys(SchemalessJsonCodec::new(limits, columns.wanted, columns.at_most));
         Self { stream, codec, max_record_bytes: limits.max_record_bytes, line: Vec::new() }
     }
 
-    /// Goes on with the lines of another file.
-    pub fn go_on(&mut self, path: &Path) -> Result<(), SourceError> {
-        self.stream = Stream::open(path, &self.stream.stop)?;
+    /// Continues with the lines of another file.
+    pub fn continue_with_file(&mut self, path: &Path) -> Result<(), SourceError> {
+        self.stream = TextStream::open(path, &self.stream.stop)?;
         Ok(())
     }
 
-    /// The columns that have come; none where they were given.
+    /// Columns found so far; empty with configured fields.
     pub fn names(&self) -> &[String] {
         match &self.codec {
-            Codec::Fields(_) => &[],
-            Codec::Keys(keys) => keys.names(),
+            NdjsonDecoder::Fields(_) => &[],
+            NdjsonDecoder::Keys(keys) => keys.names(),
         }
     }
 
-    /// By column, the keys that lead to it.
-    pub fn ways(&self) -> &[Vec<String>] {
+    /// Key path of each column.
+    pub fn key_paths_by_column(&self) -> &[Vec<String>] {
         match &self.codec {
-            Codec::Fields(_) => &[],
-            Codec::Keys(keys) => keys.ways(),
+            NdjsonDecoder::Fields(_) => &[],
+            NdjsonDecoder::Keys(keys) => keys.key_paths(),
         }
     }
 
-    pub fn next(&mut self, coordinate: Coordinate, into: &mut RawBatch) -> io::Result<Next> {
+    pub fn next(&mut self, coordinate: RecordPosition, into: &mut RawBatch) -> io::Result<NextRecord> {
         self.line.clear();
         if self.stream.is_at_start()
-            && let Some(what) = no_ndjson(self.stream.fill()?)
+            && let Some(what) = describe_non_ndjson(self.stream.fill()?)
         {
-            return Ok(Next::Foreign(what));
+            return Ok(NextRecord::Foreign(what));
         }
-        let limit = self.max_record_bytes.saturating_add(BREAK_BYTES);
+        let limit = self.max_record_bytes.saturating_add(MAX_BREAK_BYTES);
         let taken = self.stream.take_line(limit, &mut self.line)?;
         if taken == 0 {
-            return Ok(Next::End);
+            return Ok(NextRecord::End);
         }
         let content = if let Some(content) = self.line.strip_suffix(b"\n") {
             content.strip_suffix(b"\r").unwrap_or(content)
@@ -91,27 +89,29 @@ impl NdjsonLines {
             &self.line
         };
         if content.len() > self.max_record_bytes {
-            return Ok(Next::Rejected(RejectionReason::Oversized));
+            return Ok(NextRecord::Rejected(RejectionReason::Oversized));
         }
         let trimmed = content.trim_ascii();
         if trimmed.is_empty() {
-            return Ok(Next::Blank);
+            return Ok(NextRecord::Blank);
         }
         if trimmed == b"null" {
-            return Ok(Next::Tombstone);
+            return Ok(NextRecord::Tombstone);
         }
         let done = match &mut self.codec {
-            Codec::Fields(decoder) => decoder.decode(content, coordinate, into).map_err(Refusal::from),
-            Codec::Keys(keys) => keys.decode(content, coordinate, into),
+            NdjsonDecoder::Fields(decoder) => {
+                decoder.decode(content, coordinate, into).map_err(SchemalessRefusal::from)
+            }
+            NdjsonDecoder::Keys(keys) => keys.decode(content, coordinate, into),
         };
         Ok(match done {
-            Ok(()) => Next::Record,
-            Err(Refusal::Rejected(rejection)) => Next::Rejected(rejection),
-            Err(Refusal::TooManyColumns) => Next::TooManyColumns,
+            Ok(()) => NextRecord::Record,
+            Err(SchemalessRefusal::Rejected(rejection)) => NextRecord::Rejected(rejection),
+            Err(SchemalessRefusal::TooManyColumns) => NextRecord::TooManyColumns,
         })
     }
 
-    /// Memory held for the current line.
+    /// Memory used by the current line.
     #[cfg(test)]
     pub fn held_bytes(&self) -> usize {
         self.line.capacity()

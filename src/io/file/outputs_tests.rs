@@ -6,11 +6,11 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::*;
 
-const CSV: Format = Format::Csv { separator: b';' };
+const CSV: FileFormat = FileFormat::Csv { separator: b';' };
 
-fn release(path: &Path, format: Format, lines: &str) -> Result<(), SinkError> {
+fn release(path: &Path, format: FileFormat, lines: &str) -> Result<(), SinkError> {
     let columns = ["a".to_owned(), "b".to_owned()];
-    Replacement::ready(path, format)?.fill(&columns, |write| write(lines.as_bytes()))
+    ReleaseTarget::claim_target(path, format)?.write_release(&columns, |write| write(lines.as_bytes()))
 }
 
 fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -20,7 +20,7 @@ fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn one_group_has_the_path_and_several_have_their_names() {
+fn output_paths_of_several_groups_contain_their_names() {
     let path = Path::new("out.ndjson");
     let paths = |names: &[&str]| output_paths(path, names);
     assert_eq!(paths(&["main"]), [Path::new("out.ndjson")]);
@@ -28,25 +28,25 @@ fn one_group_has_the_path_and_several_have_their_names() {
 }
 
 #[test]
-fn csv_begins_with_its_header() {
+fn csv_output_starts_with_header() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out.csv");
-    let target = Target::open(&path, Visible::AtTheEnd, Access::Shared).unwrap();
+    let target = OutputTarget::open(&path, OutputVisibility::AtEnd, OutputFileMode::Shared).unwrap();
     let columns = ["age".to_owned(), "a;b".to_owned(), "say \"hi\"".to_owned()];
-    let mut output = Output::of_group(target, CSV, &columns).unwrap();
+    let mut output = OutputWriter::of_group(target, CSV, &columns).unwrap();
     output.append(b"1;2;3\n").unwrap();
-    output.finish().unwrap().show().unwrap();
+    output.finish().unwrap().make_visible().unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "age;\"a;b\";\"say \"\"hi\"\"\"\n1;2;3\n");
 }
 
 #[test]
-fn an_output_is_replaced_as_a_whole_or_stays() {
+fn output_replacement_is_atomic() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out");
-    for format in [Format::Ndjson, CSV, Format::Parquet] {
+    for format in [FileFormat::Ndjson, CSV, FileFormat::Parquet] {
         fs::write(&path, "old").unwrap();
-        let target = Target::open(&path, Visible::AtTheEnd, Access::Shared).unwrap();
-        let mut output = Output::of_group(target, format, &["a".to_owned()]).unwrap();
+        let target = OutputTarget::open(&path, OutputVisibility::AtEnd, OutputFileMode::Shared).unwrap();
+        let mut output = OutputWriter::of_group(target, format, &["a".to_owned()]).unwrap();
         output.append(b"{\"a\":1}\n").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert!(matches!(release(&path, format, ""), Err(SinkError::Locked { .. })), "two write one file");
@@ -57,33 +57,33 @@ fn an_output_is_replaced_as_a_whole_or_stays() {
         assert_ne!(fs::read(&path).unwrap(), b"old");
         assert_eq!(contents(directory.path()).len(), 1, "nothing unfinished stays");
     }
-    // A killed release leaves a file that nobody has locked.
+    // A killed release leaves an unlocked temporary file.
     fs::write(directory.path().join(".out.unfinished"), "half of").unwrap();
-    release(&path, Format::Ndjson, "{}\n").unwrap();
+    release(&path, FileFormat::Ndjson, "{}\n").unwrap();
     assert_eq!(contents(directory.path()).into_iter().collect::<Vec<_>>(), [("out".to_owned(), b"{}\n".to_vec())]);
 }
 
 #[test]
-fn nothing_but_a_regular_file_is_replaced() {
+fn replacement_of_irregular_file_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("mine");
     fs::create_dir_all(path.join("deep")).unwrap();
-    for format in [Format::Ndjson, CSV, Format::Parquet] {
-        assert!(matches!(Replacement::ready(&path, format), Err(SinkError::NotRegular { .. })));
-        let opened = Target::open(&path, Visible::AtTheEnd, Access::Shared);
+    for format in [FileFormat::Ndjson, CSV, FileFormat::Parquet] {
+        assert!(matches!(ReleaseTarget::claim_target(&path, format), Err(SinkError::NotRegular { .. })));
+        let opened = OutputTarget::open(&path, OutputVisibility::AtEnd, OutputFileMode::Shared);
         assert!(matches!(opened, Err(SinkError::NotRegular { .. })));
     }
     assert!(path.join("deep").is_dir());
-    let opened = Target::open(Path::new("/dev/null"), Visible::AsReleased, Access::Shared);
+    let opened = OutputTarget::open(Path::new("/dev/null"), OutputVisibility::AsReleased, OutputFileMode::Shared);
     assert!(matches!(opened, Err(SinkError::NotRegular { .. })));
 }
 
 #[test]
-fn a_growing_output_is_a_new_file() {
+fn appended_output_requires_new_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out");
-    let open = || Target::open(&path, Visible::AsReleased, Access::Private);
-    let mut output = Output::of_lines(open().unwrap(), b"").unwrap();
+    let open = || OutputTarget::open(&path, OutputVisibility::AsReleased, OutputFileMode::Private);
+    let mut output = OutputWriter::of_lines(open().unwrap(), b"").unwrap();
     assert!(matches!(open(), Err(SinkError::Locked { .. })));
     output.append(b"one\n").unwrap();
     output.flush().unwrap();
@@ -91,10 +91,10 @@ fn a_growing_output_is_a_new_file() {
     let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
     drop(output);
-    assert!(matches!(open(), Err(SinkError::Occupied { .. })));
+    assert!(matches!(open(), Err(SinkError::NotEmpty { .. })));
 }
 
-/// All cells of a file, row after row; a null is `None`.
+/// All cells of a file, row after row; null is `None`.
 fn cells(path: &Path) -> Vec<Vec<Option<String>>> {
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap().build().unwrap();
     let mut rows = Vec::new();
@@ -110,23 +110,23 @@ fn cells(path: &Path) -> Vec<Vec<Option<String>>> {
 }
 
 #[test]
-fn parquet_holds_the_lines_as_text() {
+fn parquet_output_stores_lines_as_text() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out.parquet");
     let lines = "{\"a\":\"[20, 30[\",\"b\":1.50}\n{\"a\":\"*\"}\n{\"b\":true,\"a\":null}\n";
-    release(&path, Format::Parquet, lines).unwrap();
+    release(&path, FileFormat::Parquet, lines).unwrap();
     let text = |t: &str| Some(t.to_owned());
     assert_eq!(cells(&path), [vec![text("[20, 30["), text("1.50")], vec![text("*"), None], vec![None, text("true")]]);
-    release(&path, Format::Parquet, "").unwrap();
+    release(&path, FileFormat::Parquet, "").unwrap();
     assert!(cells(&path).is_empty(), "a file without rows is a file");
 }
 
 #[test]
-fn lines_of_another_shape_are_refused_without_repeating_them() {
+fn unexpected_lines_are_refused_without_quoting_them() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out.parquet");
-    let error = release(&path, Format::Parquet, "{\"a\":1}\n{\"CANARY\":\"CANARY\"}\n").unwrap_err();
-    assert!(matches!(error, SinkError::ForeignLine { reason: "unknown_attribute", .. }), "{error}");
+    let error = release(&path, FileFormat::Parquet, "{\"a\":1}\n{\"CANARY\":\"CANARY\"}\n").unwrap_err();
+    assert!(matches!(error, SinkError::UnexpectedLine { reason: "unknown_attribute", .. }), "{error}");
     assert!(!format!("{error} {error:?}").contains("CANARY"));
     assert!(contents(directory.path()).is_empty());
 }

@@ -1,4 +1,4 @@
-//! Parquet: the rows of a file, some at a time.
+//! Parquet rows, decoded in small batches.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,30 +12,28 @@ use parquet::arrow::arrow_reader::{
 use parquet::basic::{Compression, Type as PhysicalType};
 use parquet::errors::ParquetError;
 
-use super::listing::all_of;
-use super::stream::open_file;
-use super::undescribed::ColumnChoice;
-use super::{Format, Next, Reading, SourceError};
-use throng_core::values::raw::{Coordinate, RawBatch};
-use throng_formats::{ArrowCodec, ArrowRows, Field, Limits, Unknown};
+use super::file_listing::files_or_self;
+use super::schemaless_files::ColumnChoice;
+use super::text_stream::open_file;
+use super::{FileFormat, FileReadSettings, NextRecord, SourceError};
+use throng_core::values::raw_batch::{RawBatch, RecordPosition};
+use throng_formats::{ArrowCodec, ArrowRows, DecodeLimits, FieldPath, UnknownCellPolicy};
 
-/// Rows held decoded at a time.
-const ROWS_AT_A_TIME: usize = 1024;
+const PARQUET_BATCH_ROWS: usize = 1024;
 
-/// The rows of a Parquet file. Only the columns that the schema wants are read.
+/// Rows of a Parquet file. Only the columns that the schema needs are decoded.
 pub(super) struct ParquetRows {
     reader: ParquetRecordBatchReader,
     pub codec: ArrowCodec,
     rows: Option<ArrowRows>,
     next_row: usize,
     rows_at_hand: usize,
-    /// Rows of the file that have not been given.
+    /// Rows of the file not yet returned.
     left: u64,
-    /// Rows of each row group.
     groups: Vec<u64>,
     /// Name and type of every column that is read.
     pub types: Vec<(String, String)>,
-    /// Length of the file.
+    /// Length of the file in bytes.
     pub length: u64,
 }
 
@@ -46,19 +44,19 @@ impl std::fmt::Debug for ParquetRows {
 }
 
 impl ParquetRows {
-    /// The rows of a file.
-    pub fn open(path: &Path, reading: &Reading) -> Result<Self, SourceError> {
-        Self::of(path, opened(path)?, &reading.fields, reading.limits, reading.unknown)
+    /// Opens a file with configured fields.
+    pub fn open(path: &Path, reading: &FileReadSettings) -> Result<Self, SourceError> {
+        Self::of(path, open_parquet(path)?, &reading.fields, reading.limits, reading.unknown)
     }
 
     fn of(
         path: &Path,
         (file, length): (File, u64),
-        fields: &[Field],
-        limits: Limits,
-        unknown: Unknown,
+        fields: &[FieldPath],
+        limits: DecodeLimits,
+        unknown: UnknownCellPolicy,
     ) -> Result<Self, SourceError> {
-        let damaged = |record, error: &ParquetError| fault(path, record, error);
+        let damaged = |record, error: &ParquetError| parquet_error(path, record, error);
         let builder = builder_of(file).map_err(|error| damaged(0, &error))?;
         let found = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
         let rows_of = |group: &parquet::file::metadata::RowGroupMetaData| u64::try_from(group.num_rows()).unwrap_or(0);
@@ -71,33 +69,34 @@ impl ParquetRows {
         let types = read.map(|field| (field.name().clone(), field.data_type().to_string())).collect();
         let reader = builder
             .with_projection(projection)
-            .with_batch_size(ROWS_AT_A_TIME)
+            .with_batch_size(PARQUET_BATCH_ROWS)
             .build()
             .map_err(|error| damaged(0, &error))?;
         Ok(Self { reader, codec, rows: None, next_row: 0, rows_at_hand: 0, left: found, groups, types, length })
     }
 
-    /// Every row, with the columns that the file's own schema names; a member of a struct is a column.
-    pub fn open_undescribed(
+    /// Opens a file without a schema; its Parquet schema names the columns, and each struct member is a column.
+    pub fn open_schemaless(
         path: &Path,
-        limits: Limits,
+        limits: DecodeLimits,
         columns: ColumnChoice<'_>,
-    ) -> Result<(Self, Vec<(String, Field)>), SourceError> {
-        let (file, length) = opened(path)?;
+    ) -> Result<(Self, Vec<(String, FieldPath)>), SourceError> {
+        let (file, length) = open_parquet(path)?;
         let copy = file.try_clone().map_err(|source| SourceError::Open { path: path.into(), source })?;
-        let builder = builder_of(file).map_err(|error| fault(path, 0, &error))?;
+        let builder = builder_of(file).map_err(|error| parquet_error(path, 0, &error))?;
         let mut leaves = Vec::new();
         for field in builder.schema().fields() {
             leaves_of(field, &mut Vec::new(), &mut leaves);
         }
         let names = columns.choose(path, &leaves.iter().map(|leaf| leaf.join(".")).collect::<Vec<_>>())?;
         let pointer = |name: &String| leaves.iter().find(|leaf| leaf.join(".") == *name).cloned().unwrap_or_default();
-        let fields: Vec<Field> = names.iter().map(|name| Field { pointer: pointer(name), elements: None }).collect();
-        let rows = Self::of(path, (copy, length), &fields, limits, Unknown::Drop)?;
+        let fields: Vec<FieldPath> =
+            names.iter().map(|name| FieldPath { pointer: pointer(name), elements: None }).collect();
+        let rows = Self::of(path, (copy, length), &fields, limits, UnknownCellPolicy::Drop)?;
         Ok((rows, names.into_iter().zip(fields).collect()))
     }
 
-    fn damaged(&self, path: &Path, coordinate: Coordinate) -> SourceError {
+    fn damaged_page_error(&self, path: &Path, coordinate: RecordPosition) -> SourceError {
         let row = self.groups.iter().sum::<u64>().saturating_sub(self.left);
         let ends = self.groups.iter().scan(0_u64, |end, rows| {
             *end += rows;
@@ -110,34 +109,34 @@ impl ParquetRows {
         SourceError::ParquetPage { path: path.into(), record: coordinate.offset.unsigned_abs(), column, group, groups }
     }
 
-    /// The next row and the bytes of its cells.
+    /// Returns the next row and the bytes of its cells.
     pub fn next(
         &mut self,
         path: &Path,
-        coordinate: Coordinate,
+        coordinate: RecordPosition,
         into: &mut RawBatch,
-    ) -> Result<(Next, u64), SourceError> {
+    ) -> Result<(NextRecord, u64), SourceError> {
         while self.next_row == self.rows_at_hand {
-            let Some(batch) = self.reader.next() else { return Ok((Next::End, 0)) };
-            let batch = batch.map_err(|_| self.damaged(path, coordinate))?;
+            let Some(batch) = self.reader.next() else { return Ok((NextRecord::End, 0)) };
+            let batch = batch.map_err(|_| self.damaged_page_error(path, coordinate))?;
             let rows = self.codec.rows(&batch);
             self.rows = Some(rows.map_err(|source| SourceError::Columns { path: path.into(), source })?);
             self.rows_at_hand = batch.num_rows();
             self.next_row = 0;
         }
-        let Some(rows) = &self.rows else { return Ok((Next::End, 0)) };
+        let Some(rows) = &self.rows else { return Ok((NextRecord::End, 0)) };
         let row = self.next_row;
         self.next_row += 1;
         self.left = self.left.saturating_sub(1);
         Ok(match rows.decode(row, coordinate, into) {
-            Ok(bytes) => (Next::Record, bytes),
-            Err(rejection) => (Next::Rejected(rejection), 0),
+            Ok(bytes) => (NextRecord::Record, bytes),
+            Err(rejection) => (NextRecord::Rejected(rejection), 0),
         })
     }
 }
 
-/// Opens a Parquet file. Timestamps of 96 bits are read to the millisecond: as nanoseconds in 64 bits, which is the default of the
-/// library, moments outside the years 1677 to 2262 would wrap around to others.
+/// Opens a Parquet file and reads 96-bit timestamps in milliseconds. The library's default, 64-bit nanoseconds,
+/// overflows outside the years 1677 to 2262.
 fn builder_of(file: File) -> Result<ParquetRecordBatchReaderBuilder<File>, ParquetError> {
     let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())?;
     let leaves = metadata.parquet_schema().columns();
@@ -152,7 +151,8 @@ fn builder_of(file: File) -> Result<ParquetRecordBatchReaderBuilder<File>, Parqu
     Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata))
 }
 
-/// The field with timestamps of 96 bits in milliseconds; `physical` are the types of its leaves and of those behind it.
+/// Changes 96-bit timestamps of the field to milliseconds. `physical` yields the types of its leaves and of the
+/// leaves after it.
 fn in_millis(field: &FieldRef, physical: &mut impl Iterator<Item = PhysicalType>) -> FieldRef {
     let kind = match field.data_type() {
         DataType::Struct(members) => {
@@ -172,7 +172,7 @@ fn in_millis(field: &FieldRef, physical: &mut impl Iterator<Item = PhysicalType>
     Arc::new(field.as_ref().clone().with_data_type(kind))
 }
 
-/// Refuses a column that is read and whose pages are compressed in a way that nothing here undoes.
+/// Rejects columns to be read that use an unsupported compression.
 fn check_codecs(
     path: &Path,
     builder: &ParquetRecordBatchReaderBuilder<File>,
@@ -191,10 +191,10 @@ fn check_codecs(
     Ok(())
 }
 
-/// The first column of `roots` of which a page of the row group cannot be read; looked for where reading them together has failed.
+/// Returns the first column of `roots` with an unreadable page in the row group; called after a joint read failed.
 fn damaged_column(path: &Path, group: usize, roots: &[usize]) -> Option<String> {
     roots.iter().find_map(|&root| {
-        let builder = builder_of(opened(path).ok()?.0).ok()?;
+        let builder = builder_of(open_parquet(path).ok()?.0).ok()?;
         let name = builder.schema().fields().get(root)?.name().clone();
         let projection = ProjectionMask::roots(builder.parquet_schema(), [root]);
         let mut reader = builder.with_projection(projection).with_row_groups(vec![group]).build().ok()?;
@@ -202,8 +202,8 @@ fn damaged_column(path: &Path, group: usize, roots: &[usize]) -> Option<String> 
     })
 }
 
-/// The file and its length; 0 of what is no regular file.
-fn opened(path: &Path) -> Result<(File, u64), SourceError> {
+/// Opens the file and returns its length, or 0 if it is not regular.
+fn open_parquet(path: &Path) -> Result<(File, u64), SourceError> {
     if path == Path::new("-") {
         return Err(SourceError::ParquetOnStandardInput);
     }
@@ -211,23 +211,22 @@ fn opened(path: &Path) -> Result<(File, u64), SourceError> {
     Ok((file, length.unwrap_or(0)))
 }
 
-/// Files that are opened to know how many rows there are.
-const COUNTED_FILES: usize = 1000;
+const MAX_COUNTED_FILES: usize = 1000;
 
-/// Rows that the files of a path announce; none where one cannot be read, or where they are many.
-pub fn rows_announced(path: &Path) -> Option<u64> {
-    let files = all_of(path, Format::Parquet).ok()?;
-    if files.len() > COUNTED_FILES {
+/// Sum of the row counts in the metadata of a path's files; none if one cannot be read, or there are too many files.
+pub fn declared_row_count(path: &Path) -> Option<u64> {
+    let files = files_or_self(path, FileFormat::Parquet).ok()?;
+    if files.len() > MAX_COUNTED_FILES {
         return None;
     }
     let rows = |file: &PathBuf| {
-        let builder = ParquetRecordBatchReaderBuilder::try_new(opened(file).ok()?.0).ok()?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(open_parquet(file).ok()?.0).ok()?;
         u64::try_from(builder.metadata().file_metadata().num_rows()).ok()
     };
     files.iter().map(rows).sum()
 }
 
-/// The way to every column that is no struct, from the top.
+/// Collects the path of every column that is not a struct.
 fn leaves_of(field: &ArrowField, above: &mut Vec<String>, leaves: &mut Vec<Vec<String>>) {
     above.push(field.name().clone());
     match field.data_type() {
@@ -239,8 +238,8 @@ fn leaves_of(field: &ArrowField, above: &mut Vec<String>, leaves: &mut Vec<Vec<S
     above.pop();
 }
 
-/// The kind of fault; the library's own text may quote what it found.
-fn fault(path: &Path, record: u64, error: &ParquetError) -> SourceError {
+/// Maps an error to a fixed text; the library's text may quote file content.
+fn parquet_error(path: &Path, record: u64, error: &ParquetError) -> SourceError {
     let fault = match error {
         ParquetError::NYI(_) => "it uses a feature that is not supported",
         ParquetError::EOF(_) | ParquetError::NeedMoreData(_) | ParquetError::NeedMoreDataRange(_) => "it is cut short",

@@ -1,5 +1,5 @@
 use super::*;
-use crate::io::file::testing::{open, reading};
+use crate::io::file::file_test_helpers::{open, reading};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{BrotliLevel, GzipLevel, ZstdLevel};
@@ -7,10 +7,9 @@ use parquet::data_type::{Int96, Int96Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
-/// Cells of the columns `a` and `b`, row by row.
 fn cells(path: &Path) -> Result<Vec<String>, SourceError> {
     let mut batch = RawBatch::new(2);
-    open(path, Format::Parquet)?.read(&mut batch, 10_000, u64::MAX, &mut Vec::new())?;
+    open(path, FileFormat::Parquet)?.read(&mut batch, 10_000, u64::MAX, &mut Vec::new())?;
     Ok((0..batch.rows()).map(|row| format!("{:?} {:?}", batch.token(row, 0), batch.token(row, 1))).collect())
 }
 
@@ -24,7 +23,7 @@ fn written(path: &Path, columns: Vec<(&str, ArrayRef)>, compression: Compression
 }
 
 #[test]
-fn pages_of_every_usual_codec_are_read() {
+fn parquet_pages_of_common_codecs_are_read() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("in.parquet");
     for compression in [
@@ -45,7 +44,7 @@ fn pages_of_every_usual_codec_are_read() {
 }
 
 #[test]
-fn a_damaged_page_is_named_by_its_column() {
+fn damaged_parquet_page_names_its_column() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("in.parquet");
     let numbers = || -> ArrayRef { Arc::new(Int64Array::from_iter_values((0..4000).map(|n| n * n * 7919 % 10_007))) };
@@ -60,7 +59,7 @@ fn a_damaged_page_is_named_by_its_column() {
     assert!(error.contains("a page of column \"b\" is damaged") && error.contains("row group 1 of 1"), "{error}");
 }
 
-/// 96 bits: nanoseconds of the day, then the Julian day.
+/// Builds a 96-bit timestamp: nanoseconds of the day, then the Julian day.
 fn int96(days_since_1970: i64, nanos: u64) -> Int96 {
     let mut value = Int96::new();
     let day = u32::try_from(days_since_1970 + 2_440_588).expect("a Julian day");
@@ -69,7 +68,7 @@ fn int96(days_since_1970: i64, nanos: u64) -> Int96 {
 }
 
 #[test]
-fn timestamps_of_96_bits_do_not_wrap_around() {
+fn timestamps_of_96_bits_do_not_overflow() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("in.parquet");
     let schema = "message s { REQUIRED INT96 a; OPTIONAL GROUP g { REQUIRED INT96 b; } }";
@@ -86,11 +85,11 @@ fn timestamps_of_96_bits_do_not_wrap_around() {
     }
     group.close().expect("a row group");
     writer.close().expect("a footer");
-    let mut asked = reading(Format::Parquet);
-    asked.fields[1] = Field { pointer: vec!["g".to_owned(), "b".to_owned()], elements: None };
+    let mut asked = reading(FileFormat::Parquet);
+    asked.fields[1] = FieldPath { pointer: vec!["g".to_owned(), "b".to_owned()], elements: None };
     let mut rows = ParquetRows::open(&path, &asked).expect("rows");
-    let (mut batch, at) = (RawBatch::new(2), Coordinate { topic: 0, partition: 0, offset: 0, element: 0 });
-    while rows.next(&path, at, &mut batch).expect("a row").0 != Next::End {}
+    let (mut batch, at) = (RawBatch::new(2), RecordPosition { topic: 0, partition: 0, offset: 0, element: 0 });
+    while rows.next(&path, at, &mut batch).expect("a row").0 != NextRecord::End {}
     let expected = [
         "Text(\"2024-03-01T12:00:00.123\")",
         "Text(\"9999-12-31T00:00:00\")",

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
-use super::matching;
+use super::expand_pattern;
 
 fn found(folder: &Path, pattern: &str) -> Vec<String> {
-    let files = matching(&folder.join(pattern)).unwrap();
+    let files = expand_pattern(&folder.join(pattern)).unwrap();
     let mut names: Vec<String> =
         files.iter().map(|file| file.strip_prefix(folder).unwrap().display().to_string()).collect();
     names.sort();
@@ -22,7 +22,7 @@ fn write(folder: &Path, files: &[&str]) {
     }
 }
 
-/// All files below a directory, by another way: every one is looked at.
+/// Collects all files below a directory by a full walk, as an independent reference.
 fn all(at: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(at).unwrap().map(Result::unwrap) {
         if entry.file_type().unwrap().is_dir() { all(&entry.path(), found) } else { found.push(entry.path()) }
@@ -30,13 +30,13 @@ fn all(at: &Path, found: &mut Vec<PathBuf>) {
 }
 
 proptest! {
-    /// Without links a pattern takes what the whole path matches, and no file twice.
+    /// Without links, a pattern gives exactly the files that match its full path, each once.
     #[test]
-    fn a_pattern_takes_what_matches_it(
+    fn pattern_returns_exactly_the_matching_files(
         files in prop::collection::btree_set("([a.]/){0,2}[ab.]b?x", 1..8),
         pattern in "(([a?]|\\*|\\*\\*)/){0,3}([abx?]|\\*|\\[a-b\\]){1,3}",
     ) {
-        // At the end of a path it stands for directories, which are no files.
+        // At the end of a path, `**` matches directories, which are not files.
         prop_assume!(!pattern.ends_with("**"));
         let folder = tempfile::tempdir().unwrap();
         let usable = |file: &&String| !file.split('/').any(|name| name == ".");
@@ -56,7 +56,7 @@ proptest! {
 }
 
 #[test]
-fn a_circle_of_links_is_not_followed() {
+fn pattern_does_not_follow_link_cycles() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &["1.csv", "sub/2.csv", ".hidden/3.csv"]);
     symlink(".", folder.path().join("loop")).unwrap();
@@ -70,17 +70,17 @@ fn a_circle_of_links_is_not_followed() {
 }
 
 #[test]
-fn what_cannot_be_looked_at_is_named() {
+fn unreadable_paths_and_bad_patterns_are_named() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &["sub/1.csv"]);
     for place in ["sub/2.csv", "other"] {
         symlink("nowhere", folder.path().join(place)).unwrap();
-        let said = matching(&folder.path().join("*/*.csv")).unwrap_err().to_string();
+        let said = expand_pattern(&folder.path().join("*/*.csv")).unwrap_err().to_string();
         assert!(said.contains(place), "{said}");
         fs::remove_file(folder.path().join(place)).unwrap();
     }
     for pattern in ["a**", "[", "**/a**/x"] {
-        let said = matching(&folder.path().join(pattern)).unwrap_err().to_string();
+        let said = expand_pattern(&folder.path().join(pattern)).unwrap_err().to_string();
         assert!(said.contains("cannot be read as a pattern"), "{pattern}: {said}");
     }
 }

@@ -6,29 +6,29 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use super::StopFlag;
-use crate::io::file::stream::plain_length;
-use crate::io::file::testing::{CSV, file, pipe, reading};
-use crate::io::file::{FileSource, Format, Reading, SourceError, separator_of};
-use throng_core::values::raw::RawBatch;
+use crate::io::file::file_test_helpers::{CSV, file, pipe, reading};
+use crate::io::file::text_stream::plain_length;
+use crate::io::file::{FileFormat, FileReadSettings, FileSource, SourceError, separator_of};
+use throng_core::values::raw_batch::RawBatch;
 
-/// As long as a machine that is busy may take to look up.
-const SOON: Duration = Duration::from_secs(10);
+/// Generous reaction time for a busy machine.
+const REACTION_LIMIT: Duration = Duration::from_secs(10);
 
-fn open(path: &Path, format: Format, flag: &Arc<AtomicBool>) -> Result<FileSource, SourceError> {
-    FileSource::reading(path, Reading { stop: StopFlag::new(Arc::clone(flag)), ..reading(format) })
+fn open(path: &Path, format: FileFormat, flag: &Arc<AtomicBool>) -> Result<FileSource, SourceError> {
+    FileSource::reading(path, FileReadSettings { stop: StopFlag::new(Arc::clone(flag)), ..reading(format) })
 }
 
-/// A pipe into which somebody has written `text` and then says nothing for as long as the file given back is open.
+/// Creates a pipe that contains `text`. Its writer stays silent while the returned file is open.
 fn open_pipe(text: &[u8]) -> (tempfile::TempDir, PathBuf, fs::File) {
     let (directory, path) = pipe();
-    // Opened for both, it waits for nobody.
+    // Opened for reading and writing, so that the open does not wait for a peer.
     let mut open = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
     open.write_all(text).unwrap();
     (directory, path, open)
 }
 
-/// Sets a flag after a moment, and gives how long after it `work` has ended.
-fn after_the_stop<T>(flag: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> (T, Duration) {
+/// Sets a flag after 100 ms; returns the result of `work` and its delay after the flag.
+fn run_with_stop<T>(flag: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> (T, Duration) {
     let other = Arc::clone(flag);
     let setter = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(100));
@@ -41,52 +41,52 @@ fn after_the_stop<T>(flag: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> (T, Du
 }
 
 #[test]
-fn a_header_that_does_not_come_is_not_waited_for_any_more() {
+fn stop_interrupts_wait_for_header() {
     for begin in [b"a,b".as_slice(), b"", b"\x1f", b"\x1f\x8b\x08\0\0\0\0\0\0\x03", b"\x28\xb5\x2f\xfd"] {
         let (_directory, path, _writer) = open_pipe(begin);
         let flag = Arc::default();
-        let (opened, late) = after_the_stop(&flag, || open(&path, CSV, &flag));
+        let (opened, late) = run_with_stop(&flag, || open(&path, CSV, &flag));
         let error = opened.map(drop).unwrap_err();
-        assert!(error.is_stop() && late < SOON, "{begin:?}: {error} after {late:?}");
+        assert!(error.is_stop() && late < REACTION_LIMIT, "{begin:?}: {error} after {late:?}");
     }
 }
 
 #[test]
-fn a_record_that_stays_open_is_not_waited_for_any_more() {
-    for (format, text) in [(CSV, b"a,b\n1,2\n3,".as_slice()), (Format::Ndjson, b"{\"a\":1}\n{\"a\"")] {
+fn stop_interrupts_wait_for_rest_of_record() {
+    for (format, text) in [(CSV, b"a,b\n1,2\n3,".as_slice()), (FileFormat::Ndjson, b"{\"a\":1}\n{\"a\"")] {
         let (_directory, path, _writer) = open_pipe(text);
         let flag = Arc::default();
         let mut source = open(&path, format, &flag).unwrap();
         let mut rows = RawBatch::new(2);
-        let (outcome, late) = after_the_stop(&flag, || source.read(&mut rows, 9, u64::MAX, &mut Vec::new()).unwrap());
-        assert!(outcome.stopped && !outcome.end && late < SOON, "{outcome:?} after {late:?}");
+        let (outcome, late) = run_with_stop(&flag, || source.read(&mut rows, 9, u64::MAX, &mut Vec::new()).unwrap());
+        assert!(outcome.stopped && !outcome.end && late < REACTION_LIMIT, "{outcome:?} after {late:?}");
         assert_eq!((outcome.records, rows.rows()), (1, 1), "what had come whole is there");
         assert_eq!(source.position().bytes, 8, "behind the last whole record");
     }
 }
 
-/// 64 GiB of one letter in a few megabytes: nobody waits until it is passed over.
+/// 64 GiB of one letter, compressed to a few megabytes; the stop flag interrupts the skip.
 #[test]
-fn a_bomb_does_not_keep_anybody() {
+fn stop_interrupts_skipping_of_decompression_bomb() {
     let block = zstd::stream::encode_all(&vec![b'x'; 64 << 20][..], 1).unwrap();
-    for (format, start) in [(CSV, "a,b\n1,2\n\"".as_bytes()), (Format::Ndjson, b"{\"a\":1}\n")] {
+    for (format, start) in [(CSV, "a,b\n1,2\n\"".as_bytes()), (FileFormat::Ndjson, b"{\"a\":1}\n")] {
         let mut content = zstd::stream::encode_all(start, 1).unwrap();
         (0..1024).for_each(|_| content.extend(&block));
         let (_directory, path) = file(&content);
         let flag = Arc::default();
         let mut source = open(&path, format, &flag).unwrap();
         let mut rows = RawBatch::new(2);
-        let (outcome, late) = after_the_stop(&flag, || source.read(&mut rows, 9, u64::MAX, &mut Vec::new()).unwrap());
-        assert!(outcome.stopped && late < SOON, "{outcome:?} after {late:?}");
+        let (outcome, late) = run_with_stop(&flag, || source.read(&mut rows, 9, u64::MAX, &mut Vec::new()).unwrap());
+        assert!(outcome.stopped && late < REACTION_LIMIT, "{outcome:?} after {late:?}");
         assert_eq!(outcome.records, 1);
         let at = source.position();
         assert_eq!((at.records, at.bytes), (1, 8), "not inside the record");
     }
 }
 
-/// Who only looks at a pipe does not open it: that would wait for a writer, and break the pipe of one that is there.
+/// A check of a pipe must not open it: this would wait for a writer, or break the pipe of a present one.
 #[test]
-fn a_pipe_is_not_opened_to_look_at_it() {
+fn inspection_does_not_open_pipe() {
     let (directory, path) = pipe();
     let (said, heard) = mpsc::channel();
     let asked = path.clone();

@@ -1,10 +1,9 @@
-//! The separator of CSV fields, by the first line of a file.
+//! Detects the separator of CSV fields from the first line of a file.
 
-/// Separators that are told apart by themselves.
 const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// The separator that a first line `sep=;` names, as spreadsheets write and read it, and the length of that line with its line break;
-/// none of other lines.
+/// Parses a spreadsheet line such as `sep=;`. Returns its separator and its length including the line break; none and
+/// 0 for other lines.
 pub(super) fn separator_line(start: &[u8]) -> (Option<u8>, usize) {
     let length = start.iter().position(|byte| *byte == b'\n').map_or(start.len(), |at| at + 1);
     let line = &start[..length];
@@ -30,7 +29,7 @@ pub(super) fn most_frequent(line: &[u8]) -> u8 {
     };
     let open: Vec<u8> = line.iter().copied().filter(is_open).collect();
     let count = |separator: &u8| open.iter().filter(|byte| *byte == separator).count();
-    // Of several that occur as often, the last one is the maximum.
+    // On a tie, `max_by_key` returns the last one, so the order is reversed.
     SEPARATORS.into_iter().rev().max_by_key(count).unwrap_or(b',')
 }
 
@@ -39,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_tells_the_separator() {
+    fn separator_is_detected_from_first_line() {
         for (line, separator) in [
             ("a,b,c", b','),
             ("a;b;c\n", b';'),
@@ -55,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_line_names_the_separator() {
+    fn separator_line_is_parsed() {
         for (line, separator) in [
             ("sep=;\r\n", Some(b';')),
             ("SEP=\t\n", Some(b'\t')),

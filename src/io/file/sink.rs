@@ -1,46 +1,47 @@
-//! Verified batches into files: the outputs of the groups, dead letters, audit records and lineage.
+//! Writes verified batches to files: group outputs, series, dead letters, audit records and lineage.
 
 use std::path::{Path, PathBuf};
 
-use super::lineage::{FragmentEntry, SeriesRecorder};
-use super::outputs::{ColumnType, GroupColumns, Output, Target, Visible, output_paths};
-use super::whole::{self, Access};
-use super::{Format, SinkError};
-use crate::anonymity::series::{self, RowFormat, SeriesTerms, Terms};
+use super::atomic_file::{self, OutputFileMode};
+use super::lineage_entries::{FragmentEntry, SeriesRecorder};
+use super::output_writers::{
+    GroupColumns, OutputTarget, OutputVisibility, OutputWriter, ParquetColumnType, output_paths,
+};
+use super::{FileFormat, SinkError};
+use crate::anonymity::series::{self, AllSeriesTerms, RowFormat, SeriesTerms};
 use crate::config::Config;
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
-use crate::release::sink::{DeliveryError, Envelope, Sink};
-use crate::release::verified::Verified;
+use crate::release::sink::{BatchEnvelope, BatchSink, DeliveryError};
+use crate::release::verified_batch::ReleasableBatch;
 
-/// How records are named in dead letters and lineage.
+/// Names used in dead letters and lineage.
 #[derive(Clone, Debug)]
-pub struct Names {
-    /// The path of the source.
+pub struct LineageNames {
+    /// Path of the source.
     pub source: String,
-    /// The groups, in their order.
+    /// Group names in order.
     pub groups: Vec<String>,
-    /// The attributes, in the order of the schema.
+    /// Attribute names in schema order.
     pub attributes: Vec<String>,
 }
 
-/// The files of one run.
+/// Output files of one run.
 pub struct FileSink {
-    /// Outputs of fragments, then those of the series.
-    outputs: Vec<Output>,
-    /// Number of outputs of fragments.
+    /// Outputs of fragments, followed by those of the series.
+    outputs: Vec<OutputWriter>,
     fragments: usize,
     row_format: RowFormat,
-    /// Lines written by output, for the lineage.
+    /// Lines written per output, for the lineage.
     lines: Vec<u64>,
-    dead_letters: Option<Output>,
-    audit: Option<Output>,
-    lineage: Option<Output>,
+    dead_letters: Option<OutputWriter>,
+    audit: Option<OutputWriter>,
+    lineage: Option<OutputWriter>,
     series_recorder: SeriesRecorder,
-    /// Marks beside outputs that may be untrue, with what they say.
+    /// Paths and texts of the marker files for outputs that may be untrue.
     marks: Vec<(PathBuf, String)>,
-    names: Names,
-    visible: Visible,
+    names: LineageNames,
+    visible: OutputVisibility,
     bytes_out: u64,
 }
 
@@ -49,40 +50,40 @@ pub struct FileSink {
 pub struct SeriesColumns {
     /// Name of the series.
     pub name: String,
-    /// Its columns, in the order of a row.
-    pub columns: Vec<(String, ColumnType)>,
+    /// Columns in the order of a row.
+    pub columns: Vec<(String, ParquetColumnType)>,
 }
 
 impl SeriesColumns {
-    /// Returns name and columns of the series of a configuration.
+    /// Returns the name and columns of each configured series.
     #[must_use]
-    pub fn of(terms: &Terms) -> Vec<Self> {
+    pub fn of(terms: &AllSeriesTerms) -> Vec<Self> {
         let typed = |(name, kind): (String, series::ColumnType)| match kind {
-            series::ColumnType::Text => (name, ColumnType::Text),
-            series::ColumnType::Count => (name, ColumnType::Count),
-            series::ColumnType::Number => (name, ColumnType::Number),
+            series::ColumnType::Text => (name, ParquetColumnType::Text),
+            series::ColumnType::Count => (name, ParquetColumnType::Count),
+            series::ColumnType::Number => (name, ParquetColumnType::Number),
         };
         let columns =
-            |of: &SeriesTerms| series::columns(of, &terms.cohorts.strata_names).into_iter().map(typed).collect();
+            |of: &SeriesTerms| series::series_columns(of, &terms.cohorts.strata_names).into_iter().map(typed).collect();
         terms.series.iter().map(|of| Self { name: of.name.clone(), columns: columns(of) }).collect()
     }
 
-    fn output(&self, target: Target, format: Format) -> Result<Output, SinkError> {
+    fn output(&self, target: OutputTarget, format: FileFormat) -> Result<OutputWriter, SinkError> {
         match format {
-            Format::Parquet => Output::of_columns(target, &self.columns),
-            Format::Ndjson | Format::Csv { .. } => {
+            FileFormat::Parquet => OutputWriter::of_columns(target, &self.columns),
+            FileFormat::Ndjson | FileFormat::Csv { .. } => {
                 let names: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
-                Output::of_group(target, format, &names)
+                OutputWriter::of_group(target, format, &names)
             }
         }
     }
 }
 
-/// Refuses to replace what no job writes again: outputs of series, their `lineage`, dead letters and audit records. For a job whose
-/// state has published rows already.
+/// Rejects the replacement of files that no job writes again: series outputs, `lineage`, dead letters and audit
+/// records. Call it for a job with published rows in its state.
 ///
 /// # Errors
-/// [`SinkError::Continued`] for the first of these files that holds something.
+/// [`SinkError::WouldLoseRows`] for the first of these files that is not empty.
 pub fn refuse_replacement(
     config: &Config,
     groups: &[GroupColumns],
@@ -95,35 +96,37 @@ pub fn refuse_replacement(
     let beside = [lineage, config.sink.dead_letter_path.as_deref(), config.sink.audit_file.as_deref()];
     let written = paths.iter().skip(groups.len()).map(PathBuf::as_path).chain(beside.into_iter().flatten());
     match written.into_iter().find(holds_something) {
-        Some(path) => Err(SinkError::Continued { path: path.into() }),
+        Some(path) => Err(SinkError::WouldLoseRows { path: path.into() }),
         None => Ok(()),
     }
 }
 
 impl FileSink {
-    /// Opens all files and locks them for as long as they are open: the outputs, each with what a line of it holds, and the file of
-    /// `lineage`. A file beside each output that may be untrue says so: `untruthful` has the text of its mark, by output.
+    /// Opens and locks all files: one output per group and series, dead letters, audit records and `lineage`.
+    /// `untruthful` holds, per output, the text of a marker file for output that may be untrue.
     ///
-    /// Several groups write a file each ([`Sink::file_of`](crate::config::Sink::file_of)). `-` is standard output, for NDJSON of one
-    /// group. A CSV file starts with its header.
+    /// Several groups write one file each ([`BatchSink::file_of`](crate::config::BatchSink::file_of)). `-` is standard output,
+    /// for NDJSON of one group. A CSV file starts with its header.
     ///
     /// # Errors
-    /// When one cannot be opened, is no regular file or open in another process, when an output that grows holds something already.
+    /// When a file cannot be opened, is not regular or is open in another process, and when an appended output is not
+    /// empty.
     pub fn open(
         config: &Config,
-        format: Format,
+        format: FileFormat,
         columns: &[GroupColumns],
         series: &[SeriesColumns],
         lineage: Option<&Path>,
         untruthful: Vec<Option<String>>,
-        record_names: Names,
+        record_names: LineageNames,
     ) -> Result<Self, SinkError> {
         let sink = &config.sink;
-        let visible = if config.is_job() { Visible::AtTheEnd } else { Visible::AsReleased };
-        let open = |path: &Path, access| Output::of_lines(Target::open(path, visible, access)?, b"");
-        let dead_letters = sink.dead_letter_path.as_deref().map(|path| open(path, Access::Shared)).transpose()?;
-        let lineage = lineage.map(|path| open(path, Access::Private)).transpose()?;
-        let audit = sink.audit_file.as_deref().map(|path| open(path, Access::Shared)).transpose()?;
+        let visible = if config.is_job() { OutputVisibility::AtEnd } else { OutputVisibility::AsReleased };
+        let open = |path: &Path, access| OutputWriter::of_lines(OutputTarget::open(path, visible, access)?, b"");
+        let dead_letters =
+            sink.dead_letter_path.as_deref().map(|path| open(path, OutputFileMode::Shared)).transpose()?;
+        let lineage = lineage.map(|path| open(path, OutputFileMode::Private)).transpose()?;
+        let audit = sink.audit_file.as_deref().map(|path| open(path, OutputFileMode::Shared)).transpose()?;
         let mut outputs = Vec::with_capacity(columns.len());
         let names: Vec<&str> = columns
             .iter()
@@ -132,25 +135,25 @@ impl FileSink {
             .collect();
         let paths = output_paths(&sink.path, &names);
         for (path, group) in paths.iter().zip(columns) {
-            let target = Target::open(path, visible, Access::Shared)?;
-            outputs.push(Output::of_group(target, format, &group.columns)?);
+            let target = OutputTarget::open(path, visible, OutputFileMode::Shared)?;
+            outputs.push(OutputWriter::of_group(target, format, &group.columns)?);
         }
         for (path, series) in paths[columns.len()..].iter().zip(series) {
-            outputs.push(series.output(Target::open(path, visible, Access::Shared)?, format)?);
+            outputs.push(series.output(OutputTarget::open(path, visible, OutputFileMode::Shared)?, format)?);
         }
         let (lines, fragments) = (vec![0; outputs.len()], columns.len());
         let row_format = match format {
-            Format::Ndjson => RowFormat::Json,
-            Format::Csv { separator } => RowFormat::Csv(separator),
-            Format::Parquet => RowFormat::FlatJson,
+            FileFormat::Ndjson => RowFormat::Json,
+            FileFormat::Csv { separator } => RowFormat::Csv(separator),
+            FileFormat::Parquet => RowFormat::FlatJson,
         };
         let files = paths[..columns.len()].iter().filter(|path| path.as_path() != Path::new("-"));
         let marks: Vec<(PathBuf, String)> = files
             .zip(untruthful)
-            .filter_map(|(path, text)| Some((crate::config::Sink::mark_path(path), text?)))
+            .filter_map(|(path, text)| Some((crate::config::SinkConfig::mark_path(path), text?)))
             .collect();
-        if visible == Visible::AsReleased {
-            marks.iter().try_for_each(|(path, text)| whole::write(path, text.as_bytes()))?;
+        if visible == OutputVisibility::AsReleased {
+            marks.iter().try_for_each(|(path, text)| atomic_file::write(path, text.as_bytes()))?;
         }
         Ok(Self {
             outputs,
@@ -168,7 +171,7 @@ impl FileSink {
         })
     }
 
-    fn write(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<(), SinkError> {
+    fn write(&mut self, batch: &ReleasableBatch, envelope: &BatchEnvelope<'_>) -> Result<(), SinkError> {
         let mut buffer = Vec::new();
         for output in 0..batch.outputs().min(self.fragments) {
             buffer.clear();
@@ -180,7 +183,7 @@ impl FileSink {
                     let subject = envelope.subjects[line.row as usize];
                     let entry = FragmentEntry {
                         source: (&self.names.source, coordinate.partition, coordinate.offset),
-                        element: coordinate.index(),
+                        element: coordinate.element_index(),
                         batch: envelope.sequence,
                         time: envelope.clock_ms,
                         group: &self.names.groups[group],
@@ -210,7 +213,7 @@ impl FileSink {
         }
         if let Some(file) = &mut self.dead_letters {
             for rejected in envelope.rejected {
-                let Names { source, attributes, .. } = &self.names;
+                let LineageNames { source, attributes, .. } = &self.names;
                 let letter = DeadLetter::of(rejected, source, attributes, envelope.sequence);
                 file.append((letter.body() + "\n").as_bytes())?;
             }
@@ -220,42 +223,43 @@ impl FileSink {
             file.append(b"\n")?;
         }
         crash_point("file-appended");
-        if self.visible == Visible::AsReleased {
-            self.all().try_for_each(Output::flush)?;
+        if self.visible == OutputVisibility::AsReleased {
+            self.all_outputs().try_for_each(OutputWriter::flush)?;
         }
         Ok(())
     }
 
-    fn all(&mut self) -> impl Iterator<Item = &mut Output> {
+    fn all_outputs(&mut self) -> impl Iterator<Item = &mut OutputWriter> {
         let beside = [&mut self.dead_letters, &mut self.lineage, &mut self.audit];
         beside.into_iter().flatten().chain(&mut self.outputs)
     }
 
-    /// Ends all files: brings them to the disk, then puts one after the other in its place. Dead letters and lineage come first, the
-    /// groups behind them in their order.
+    /// Ends all files: syncs them, then renames one after the other. Dead letters, lineage and audit records come
+    /// first, then the outputs in order.
     ///
     /// # Errors
-    /// When one cannot be brought to the disk, or something is in its place: nothing has been replaced then. [`SinkError::Mixture`] when
-    /// one cannot be put in its place all the same: those before it have been, whole, and those behind it are as they were.
+    /// When a sync fails, or the target of an output is blocked: no output has been replaced then.
+    /// [`SinkError::PartlyReplaced`] when a later rename fails: the earlier files have been replaced, the later ones are
+    /// unchanged.
     pub fn finish(self) -> Result<(), SinkError> {
         let beside = [self.dead_letters, self.lineage, self.audit];
         let all = beside.into_iter().flatten().chain(self.outputs);
-        let finished = all.map(Output::finish).collect::<Result<Vec<Target>, _>>()?;
+        let finished = all.map(OutputWriter::finish).collect::<Result<Vec<OutputTarget>, _>>()?;
         crash_point("file-synced");
-        finished.iter().try_for_each(Target::check_place)?;
-        if self.visible == Visible::AtTheEnd {
-            self.marks.iter().try_for_each(|(path, text)| whole::write(path, text.as_bytes()))?;
+        finished.iter().try_for_each(OutputTarget::check_place)?;
+        if self.visible == OutputVisibility::AtEnd {
+            self.marks.iter().try_for_each(|(path, text)| atomic_file::write(path, text.as_bytes()))?;
         }
         let mut replaced = Vec::new();
         for mut output in finished {
-            let shown = output.show();
+            let shown = output.make_visible();
             if shown.is_ok() || output.is_named() {
                 replaced.push(output.path().to_owned());
             }
             match shown {
                 Ok(()) => {}
                 Err(failed) if replaced.is_empty() => return Err(failed),
-                Err(failed) => return Err(SinkError::Mixture { failed: Box::new(failed), replaced }),
+                Err(failed) => return Err(SinkError::PartlyReplaced { failed: Box::new(failed), replaced }),
             }
             crash_point("file-renamed");
         }
@@ -263,9 +267,9 @@ impl FileSink {
     }
 }
 
-impl Sink for FileSink {
-    /// What is written cannot be taken back from a file that grows, and is not worth it in one that has no name yet.
-    fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<(), DeliveryError> {
+impl BatchSink for FileSink {
+    /// Every failure is fatal: appended lines cannot be removed, and an unfinished file is discarded.
+    fn deliver(&mut self, batch: &ReleasableBatch, envelope: &BatchEnvelope<'_>) -> Result<(), DeliveryError> {
         self.write(batch, envelope).map_err(|error| DeliveryError::Fatal(error.to_string()))
     }
 
@@ -274,12 +278,12 @@ impl Sink for FileSink {
     }
 }
 
-/// A sink that lets nothing out (`sink.kind = "none"` with a file source).
+/// Sink that releases no data (`sink.kind = "none"` with a file source).
 #[derive(Debug, Default)]
-pub struct NoSink;
+pub struct NullFileSink;
 
-impl Sink for NoSink {
-    fn deliver(&mut self, _: &Verified, _: &Envelope<'_>) -> Result<(), DeliveryError> {
+impl BatchSink for NullFileSink {
+    fn deliver(&mut self, _: &ReleasableBatch, _: &BatchEnvelope<'_>) -> Result<(), DeliveryError> {
         Ok(())
     }
 

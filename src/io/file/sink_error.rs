@@ -1,9 +1,9 @@
-//! What can go wrong with a file that is written.
+//! Errors of file sinks.
 
 use std::io;
 use std::path::PathBuf;
 
-/// An error of a file that is written.
+/// Error of a file that is written.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum SinkError {
@@ -15,12 +15,12 @@ pub enum SinkError {
         "{path} is in the way: it is not a file that a killed run of this user has left there, and is neither written nor \
          removed; see who made it and remove it, or name an output in a directory that nobody else can write"
     )]
-    InTheWay { path: PathBuf },
+    ForeignFile { path: PathBuf },
     #[error(
         "{failed}; replaced before that: {}; the other outputs are as before: start again to replace all of them",
         .replaced.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
     )]
-    Mixture { failed: Box<Self>, replaced: Vec<PathBuf> },
+    PartlyReplaced { failed: Box<Self>, replaced: Vec<PathBuf> },
     #[error("cannot write {path} at byte {byte}: {source}; make room, then start again")]
     Write { path: PathBuf, byte: u64, source: io::Error },
     #[error("cannot bring {path} to the disk: {source}; check the disk, then start again")]
@@ -32,23 +32,26 @@ pub enum SinkError {
     #[error(
         "{path} holds something already, and the lines of a stream go to a new file: move it away, or name another"
     )]
-    Occupied { path: PathBuf },
+    NotEmpty { path: PathBuf },
     #[error(
         "{path} holds something already, and the state goes on where an earlier job with series has ended: what it holds would be lost, \
          for no job writes it again: name another file (sink.path, --lineage, sink.dead_letter_path, sink.audit_file), or move this one away"
     )]
-    Continued { path: PathBuf },
+    WouldLoseRows { path: PathBuf },
     #[error(
         "a line for {path} is not a JSON object of the group's columns ({reason}): the sink was given another format"
     )]
-    ForeignLine { path: PathBuf, reason: &'static str },
+    UnexpectedLine { path: PathBuf, reason: &'static str },
     #[error("cannot write {path} as Parquet ({fault})")]
     Parquet { path: PathBuf, fault: &'static str },
 }
 
 impl SinkError {
-    /// Whether the user must change something before another attempt makes sense.
+    /// Reports that the user must change something before a retry.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Occupied { .. } | Self::Continued { .. } | Self::NotRegular { .. } | Self::InTheWay { .. })
+        matches!(
+            self,
+            Self::NotEmpty { .. } | Self::WouldLoseRows { .. } | Self::NotRegular { .. } | Self::ForeignFile { .. }
+        )
     }
 }

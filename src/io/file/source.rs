@@ -1,4 +1,4 @@
-//! The file source: records of files, or of standard input, in their order.
+//! File source: reads records from files or standard input in order.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -6,94 +6,95 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::csv_rows::LongRows;
-use super::listing::{all_of, behind, is_of_several};
-use super::pipe::MOMENT;
-use super::reader::Reader;
-use super::stream::Stream;
-use super::undescribed::{ColumnChoice, missing};
-use super::{Format, Next, Reading, SourceError, StopFlag};
+use super::file_listing::{files_after, files_or_self, names_several_files};
+use super::format_reader::FormatReader;
+use super::pipe_reader::PIPE_POLL_INTERVAL;
+use super::schemaless_files::{ColumnChoice, reject_missing_columns};
+use super::text_stream::TextStream;
+use super::{FileFormat, FileReadSettings, NextRecord, SourceError, StopFlag};
 use crate::telemetry::RejectionReason;
-use throng_core::values::raw::{Coordinate, RawBatch};
-use throng_formats::{Field, Limits, Unknown};
+use throng_core::values::raw_batch::{RawBatch, RecordPosition};
+use throng_formats::{DecodeLimits, FieldPath, UnknownCellPolicy};
 
-/// What one call of [`FileSource::read`] consumed.
+/// Result of one call of [`FileSource::read`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadOutcome {
-    /// Rows added + records rejected + tombstones.
+    /// Rows added, records rejected and tombstones, together.
     pub records: u64,
-    /// NDJSON and CSV: bytes of the file; Parquet: bytes of the cells.
+    /// NDJSON and CSV: bytes of the text. Parquet: bytes of the cells.
     pub bytes: u64,
-    /// Records that only said that something is gone (NDJSON `null`); dropped.
+    /// Deletion markers (NDJSON `null`), which are dropped.
     pub tombstones: u64,
-    /// The end of the file has been reached.
+    /// True at the end of the last file.
     pub end: bool,
-    /// The flag of [`Reading::stop`] was set in the middle of a record, which is not among them.
+    /// True if the flag [`FileReadSettings::stop`] interrupted the read; an unfinished record is not counted.
     pub stopped: bool,
 }
 
-/// How far a source has been read.
+/// Read position of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourcePosition {
-    /// Lines or rows: records, what was rejected and tombstones alike. A line may be several records.
+    /// Lines or rows read, including rejected records and tombstones. One line may contain several records.
     pub records: u64,
-    /// NDJSON and CSV: bytes of the text. Parquet: the lengths of the files.
+    /// NDJSON and CSV: bytes of the text. Parquet: total length of the files read.
     pub bytes: u64,
 }
 
-/// A file, several files one after the other, or standard input, as a source of records with the coordinates (topic 0,
-/// partition 0, ordinal of the line or row over all files).
+/// Source of records from one file, a sequence of files, or standard input.
+///
+/// Coordinates are topic 0, partition 0 and the ordinal of the line or row across all files.
 #[derive(Debug)]
 pub struct FileSource {
-    /// As it was given.
     path: PathBuf,
-    /// The file that is being read, as messages name it, and those behind it.
+    /// Current file under its display name, and the files that follow it.
     file: PathBuf,
-    behind: VecDeque<PathBuf>,
-    reader: Reader,
-    reading: Reading,
+    following: VecDeque<PathBuf>,
+    reader: FormatReader,
+    reading: FileReadSettings,
     records: u64,
-    /// The place behind the last record in the file that is being read.
+    /// Byte position after the last record in the current file.
     byte: u64,
-    /// Bytes of the files before it.
+    /// Bytes of the files already finished.
     bytes_before: u64,
-    /// Files that were opened since that was last asked, with the number of their first record.
+    /// Files opened since the last [`take_opened`](Self::take_opened), with the number of their first record.
     opened: Vec<(PathBuf, u64)>,
-    /// Of files that have been read.
+    /// Long rows of the files already finished.
     long: Option<LongRows>,
-    /// Where nobody described the file: its columns, as far as they are known without reading it.
+    /// For a file without a schema: columns known before its records are read.
     names: Vec<String>,
     at_most: usize,
 }
 
 impl FileSource {
-    /// Opens `path` (`-`: standard input, NDJSON and CSV; a directory or a pattern: all its files, in the order of their names).
+    /// Opens `path`: a file, a directory, a pattern, or `-` for standard input (NDJSON and CSV only). The files of a
+    /// directory or pattern are read in name order.
     ///
-    /// Files that gzip or Zstandard has compressed are told by how they begin; their bytes are those of the text in them.
+    /// Gzip and Zstandard are detected by the first bytes. Byte positions then refer to the decompressed text.
     ///
     /// # Errors
     /// When the input cannot be opened, and when its header or columns do not fit the fields.
     pub fn open(
         path: &Path,
-        format: Format,
-        fields: &[Field],
-        limits: Limits,
-        unknown: Unknown,
+        format: FileFormat,
+        fields: &[FieldPath],
+        limits: DecodeLimits,
+        unknown: UnknownCellPolicy,
     ) -> Result<Self, SourceError> {
         let fields = fields.to_vec();
-        Self::reading(path, Reading { format, fields, limits, unknown, stop: StopFlag::default() })
+        Self::reading(path, FileReadSettings { format, fields, limits, unknown, stop: StopFlag::default() })
     }
 
-    /// As [`open`](Self::open), read as `reading` says.
-    pub fn reading(path: &Path, reading: Reading) -> Result<Self, SourceError> {
-        Self::reading_files(path, all_of(path, reading.format)?, reading)
+    /// Opens `path` with the settings in `reading`; see [`open`](Self::open).
+    pub fn reading(path: &Path, reading: FileReadSettings) -> Result<Self, SourceError> {
+        Self::reading_files(path, files_or_self(path, reading.format)?, reading)
     }
 
-    /// As [`reading`](Self::reading), where the `files` of `path` are known.
-    pub fn reading_files(path: &Path, files: Vec<PathBuf>, reading: Reading) -> Result<Self, SourceError> {
-        let reader = Reader::open(&files[0], &reading)?;
+    /// Opens `path` like [`reading`](Self::reading) when its `files` are already listed.
+    pub fn reading_files(path: &Path, files: Vec<PathBuf>, reading: FileReadSettings) -> Result<Self, SourceError> {
+        let reader = FormatReader::open(&files[0], &reading)?;
         let width = reading.fields.len();
         let mut source = Self::of(path, files, reader, reading, Vec::new(), width);
-        if is_of_several(path) {
+        if names_several_files(path) {
             source.opened.push((source.file.clone(), 0));
         }
         Ok(source)
@@ -102,17 +103,17 @@ impl FileSource {
     fn of(
         path: &Path,
         files: Vec<PathBuf>,
-        reader: Reader,
-        reading: Reading,
+        reader: FormatReader,
+        reading: FileReadSettings,
         names: Vec<String>,
         at_most: usize,
     ) -> Self {
         let (byte, mut behind) = (reader.bytes(), VecDeque::from(files));
-        let file = named(&behind.pop_front().unwrap_or_default());
+        let file = display_name(&behind.pop_front().unwrap_or_default());
         Self {
             path: path.into(),
             file,
-            behind,
+            following: behind,
             reader,
             reading,
             records: 0,
@@ -125,111 +126,126 @@ impl FileSource {
         }
     }
 
-    /// Opens a file that no schema describes, at its start: CSV has the columns of its header, Parquet those of its own
-    /// schema (members of structs by `a.b`), NDJSON the keys that come (those of nested objects by `a.b`). Of several files the first
-    /// one tells.
+    /// Opens a file without a schema at its start.
     ///
-    /// A batch given to [`read`](Self::read) has one attribute a column of [`names`](Self::names); with NDJSON it gets
-    /// wider when a new key comes.
+    /// CSV has the columns of its header. Parquet has those of its schema, with struct members named `a.b`. NDJSON
+    /// has the keys found so far, with nested keys named `a.b`. With several files, the first one defines the
+    /// columns.
+    ///
+    /// A batch passed to [`read`](Self::read) has one attribute per column of [`names`](Self::names). With NDJSON,
+    /// each new key adds a column.
     ///
     /// # Errors
-    /// When the input cannot be opened or its columns cannot be told apart, are too many, or miss a wanted one (NDJSON
-    /// tells that at its end, see [`missing_columns`](Self::missing_columns)).
-    pub fn open_undescribed(
+    /// When the input cannot be opened, or its columns are ambiguous, too many, or lack a wanted one. NDJSON reports
+    /// missing columns at the end; see [`missing_columns`](Self::missing_columns).
+    pub fn open_schemaless(
         path: &Path,
-        format: Format,
-        limits: Limits,
+        format: FileFormat,
+        limits: DecodeLimits,
         columns: ColumnChoice<'_>,
     ) -> Result<Self, SourceError> {
-        let files = all_of(path, format)?;
-        let (reader, fields) = Reader::open_undescribed(&files[0], format, limits, columns)?;
+        let files = files_or_self(path, format)?;
+        let (reader, fields) = FormatReader::open_schemaless(&files[0], format, limits, columns)?;
         let (names, fields) = fields.into_iter().unzip();
-        let reading = Reading { format, fields, limits, unknown: Unknown::Drop, stop: StopFlag::default() };
+        let reading =
+            FileReadSettings { format, fields, limits, unknown: UnknownCellPolicy::Drop, stop: StopFlag::default() };
         Ok(Self::of(path, files, reader, reading, names, columns.at_most))
     }
 
-    /// The same source with the files of further paths behind its own.
+    /// Appends the files of further paths to this source.
     ///
     /// # Errors
-    /// When a path names no file, a directory cannot be read, or two names are of one file.
+    /// When a path names no file, a directory cannot be read, or two names refer to one file.
     pub fn followed_by(mut self, more: &[PathBuf]) -> Result<Self, SourceError> {
         if !more.is_empty() {
-            let own: Vec<PathBuf> = std::iter::once(&self.file).chain(&self.behind).cloned().collect();
-            self.behind.extend(behind(&own, more, self.reading.format)?);
+            let own: Vec<PathBuf> = std::iter::once(&self.file).chain(&self.following).cloned().collect();
+            self.following.extend(files_after(&own, more, self.reading.format)?);
         }
         Ok(self)
     }
 
-    /// Lines of NDJSON that no schema describes and somebody else makes, `named` so in messages.
-    pub fn of_lines(named: &Path, lines: Box<dyn Read + Send>, limits: Limits, columns: ColumnChoice<'_>) -> Self {
-        let reader = Reader::lines(Stream::of(lines), limits, columns);
+    /// Reads generated NDJSON lines without a schema; `display_name` appears in messages.
+    pub fn of_lines(
+        named: &Path,
+        lines: Box<dyn Read + Send>,
+        limits: DecodeLimits,
+        columns: ColumnChoice<'_>,
+    ) -> Self {
+        let reader = FormatReader::lines(TextStream::of(lines), limits, columns);
         let stop = StopFlag::default();
-        let reading = Reading { format: Format::Ndjson, fields: Vec::new(), limits, unknown: Unknown::Drop, stop };
+        let reading = FileReadSettings {
+            format: FileFormat::Ndjson,
+            fields: Vec::new(),
+            limits,
+            unknown: UnknownCellPolicy::Drop,
+            stop,
+        };
         Self::of(named, vec![named.into()], reader, reading, Vec::new(), columns.at_most)
     }
 
-    /// The file that is being read, of several files one of them, as messages name it.
+    /// Returns the display name of the current file.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// The columns of a file opened by [`open_undescribed`](Self::open_undescribed), those known so far for NDJSON.
+    /// Columns of a file opened by [`open_schemaless`](Self::open_schemaless); for NDJSON those found so far.
     pub fn names(&self) -> &[String] {
         match &self.reader {
-            Reader::Ndjson(lines) => lines.names(),
+            FormatReader::Ndjson(lines) => lines.names(),
             _ => &self.names,
         }
     }
 
-    /// The keys from the top of a record down to column number `column` of [`names`](Self::names); its name alone in a file
-    /// without nested records.
-    pub fn way(&self, column: usize) -> Vec<String> {
+    /// Returns the key path of column number `column` of [`names`](Self::names): the name alone if the file has no
+    /// nested records.
+    pub fn column_key_path(&self, column: usize) -> Vec<String> {
         let way = match &self.reader {
-            Reader::Ndjson(lines) => lines.ways().get(column).cloned(),
+            FormatReader::Ndjson(lines) => lines.key_paths_by_column().get(column).cloned(),
             _ => self.reading.fields.get(column).map(|field| field.pointer.clone()),
         };
         way.unwrap_or_else(|| self.names().get(column).cloned().into_iter().collect())
     }
 
-    /// Refuses `wanted` columns that have not been seen; asked at the end of a file.
+    /// Rejects `wanted` columns that have not appeared; call it at the end of a file.
     ///
     /// # Errors
-    /// Names the first of them.
+    /// Names the first missing column.
     pub fn missing_columns(&self, wanted: &[String]) -> Result<(), SourceError> {
-        missing(&named(&self.path), wanted, self.names())
+        reject_missing_columns(&display_name(&self.path), wanted, self.names())
     }
 
-    /// Reads records into `batch` until `max_records` or `max_bytes` are consumed or the file ends; at least one
-    /// record, if there is one and `max_records` is not 0. A line of several records is read as a whole, and may bring more.
+    /// Reads records into `batch` until `max_records` or `max_bytes` are consumed or the input ends.
     ///
-    /// On an input that may have to be waited for (a pipe), it returns as soon as nothing more is at hand, so a
-    /// batch is full only when the sum of several calls says so. The first record of a call is waited for a moment;
-    /// only a record that has begun is waited for until it ends.
+    /// Reads at least one record if one exists and `max_records` is not 0. A line with several records is read
+    /// completely and may exceed the limit.
+    ///
+    /// On a pipe, the call returns when no more data is available, so a full batch may take several calls. It waits
+    /// briefly for the first record, and without limit only for the rest of a record that has begun.
     ///
     /// # Errors
-    /// When reading fails; rows added before remain in `batch`.
+    /// When reading fails; rows added before the failure remain in `batch`.
     pub fn read(
         &mut self,
         batch: &mut RawBatch,
         max_records: usize,
         max_bytes: u64,
-        rejected: &mut Vec<(Coordinate, RejectionReason)>,
+        rejected: &mut Vec<(RecordPosition, RejectionReason)>,
     ) -> Result<ReadOutcome, SourceError> {
         let mut outcome = ReadOutcome::default();
         let (before, repeated) = (self.records, batch.repeated_bytes());
         while outcome.records < max_records as u64 {
-            // Cells that the elements of a line have in common count beyond the first time.
+            // Cells shared by the elements of a line are counted again for each further element.
             let bytes = outcome.bytes + batch.repeated_bytes() - repeated;
             if outcome.records > 0 && bytes >= max_bytes {
                 break;
             }
-            let patience = if self.records > before { Duration::ZERO } else { MOMENT };
-            let comes = self.reader.stream().map_or(Ok(true), |stream| stream.comes_within(patience));
+            let patience = if self.records > before { Duration::ZERO } else { PIPE_POLL_INTERVAL };
+            let comes = self.reader.stream().map_or(Ok(true), |stream| stream.is_ready_within(patience));
             if !comes.map_err(|source| self.unreadable(source))? {
                 break;
             }
             let offset = i64::try_from(self.records).unwrap_or(i64::MAX);
-            let coordinate = Coordinate { topic: 0, partition: 0, offset, element: 0 };
+            let coordinate = RecordPosition { topic: 0, partition: 0, offset, element: 0 };
             let rows = batch.rows();
             let (next, bytes) = match self.reader.next(&self.file, coordinate, batch) {
                 Err(error) if error.is_stop() => {
@@ -242,26 +258,26 @@ impl FileSource {
             outcome.bytes += bytes;
             let mut records = 1;
             match next {
-                Next::Blank => {
+                NextRecord::Blank => {
                     if self.reading.stop.check().is_err() {
                         outcome.stopped = true;
                         break;
                     }
                     continue;
                 }
-                Next::Record => {
+                NextRecord::Record => {
                     let refused = batch.take_refused();
                     records = (batch.rows() - rows + refused.len()) as u64;
                     rejected.extend(refused);
                 }
-                Next::Rejected(rejection) => rejected.push((coordinate, rejection)),
-                Next::Tombstone => outcome.tombstones += 1,
-                Next::Foreign(what) => return Err(SourceError::Foreign { path: self.file.clone(), what }),
-                Next::TooManyColumns => {
+                NextRecord::Rejected(rejection) => rejected.push((coordinate, rejection)),
+                NextRecord::Tombstone => outcome.tombstones += 1,
+                NextRecord::Foreign(what) => return Err(SourceError::Foreign { path: self.file.clone(), what }),
+                NextRecord::TooManyColumns => {
                     return Err(SourceError::TooManyColumns { path: self.file.clone(), limit: self.at_most });
                 }
-                Next::End if self.go_on()? => continue,
-                Next::End => {
+                NextRecord::End if self.open_next_file()? => continue,
+                NextRecord::End => {
                     outcome.end = true;
                     break;
                 }
@@ -276,56 +292,55 @@ impl FileSource {
         SourceError::Read { path: self.file.clone(), byte: self.byte, source }
     }
 
-    /// Goes on with the next file; false where there is none.
-    fn go_on(&mut self) -> Result<bool, SourceError> {
-        let Some(file) = self.behind.pop_front() else { return Ok(false) };
+    fn open_next_file(&mut self) -> Result<bool, SourceError> {
+        let Some(file) = self.following.pop_front() else { return Ok(false) };
         self.long = LongRows::and(self.long, self.reader.take_long());
         self.bytes_before += self.reader.bytes();
-        self.reader.go_on(&file, &self.file, &self.reading)?;
+        self.reader.switch_file(&file, &self.file, &self.reading)?;
         self.byte = self.reader.bytes();
         self.opened.push((file.clone(), self.records));
         self.file = file;
         Ok(true)
     }
 
-    /// Lines or rows read so far, and bytes, of all files.
+    /// Returns the number of lines or rows and bytes read so far, over all files.
     pub fn position(&self) -> SourcePosition {
         SourcePosition { records: self.records, bytes: self.bytes_before + self.byte }
     }
 
-    /// Whether what is read is a file at rest, and no pipe.
+    /// Reports that the input is a regular file, not a pipe.
     pub fn is_regular(&mut self) -> bool {
         self.reader.stream().is_none_or(|stream| stream.is_regular())
     }
 
-    /// Of several files, those that were opened since the last call, each with the number of its first record.
+    /// Returns the files opened since the last call, each with the number of its first record; only for several
+    /// files.
     pub fn take_opened(&mut self) -> Vec<(PathBuf, u64)> {
         std::mem::take(&mut self.opened)
     }
 
-    /// CSV rows since the last call that span so many lines that a quote is likely to be open by mistake.
+    /// Returns the CSV rows since the last call that span enough lines to suggest an unclosed quote.
     pub fn take_long_rows(&mut self) -> Option<LongRows> {
         LongRows::and(self.long.take(), self.reader.take_long())
     }
 
-    /// Attributes that this file has no column for, ascending: absent in every record. Empty for NDJSON, where only
-    /// the records can tell.
+    /// Attributes without a column in this file, ascending; they are absent in every record. Empty for NDJSON, where
+    /// only the records show it.
     pub fn absent_attributes(&self) -> Vec<usize> {
         self.reader.absent()
     }
 
-    /// Columns of the file that the schema does not know, by name; none for NDJSON, whose keys may be data. Only where
-    /// every attribute has a column is a header sure to be one.
+    /// Columns that the schema does not contain. Empty for NDJSON because its keys may be data, and for CSV unless
+    /// every attribute has a column: otherwise the first row may not be a header.
     pub fn unknown_columns(&self) -> &[String] {
         match &self.reader {
-            Reader::Csv(rows) if !rows.codec.absent().is_empty() => &[],
+            FormatReader::Csv(rows) if !rows.codec.absent().is_empty() => &[],
             reader => reader.unknown(),
         }
     }
 }
 
-/// The path as messages name it.
-fn named(path: &Path) -> PathBuf {
+fn display_name(path: &Path) -> PathBuf {
     if path == Path::new("-") { PathBuf::from("standard input") } else { path.to_owned() }
 }
 

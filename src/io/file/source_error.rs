@@ -1,13 +1,13 @@
-//! What can go wrong with a file that is read. No message repeats anything of the file's content.
+//! Errors of file sources. No message repeats the content of a file.
 
 use std::io;
 use std::path::PathBuf;
 
-use super::pipe::is_stop;
+use super::pipe_reader::is_stop;
 use crate::telemetry::RejectionReason;
-use throng_formats::{ColumnError, HeaderError};
+use throng_formats::{ArrowColumnError, HeaderError};
 
-/// An error that ends the reading of a file, as opposed to a rejected record.
+/// Error that ends the reading of a file, as opposed to a rejected record.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum SourceError {
@@ -27,7 +27,7 @@ pub enum SourceError {
         "{path} and {first} are two names of one file, whose records would be read twice: remove the link, or name the \
          files by a pattern that takes one of the two"
     )]
-    OneFile { path: PathBuf, first: PathBuf },
+    SameFile { path: PathBuf, first: PathBuf },
     #[error("the name of {path} is not UTF-8, and could not be told from others: rename it")]
     FileName { path: PathBuf },
     #[error(
@@ -53,7 +53,7 @@ pub enum SourceError {
         "{path} is no NDJSON, and the schema takes an array of each record apart (explode): name a file of JSON records, or \
          a schema without it"
     )]
-    Exploded { path: PathBuf },
+    ExplodeUnsupported { path: PathBuf },
     #[error("{path} is {what}")]
     Foreign { path: PathBuf, what: &'static str },
     #[error("the header row of {path} cannot be read ({rejection}): correct line 1")]
@@ -61,7 +61,7 @@ pub enum SourceError {
     #[error("the header row of {path} does not fit: {source}")]
     Header { path: PathBuf, source: HeaderError },
     #[error("the columns of {path} do not fit: {source}")]
-    Columns { path: PathBuf, source: ColumnError },
+    Columns { path: PathBuf, source: ArrowColumnError },
     #[error("{path} cannot be read as Parquet after record {record} ({fault}): write it again or convert it to ndjson")]
     Parquet { path: PathBuf, record: u64, fault: &'static str },
     #[error(
@@ -90,7 +90,7 @@ pub enum SourceError {
 }
 
 impl SourceError {
-    /// Whether nothing is wrong: reading was given up because the process is to end.
+    /// Reports that reading was interrupted by the stop flag, not by a fault.
     pub fn is_stop(&self) -> bool {
         matches!(self, Self::Read { source, .. } if is_stop(source))
     }

@@ -4,20 +4,20 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::io::file::csv_rows::CsvRows;
+use crate::io::file::file_test_helpers::{CSV, file, open, reading};
 use crate::io::file::ndjson_lines::NdjsonLines;
-use crate::io::file::testing::{CSV, file, open, reading};
-use crate::io::file::{Replacement, SinkError};
+use crate::io::file::{ReleaseTarget, SinkError};
 
-/// Everything that comes out of a file, in order: rows as text, rejections by name.
+/// Records of a file in order: rows as text, rejections by name.
 #[derive(Debug, Default, PartialEq)]
-struct Seen {
+struct ObservedRecords {
     records: Vec<(i64, String)>,
     tombstones: u64,
     total: u64,
 }
 
-impl Seen {
-    fn take(&mut self, batch: &RawBatch, rejected: &[(Coordinate, RejectionReason)], outcome: ReadOutcome) {
+impl ObservedRecords {
+    fn take(&mut self, batch: &RawBatch, rejected: &[(RecordPosition, RejectionReason)], outcome: ReadOutcome) {
         let mut records: Vec<(i64, String)> = rejected.iter().map(|(at, why)| (at.offset, why.to_string())).collect();
         for (row, at) in batch.coordinates().iter().enumerate() {
             records.push((at.offset, format!("{:?} {:?}", batch.token(row, 0), batch.token(row, 1))));
@@ -30,9 +30,9 @@ impl Seen {
     }
 }
 
-/// Reads the file in calls of the given sizes (the last one repeated).
-fn read_all(path: &Path, format: Format, sizes: &[usize]) -> (Seen, SourcePosition) {
-    let mut seen = Seen::default();
+/// Reads the file in calls of the given sizes; the last size is repeated.
+fn read_all(path: &Path, format: FileFormat, sizes: &[usize]) -> (ObservedRecords, SourcePosition) {
+    let mut seen = ObservedRecords::default();
     let mut source = open(path, format).unwrap();
     for call in 0.. {
         let mut batch = RawBatch::new(2);
@@ -52,7 +52,7 @@ fn ndjson_lines_are_records_rejections_and_tombstones() {
     let long = format!("{{\"a\":\"{}\"}}", "x".repeat(1000));
     let text = format!("\u{feff}{{\"a\":1}}\r\n\n{long}\n null \n{{\"b\":true}}\n[]\n\n{{\"a\":2}}");
     let (_directory, path) = file(text.as_bytes());
-    let (seen, position) = read_all(&path, Format::Ndjson, &[100]);
+    let (seen, position) = read_all(&path, FileFormat::Ndjson, &[100]);
     let expected = [
         (0, "Number(\"1\") Absent"),
         (1, "oversized"),
@@ -66,12 +66,12 @@ fn ndjson_lines_are_records_rejections_and_tombstones() {
 }
 
 #[test]
-fn the_limit_counts_the_record_without_its_line_break() {
+fn record_limit_excludes_line_break() {
     for line_break in ["\n", "\r\n", ""] {
         for (extra, expected) in [(0, "Text"), (1, "oversized"), (2, "oversized"), (3, "oversized")] {
             let record = format!("{{\"a\":\"{}\"}}", "x".repeat(64 - 8 + extra));
             let (_directory, path) = file(format!("{record}{line_break}").as_bytes());
-            let (seen, _) = read_all(&path, Format::Ndjson, &[9]);
+            let (seen, _) = read_all(&path, FileFormat::Ndjson, &[9]);
             assert!(seen.records[0].1.starts_with(expected), "{extra} {line_break:?}: {:?}", seen.records);
             let row = format!("a,b\n{},{}{line_break}", "x".repeat(32), "y".repeat(31 + extra));
             let (_directory, path) = file(row.as_bytes());
@@ -83,35 +83,35 @@ fn the_limit_counts_the_record_without_its_line_break() {
 }
 
 #[test]
-fn an_oversized_record_is_never_held() {
+fn oversized_record_is_never_kept_in_memory() {
     let (_directory, path) = file(format!("a\n{}\n{{}}\n", "x".repeat(8 << 20)).as_bytes());
-    let mut lines = NdjsonLines::open(&path, &reading(Format::Ndjson)).unwrap();
+    let mut lines = NdjsonLines::open(&path, &reading(FileFormat::Ndjson)).unwrap();
     let mut batch = RawBatch::new(2);
-    let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
-    assert_eq!(lines.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::MalformedJson));
-    assert_eq!(lines.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::Oversized));
-    assert_eq!(lines.next(at, &mut batch).unwrap(), Next::Record);
+    let at = RecordPosition { topic: 0, partition: 0, offset: 0, element: 0 };
+    assert_eq!(lines.next(at, &mut batch).unwrap(), NextRecord::Rejected(RejectionReason::MalformedJson));
+    assert_eq!(lines.next(at, &mut batch).unwrap(), NextRecord::Rejected(RejectionReason::Oversized));
+    assert_eq!(lines.next(at, &mut batch).unwrap(), NextRecord::Record);
     assert!(lines.held_bytes() < 1024, "{}", lines.held_bytes());
 
-    // A quote that never closes makes the rest of the file one record.
+    // A quote that is never closed makes the rest of the file one record.
     for tail in ["x", "\n", ",", "\"\""] {
         let text = format!("a,b\n1,2\n\"{}", tail.repeat(4 << 20));
         let (_directory, path) = file(text.as_bytes());
         let mut rows = CsvRows::open(&path, b',', &reading(CSV)).unwrap();
-        assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Record);
-        assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::Oversized));
-        assert_eq!(rows.next(at, &mut batch).unwrap(), Next::End);
+        assert_eq!(rows.next(at, &mut batch).unwrap(), NextRecord::Record);
+        assert_eq!(rows.next(at, &mut batch).unwrap(), NextRecord::Rejected(RejectionReason::Oversized));
+        assert_eq!(rows.next(at, &mut batch).unwrap(), NextRecord::End);
         assert!(rows.held_bytes() < 1 << 20, "{}", rows.held_bytes());
     }
     let (_directory, path) = file(format!("a,b\n{}\n3,4\n", ",".repeat(4 << 20)).as_bytes());
     let mut rows = CsvRows::open(&path, b',', &reading(CSV)).unwrap();
-    assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::Oversized));
-    assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Record);
+    assert_eq!(rows.next(at, &mut batch).unwrap(), NextRecord::Rejected(RejectionReason::Oversized));
+    assert_eq!(rows.next(at, &mut batch).unwrap(), NextRecord::Record);
     assert!(rows.held_bytes() < 8 << 20, "{}", rows.held_bytes());
 }
 
 #[test]
-fn csv_rows_may_hold_line_breaks_and_lack_the_last_one() {
+fn csv_rows_with_inner_and_missing_line_breaks_are_read() {
     let (_directory, path) = file(b"\xef\xbb\xbfb,\"a\",c\r\n\"x\ny\",\"q\"\"\",\r\n\r\n1,2\n,,\n\xff,1,2\n5,6,7");
     let (seen, position) = read_all(&path, CSV, &[100]);
     let expected = [
@@ -128,17 +128,17 @@ fn csv_rows_may_hold_line_breaks_and_lack_the_last_one() {
 }
 
 #[test]
-fn empty_files_and_bad_headers() {
+fn empty_files_and_bad_headers_are_reported() {
     let (_directory, path) = file(b"");
-    assert_eq!(read_all(&path, Format::Ndjson, &[5]).0, Seen::default());
+    assert_eq!(read_all(&path, FileFormat::Ndjson, &[5]).0, ObservedRecords::default());
     assert!(matches!(open(&path, CSV), Err(SourceError::NoHeader { .. })));
-    assert!(matches!(open(&path, Format::Parquet), Err(SourceError::Parquet { .. })));
-    assert!(matches!(open(&path, Format::Csv { separator: b'"' }), Err(SourceError::Separator)));
-    assert!(matches!(open(Path::new("-"), Format::Parquet), Err(SourceError::ParquetOnStandardInput)));
+    assert!(matches!(open(&path, FileFormat::Parquet), Err(SourceError::Parquet { .. })));
+    assert!(matches!(open(&path, FileFormat::Csv { separator: b'"' }), Err(SourceError::Separator)));
+    assert!(matches!(open(Path::new("-"), FileFormat::Parquet), Err(SourceError::ParquetOnStandardInput)));
     assert!(matches!(open(path.parent().unwrap(), CSV), Err(SourceError::NoFileIn { .. })));
     assert!(matches!(open(&path.join("none"), CSV), Err(SourceError::Open { .. })));
     fs::write(&path, b"a,b").unwrap();
-    assert_eq!(read_all(&path, CSV, &[5]).0, Seen::default());
+    assert_eq!(read_all(&path, CSV, &[5]).0, ObservedRecords::default());
     fs::write(&path, b"a,\"b").unwrap();
     assert!(matches!(
         open(&path, CSV),
@@ -150,20 +150,20 @@ fn empty_files_and_bad_headers() {
 }
 
 #[test]
-fn a_first_line_that_names_the_separator_is_no_header() {
+fn separator_line_is_not_a_header() {
     for text in ["sep=;\r\na;b\r\n1;2\r\n", "\u{feff}sep=;\na;b\n1;2\n", "\"sep=;\"\na;b\n1;2"] {
         let (_directory, path) = file(text.as_bytes());
         assert_eq!(crate::io::file::separator_of(&path).unwrap(), b';', "{text:?}");
-        let (seen, _) = read_all(&path, Format::Csv { separator: b';' }, &[5]);
+        let (seen, _) = read_all(&path, FileFormat::Csv { separator: b';' }, &[5]);
         assert_eq!(seen.records, [(0, "Untyped(\"1\") Untyped(\"2\")".to_owned())], "{text:?}");
         assert!(matches!(open(&path, CSV), Err(SourceError::OtherSeparator { named: ';', given: ',', .. })));
     }
 }
 
 #[test]
-fn a_batch_is_closed_by_bytes_after_at_least_one_record() {
+fn byte_limit_ends_read_after_at_least_one_record() {
     let (_directory, path) = file(b"{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n{\"a\":4}\n");
-    let mut source = open(&path, Format::Ndjson).unwrap();
+    let mut source = open(&path, FileFormat::Ndjson).unwrap();
     let mut read = |max_bytes| {
         let outcome = source.read(&mut RawBatch::new(2), 100, max_bytes, &mut Vec::new()).unwrap();
         (outcome.records, outcome.bytes, outcome.end)
@@ -174,26 +174,25 @@ fn a_batch_is_closed_by_bytes_after_at_least_one_record() {
 }
 
 #[test]
-fn parquet_is_read_row_by_row() {
+fn parquet_reads_are_independent_of_call_sizes() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("in.parquet");
     let columns = ["a".to_owned(), "b".to_owned()];
     let lines: String = (0..2500).map(|i| format!("{{\"a\":{i},\"b\":null}}\n")).collect();
-    let place = Replacement::ready(&path, Format::Parquet).unwrap();
-    place.fill::<SinkError>(&columns, |write| write(lines.as_bytes())).unwrap();
-    let (whole, _) = read_all(&path, Format::Parquet, &[10_000]);
+    let place = ReleaseTarget::claim_target(&path, FileFormat::Parquet).unwrap();
+    place.write_release::<SinkError>(&columns, |write| write(lines.as_bytes())).unwrap();
+    let (whole, _) = read_all(&path, FileFormat::Parquet, &[10_000]);
     assert_eq!(whole.records[1024], (1024, "Text(\"1024\") Null".to_owned()));
     assert_eq!(whole.total, 2500);
-    let (pieces, _) = read_all(&path, Format::Parquet, &[1, 1022, 1, 1, 700]);
+    let (pieces, _) = read_all(&path, FileFormat::Parquet, &[1, 1022, 1, 1, 700]);
     assert_eq!(pieces, whole);
     let text = fs::read(&path).unwrap();
     fs::write(&path, &text[..text.len() / 2]).unwrap();
-    assert!(matches!(open(&path, Format::Parquet), Err(SourceError::Parquet { .. })));
+    assert!(matches!(open(&path, FileFormat::Parquet), Err(SourceError::Parquet { .. })));
 }
 
-/// Records and bytes are counted over all files.
 #[test]
-fn several_files_are_one_source() {
+fn several_files_form_one_source() {
     let directory = tempfile::tempdir().unwrap();
     for (name, text) in [("b.csv", "a,b\n3,4\n5,6"), ("a.csv", "a,b\n1,2\n"), ("c.csv", "a,b\n")] {
         fs::write(directory.path().join(name), text).unwrap();
@@ -224,12 +223,12 @@ fn ndjson_file() -> impl Strategy<Value = Vec<u8>> {
         1 => (60..200_usize).prop_map(|n| format!("{{\"a\":\"{}\"}}", "x".repeat(n)).into_bytes()),
     ];
     let line_break = prop_oneof![3 => Just("\n"), 1 => Just("\r\n")];
-    (prop::collection::vec((line, line_break), 0..20), any::<bool>()).prop_map(|(lines, finish)| {
+    (prop::collection::vec((line, line_break), 0..20), any::<bool>()).prop_map(|(lines, end)| {
         let last = lines.len();
         let mut file = Vec::new();
         for (index, (line, line_break)) in lines.into_iter().enumerate() {
             file.extend(line);
-            if finish || index + 1 < last {
+            if end || index + 1 < last {
                 file.extend(line_break.as_bytes());
             }
         }
@@ -246,20 +245,20 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn ndjson_in_pieces_is_ndjson_in_one_go(content in ndjson_file(), sizes in prop::collection::vec(1..5_usize, 1..6)) {
+    fn ndjson_reads_are_independent_of_call_sizes(content in ndjson_file(), sizes in prop::collection::vec(1..5_usize, 1..6)) {
         let (_directory, path) = file(&content);
-        let (whole, end) = read_all(&path, Format::Ndjson, &[usize::MAX]);
+        let (whole, end) = read_all(&path, FileFormat::Ndjson, &[usize::MAX]);
         prop_assert_eq!(end.bytes, content.len() as u64);
-        prop_assert_eq!(read_all(&path, Format::Ndjson, &sizes), (whole, end));
+        prop_assert_eq!(read_all(&path, FileFormat::Ndjson, &sizes), (whole, end));
     }
 
-    /// Against the csv crate's own reader, and in pieces against itself.
+    /// Compares with the reader of the csv crate, and reads in pieces against a single read.
     #[test]
-    fn csv_in_pieces_is_csv_in_one_go(
+    fn csv_reads_are_independent_of_call_sizes(
         rows in csv_rows(),
         sizes in prop::collection::vec(1..4_usize, 1..6),
         windows in any::<bool>(),
-        finish in any::<bool>(),
+        end in any::<bool>(),
     ) {
         let terminator = if windows { csv::Terminator::CRLF } else { csv::Terminator::Any(b'\n') };
         let mut writer = csv::WriterBuilder::new().flexible(true).terminator(terminator).from_writer(Vec::new());
@@ -268,7 +267,7 @@ proptest! {
             writer.write_record(row).unwrap();
         }
         let mut content = writer.into_inner().unwrap();
-        if !finish {
+        if !end {
             content.truncate(content.trim_ascii_end().len());
         }
         let mut expected = Vec::new();

@@ -10,7 +10,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_a_link_leads_to_is_written_also_where_nothing_is_there_yet() {
+fn write_through_link_replaces_or_creates_its_target() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("real")).unwrap();
@@ -26,7 +26,7 @@ fn what_a_link_leads_to_is_written_also_where_nothing_is_there_yet() {
 }
 
 #[test]
-fn what_another_one_writes_is_left_alone() {
+fn write_refuses_file_locked_by_another_process() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     for name in ["page", ".page.unfinished"] {
@@ -42,13 +42,13 @@ fn what_another_one_writes_is_left_alone() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_told_before() {
+fn check_detects_unwritable_path() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("folder")).unwrap();
     for name in ["folder", "none/page"] {
-        assert!(matches!(check(&at(name)), Err(SinkError::Open { .. })), "{name}");
+        assert!(matches!(check_writable(&at(name)), Err(SinkError::Open { .. })), "{name}");
     }
-    check(&at("folder/page")).unwrap();
+    check_writable(&at("folder/page")).unwrap();
     assert!(names(&at("folder")).is_empty(), "asking leaves nothing behind");
 }

@@ -1,7 +1,7 @@
-//! The changelog: a compacted topic with the markers of all instances in partition 0, and the state of source partition p in
-//! partition p + 1.
+//! Changelog: a compacted topic. Partition 0 holds the markers of all instances, and partition p + 1 holds the state
+//! of source partition p.
 
-use super::connection::{Asking, Cluster, KafkaFailure, Settings};
+use super::connection::{ClientSettings, KafkaCluster, KafkaFailure, QueryClient};
 use super::failure::is_final_without_group;
 use super::topic::cleanup_policy;
 use rdkafka::Message;
@@ -13,35 +13,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// Partition of the markers.
-pub const MARKERS: i32 = 0;
+pub const MARKER_PARTITION: i32 = 0;
 
-/// The group that readers name and never join.
-const READER: &str = "throng.changelog.reader";
+/// Group id of the readers, which never join it.
+const CHANGELOG_READER_GROUP: &str = "throng.changelog.reader";
 
-/// The failed action, in errors.
-pub(super) const WHAT: &str = "cannot read the changelog";
+/// Failed action, in errors.
+pub(super) const CHANGELOG_ACTION: &str = "cannot read the changelog";
 
-/// Time for one question to the brokers.
-const ASKING: Duration = Duration::from_secs(10);
+/// Timeout of one request to the brokers.
+const BROKER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long transactions may be open until that is told.
-const UNDECIDED: Duration = Duration::from_secs(3);
+/// Interval of reports about an open transaction.
+const UNDECIDED_REPORT_INTERVAL: Duration = Duration::from_secs(3);
 
-/// Time between two questions while a transaction is open.
-const INTERVAL: Duration = Duration::from_millis(50);
+const UNDECIDED_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The changelog partition with the state of a source partition.
+/// Returns the changelog partition with the state of a source partition.
 #[must_use]
 pub fn partition_of(source_partition: i32) -> i32 {
     source_partition.saturating_add(1)
 }
 
-/// Expects partitions for markers and for `source_partitions`.
+/// Checks that `topic` has partitions for the markers and for `source_partitions`.
 ///
 /// # Errors
 /// [`KafkaFailure::TooFewPartitions`], or when the brokers do not answer within `patience`.
 pub fn expect_partitions(
-    cluster: &Cluster,
+    cluster: &KafkaCluster,
     topic: &str,
     source_partitions: i32,
     patience: Duration,
@@ -53,12 +52,13 @@ pub fn expect_partitions(
     Err(KafkaFailure::TooFewPartitions { topic: topic.to_owned(), partitions, needed })
 }
 
-/// Expects that the brokers compact a topic and delete nothing of it by age. Where they do not say, the log does.
+/// Checks that the brokers compact a topic and delete no record by age. Logs a reminder if the brokers do not report
+/// the policy.
 ///
 /// # Errors
 /// [`KafkaFailure::DeletedByAge`].
-pub fn expect_compacted(cluster: &Cluster, topic: &str) -> Result<(), KafkaFailure> {
-    match cleanup_policy(cluster, topic, ASKING) {
+pub fn expect_compacted(cluster: &KafkaCluster, topic: &str) -> Result<(), KafkaFailure> {
+    match cleanup_policy(cluster, topic, BROKER_TIMEOUT) {
         Ok(Some(policy)) if policy.contains("delete") => {
             Err(KafkaFailure::DeletedByAge { topic: topic.to_owned(), policy })
         }
@@ -77,7 +77,7 @@ pub fn expect_compacted(cluster: &Cluster, topic: &str) -> Result<(), KafkaFailu
     }
 }
 
-/// Expects one partition of the topic of contributions to series: one instance has all cohorts.
+/// Checks that the topic of contributions to series has one partition: a single instance holds all cohorts.
 ///
 /// # Errors
 /// [`KafkaFailure::NotOnePartition`].
@@ -88,122 +88,127 @@ pub fn expect_one_partition(topic: &str, partitions: i32) -> Result<(), KafkaFai
     Err(KafkaFailure::NotOnePartition { topic: topic.to_owned(), partitions })
 }
 
-/// The key of sealed contributions of `group`: no two are alike, so that none is lost where the topic is compacted.
+/// Returns the key of sealed contributions of `group`. Each key is different, so that compaction removes none.
 pub(super) fn key_of_contributions(group: &str, sealed: &[u8]) -> Vec<u8> {
     [group.as_bytes(), &[0], &sealed[..sealed.len().min(24)]].concat()
 }
 
-/// Whether a key is that of contributions of `group`.
+/// Returns true if `key` belongs to contributions of `group`.
 pub(super) fn is_of_group(key: &[u8], group: &str) -> bool {
     key.strip_prefix(group.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
 }
 
-/// Which records a reader sees.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Isolation {
+pub(super) enum IsolationLevel {
     Committed,
-    /// Also records of open and of aborted transactions.
-    Everything,
+    /// Includes records of open and aborted transactions.
+    Uncommitted,
 }
 
-impl Isolation {
-    /// Its name as a property.
+impl IsolationLevel {
     pub(super) fn level(self) -> &'static str {
         match self {
             Self::Committed => "read_committed",
-            Self::Everything => "read_uncommitted",
+            Self::Uncommitted => "read_uncommitted",
         }
     }
 }
 
-/// Settings of a reader that asks where a partition ends: a broker that has nothing more answers at once.
-pub(super) fn settings(cluster: &Cluster, isolation: Isolation) -> Settings {
-    let mut settings = cluster.consumer(READER);
+/// Returns the settings of a reader that reports the end of each partition. The broker answers immediately if it has
+/// no further records.
+pub(super) fn reader_settings(cluster: &KafkaCluster, isolation: IsolationLevel) -> ClientSettings {
+    let mut settings = cluster.consumer(CHANGELOG_READER_GROUP);
     settings.set("enable.partition.eof", "true");
     settings.set("auto.offset.reset", "earliest");
     settings.set("isolation.level", isolation.level());
     settings.set("fetch.wait.max.ms", "1");
-    // Nobody reads statistics of this client.
+    // The statistics of this client are not used.
     settings.set("statistics.interval.ms", "0");
     settings
 }
 
-/// The ends of partitions. To a reader of committed records a partition ends at its first open transaction.
-pub(super) fn ends(
-    cluster: &Cluster,
-    reader: &Asking,
+/// Returns the end offsets of partitions. For a reader of committed records, a partition ends at its first open
+/// transaction.
+pub(super) fn end_offsets(
+    cluster: &KafkaCluster,
+    reader: &QueryClient,
     topic: &str,
     partitions: &[i32],
 ) -> Result<BTreeMap<i32, i64>, KafkaFailure> {
     let end = |&partition: &i32| {
-        let (_, end) =
-            reader.fetch_watermarks(topic, partition, ASKING).map_err(|e| cluster.failure_of(WHAT, right(topic), e))?;
+        let (_, end) = reader
+            .fetch_watermarks(topic, partition, BROKER_TIMEOUT)
+            .map_err(|e| cluster.failure_of(CHANGELOG_ACTION, read_permission(topic), e))?;
         Ok((partition, end))
     };
     partitions.iter().map(end).collect()
 }
 
-fn right(topic: &str) -> String {
+fn read_permission(topic: &str) -> String {
     format!("read topic {topic} (Read)")
 }
 
-/// Waits until all transactions before `ends` are decided, and tells now and then that one is not. False where `is_over` ended the wait.
+/// Waits until all transactions before `end_offsets` are committed or aborted, and calls `undecided` at intervals. Returns
+/// false if `is_over` ended the wait.
 pub(super) fn wait_until_decided(
-    cluster: &Cluster,
+    cluster: &KafkaCluster,
     topic: &str,
     ends: &BTreeMap<i32, i64>,
     is_over: impl Fn() -> bool,
     mut undecided: impl FnMut() -> Result<(), KafkaFailure>,
 ) -> Result<bool, KafkaFailure> {
-    let watcher = settings(cluster, Isolation::Committed).asking(WHAT)?;
+    let watcher = reader_settings(cluster, IsolationLevel::Committed).query_client(CHANGELOG_ACTION)?;
     let mut told = Instant::now();
     for (&partition, &end) in ends {
-        while self::ends(cluster, &watcher, topic, &[partition])?.get(&partition).is_none_or(|decided| *decided < end) {
+        while self::end_offsets(cluster, &watcher, topic, &[partition])?
+            .get(&partition)
+            .is_none_or(|decided| *decided < end)
+        {
             if is_over() {
                 return Ok(false);
             }
-            if told.elapsed() >= UNDECIDED {
+            if told.elapsed() >= UNDECIDED_REPORT_INTERVAL {
                 undecided()?;
                 told = Instant::now();
             }
-            std::thread::sleep(INTERVAL);
+            std::thread::sleep(UNDECIDED_POLL_INTERVAL);
         }
     }
     Ok(true)
 }
 
-/// Shows every record behind the first open transaction of the changelog partitions of some source partitions, decided or not. False where
-/// `is_over` ended it.
+/// Passes to `visit` every record from the first open transaction on, committed or not, of the changelog partitions
+/// of `source_partitions`. Returns false if `is_over` ended the read.
 ///
 /// # Errors
 /// When the brokers do not answer, or refuse.
 pub fn read_undecided(
-    cluster: &Cluster,
+    cluster: &KafkaCluster,
     topic: &str,
     source_partitions: &BTreeSet<i32>,
     is_over: &dyn Fn() -> bool,
-    visit: &mut dyn FnMut(Raw<'_>),
+    visit: &mut dyn FnMut(RawChangelogRecord<'_>),
 ) -> Result<bool, KafkaFailure> {
     let partitions: Vec<i32> = source_partitions.iter().map(|&partition| partition_of(partition)).collect();
-    let committed = settings(cluster, Isolation::Committed).asking(WHAT)?;
-    let decided = ends(cluster, &committed, topic, &partitions)?;
-    let reader = settings(cluster, Isolation::Everything).asking(WHAT)?;
+    let committed = reader_settings(cluster, IsolationLevel::Committed).query_client(CHANGELOG_ACTION)?;
+    let decided = end_offsets(cluster, &committed, topic, &partitions)?;
+    let reader = reader_settings(cluster, IsolationLevel::Uncommitted).query_client(CHANGELOG_ACTION)?;
     assign(cluster, &reader, topic, decided.into_iter().map(|(partition, end)| (partition, Offset::Offset(end))))?;
-    walk(cluster, &reader, partitions.len(), is_over, |message| {
+    visit_to_ends(cluster, &reader, partitions.len(), is_over, |message| {
         if let Some(key) = message.key() {
             visit((key, message.payload()));
         }
     })
 }
 
-/// A reader at `from` of each partition.
+/// Assigns partitions to `reader`, each at its offset in `from`.
 pub(super) fn assign(
-    cluster: &Cluster,
-    reader: &Asking,
+    cluster: &KafkaCluster,
+    reader: &QueryClient,
     topic: &str,
     from: impl Iterator<Item = (i32, Offset)>,
 ) -> Result<(), KafkaFailure> {
-    let failed = |e| cluster.failure(WHAT, e);
+    let failed = |e| cluster.failure(CHANGELOG_ACTION, e);
     let mut list = TopicPartitionList::new();
     for (partition, offset) in from {
         list.add_partition_offset(topic, partition, offset).map_err(failed)?;
@@ -211,24 +216,26 @@ pub(super) fn assign(
     reader.assign(&list).map_err(failed)
 }
 
-/// Shows every record from the beginning of `partitions` to their ends, as `isolation` shows them. False where `is_over` ended it.
+/// Passes to `visit` every record of `partitions` from the beginning to the end, under `isolation`. Returns false if
+/// `is_over` ended the read.
 pub(super) fn read_all(
-    cluster: &Cluster,
+    cluster: &KafkaCluster,
     topic: &str,
     partitions: &[i32],
-    isolation: Isolation,
+    isolation: IsolationLevel,
     is_over: impl Fn() -> bool,
     visit: impl FnMut(&BorrowedMessage<'_>),
 ) -> Result<bool, KafkaFailure> {
-    let reader = settings(cluster, isolation).asking(WHAT)?;
+    let reader = reader_settings(cluster, isolation).query_client(CHANGELOG_ACTION)?;
     assign(cluster, &reader, topic, partitions.iter().map(|&partition| (partition, Offset::Beginning)))?;
-    walk(cluster, &reader, partitions.len(), is_over, visit)
+    visit_to_ends(cluster, &reader, partitions.len(), is_over, visit)
 }
 
-/// Shows every record up to the ends of the assigned partitions, as the reader sees them. False where `is_over` ended it.
-pub(super) fn walk(
-    cluster: &Cluster,
-    reader: &Asking,
+/// Passes to `visit` every record up to the ends of the assigned partitions, as the reader sees them. Returns false
+/// if `is_over` ended the read.
+pub(super) fn visit_to_ends(
+    cluster: &KafkaCluster,
+    reader: &QueryClient,
     partitions: usize,
     is_over: impl Fn() -> bool,
     mut visit: impl FnMut(&BorrowedMessage<'_>),
@@ -240,7 +247,7 @@ pub(super) fn walk(
             Some(Ok(message)) => {
                 visit(&message);
                 visited = visited.wrapping_add(1);
-                // Asking costs more than reading one record.
+                // Calling `is_over` costs more than reading one record.
                 if !visited.is_multiple_of(1024) {
                     continue;
                 }
@@ -250,7 +257,7 @@ pub(super) fn walk(
                 continue;
             }
             Some(Err(error)) if is_final_without_group(&error) => {
-                return Err(cluster.failure_of(WHAT, "read the topic of the changelog (Read)", error));
+                return Err(cluster.failure_of(CHANGELOG_ACTION, "read the topic of the changelog (Read)", error));
             }
             // The client retries other errors.
             Some(Err(_)) | None => {}
@@ -262,30 +269,32 @@ pub(super) fn walk(
     Ok(true)
 }
 
-/// One record of the changelog: its key, and its value; none where an entry is removed.
-pub type Raw<'a> = (&'a [u8], Option<&'a [u8]>);
+/// Key and value of a changelog record. A removed entry has no value.
+pub type RawChangelogRecord<'a> = (&'a [u8], Option<&'a [u8]>);
 
-/// Shows the committed records of the changelog partitions of some source partitions, in order, up to where they ended when this was
-/// called. False where `is_over` ended it. `undecided` is told now and then of transactions that are still open there.
+/// Passes to `visit` the committed records of the changelog partitions of `source_partitions`, in order, up to their
+/// ends at the time of the call. Returns false if `is_over` ended the read. `undecided` is called at intervals while
+/// a transaction is open there.
 ///
 /// # Errors
-/// When the brokers do not answer, or refuse: [`KafkaFailure::is_usage`] tells which.
+/// When the brokers do not answer, or refuse; [`KafkaFailure::is_usage`] distinguishes the two. Also when `undecided`
+/// fails.
 pub fn read_state(
-    cluster: &Cluster,
+    cluster: &KafkaCluster,
     topic: &str,
     source_partitions: &BTreeSet<i32>,
     is_over: &dyn Fn() -> bool,
     undecided: &mut dyn FnMut() -> Result<(), KafkaFailure>,
-    visit: &mut dyn FnMut(Raw<'_>),
+    visit: &mut dyn FnMut(RawChangelogRecord<'_>),
 ) -> Result<bool, KafkaFailure> {
     let partitions: Vec<i32> = source_partitions.iter().map(|&partition| partition_of(partition)).collect();
-    let everything = settings(cluster, Isolation::Everything).asking(WHAT)?;
-    let ends = ends(cluster, &everything, topic, &partitions)?;
+    let everything = reader_settings(cluster, IsolationLevel::Uncommitted).query_client(CHANGELOG_ACTION)?;
+    let ends = end_offsets(cluster, &everything, topic, &partitions)?;
     if !wait_until_decided(cluster, topic, &ends, is_over, undecided)? {
         return Ok(false);
     }
-    // A new reader: one that was there before may have met an earlier end.
-    read_all(cluster, topic, &partitions, Isolation::Committed, is_over, |message| {
+    // A new reader: the first one may have met an earlier end.
+    read_all(cluster, topic, &partitions, IsolationLevel::Committed, is_over, |message| {
         if let Some(key) = message.key() {
             visit((key, message.payload()));
         }

@@ -1,14 +1,15 @@
-//! Creates all Kafka clients: our settings, the properties that the operator passes through, and the credentials of the configuration.
+//! Creates all Kafka clients from throng's settings, the librdkafka properties of the configuration, and the
+//! credentials.
 
+use super::credential_renewal::{self, RenewalGuard};
 use super::failure::is_denied;
-use super::hearing::{Hearing, Quiet};
-use super::keeper::{self, Kept};
-use super::live::{Clients, Keyed, Live};
-use super::native::{files_meant, properties};
-use super::probe::closer;
-use super::refusal::Refusal;
-use super::reports::Reports;
-use crate::config::Security;
+use super::managed_client::{CredentialDistributor, CredentialReceiver, ManagedClient};
+use super::probe::refine_refusal;
+use super::refusal::ConnectionRefusal;
+use super::refusal_log::{QueryContext, RefusalLog};
+use super::reports::ProducerReports;
+use super::security_properties::{affected_file_keys, librdkafka_properties};
+use crate::config::SecurityConfig;
 use rdkafka::ClientConfig;
 use rdkafka::admin::AdminClient;
 use rdkafka::client::ClientContext;
@@ -25,128 +26,129 @@ use zeroize::Zeroizing;
 
 pub use super::failure::KafkaFailure;
 
-/// How long a question may wait before it is looked whether we are refused.
-const LOOK: Duration = Duration::from_millis(250);
+/// Interval at which a waiting request checks for refusals.
+const REFUSAL_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A client that asks, and hears nothing but refusals.
-pub type Asking = Live<BaseConsumer<Quiet>>;
+/// Client for queries, which only records refusals.
+pub type QueryClient = ManagedClient<BaseConsumer<QueryContext>>;
 
-/// How to reach a cluster.
+/// Connection settings of a cluster, shared with its clients.
 #[derive(Clone)]
-pub struct Cluster(Arc<Access>);
+pub struct KafkaCluster(Arc<ClusterAccess>);
 
-/// Credentials of a cluster, and its clients that are alive.
-struct Access {
-    /// The brokers to begin with, as the client is told: `host:port`, separated by commas.
+/// Credentials of a cluster, and its live clients.
+struct ClusterAccess {
+    /// Bootstrap brokers: `host:port`, separated by commas.
     brokers: String,
-    security: Security,
-    /// The table of the configuration that `security` stands in.
+    security: SecurityConfig,
+    /// Name of the configuration table of `security`.
     table: &'static str,
-    /// Those of librdkafka in the configuration; the ones that we own were refused there.
+    /// librdkafka properties of the configuration; those that throng sets were refused there.
     properties: BTreeMap<String, String>,
-    hearing: Arc<Hearing>,
-    clients: Arc<Clients>,
-    /// The password of the last client.
-    known: Mutex<Option<Zeroizing<String>>>,
+    recent_refusals: Arc<RefusalLog>,
+    clients: Arc<CredentialDistributor>,
+    /// Password of the last client.
+    last_password: Mutex<Option<Zeroizing<String>>>,
     #[allow(dead_code, reason = "the keeper ends with it")]
-    kept: Option<Kept>,
+    renewal_guard: Option<RenewalGuard>,
 }
 
-impl fmt::Debug for Cluster {
+impl fmt::Debug for KafkaCluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Cluster").field(&self.0.brokers).finish()
     }
 }
 
-/// How long a group waits for a member that does not answer.
-const SESSION: &str = "10000";
+/// Session timeout in milliseconds, after which the group expels a member that does not respond.
+const SESSION_TIMEOUT_MS: &str = "10000";
 
-impl Cluster {
-    /// A cluster that asks nobody who they are.
+impl KafkaCluster {
+    /// Creates a cluster without authentication.
     pub fn new(brokers: &str, properties: BTreeMap<String, String>) -> Self {
-        Self::unkept(brokers, properties, &Security::default(), "source.security")
+        Self::without_renewal(brokers, properties, &SecurityConfig::default(), "source.security")
     }
 
-    /// A cluster whose credentials are not renewed: for trying settings out.
-    pub fn unkept(
+    /// Creates a cluster without renewal of credentials, for checks of the settings.
+    pub fn without_renewal(
         brokers: &str,
         properties: BTreeMap<String, String>,
-        security: &Security,
+        security: &SecurityConfig,
         table: &'static str,
     ) -> Self {
-        Self(Arc::new(Access::new(brokers, properties, security, table)))
+        Self(Arc::new(ClusterAccess::new(brokers, properties, security, table)))
     }
 
-    /// A cluster to which we are who `security` says, the table `table` of the configuration.
-    pub fn secured(
+    /// Creates a cluster with the credentials of `security`, the table `table` of the configuration, and renews them.
+    pub fn with_security(
         brokers: &str,
         properties: BTreeMap<String, String>,
-        security: &Security,
+        security: &SecurityConfig,
         table: &'static str,
     ) -> Result<Self, KafkaFailure> {
-        let access = Access::new(brokers, properties, security, table);
-        let kept = keeper::keep(security, &access.clients, &access.hearing).map_err(|_| {
-            let told = "there is no thread to keep its keys".to_owned();
-            KafkaFailure::Refused { brokers: brokers.to_owned(), refusal: Refusal::NoToken, told }
-        })?;
-        Ok(Self(Arc::new(Access { kept, ..access })))
+        let access = ClusterAccess::new(brokers, properties, security, table);
+        let kept =
+            credential_renewal::start_renewal(security, &access.clients, &access.recent_refusals).map_err(|_| {
+                let told = "there is no thread to keep its keys".to_owned();
+                KafkaFailure::Refused { brokers: brokers.to_owned(), refusal: ConnectionRefusal::NoToken, told }
+            })?;
+        Ok(Self(Arc::new(ClusterAccess { renewal_guard: kept, ..access })))
     }
 
-    /// The brokers to begin with.
+    /// Returns the bootstrap brokers.
     pub fn brokers(&self) -> String {
         self.0.brokers.clone()
     }
 
-    /// What is heard of refusals.
-    pub fn hearing(&self) -> &Hearing {
-        &self.0.hearing
+    /// Returns the refusals that the clients have reported.
+    pub fn cluster_refusals(&self) -> &RefusalLog {
+        &self.0.recent_refusals
     }
 
-    /// Whether the brokers keep the members of a group apart (KIP-848).
+    /// Returns true if the brokers assign the partitions of a group (KIP-848).
     pub fn has_consumer_protocol(&self) -> bool {
         self.0.properties.get("group.protocol").is_some_and(|protocol| protocol == "consumer")
     }
 
-    /// Settings shared by all our clients: a name, and the properties passed through.
-    fn base(&self) -> Settings {
-        Settings::new(self, &[])
+    /// Returns the settings shared by all clients.
+    fn base(&self) -> ClientSettings {
+        ClientSettings::new(self, &[])
     }
 
-    /// Settings of a member of `group`, which reads committed records and never commits by itself. The members are kept apart
-    /// cooperatively: by one of them, or by the brokers where that is configured (KIP-848).
-    pub fn member(&self, group: &str) -> Settings {
+    /// Returns the settings of a member of `group`. It reads committed records, and commits no offsets automatically.
+    /// Assignment is cooperative, or done by the brokers if configured (KIP-848).
+    pub fn member(&self, group: &str) -> ClientSettings {
         let mut settings = self.reader(group);
         if !self.has_consumer_protocol() {
             settings.set("partition.assignment.strategy", "cooperative-sticky");
-            // The client's own default is 45 s, in which nobody reads the partitions of a member that was killed.
+            // The client's default is 45 s, during which the partitions of a killed member are not read.
             if !self.0.properties.contains_key("session.timeout.ms") {
-                settings.set("session.timeout.ms", SESSION);
+                settings.set("session.timeout.ms", SESSION_TIMEOUT_MS);
             }
         }
         settings
     }
 
-    /// Settings of a consumer that reads committed records, never commits by itself, and joins no group: it only names one.
-    pub fn consumer(&self, group: &str) -> Settings {
+    /// Returns the settings of a consumer that only names `group`. It reads committed records, and commits no offsets
+    /// automatically.
+    pub fn consumer(&self, group: &str) -> ClientSettings {
         let mut settings = self.reader(group);
         settings.remove("group.protocol").remove("group.remote.assignor");
         settings
     }
 
-    fn reader(&self, group: &str) -> Settings {
+    fn reader(&self, group: &str) -> ClientSettings {
         let defaults = [
-            // Defaults that an operator may change: where to begin, and how much to fetch ahead (64 MB a partition is
-            // librdkafka's own default, which many partitions turn into gigabytes).
+            // Defaults that an operator may change. librdkafka prefetches 64 MB per partition, which adds up to
+            // gigabytes.
             ("auto.offset.reset", "earliest"),
             ("queued.max.messages.kbytes", "16384"),
             ("queued.min.messages", "20000"),
             ("fetch.message.max.bytes", "2097152"),
-            // Once that much waits, the client looks again after this time. Its own default is a second, in which a batch is
-            // treated several times over and the reader starves.
+            // Fetch delay when the queue is full. The client's default of one second lets the reader starve.
             ("fetch.queue.backoff.ms", "10"),
             ("statistics.interval.ms", "1000"),
         ];
-        let mut settings = Settings::new(self, &defaults);
+        let mut settings = ClientSettings::new(self, &defaults);
         settings.set("group.id", group);
         settings.set("enable.auto.commit", "false");
         settings.set("enable.auto.offset.store", "false");
@@ -155,14 +157,17 @@ impl Cluster {
         settings
     }
 
-    /// A client that asks for settings.
-    pub(super) fn administrator(&self, what: &'static str) -> Result<Live<AdminClient<Quiet>>, KafkaFailure> {
+    /// Creates a client that queries the settings of topics.
+    pub(super) fn administrator(
+        &self,
+        what: &'static str,
+    ) -> Result<ManagedClient<AdminClient<QueryContext>>, KafkaFailure> {
         let settings = self.base();
-        settings.create(what, Quiet(settings.hearing()))
+        settings.create(what, QueryContext(settings.shared_refusals()))
     }
 
-    /// Settings of a transactional producer.
-    pub fn producer(&self, transactional_id: &str) -> Settings {
+    /// Returns the settings of a transactional producer.
+    pub fn producer(&self, transactional_id: &str) -> ClientSettings {
         let defaults = [
             ("linger.ms", "5"),
             ("batch.num.messages", "10000"),
@@ -170,39 +175,39 @@ impl Cluster {
             ("queue.buffering.max.kbytes", "262144"),
             ("transaction.timeout.ms", "60000"),
         ];
-        let mut settings = Settings::new(self, &defaults);
+        let mut settings = ClientSettings::new(self, &defaults);
         settings.set("transactional.id", transactional_id);
         settings.set("enable.idempotence", "true");
-        // We wait for the transaction, not for each message.
+        // The daemon waits for the transaction, not for each message.
         settings.set("delivery.report.only.error", "true");
         settings
     }
 
-    /// Tries every setting on a client of each kind, without a word to any broker.
+    /// Checks every setting by creating a client of each kind, without a connection.
     pub fn try_settings(&self) -> Result<(), KafkaFailure> {
         let (mut consumer, mut producer) = (self.member("throng"), self.producer("throng"));
-        // A client that is told of no broker connects to none.
-        drop(consumer.remove("bootstrap.servers").asking("cannot use the settings")?);
-        let reports = Reports::new(producer.hearing(), &[]);
-        let _producer: Live<BaseProducer<Reports>> =
+        // A client without brokers does not connect.
+        drop(consumer.remove("bootstrap.servers").query_client("cannot use the settings")?);
+        let reports = ProducerReports::new(producer.shared_refusals(), &[]);
+        let _producer: ManagedClient<BaseProducer<ProducerReports>> =
             producer.remove("bootstrap.servers").create("cannot use the settings", reports)?;
         Ok(())
     }
 
-    /// A refusal more closely, where the brokers say more when they are asked, and in words.
-    pub fn told(&self, refusal: Refusal) -> (Refusal, String) {
-        let refusal = closer(refusal, &self.0.brokers, &self.0.security);
-        (refusal, refusal.told(self.0.table, &self.0.security))
+    /// Returns the most specific reason for a refusal, and its description.
+    pub fn describe_refusal(&self, refusal: ConnectionRefusal) -> (ConnectionRefusal, String) {
+        let refusal = refine_refusal(refusal, &self.0.brokers, &self.0.security);
+        (refusal, refusal.remedy_message(self.0.table, &self.0.security))
     }
 
-    /// A failure of the client while something was done.
+    /// Converts a client error during an action to a failure.
     pub fn failure(&self, what: &'static str, source: KafkaError) -> KafkaFailure {
         let brokers = self.brokers();
         match source {
-            // The client repeats the value, which may be a password.
+            // The client's error contains the value, which may be a password.
             KafkaError::ClientConfig(_, _, name, _) => KafkaFailure::Setting { brokers, name },
             KafkaError::ClientCreation(words) if self.0.security.protocol.is_encrypted() => {
-                KafkaFailure::Files { brokers, keys: files_meant(&words, self.0.table) }
+                KafkaFailure::Files { brokers, keys: affected_file_keys(&words, self.0.table) }
             }
             source => match source.rdkafka_error_code().filter(|code| is_denied(*code)) {
                 Some(code) => KafkaFailure::Denied { brokers, right: format!("what it {what} for ({code:?})") },
@@ -211,7 +216,7 @@ impl Cluster {
         }
     }
 
-    /// The same, where a broker may say that we have no right to `right`.
+    /// Converts an error like [`failure`](Self::failure), and names the denied permission `right`.
     pub fn failure_of(&self, what: &'static str, right: impl Into<String>, source: KafkaError) -> KafkaFailure {
         match self.failure(what, source) {
             KafkaFailure::Denied { brokers, .. } => KafkaFailure::Denied { brokers, right: right.into() },
@@ -219,55 +224,54 @@ impl Cluster {
         }
     }
 
-    /// What is refused now, as a failure.
-    pub fn refused(&self) -> Option<KafkaFailure> {
-        let (refusal, told) = self.told(self.0.hearing.refusal()?);
+    /// Returns the current refusal as a failure.
+    pub fn current_refusal(&self) -> Option<KafkaFailure> {
+        let (refusal, told) = self.describe_refusal(self.0.recent_refusals.refusal()?);
         Some(KafkaFailure::Refused { brokers: self.brokers(), refusal, told })
     }
 
-    /// No answer came within `patience`: because we are refused, or because nobody is there.
-    pub fn unanswered(&self, patience: Duration) -> KafkaFailure {
+    /// Returns the failure for a missing answer within `patience`: the current refusal, or an unreachable cluster.
+    pub fn no_answer_failure(&self, patience: Duration) -> KafkaFailure {
         let (brokers, seconds) = (self.brokers(), patience.as_secs());
-        self.refused().unwrap_or(KafkaFailure::Unreachable { brokers, seconds })
+        self.current_refusal().unwrap_or(KafkaFailure::Unreachable { brokers, seconds })
     }
 
-    /// What the cluster says of `topic`. A refusal is heard at once, and ends the wait.
-    fn metadata(&self, client: &Asking, topic: &str, patience: Duration) -> Result<Metadata, KafkaFailure> {
+    /// Returns the metadata of `topic`. A final refusal ends the wait immediately.
+    fn metadata(&self, client: &QueryClient, topic: &str, patience: Duration) -> Result<Metadata, KafkaFailure> {
         let deadline = Instant::now() + patience;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            match client.fetch_metadata(Some(topic), left.min(LOOK).max(Duration::from_millis(1))) {
+            match client.fetch_metadata(Some(topic), left.min(REFUSAL_CHECK_INTERVAL).max(Duration::from_millis(1))) {
                 Ok(metadata) => return Ok(metadata),
                 Err(error) if error.rdkafka_error_code().is_some_and(is_denied) => {
-                    return Err(self.failure_of("asks", describes(topic), error));
+                    return Err(self.failure_of("asks", describe_permission(topic), error));
                 }
                 Err(_) => {}
             }
-            // What it has to say waits in its queue.
+            // Serves the error callbacks that are queued in the client.
             while client.poll(Duration::ZERO).is_some() {}
-            let refused = self.refused();
-            let is_final =
-                |refused: &KafkaFailure| !matches!(refused, KafkaFailure::Refused { refusal, .. } if refusal.passes());
+            let refused = self.current_refusal();
+            let is_final = |refused: &KafkaFailure| !matches!(refused, KafkaFailure::Refused { refusal, .. } if refusal.is_temporary());
             match refused {
                 Some(refused) if is_final(&refused) || left.is_zero() => return Err(refused),
-                _ if left.is_zero() => return Err(self.unanswered(patience)),
+                _ if left.is_zero() => return Err(self.no_answer_failure(patience)),
                 _ => {}
             }
         }
     }
 
-    /// Number of partitions of each topic, in order.
+    /// Returns the number of partitions of each topic, in order.
     ///
     /// # Errors
     /// When the cluster does not answer within `patience`, or a topic does not exist.
     pub fn partitions(&self, topics: &[&str], patience: Duration) -> Result<Vec<i32>, KafkaFailure> {
-        let client = self.base().set("allow.auto.create.topics", "false").asking("cannot create a client")?;
+        let client = self.base().set("allow.auto.create.topics", "false").query_client("cannot create a client")?;
         let deadline = Instant::now() + patience;
         let of = |name: &&str| {
             let metadata = self.metadata(&client, name, deadline.saturating_duration_since(Instant::now()))?;
             let found = metadata.topics().iter().find(|topic| topic.name() == *name);
             if found.and_then(MetadataTopic::error).is_some_and(|error| is_denied(error.into())) {
-                return Err(KafkaFailure::Denied { brokers: self.brokers(), right: describes(name) });
+                return Err(KafkaFailure::Denied { brokers: self.brokers(), right: describe_permission(name) });
             }
             let found = found.filter(|topic| topic.error().is_none());
             let partitions = found.map(|topic| i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX));
@@ -277,36 +281,42 @@ impl Cluster {
         };
         let partitions: Result<Vec<i32>, KafkaFailure> = topics.iter().map(of).collect();
         if partitions.is_ok() {
-            self.0.hearing.clear();
+            self.0.recent_refusals.clear();
         }
         partitions
     }
 }
 
-impl Access {
-    fn new(brokers: &str, properties: BTreeMap<String, String>, security: &Security, table: &'static str) -> Self {
+impl ClusterAccess {
+    fn new(
+        brokers: &str,
+        properties: BTreeMap<String, String>,
+        security: &SecurityConfig,
+        table: &'static str,
+    ) -> Self {
         Self {
             brokers: brokers.to_owned(),
             security: security.clone(),
             table,
             properties,
-            hearing: Arc::new(Hearing::new(security.clone())),
+            recent_refusals: Arc::new(RefusalLog::new(security.clone())),
             clients: Arc::default(),
-            known: Mutex::default(),
-            kept: None,
+            last_password: Mutex::default(),
+            renewal_guard: None,
         }
     }
 }
 
-/// The settings of one client.
-pub struct Settings {
+/// Settings of one client.
+pub struct ClientSettings {
     config: ClientConfig,
-    cluster: Cluster,
+    cluster: KafkaCluster,
 }
 
-impl Settings {
-    /// Settings with these defaults, which the operator's properties override, and which the table of security overrides.
-    fn new(cluster: &Cluster, defaults: &[(&str, &str)]) -> Self {
+impl ClientSettings {
+    /// Creates settings from defaults. The operator's properties override the defaults, and the security table
+    /// overrides both.
+    fn new(cluster: &KafkaCluster, defaults: &[(&str, &str)]) -> Self {
         let mut config = ClientConfig::new();
         for (name, value) in defaults {
             config.set(*name, *value);
@@ -319,24 +329,24 @@ impl Settings {
         Self { config, cluster: cluster.clone() }
     }
 
-    /// Sets a property, whatever the operator has set.
+    /// Sets a property, and overrides the operator's value.
     pub fn set(&mut self, name: &str, value: &str) -> &mut Self {
         self.config.set(name, value);
         self
     }
 
-    /// Leaves a property to the client's own default.
+    /// Removes a property, so that the client's default applies.
     pub fn remove(&mut self, name: &str) -> &mut Self {
         self.config.remove(name);
         self
     }
 
-    /// The settings with who we are, as the files say at the moment.
-    fn known(&self) -> Result<ClientConfig, KafkaFailure> {
-        let Access { security, table, brokers, known, .. } = &*self.cluster.0;
+    /// Returns the configuration with the credentials that the files contain now.
+    fn with_credentials(&self) -> Result<ClientConfig, KafkaFailure> {
+        let ClusterAccess { security, table, brokers, last_password: known, .. } = &*self.cluster.0;
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut config = self.config.clone();
-        for (name, value) in properties(security, table, brokers, known.as_ref())? {
+        for (name, value) in librdkafka_properties(security, table, brokers, known.as_ref())? {
             config.set(name, value.as_str());
             if name == "sasl.password" {
                 *known = Some(value);
@@ -345,46 +355,45 @@ impl Settings {
         Ok(config)
     }
 
-    /// What is heard of refusals.
-    pub fn hearing(&self) -> Arc<Hearing> {
-        Arc::clone(&self.cluster.0.hearing)
+    /// Returns the refusals that the clients have reported.
+    pub fn shared_refusals(&self) -> Arc<RefusalLog> {
+        Arc::clone(&self.cluster.0.recent_refusals)
     }
 
-    /// A client with callbacks of its own.
-    pub fn create<C, T>(&self, what: &'static str, context: C) -> Result<Live<T>, KafkaFailure>
+    /// Creates a client with the callbacks of `context`.
+    pub fn create<C, T>(&self, what: &'static str, context: C) -> Result<ManagedClient<T>, KafkaFailure>
     where
         C: ClientContext,
-        T: FromClientConfigAndContext<C> + Keyed + 'static,
+        T: FromClientConfigAndContext<C> + CredentialReceiver + 'static,
     {
-        let made = self.known()?.create_with_context(context);
-        Ok(self.cluster.0.clients.admit(made.map_err(|source| self.cluster.failure(what, source))?))
+        let made = self.with_credentials()?.create_with_context(context);
+        Ok(self.cluster.0.clients.register_client(made.map_err(|source| self.cluster.failure(what, source))?))
     }
 
-    /// A consumer that asks, and has no more to say.
-    pub fn asking(&self, what: &'static str) -> Result<Asking, KafkaFailure> {
-        self.create(what, Quiet(self.hearing()))
+    /// Creates a consumer for queries.
+    pub fn query_client(&self, what: &'static str) -> Result<QueryClient, KafkaFailure> {
+        self.create(what, QueryContext(self.shared_refusals()))
     }
 
     #[cfg(test)]
     fn get(&self, name: &str) -> Option<String> {
-        self.known().ok()?.get(name).map(str::to_owned)
+        self.with_credentials().ok()?.get(name).map(str::to_owned)
     }
 }
 
-/// The right to see a topic.
-fn describes(topic: &str) -> String {
+fn describe_permission(topic: &str) -> String {
     format!("see topic {topic:?} (Describe, which Read and Write include)")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Cluster;
+    use super::KafkaCluster;
 
     #[test]
-    fn passwords_reach_every_client() {
+    fn secret_properties_reach_every_client() {
         let secrets = [("sasl.password", "canary-5271"), ("ssl.key.password", "canary-5272")];
         let properties = secrets.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let cluster = Cluster::new("localhost:9092", properties);
+        let cluster = KafkaCluster::new("localhost:9092", properties);
         for client in [cluster.base(), cluster.consumer("readers"), cluster.producer("writer")] {
             for (name, value) in secrets {
                 assert_eq!(client.get(name).as_deref(), Some(value), "{name}");
@@ -392,12 +401,12 @@ mod tests {
         }
     }
 
-    /// A password that stands at a wrong name, or is of no use, is in no error.
+    /// A password under a misspelled name, or in an unsuitable property, appears in no error.
     #[test]
-    fn what_a_property_is_set_to_is_never_repeated() {
+    fn rejected_property_value_is_not_in_error() {
         for name in ["sasl.pasword", "security.protocol", "sasl.oauthbearer.client.secret"] {
             let properties = [(name.to_owned(), "canary-6613".to_owned())].into();
-            let cluster = Cluster::new("localhost:9", properties);
+            let cluster = KafkaCluster::new("localhost:9", properties);
             let Err(failure) = cluster.try_settings() else { panic!("{name} is taken") };
             let said = format!("{failure} {failure:?}");
             assert!(said.contains(name) && !said.contains("canary-6613"), "{said}");

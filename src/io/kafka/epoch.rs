@@ -1,17 +1,17 @@
-//! A producer epoch of its own for every transaction.
+//! New producer epoch for every transaction.
 //!
-//! The client repeats requests by itself, on new connections, and says nothing of it. A commit whose first request is still
-//! on its way when the second one is answered would, under the same epoch, commit whatever the next transaction has written
-//! by then. So no epoch has two transactions: each has a new producer, whose `init_transactions` makes the broker refuse
-//! everything that is still to come of the ones before (decision 0017). It is made as soon as the last transaction is
-//! decided, on a thread of its own, while the next batch is being treated. There is none before the offsets of the last
-//! transaction are known to stand.
+//! The client repeats requests on new connections without reporting it. The first request of a commit may arrive
+//! after the second one is answered. Under the same epoch it would commit records of the next transaction.
+//!
+//! Each transaction therefore has a new producer. Its `init_transactions` makes the broker refuse late requests of
+//! earlier producers (decision 0017). A separate thread creates it while the next batch is treated, and provides it
+//! when the offsets of the last transaction are known to be committed.
 
-use super::connection::{Cluster, KafkaFailure};
-use super::marker::{Marker, Watch};
-use super::producer::{PARTING, Writer};
-use super::reports::Reports;
-use super::standing::{Sent, Standing, forgotten};
+use super::connection::{KafkaCluster, KafkaFailure};
+use super::marker::{BatchMarker, MarkerWatch};
+use super::offset_check::{OffsetCheck, SentOffset, lost_offsets_error};
+use super::producer::{SHUTDOWN_TIMEOUT, TransactionProducer};
+use super::reports::ProducerReports;
 use crate::faults::crash_point;
 use crate::release::sink::DeliveryError;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
@@ -22,161 +22,166 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long one turn of `init_transactions` may take; it goes on by itself between two turns.
-const TURN: Duration = Duration::from_millis(25);
+/// Timeout of one call of `init_transactions`. The client continues the operation between calls.
+const INIT_STEP_TIMEOUT: Duration = Duration::from_millis(25);
 
-/// How long a client that was told to ask later keeps quiet: it asks again after half a second. Only then may another one
-/// take its place, or its next request would take the epoch from the other.
-const PAUSE: Duration = Duration::from_millis(400);
+/// Time in which a client that must retry later sends no request; it retries after 500 ms. Its replacement must be
+/// created earlier, or the retry would take the epoch from the replacement.
+const QUIET_PERIOD: Duration = Duration::from_millis(400);
 
-/// How often another client is tried in place of one that was told to ask later.
-const OTHERS: u32 = 8;
+/// Largest number of clients that replace one that must retry later.
+const MAX_REPLACEMENTS: u32 = 8;
 
-/// How long the description of a topic may take. Whatever is not known then, the client asks for again.
-const METADATA: Duration = Duration::from_millis(500);
+/// Timeout for the metadata of a topic. The client requests missing metadata again.
+const METADATA_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long one read of the markers, or of the offsets, may take before it is tried again.
+/// Timeout of one read of the markers or the offsets before it is repeated.
 const READ_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long forgotten offsets are committed again before that is given up.
-const AGAIN: Duration = Duration::from_secs(60);
+/// Time in which lost offsets are committed again before this counts as a failure.
+const RECOMMIT_PERIOD: Duration = Duration::from_secs(60);
 
-/// How long files are waited for that do not belong together yet.
-const CHANGING: Duration = Duration::from_millis(500);
+/// Retry delay while the credential files do not match, because they are being replaced.
+const CREDENTIAL_RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// How long the next producer is waited for between two looks at the daemon's end.
-const LOOK: Duration = Duration::from_millis(20);
+/// Interval at which the wait for a producer checks for the end of the daemon.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What has come of an epoch.
-struct Used {
-    /// Goes when the next one is there.
-    writer: Writer,
-    /// What its transaction has said in the topic of the markers, committed or not.
-    marker: Marker,
-    /// The offsets that it has committed.
-    sent: Vec<Sent>,
+/// Producer of a decided transaction.
+struct DecidedProducer {
+    /// Dropped when the next producer exists.
+    writer: TransactionProducer,
+    /// Marker that its transaction wrote, committed or not.
+    marker: BatchMarker,
+    sent: Vec<SentOffset>,
 }
 
-/// Where the next producer is.
-enum Next {
-    Ready(Writer),
-    Making,
-    /// In use, or none will come.
-    None,
+enum NextProducer {
+    Ready(TransactionProducer),
+    InCreation,
+    /// In use, or no longer available.
+    NoProducer,
 }
 
-/// Producers, one after another, under the same transactional id.
-pub struct Epochs {
-    used: Option<Sender<Used>>,
-    made: Receiver<Result<Writer, DeliveryError>>,
-    next: Next,
+/// Sequence of producers with the same transactional id.
+pub struct ProducerSequence {
+    used: Option<Sender<DecidedProducer>>,
+    made: Receiver<Result<TransactionProducer, DeliveryError>>,
+    next: NextProducer,
     maker: Option<JoinHandle<()>>,
     over: Arc<AtomicBool>,
 }
 
-/// Makes them.
-struct Maker {
-    cluster: Cluster,
+struct ProducerFactory {
+    cluster: KafkaCluster,
     transactional_id: String,
-    /// Topics that a transaction writes to.
     topics: Vec<String>,
-    /// Without a group there are no offsets.
-    standing: Option<Standing>,
+    /// Check of the committed offsets; `NoProducer` without a consumer group.
+    committed_check: Option<OffsetCheck>,
     over: Arc<AtomicBool>,
 }
 
-impl Epochs {
-    /// Takes the transactional id from whoever has it. Whether that was a copy of this state the caller finds out: the
-    /// markers are final now.
+impl ProducerSequence {
+    /// Takes over the transactional id from any other producer. The markers are final afterwards, and show the caller
+    /// another instance with a copy of this state.
     pub fn open(
-        cluster: &Cluster,
+        cluster: &KafkaCluster,
         transactional_id: &str,
         changelog: &str,
         written: Vec<String>,
-        standing: Option<Standing>,
+        standing: Option<OffsetCheck>,
         patience: Duration,
     ) -> Result<Self, KafkaFailure> {
         let over = Arc::new(AtomicBool::new(false));
         let mut topics = written;
         topics.push(changelog.to_owned());
-        let maker = Maker {
+        let maker = ProducerFactory {
             cluster: cluster.clone(),
             transactional_id: transactional_id.to_owned(),
             topics,
-            standing,
+            committed_check: standing,
             over: Arc::clone(&over),
         };
         let deadline = Instant::now() + patience;
-        let first = maker.make(|| Instant::now() >= deadline)?;
-        let watch = Watch::begin(cluster, changelog, transactional_id)?;
+        let first = maker.create_producer(|| Instant::now() >= deadline)?;
+        let watch = MarkerWatch::start_at_end(cluster, changelog, transactional_id)?;
         let (used, used_out) = crossbeam_channel::unbounded();
         let (made_in, made) = crossbeam_channel::unbounded();
         let maker = std::thread::spawn(move || maker.serve(watch, &used_out, &made_in));
-        Ok(Self { used: Some(used), made, next: Next::Ready(first), maker: Some(maker), over })
+        Ok(Self { used: Some(used), made, next: NextProducer::Ready(first), maker: Some(maker), over })
     }
 
-    /// A producer for one transaction. Waits for as long as the broker lets us wait, unless we are told to stop.
+    /// Returns a producer for one transaction. Waits without a limit, unless `stop` is set.
     ///
     /// # Errors
-    /// [`DeliveryError::Fatal`] when there will be none: the id belongs to another instance now, or the client has failed.
-    pub fn take(&mut self, stop: &AtomicBool) -> Result<Writer, DeliveryError> {
-        match std::mem::replace(&mut self.next, Next::None) {
-            Next::Ready(writer) => Ok(writer),
-            Next::Making => self.wait(stop, Duration::MAX),
-            Next::None => Err(gone()),
+    /// [`DeliveryError::Fatal`] when no producer will be available: another instance has taken over the id, or the
+    /// client has failed.
+    pub fn take_producer(&mut self, stop: &AtomicBool) -> Result<TransactionProducer, DeliveryError> {
+        match std::mem::replace(&mut self.next, NextProducer::NoProducer) {
+            NextProducer::Ready(writer) => Ok(writer),
+            NextProducer::InCreation => self.await_next_producer(stop, Duration::MAX),
+            NextProducer::NoProducer => Err(no_producer_error()),
         }
     }
 
-    /// Waits until the offsets of the last transaction stand: until the next producer is there, if one is being made.
+    /// Waits until the offsets of the last transaction are committed, that is, until the next producer is available.
     ///
     /// # Errors
-    /// [`DeliveryError::Fatal`] when they do not within `patience`, or never will.
-    pub fn stand(&mut self, stop: &AtomicBool, patience: Duration) -> Result<(), DeliveryError> {
-        if !matches!(self.next, Next::Making) {
+    /// [`DeliveryError::Fatal`] when this takes longer than `patience`, or is not possible.
+    pub fn await_committed_offsets(&mut self, stop: &AtomicBool, patience: Duration) -> Result<(), DeliveryError> {
+        if !matches!(self.next, NextProducer::InCreation) {
             return Ok(());
         }
-        self.next = Next::None;
-        self.next = Next::Ready(self.wait(stop, patience)?);
+        self.next = NextProducer::NoProducer;
+        self.next = NextProducer::Ready(self.await_next_producer(stop, patience)?);
         Ok(())
     }
 
-    fn wait(&self, stop: &AtomicBool, patience: Duration) -> Result<Writer, DeliveryError> {
+    fn await_next_producer(&self, stop: &AtomicBool, patience: Duration) -> Result<TransactionProducer, DeliveryError> {
         let since = Instant::now();
         let why = loop {
-            match self.made.recv_timeout(LOOK) {
+            match self.made.recv_timeout(STOP_CHECK_INTERVAL) {
                 Ok(made) => return made,
-                Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Acquire) && since.elapsed() >= PARTING => {
+                Err(RecvTimeoutError::Timeout)
+                    if stop.load(Ordering::Acquire) && since.elapsed() >= SHUTDOWN_TIMEOUT =>
+                {
                     break "told to stop while the broker does not answer";
                 }
                 Err(RecvTimeoutError::Timeout) if since.elapsed() >= patience => {
                     break "the committed offsets could not be read in time";
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(gone()),
+                Err(RecvTimeoutError::Disconnected) => return Err(no_producer_error()),
             }
         };
-        // The consumer may end next, and must not be asked for its group after that.
+        // The consumer may end next, and its group must not be queried after that.
         self.over.store(true, Ordering::Release);
         Err(DeliveryError::Fatal(why.to_owned()))
     }
 
-    /// Gives back the producer of a decided transaction, which has committed the offsets `sent`, and has the next one made.
+    /// Takes back the producer of a decided transaction, which committed the offsets `sent`, and requests the next
+    /// producer.
     ///
     /// # Errors
-    /// [`DeliveryError::Fatal`] when nobody makes it any more.
-    pub fn renew(&mut self, writer: Writer, marker: Marker, sent: Vec<Sent>) -> Result<(), DeliveryError> {
-        let sender = self.used.as_ref().ok_or_else(gone)?;
-        sender.send(Used { writer, marker, sent }).map_err(|_| gone())?;
-        self.next = Next::Making;
+    /// [`DeliveryError::Fatal`] when no producer can be created any more.
+    pub fn request_next(
+        &mut self,
+        writer: TransactionProducer,
+        marker: BatchMarker,
+        sent: Vec<SentOffset>,
+    ) -> Result<(), DeliveryError> {
+        let sender = self.used.as_ref().ok_or_else(no_producer_error)?;
+        sender.send(DecidedProducer { writer, marker, sent }).map_err(|_| no_producer_error())?;
+        self.next = NextProducer::InCreation;
         Ok(())
     }
 }
 
-fn gone() -> DeliveryError {
+fn no_producer_error() -> DeliveryError {
     DeliveryError::Fatal("no new producer can be made".to_owned())
 }
 
-impl Drop for Epochs {
+impl Drop for ProducerSequence {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Release);
         self.used = None;
@@ -186,11 +191,16 @@ impl Drop for Epochs {
     }
 }
 
-impl Maker {
-    fn serve(&self, mut watch: Watch, used: &Receiver<Used>, made: &Sender<Result<Writer, DeliveryError>>) {
-        for Used { writer, marker, sent } in used {
+impl ProducerFactory {
+    fn serve(
+        &self,
+        mut watch: MarkerWatch,
+        used: &Receiver<DecidedProducer>,
+        made: &Sender<Result<TransactionProducer, DeliveryError>>,
+    ) {
+        for DecidedProducer { writer, marker, sent } in used {
             let since = Instant::now();
-            let next = self.next(&mut watch, marker, &sent);
+            let next = self.create_next(&mut watch, marker, &sent);
             tracing::debug!(ms = since.elapsed().as_secs_f64() * 1000.0, "a new epoch");
             if self.is_over() || made.send(next).is_err() {
                 return;
@@ -203,30 +213,37 @@ impl Maker {
         self.over.load(Ordering::Acquire)
     }
 
-    /// A producer for the next transaction, when everything of the last one stands.
-    fn next(&self, watch: &mut Watch, last: Marker, sent: &[Sent]) -> Result<Writer, DeliveryError> {
+    /// Creates the producer of the next transaction, and waits until the offsets of the last one are committed.
+    fn create_next(
+        &self,
+        watch: &mut MarkerWatch,
+        last: BatchMarker,
+        sent: &[SentOffset],
+    ) -> Result<TransactionProducer, DeliveryError> {
         let since = Instant::now();
         loop {
-            let next = self.make_again()?;
+            let next = self.create_with_retry()?;
             crash_point("epoch-taken");
-            self.is_still_ours(watch, last)?;
-            let Some(standing) = &self.standing else { return Ok(next) };
-            let behind = self.read_patiently("the committed offsets", || standing.behind(sent, READ_TIMEOUT))?;
+            self.check_ownership(watch, last)?;
+            let Some(standing) = &self.committed_check else { return Ok(next) };
+            let behind =
+                self.read_until_answered("the committed offsets", || standing.uncommitted_offsets(sent, READ_TIMEOUT))?;
             if behind.is_empty() {
                 return Ok(next);
             }
             if self.is_over() {
-                return Err(gone());
+                return Err(no_producer_error());
             }
-            if since.elapsed() >= AGAIN {
-                return Err(forgotten(&behind, "does not take them again"));
+            if since.elapsed() >= RECOMMIT_PERIOD {
+                return Err(lost_offsets_error(&behind, "does not take them again"));
             }
             tracing::warn!(
                 partitions = behind.len(),
                 "the broker has forgotten offsets of a committed batch: they are committed again"
             );
             match standing.commit_again(&next, &behind, &self.over) {
-                // No epoch has two transactions, and what came late may come twice.
+                // Continues with a new epoch, because no epoch has two transactions. A late request may also arrive
+                // twice.
                 Ok(()) => {}
                 Err(DeliveryError::Aborted(why)) => tracing::debug!(%why, "the offsets are not committed yet"),
                 Err(fatal) => return Err(fatal),
@@ -234,8 +251,8 @@ impl Maker {
         }
     }
 
-    /// Repeats a read of `what` until the cluster answers, or until no producer is needed any more.
-    fn read_patiently<T>(
+    /// Repeats a read until the cluster answers, or until no producer is needed any more.
+    fn read_until_answered<T>(
         &self,
         what: &'static str,
         mut read: impl FnMut() -> Result<T, KafkaFailure>,
@@ -246,60 +263,60 @@ impl Maker {
                 Err(error) => tracing::debug!(%error, "{what} are not readable yet"),
             }
             if self.is_over() {
-                return Err(gone());
+                return Err(no_producer_error());
             }
         }
     }
 
-    /// A new producer under a new epoch; `enough` ends the attempts.
-    fn make(&self, enough: impl Fn() -> bool) -> Result<Writer, KafkaFailure> {
-        let (mut writer, mut since, mut others) = (self.client()?, Instant::now(), 0);
+    /// Creates a producer with a new epoch, until `enough` is true.
+    fn create_producer(&self, enough: impl Fn() -> bool) -> Result<TransactionProducer, KafkaFailure> {
+        let (mut writer, mut since, mut others) = (self.new_client()?, Instant::now(), 0);
         loop {
-            match writer.init_transactions(TURN) {
+            match writer.init_transactions(INIT_STEP_TIMEOUT) {
                 Ok(()) => return Ok(writer),
-                // The end of the last transaction is still being written to its partitions. This client would ask again
-                // after half a second; another one asks at once.
+                // The end of the last transaction is still being written to its partitions. This client would retry
+                // after 500 ms; a new client asks immediately.
                 Err(KafkaError::Transaction(e))
                     if e.code() == RDKafkaErrorCode::ConcurrentTransactions
-                        && since.elapsed() < PAUSE
-                        && others < OTHERS
+                        && since.elapsed() < QUIET_PERIOD
+                        && others < MAX_REPLACEMENTS
                         && !enough() =>
                 {
-                    (writer, since, others) = (self.client()?, Instant::now(), others + 1);
+                    (writer, since, others) = (self.new_client()?, Instant::now(), others + 1);
                 }
                 Err(KafkaError::Transaction(e)) if e.is_retriable() && !enough() => {}
                 Err(e) => {
                     let right = format!("use the transactional id {:?} (Write and Describe)", self.transactional_id);
                     let failure = self.cluster.failure_of("cannot begin transactions", right, e);
-                    return Err(self.cluster.refused().unwrap_or(failure));
+                    return Err(self.cluster.current_refusal().unwrap_or(failure));
                 }
             }
-            // What is refused is said to whoever takes it away.
+            // The callbacks that record refusals run in a poll.
             writer.poll(Duration::ZERO);
         }
     }
 
-    /// The same while we run, when files that say who we are may be changing under us.
-    fn make_again(&self) -> Result<Writer, DeliveryError> {
+    /// Creates a producer while the daemon runs. Retries while the credential files are being replaced.
+    fn create_with_retry(&self) -> Result<TransactionProducer, DeliveryError> {
         loop {
-            match self.make(|| self.is_over()) {
+            match self.create_producer(|| self.is_over()) {
                 Err(error @ (KafkaFailure::Files { .. } | KafkaFailure::Secret { .. })) if !self.is_over() => {
                     tracing::warn!(%error, "no producer can be made now; trying again");
-                    std::thread::sleep(CHANGING);
+                    std::thread::sleep(CREDENTIAL_RETRY_DELAY);
                 }
                 made => return made.map_err(|error| DeliveryError::Fatal(error.to_string())),
             }
         }
     }
 
-    /// A producer that knows its topics and has no epoch yet.
-    fn client(&self) -> Result<Writer, KafkaFailure> {
+    /// Creates a producer that has the metadata of its topics and no epoch yet.
+    fn new_client(&self) -> Result<TransactionProducer, KafkaFailure> {
         let settings = self.cluster.producer(&self.transactional_id);
-        let writer: Writer =
-            settings.create("cannot create the producer", Reports::new(settings.hearing(), &self.topics))?;
-        // What the client would ask for with the first record, in the middle of the transaction.
+        let writer: TransactionProducer = settings
+            .create("cannot create the producer", ProducerReports::new(settings.shared_refusals(), &self.topics))?;
+        // Otherwise the client requests the metadata with the first record, during the transaction.
         for topic in &self.topics {
-            if let Err(error) = writer.client().fetch_metadata(Some(topic), METADATA) {
+            if let Err(error) = writer.client().fetch_metadata(Some(topic), METADATA_TIMEOUT) {
                 tracing::debug!(%error, "the topics of the next transaction are not known yet");
                 break;
             }
@@ -307,9 +324,10 @@ impl Maker {
         Ok(writer)
     }
 
-    /// Whoever has committed under our id since the last transaction has a copy of our state, and has gone on with it.
-    fn is_still_ours(&self, watch: &mut Watch, last: Marker) -> Result<(), DeliveryError> {
-        let markers = self.read_patiently("the markers", || watch.look(READ_TIMEOUT))?;
+    /// Checks that no other instance has written markers under the same id since the last transaction. Such an
+    /// instance has continued with a copy of this state.
+    fn check_ownership(&self, watch: &mut MarkerWatch, last: BatchMarker) -> Result<(), DeliveryError> {
+        let markers = self.read_until_answered("the markers", || watch.read_new_markers(READ_TIMEOUT))?;
         if markers.iter().all(|marker| *marker == last) {
             return Ok(());
         }

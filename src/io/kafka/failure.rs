@@ -1,10 +1,10 @@
-//! What can go wrong between us and a cluster.
+//! Errors between throng and a Kafka cluster.
 
-use super::refusal::Refusal;
+use super::refusal::ConnectionRefusal;
 use crate::config::AccessError;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-/// What can go wrong between us and a cluster, without any content of a message.
+/// Error between throng and a Kafka cluster. It contains no message content.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each case says it")]
 pub enum KafkaFailure {
@@ -19,8 +19,8 @@ pub enum KafkaFailure {
     #[error("kafka at {brokers}: {key}: {source}")]
     Secret { brokers: String, key: String, source: AccessError },
     #[error("kafka at {brokers}: {told}")]
-    Refused { brokers: String, refusal: Refusal, told: String },
-    #[error("kafka at {brokers}: no right to {right}: grant it to our user (docs/security.md)")]
+    Refused { brokers: String, refusal: ConnectionRefusal, told: String },
+    #[error("kafka at {brokers}: no right to {right}: grant it to our user (docs/deploy.md)")]
     Denied { brokers: String, right: String },
     #[error("kafka at {brokers}: topic {topic:?} does not exist (create it, or correct the configuration)")]
     MissingTopic { brokers: String, topic: String },
@@ -65,7 +65,7 @@ pub enum KafkaFailure {
 }
 
 impl KafkaFailure {
-    /// Whether the operator must change something before another start makes sense.
+    /// Returns true if the operator must change something before a restart can succeed.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
@@ -82,21 +82,21 @@ impl KafkaFailure {
         )
     }
 
-    /// Whether asking again changes nothing.
+    /// Returns true if a retry cannot succeed.
     pub fn is_denial(&self) -> bool {
         matches!(self, Self::Denied { .. } | Self::ReaderPanicked)
     }
 
-    /// Whether waiting helps: nobody answers now, or there is no token now.
-    pub fn passes(&self) -> bool {
+    /// Returns true if waiting may help: no broker answers now, or no token is available now.
+    pub fn may_pass_later(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
-            Self::Refused { refusal, .. } => refusal.passes(),
+            Self::Refused { refusal, .. } => refusal.is_temporary(),
             _ => false,
         }
     }
 
-    /// What it means that a member of the group has failed for good, where that has a name of its own.
+    /// Maps a fatal error of a group member to a specific failure, if there is one.
     pub(super) fn of_member(code: RDKafkaErrorCode, brokers: &str) -> Option<Self> {
         let brokers = brokers.to_owned();
         match code {
@@ -110,7 +110,7 @@ impl KafkaFailure {
     }
 }
 
-/// Whether a broker says that we may not do what was asked.
+/// Returns true if a broker denies permission.
 pub(super) fn is_denied(code: RDKafkaErrorCode) -> bool {
     matches!(
         code,
@@ -121,15 +121,15 @@ pub(super) fn is_denied(code: RDKafkaErrorCode) -> bool {
     )
 }
 
-/// Whether the client cannot recover from an error by itself: what it asks for is not allowed, or it has failed for good. Who we
-/// are may be mended while we run: another password, another token.
+/// Returns true if the client cannot recover from `error`: permission is denied, or the client has failed
+/// permanently. Failed authentication is not final, because a password or token may be replaced at run time.
 pub(super) fn is_final(error: &KafkaError) -> bool {
     matches!(error, KafkaError::MessageConsumptionFatal(_))
         || error.rdkafka_error_code().is_some_and(|code| code == RDKafkaErrorCode::Fatal || is_denied(code))
 }
 
-/// The same for a reader that names a group and never joins it: the client asks for the coordinator all the same, and nothing comes
-/// of it where we have no right to the group.
+/// Applies `is_final` to a reader that names a group but never joins it. The client looks up the group coordinator
+/// anyway, and a denied group has no effect on such a reader.
 pub(in crate::io) fn is_final_without_group(error: &KafkaError) -> bool {
     is_final(error) && error.rdkafka_error_code() != Some(RDKafkaErrorCode::GroupAuthorizationFailed)
 }

@@ -1,30 +1,31 @@
-//! The end of a transaction that an instance has left open.
+//! Ends a transaction that another instance has left open.
 
-use super::connection::{Cluster, KafkaFailure};
-use super::live::Live;
-use super::reports::Reports;
+use super::connection::{KafkaCluster, KafkaFailure};
+use super::managed_client::ManagedClient;
+use super::reports::ProducerReports;
 use rdkafka::error::KafkaError;
 use rdkafka::producer::{BaseProducer, Producer};
 use std::time::Duration;
 
-/// How long one turn may take; it goes on by itself between two turns.
-const TURN: Duration = Duration::from_secs(1);
+/// Timeout of one call. The client continues the operation between calls.
+const FENCE_STEP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Takes the transactional id of an instance that is gone: its open transaction is aborted, and should it live after all, it is refused
-/// from now on and ends. False where `is_over` ended the wait.
+/// Takes over the transactional id of an ended instance, and aborts its open transaction. If that instance still
+/// runs, it is fenced from now on and exits. Returns false if `is_over` ended the wait.
 ///
 /// # Errors
 /// When the brokers refuse.
 pub fn end_transaction_of(
-    cluster: &Cluster,
+    cluster: &KafkaCluster,
     transactional_id: &str,
     is_over: &dyn Fn() -> bool,
 ) -> Result<bool, KafkaFailure> {
     const WHAT: &str = "cannot end the open transaction of another instance";
     let settings = cluster.producer(transactional_id);
-    let producer: Live<BaseProducer<Reports>> = settings.create(WHAT, Reports::new(settings.hearing(), &[]))?;
+    let producer: ManagedClient<BaseProducer<ProducerReports>> =
+        settings.create(WHAT, ProducerReports::new(settings.shared_refusals(), &[]))?;
     loop {
-        match producer.init_transactions(TURN) {
+        match producer.init_transactions(FENCE_STEP_TIMEOUT) {
             Ok(()) => return Ok(true),
             Err(KafkaError::Transaction(error)) if error.is_retriable() => {}
             Err(error) => {

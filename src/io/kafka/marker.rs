@@ -1,10 +1,10 @@
-//! The marker: proof, inside the batch's own transaction, that the batch left.
+//! Marker: proof, inside the transaction of a batch, that the batch was released.
 //!
-//! Partition 0 of the changelog maps a transactional id to the number of its last committed batch. Offsets
-//! cannot tell: another instance may have committed past a batch of ours that was aborted.
+//! Partition 0 of the changelog maps a transactional id to the number of its last committed batch. Offsets are no
+//! proof, because another instance may have committed past an aborted batch.
 
-use super::changelog::{self, Isolation, MARKERS};
-use super::connection::{Asking, Cluster, KafkaFailure};
+use super::changelog::{self, IsolationLevel, MARKER_PARTITION};
+use super::connection::{KafkaCluster, KafkaFailure, QueryClient};
 use rdkafka::Message;
 use rdkafka::consumer::Consumer;
 use rdkafka::message::BorrowedMessage;
@@ -13,17 +13,17 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// What the last committed batch of a transactional id says of itself; zeros where none was committed.
+/// Last committed batch of a transactional id; zeros if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Marker {
-    /// The number of the batch.
+pub struct BatchMarker {
+    /// Number of the batch.
     pub sequence: u64,
-    /// [`Envelope::attempt`](crate::release::sink::Envelope::attempt) of the attempt that was committed.
+    /// [`BatchEnvelope::attempt`](crate::release::sink::BatchEnvelope::attempt) of the committed attempt.
     pub attempt: u64,
 }
 
-impl Marker {
-    /// The marker as it is written to its topic.
+impl BatchMarker {
+    /// Returns the marker as it is written to its topic.
     pub fn body(self) -> String {
         let Self { sequence, attempt } = self;
         format!("{{\"sequence\":{sequence},\"attempt\":{attempt}}}")
@@ -34,46 +34,48 @@ impl Marker {
     }
 }
 
-/// How long another instance's open transaction may hide a marker of ours: the time-out of a transaction and some more.
-const UNDECIDED: Duration = Duration::from_secs(90);
+/// Longest time for which an open transaction of another instance may hide a marker: the transaction timeout and a
+/// margin.
+const MARKER_HIDDEN_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// The marker of the last batch that `transactional_id` committed.
+/// Returns the marker of the last batch that `transactional_id` committed.
 ///
-/// Call it after `init_transactions`, which settles whatever an older self had open. A reader of committed records is
-/// shown nothing behind the first open transaction, whoever has it open; so the end that it sees may come before our last
-/// marker. Where that marker is, a reader of everything tells, and the other one is waited for until it has seen it.
+/// Call it after `init_transactions`, which decides the open transaction of an older instance. A reader of committed
+/// records stops at the first open transaction of any instance. A reader of all records therefore finds the last
+/// marker, and the function waits until it is decided.
 ///
 /// # Errors
-/// When the topic cannot be read to its end within `patience`, or our last marker is not decided in time.
+/// When the topic cannot be read to its end within `patience`, or the last marker is not decided in time.
 pub fn last_committed(
-    cluster: &Cluster,
+    cluster: &KafkaCluster,
     topic: &str,
     transactional_id: &str,
     patience: Duration,
-) -> Result<Marker, KafkaFailure> {
+) -> Result<BatchMarker, KafkaFailure> {
     let ours = |message: &BorrowedMessage<'_>| message.key() == Some(transactional_id.as_bytes());
     let whole = |isolation, visit: &mut dyn FnMut(&BorrowedMessage<'_>)| {
         let deadline = Instant::now() + patience;
-        let is_read = changelog::read_all(cluster, topic, &[MARKERS], isolation, || Instant::now() > deadline, visit)?;
-        if is_read { Ok(()) } else { Err(cluster.unanswered(patience)) }
+        let is_read =
+            changelog::read_all(cluster, topic, &[MARKER_PARTITION], isolation, || Instant::now() > deadline, visit)?;
+        if is_read { Ok(()) } else { Err(cluster.no_answer_failure(patience)) }
     };
     let mut decided_at = None;
-    whole(Isolation::Everything, &mut |message| {
+    whole(IsolationLevel::Uncommitted, &mut |message| {
         if ours(message) {
             decided_at = Some(message.offset());
         }
     })?;
-    // To a client of committed records the end is the beginning of the first open transaction.
-    let ends: BTreeMap<i32, i64> = decided_at.map(|offset| (MARKERS, offset + 1)).into_iter().collect();
-    let deadline = Instant::now() + UNDECIDED;
+    // For a reader of committed records, the end is the start of the first open transaction.
+    let ends: BTreeMap<i32, i64> = decided_at.map(|offset| (MARKER_PARTITION, offset + 1)).into_iter().collect();
+    let deadline = Instant::now() + MARKER_HIDDEN_TIMEOUT;
     if !changelog::wait_until_decided(cluster, topic, &ends, || Instant::now() > deadline, || Ok(()))? {
-        return Err(KafkaFailure::Undecided { topic: topic.to_owned(), seconds: UNDECIDED.as_secs() });
+        return Err(KafkaFailure::Undecided { topic: topic.to_owned(), seconds: MARKER_HIDDEN_TIMEOUT.as_secs() });
     }
-    // Only now: a reader that was there before has met the earlier end already.
-    let mut last = Marker::default();
-    whole(Isolation::Committed, &mut |message| {
+    // Read only now: an earlier reader would have met the earlier end.
+    let mut last = BatchMarker::default();
+    whole(IsolationLevel::Committed, &mut |message| {
         if ours(message)
-            && let Some(marker) = message.payload().and_then(Marker::of).filter(|m| m.sequence >= last.sequence)
+            && let Some(marker) = message.payload().and_then(BatchMarker::of).filter(|m| m.sequence >= last.sequence)
         {
             last = marker;
         }
@@ -81,40 +83,40 @@ pub fn last_committed(
     Ok(last)
 }
 
-/// Tells whether anybody else writes markers under our transactional id.
+/// Detects markers that another instance writes under the same transactional id.
 ///
-/// A new producer takes the id from whoever has it, also from a copy of this state that has been started since. What that
-/// one has committed is decided, and in the topic, once `init_transactions` has returned; so a look at the markers between
-/// that and the first record is what the check of a start is, without reading the whole topic.
-pub struct Watch {
-    cluster: Cluster,
+/// A new producer takes over the id from any holder, also from a copy of this state. The transactions of that copy
+/// are decided and visible once `init_transactions` has returned. A read of the new markers before the first record
+/// therefore replaces the check at startup.
+pub struct MarkerWatch {
+    cluster: KafkaCluster,
     topic: String,
     transactional_id: String,
-    reader: Asking,
-    /// Where the next look begins.
+    reader: QueryClient,
     next: i64,
 }
 
-impl Watch {
-    /// Begins at the end of the topic. Call it after `init_transactions`, and read [`last_committed`] after it.
-    pub fn begin(cluster: &Cluster, topic: &str, transactional_id: &str) -> Result<Self, KafkaFailure> {
-        let reader = changelog::settings(cluster, Isolation::Everything).asking(changelog::WHAT)?;
-        let ends = changelog::ends(cluster, &reader, topic, &[MARKERS])?;
-        let next = ends.get(&MARKERS).copied().unwrap_or(0);
+impl MarkerWatch {
+    /// Starts at the end of the topic. Call it after `init_transactions`, and read [`last_committed`] after it.
+    pub fn start_at_end(cluster: &KafkaCluster, topic: &str, transactional_id: &str) -> Result<Self, KafkaFailure> {
+        let reader = changelog::reader_settings(cluster, IsolationLevel::Uncommitted)
+            .query_client(changelog::CHANGELOG_ACTION)?;
+        let ends = changelog::end_offsets(cluster, &reader, topic, &[MARKER_PARTITION])?;
+        let next = ends.get(&MARKER_PARTITION).copied().unwrap_or(0);
         let (cluster, topic) = (cluster.clone(), topic.to_owned());
         Ok(Self { cluster, topic, transactional_id: transactional_id.to_owned(), reader, next })
     }
 
-    /// The markers under our id that were written since the last look, those of aborted attempts among them.
+    /// Returns the markers written under the id since the last call, including those of aborted attempts.
     ///
     /// # Errors
-    /// When the topic cannot be read to its end within `patience`; the next look shows the same markers again.
-    pub fn look(&mut self, patience: Duration) -> Result<Vec<Marker>, KafkaFailure> {
-        let from = std::iter::once((MARKERS, Offset::Offset(self.next)));
+    /// When the topic cannot be read to its end within `patience`. The next call then returns the same markers.
+    pub fn read_new_markers(&mut self, patience: Duration) -> Result<Vec<BatchMarker>, KafkaFailure> {
+        let from = std::iter::once((MARKER_PARTITION, Offset::Offset(self.next)));
         changelog::assign(&self.cluster, &self.reader, &self.topic, from)?;
         let (mut found, mut next) = (Vec::new(), self.next);
         let deadline = Instant::now() + patience;
-        let walked = changelog::walk(
+        let walked = changelog::visit_to_ends(
             &self.cluster,
             &self.reader,
             1,
@@ -122,14 +124,14 @@ impl Watch {
             |message| {
                 next = message.offset() + 1;
                 if message.key() == Some(self.transactional_id.as_bytes()) {
-                    found.extend(message.payload().and_then(Marker::of));
+                    found.extend(message.payload().and_then(BatchMarker::of));
                 }
             },
         );
-        // Nothing is fetched, and nothing piles up, until the next look.
-        self.reader.unassign().map_err(|e| self.cluster.failure(changelog::WHAT, e))?;
+        // Nothing is fetched or buffered until the next call.
+        self.reader.unassign().map_err(|e| self.cluster.failure(changelog::CHANGELOG_ACTION, e))?;
         if !walked? {
-            return Err(self.cluster.unanswered(patience));
+            return Err(self.cluster.no_answer_failure(patience));
         }
         self.next = next;
         Ok(found)
@@ -141,10 +143,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_marker_comes_back_as_it_was_written() {
-        let marker = Marker { sequence: 42, attempt: u64::MAX };
-        assert_eq!(Marker::of(marker.body().as_bytes()), Some(marker));
-        assert_eq!(Marker::of(b"{}"), None);
-        assert_eq!(Marker::of(b"\xff"), None);
+    fn marker_round_trip_preserves_values() {
+        let marker = BatchMarker { sequence: 42, attempt: u64::MAX };
+        assert_eq!(BatchMarker::of(marker.body().as_bytes()), Some(marker));
+        assert_eq!(BatchMarker::of(b"{}"), None);
+        assert_eq!(BatchMarker::of(b"\xff"), None);
     }
 }

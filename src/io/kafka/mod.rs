@@ -1,30 +1,31 @@
-//! Kafka: the consumer that feeds batches, topics that are read whole, and the transaction that a batch leaves in.
+//! Kafka connection: the consumer that reads batches, topics that are read completely, and the transaction that
+//! writes a batch.
 
 pub mod changelog;
 pub mod connection;
+mod credential_renewal;
 mod epoch;
 pub(in crate::io) mod failure;
-pub mod feed;
 pub mod fence;
 pub mod health;
-pub mod hearing;
-mod keeper;
-pub mod live;
+pub mod managed_client;
 pub mod marker;
-mod native;
+mod offset_check;
 pub mod offsets;
 pub mod paused;
 mod probe;
 mod producer;
 pub mod reader;
 pub mod refusal;
+pub mod refusal_log;
 mod reports;
-pub mod sampled;
-mod standing;
+mod security_properties;
+pub mod subscription;
 mod token;
 pub mod topic;
+pub mod topic_sample;
 pub mod transaction;
-pub mod unread;
-pub mod whole;
+pub mod unread_records;
+pub mod whole_topic;
 
-pub use standing::GroupMetadata;
+pub use offset_check::GroupMetadata;

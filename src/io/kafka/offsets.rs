@@ -1,16 +1,16 @@
-//! Offsets that a group has committed.
+//! Reads the committed offsets of a group.
 
-use super::connection::{Cluster, KafkaFailure};
+use super::connection::{KafkaCluster, KafkaFailure};
 use rdkafka::consumer::Consumer;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use std::time::Duration;
 
-/// The same as it stands now: what an open transaction will commit does not count.
+/// Returns the currently committed offsets, like [`committed`], but without waiting for open transactions.
 ///
 /// # Errors
 /// When the cluster does not answer within `patience`.
 pub fn committed_now(
-    cluster: &Cluster,
+    cluster: &KafkaCluster,
     group: &str,
     places: &[(&str, i32)],
     patience: Duration,
@@ -18,13 +18,13 @@ pub fn committed_now(
     read(cluster, group, places, patience, "read_uncommitted")
 }
 
-/// The offset that `group` has committed for each of `places` (topic and partition), in their order; `None` where it has
-/// committed none. The group is asked, not joined.
+/// Returns the offset that `group` has committed for each of `places` (topic and partition), in their order; `None`
+/// without one. The group is not joined.
 ///
 /// # Errors
-/// When the cluster does not answer within `patience`: also while somebody's open transaction leaves an offset undecided.
+/// When the cluster does not answer within `patience`, also while an open transaction leaves an offset undecided.
 pub fn committed(
-    cluster: &Cluster,
+    cluster: &KafkaCluster,
     group: &str,
     places: &[(&str, i32)],
     patience: Duration,
@@ -33,7 +33,7 @@ pub fn committed(
 }
 
 fn read(
-    cluster: &Cluster,
+    cluster: &KafkaCluster,
     group: &str,
     places: &[(&str, i32)],
     patience: Duration,
@@ -43,7 +43,7 @@ fn read(
     let failed = |e| cluster.failure_of("cannot read the committed offsets", right(), e);
     let mut settings = cluster.consumer(group);
     settings.set("isolation.level", isolation);
-    let member = settings.asking("cannot read the committed offsets")?;
+    let member = settings.query_client("cannot read the committed offsets")?;
     let mut wanted = TopicPartitionList::new();
     for (topic, partition) in places {
         wanted.add_partition(topic, *partition);

@@ -1,7 +1,8 @@
-//! Why a broker's certificate is refused: the client only says that it is, so the broker is asked for it once more.
+//! Finds the reason for a rejected broker certificate. The client reports only the rejection, so this module connects
+//! to the broker again.
 
-use super::refusal::Refusal;
-use crate::config::Security;
+use super::refusal::ConnectionRefusal;
+use crate::config::SecurityConfig;
 use std::io::{ErrorKind, Read};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
@@ -12,18 +13,23 @@ use tokio_rustls::rustls::{
     CertificateError, ClientConfig, ClientConnection, Error, RootCertStore, StreamOwned, crypto::ring,
 };
 
-/// How long one broker may take.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Timeout of the connection, and of each read and write.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// `refusal` more closely, where it can be told: of the brokers in turn, the first one that says something.
-pub(super) fn closer(refusal: Refusal, brokers: &str, security: &Security) -> Refusal {
-    let Some(authorities) = security.ca_file.as_deref().filter(|_| refusal == Refusal::Certificate) else {
+/// Returns the exact reason if `refusal` is a rejected certificate: tries the brokers in order until one gives a
+/// reason.
+pub(super) fn refine_refusal(
+    refusal: ConnectionRefusal,
+    brokers: &str,
+    security: &SecurityConfig,
+) -> ConnectionRefusal {
+    let Some(authorities) = security.ca_file.as_deref().filter(|_| refusal == ConnectionRefusal::Certificate) else {
         return refusal;
     };
-    brokers.split(',').find_map(|broker| reason(broker.trim(), authorities)).unwrap_or(refusal)
+    brokers.split(',').find_map(|broker| certificate_refusal(broker.trim(), authorities)).unwrap_or(refusal)
 }
 
-fn reason(broker: &str, authorities: &Path) -> Option<Refusal> {
+fn certificate_refusal(broker: &str, authorities: &Path) -> Option<ConnectionRefusal> {
     let broker = broker.rsplit_once("://").map_or(broker, |(_, rest)| rest);
     let (host, _) = broker.rsplit_once(':')?;
     let mut roots = RootCertStore::empty();
@@ -35,20 +41,24 @@ fn reason(broker: &str, authorities: &Path) -> Option<Refusal> {
     let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned()).ok()?;
     let connection = ClientConnection::new(Arc::new(config), name).ok()?;
     let address = broker.to_socket_addrs().ok()?.next()?;
-    let stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE))).ok()?;
-    // Nothing is asked: reading shakes hands, and the broker then waits for us until our patience ends.
+    let stream = TcpStream::connect_timeout(&address, PROBE_TIMEOUT).ok()?;
+    stream.set_read_timeout(Some(PROBE_TIMEOUT)).and_then(|()| stream.set_write_timeout(Some(PROBE_TIMEOUT))).ok()?;
+    // No request is sent: the read runs the handshake, and the broker then waits until the timeout.
     let failed = StreamOwned::new(connection, stream).read(&mut [0]).err()?;
     if failed.kind() != ErrorKind::InvalidData {
         return None;
     }
     match failed.get_ref()?.downcast_ref::<Error>()? {
         Error::InvalidCertificate(why) => Some(match why {
-            CertificateError::UnknownIssuer | CertificateError::BadSignature => Refusal::UnknownAuthority,
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => Refusal::OtherName,
-            CertificateError::Expired | CertificateError::ExpiredContext { .. } => Refusal::Expired,
-            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => Refusal::NotYetValid,
-            _ => Refusal::Certificate,
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => ConnectionRefusal::UnknownAuthority,
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                ConnectionRefusal::OtherName
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => ConnectionRefusal::Expired,
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                ConnectionRefusal::NotYetValid
+            }
+            _ => ConnectionRefusal::Certificate,
         }),
         _ => None,
     }

@@ -1,26 +1,26 @@
-//! The producer of one transaction: its type, the time that its steps may take, and what its errors mean.
+//! Producer of one transaction: its type, the time limits of its steps, and the classification of its errors.
 
 use super::failure::is_denied;
-use super::live::Live;
-use super::reports::Reports;
+use super::managed_client::ManagedClient;
+use super::reports::ProducerReports;
 use crate::release::sink::DeliveryError;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::BaseProducer;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A producer that may begin one transaction.
-pub type Writer = Live<BaseProducer<Reports>>;
+/// Producer for one transaction.
+pub type TransactionProducer = ManagedClient<BaseProducer<ProducerReports>>;
 
-/// How long one step of a transaction is waited for before it is tried again.
-pub(super) const STEP: Duration = Duration::from_secs(10);
+/// Timeout of one step of a transaction before it is repeated.
+pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a daemon that is told to stop still waits for the end of a transaction.
-pub(super) const PARTING: Duration = Duration::from_secs(15);
+/// Longest wait of a stopping daemon for the end of a transaction.
+pub(super) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Repeats a step while the client says that it may be repeated: a commit that timed out is asked again, never aborted,
-/// since it may have happened. A daemon that is told to stop leaves it at that: the next start reads the marker.
-pub(super) fn retried(
+/// Repeats a step while the client allows it. A commit that timed out is repeated and never aborted, because it may
+/// have succeeded. A stopping daemon gives up after `SHUTDOWN_TIMEOUT`; the next start reads the marker.
+pub(super) fn retry_step(
     stop: &AtomicBool,
     mut step: impl FnMut() -> Result<(), KafkaError>,
 ) -> Result<(), DeliveryError> {
@@ -28,49 +28,52 @@ pub(super) fn retried(
     loop {
         match step() {
             Err(KafkaError::Transaction(_) | KafkaError::Flush(_))
-                if stop.load(Ordering::Acquire) && since.elapsed() >= PARTING =>
+                if stop.load(Ordering::Acquire) && since.elapsed() >= SHUTDOWN_TIMEOUT =>
             {
                 return Err(DeliveryError::Fatal("told to stop while the broker does not answer".to_owned()));
             }
             Ok(()) => return Ok(()),
             Err(KafkaError::Transaction(e)) if e.is_retriable() && !e.is_fatal() && !e.txn_requires_abort() => {}
-            // The wait for acknowledgements ran out: they are still under way.
+            // The wait for acknowledgements timed out: the messages are still in flight.
             Err(KafkaError::Flush(RDKafkaErrorCode::OperationTimedOut)) => {}
-            Err(e) => return Err(classify(&e)),
+            Err(e) => return Err(delivery_error_of(&e)),
         }
     }
 }
 
-/// What an error means for the transaction. Texts are the client's own codes; they hold nothing of a message.
-pub(super) fn classify(error: &KafkaError) -> DeliveryError {
+/// Classifies an error by its effect on the transaction. The texts are error codes of the client and contain no
+/// message content.
+pub(super) fn delivery_error_of(error: &KafkaError) -> DeliveryError {
     match error {
         error if error.rdkafka_error_code().is_some_and(is_denied) => {
             let code = error.rdkafka_error_code().map_or(String::new(), |code| format!("{code:?}"));
             let said =
-                format!("our user has not every right that a transaction takes ({code}): docs/security.md lists them");
+                format!("our user has not every right that a transaction takes ({code}): docs/deploy.md lists them");
             match error {
                 KafkaError::Transaction(e) if e.is_fatal() => DeliveryError::Fatal(said),
-                // Rights may be on their way to every broker: it is tried again, some times.
+                // New permissions may not have reached every broker yet: the transaction is tried again a few times.
                 _ => DeliveryError::Aborted(said),
             }
         }
-        KafkaError::Transaction(e) if e.is_fatal() => DeliveryError::Fatal(ended(e.code())),
+        KafkaError::Transaction(e) if e.is_fatal() => DeliveryError::Fatal(permanent_failure_text(e.code())),
         KafkaError::Transaction(e) => DeliveryError::Aborted(format!("{:?}", e.code())),
         KafkaError::MessageProduction(code @ (RDKafkaErrorCode::Fatal | RDKafkaErrorCode::Fenced)) => {
-            DeliveryError::Fatal(ended(*code))
+            DeliveryError::Fatal(permanent_failure_text(*code))
         }
         other => match other.rdkafka_error_code() {
-            Some(code @ (RDKafkaErrorCode::Fatal | RDKafkaErrorCode::Fenced)) => DeliveryError::Fatal(ended(code)),
+            Some(code @ (RDKafkaErrorCode::Fatal | RDKafkaErrorCode::Fenced)) => {
+                DeliveryError::Fatal(permanent_failure_text(code))
+            }
             Some(code) => DeliveryError::Aborted(format!("{code:?}")),
             None => DeliveryError::Fatal("the client failed".to_owned()),
         },
     }
 }
 
-/// What has ended the producer for good, and what helps.
-pub(super) fn ended(code: RDKafkaErrorCode) -> String {
+/// Returns the cause of a producer's permanent failure, and the remedy.
+pub(super) fn permanent_failure_text(code: RDKafkaErrorCode) -> String {
     match code {
-        // Also what a transaction is answered that the brokers have given up.
+        // Brokers also return these codes for a transaction that they have timed out.
         RDKafkaErrorCode::Fatal
         | RDKafkaErrorCode::Fenced
         | RDKafkaErrorCode::ProducerFenced

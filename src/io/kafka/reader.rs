@@ -1,85 +1,85 @@
-//! The reader: polls the consumer on a thread of its own, decodes, closes batches and hands them over one at a time.
+//! Reader thread: polls the consumer, decodes messages, closes batches and passes them to the daemon one at a time.
 //!
-//! It never holds more than one batch being filled and one waiting; while that one waits the partitions are paused and
-//! the consumer is polled all the same, so that rebalances are served.
+//! At most one closed batch waits. Meanwhile the partitions are paused, and the consumer is polled to serve
+//! rebalances.
 
 use super::changelog::is_of_group;
-use super::connection::{Cluster, KafkaFailure};
+use super::connection::{KafkaCluster, KafkaFailure};
 use super::failure::is_final;
-use super::feed::{Feed, FeedConsumer, Notice, Rewind};
+use super::subscription::{AssignmentNotice, ReaderEvent, RewindCommand, SubscribedConsumer};
 use crate::faults;
-use crate::io::input::{Closed, Limits, Ranges};
-use crate::io::message::{self, Messages, Undecoded};
+use crate::io::input::{BatchLimits, CloseReason, OffsetRanges};
+use crate::io::message::{self, DecodeFailure, MessageDecoder};
 use crate::io::subject_share::SubjectShare;
-use crate::release::sink::Rejected;
+use crate::release::sink::RejectedRecord;
 use crate::telemetry::RejectionReason;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
-use filling::Filling;
-use followed::{Content, Followed, Step};
+use open_batch::OpenBatch;
+use partition_positions::{MessageContent, PartitionPositions, PositionCheck};
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers, Message};
-use rewind::{Replay, Replayed, Seeker};
+use rewind::{BatchReplay, OffsetSeeker, ReplayProgress};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use throng_core::values::raw::Coordinate;
+use throng_core::values::raw_batch::RecordPosition;
 use throng_core::values::schema::SubjectAttribute;
 
-mod filling;
-mod followed;
+mod open_batch;
+mod partition_positions;
 mod rewind;
 
-/// How long a closed batch waits before the partitions are paused.
-const PATIENT: Duration = Duration::from_secs(2);
+/// Wait of a closed batch before the partitions are paused.
+const PAUSE_AFTER: Duration = Duration::from_secs(2);
 
-/// How long contributions to series wait for others.
-const TOGETHER: Duration = Duration::from_secs(1);
+/// Age at which a batch of contributions to series is closed.
+const CONTRIBUTION_MAX_AGE: Duration = Duration::from_secs(1);
 
-/// How long a message waits that cannot be read now. Others wait with it: what is behind it in its partition must.
-const LATER: Duration = Duration::from_millis(200);
+/// Delay before a message that cannot be decoded now is read again. Other partitions wait as well.
+const REREAD_DELAY: Duration = Duration::from_millis(200);
 
-/// How long a member of a group that the brokers keep apart waits for its first partition until it says so.
-const ALONE: Duration = Duration::from_secs(20);
+/// Time without a partition after which a member of a group with the consumer protocol (KIP-848) logs a warning.
+const ASSIGNMENT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What became of a message.
+/// Outcome of one fetched message.
 #[derive(Clone, Copy, PartialEq)]
-enum Taken {
-    /// It is part of the batch, or none of its business.
-    Now,
-    /// It is to be read again.
-    Later,
-    /// It lies before what has been read of its partition.
-    Back,
+enum FetchOutcome {
+    /// Consumed: part of the batch, or skipped.
+    AddedToBatch,
+    /// To be read again.
+    RereadLater,
+    /// Before the position of its partition, or another message at the last offset.
+    WentBackwards,
 }
 
-/// The reader itself; [`run`](Self::run) is its thread.
-pub struct Reader {
-    /// The consumer, which only this thread polls.
-    pub consumer: Arc<FeedConsumer>,
-    /// Where it consumes from, for messages.
-    pub cluster: Cluster,
-    /// From a message to a record.
-    pub messages: Messages,
-    /// Attributes of a record.
+/// Reader of the source topics; [`run`](Self::run) is its thread.
+pub struct SourceTopicReader {
+    /// Consumer, polled only by this thread.
+    pub consumer: Arc<SubscribedConsumer>,
+    /// Cluster of the consumer, for errors.
+    pub cluster: KafkaCluster,
+    /// Decoder of messages.
+    pub messages: MessageDecoder,
+    /// Number of attributes per record.
     pub width: usize,
-    /// When a batch is closed.
-    pub closing: Limits,
-    /// The topic of contributions to series, whose messages are no records, and the group that they must be of.
+    /// Limits that close a batch.
+    pub closing: BatchLimits,
+    /// Topic of contributions to series, and the only accepted group. Its messages are not records.
     pub contributions: Option<(String, String)>,
-    /// The attribute that names the subject.
+    /// Attribute that identifies the subject.
     pub subject: Option<SubjectAttribute>,
-    /// Where batches and notices go.
-    pub feed: Sender<Feed>,
-    /// What the daemon asks of the reader.
-    pub commands: Receiver<Rewind>,
-    /// Set when the reader is to end.
+    /// Channel for batches and notices.
+    pub feed: Sender<ReaderEvent>,
+    /// Channel of the daemon's commands.
+    pub commands: Receiver<RewindCommand>,
+    /// Set when the reader must end.
     pub stop: Arc<AtomicBool>,
 }
 
-/// Decoding has the whole time that the broker takes to commit, when the treatment waits; while that works it should not
-/// have to share its cores. On Linux the niceness of a thread is its own.
+/// Lowers the priority of this thread on Linux, so that decoding does not compete with the treatment for cores.
+/// Decoding can use the time of the commit.
 #[cfg(target_os = "linux")]
 fn yield_to_treatment() {
     if rustix::process::setpriority_process(None, 10).is_err() {
@@ -90,48 +90,53 @@ fn yield_to_treatment() {
 #[cfg(not(target_os = "linux"))]
 fn yield_to_treatment() {}
 
-impl Reader {
-    /// Reads until told to stop, or until the client fails for good.
+impl SourceTopicReader {
+    /// Reads until stopped, or until the client fails permanently.
     pub fn run(self) {
         yield_to_treatment();
-        // Whatever a message may bring about in a client or a codec, the daemon must hear of the end of its reader.
+        // The daemon must learn of the reader's end, even if a message causes a panic in the client or a codec.
         let outcome = catch_unwind(AssertUnwindSafe(|| self.read()));
         if let Err(failure) = outcome.unwrap_or(Err(KafkaFailure::ReaderPanicked))
-            && self.feed.send(Feed::Failed(failure)).is_err()
+            && self.feed.send(ReaderEvent::Failed(failure)).is_err()
         {
-            // Nobody listens any more: the daemon has ended first.
+            // The daemon has ended first.
         }
     }
 
-    fn seeker(&self) -> Seeker<'_> {
-        Seeker { consumer: &self.consumer, cluster: &self.cluster, stop: &self.stop }
+    fn seeker(&self) -> OffsetSeeker<'_> {
+        OffsetSeeker { consumer: &self.consumer, cluster: &self.cluster, stop: &self.stop }
     }
 
-    fn filling(&self, epoch: u64) -> Filling {
-        Filling::new(self.width, epoch, SubjectShare::new(self.subject.clone(), &self.closing))
+    fn filling(&self, epoch: u64) -> OpenBatch {
+        OpenBatch::new(self.width, epoch, SubjectShare::new(self.subject.clone(), &self.closing))
     }
 
     fn read(&self) -> Result<(), KafkaFailure> {
         let mut epoch = 0;
         let mut filling = self.filling(epoch);
-        // Contributions are batches of their own: records need not wait for them, nor they for a crowd.
+        // Contributions form separate batches: records do not wait for them, and they do not wait for enough
+        // subjects.
         let mut contributed = self.filling(epoch);
-        let mut followed = Followed::default();
-        let mut replay: Option<Replay> = None;
+        let mut followed = PartitionPositions::default();
+        let mut replay: Option<BatchReplay> = None;
         let mut alone = self.cluster.has_consumer_protocol().then(Instant::now);
         while !self.stop.load(Ordering::Acquire) {
             let restored = self.consumer.context().paused.take_restored();
             restored.iter().for_each(|place| followed.forget(*place));
             self.seeker().start(&restored)?;
-            while let Ok(Rewind { epoch: new, replay: ranges }) = self.commands.try_recv() {
+            while let Ok(RewindCommand { epoch: new, replay: ranges }) = self.commands.try_recv() {
                 epoch = new;
                 filling = self.filling(epoch);
                 contributed = self.filling(epoch);
-                replay = ranges.map(Replay::new);
+                replay = ranges.map(BatchReplay::new);
                 followed.clear();
                 if !self.seeker().rewind(replay.as_ref().map(|replay| &replay.ranges))? {
                     replay = None;
-                    if self.feed.send(Feed::Notice(Notice::CannotReplay { gone: Ranges::new() })).is_err() {
+                    if self
+                        .feed
+                        .send(ReaderEvent::Notice(AssignmentNotice::CannotReplay { gone: OffsetRanges::new() }))
+                        .is_err()
+                    {
                         return Ok(());
                     }
                 }
@@ -139,8 +144,8 @@ impl Reader {
             if alone.is_some() && self.consumer.context().health.assigned.load(Ordering::Relaxed) {
                 alone = None;
             }
-            // Brokers that do not have the protocol at all leave the client waiting without a word.
-            if alone.take_if(|since| since.elapsed() > ALONE).is_some() {
+            // Brokers without the protocol let the client wait without an error.
+            if alone.take_if(|since| since.elapsed() > ASSIGNMENT_TIMEOUT).is_some() {
                 tracing::warn!(
                     "no partition has come: are the brokers of Kafka 4.0 or later (group.protocol = \"consumer\"), and has another instance all of them?"
                 );
@@ -149,162 +154,165 @@ impl Reader {
             let polled = self.consumer.poll(Duration::from_millis(if filling.is_empty() { 100 } else { 10 }));
             let now = Instant::now();
             filling.batch.read_seconds += (now - before).as_secs_f64();
-            self.forget_gone([&mut filling, &mut contributed], &mut followed);
+            self.forget_revoked([&mut filling, &mut contributed], &mut followed);
             match polled {
                 Some(Ok(message)) => {
                     for _ in 0..faults::number("messages-again").map_or(1, |_| 2) {
                         let ranges = replay.as_ref().map(|replay| &replay.ranges);
                         let is_apart = ranges.is_none() && self.is_contribution(&message);
                         let into = if is_apart { &mut contributed } else { &mut filling };
-                        match self.take(&message, ranges, into, &mut followed) {
-                            Taken::Now => {}
-                            Taken::Later => {
-                                self.seeker().step_back(&message)?;
-                                std::thread::sleep(LATER);
+                        match self.consume_message(&message, ranges, into, &mut followed) {
+                            FetchOutcome::AddedToBatch => {}
+                            FetchOutcome::RereadLater => {
+                                self.seeker().seek_back_to(&message)?;
+                                std::thread::sleep(REREAD_DELAY);
                             }
-                            Taken::Back => return Err(self.went_back(&message)),
+                            FetchOutcome::WentBackwards => return Err(self.offset_regression(&message)),
                         }
                     }
                 }
-                Some(Err(error)) => self.weigh(error)?,
+                Some(Err(error)) => self.handle_client_error(error)?,
                 None => {}
             }
             if let Some(repeated) = &mut replay {
-                match self.seeker().replayed(repeated, &filling) {
-                    Replayed::Going => continue,
-                    Replayed::Impossible(gone) => {
+                match self.seeker().check_replay(repeated, &filling) {
+                    ReplayProgress::ReplayPending => continue,
+                    ReplayProgress::Impossible(gone) => {
                         replay = None;
                         filling = self.filling(epoch);
                         contributed = self.filling(epoch);
                         followed.clear();
                         self.seeker().rewind(None)?;
-                        if self.feed.send(Feed::Notice(Notice::CannotReplay { gone })).is_err() {
+                        if self.feed.send(ReaderEvent::Notice(AssignmentNotice::CannotReplay { gone })).is_err() {
                             return Ok(());
                         }
                         continue;
                     }
-                    Replayed::Complete => {
-                        filling.batch.closed = Closed::Replay;
+                    ReplayProgress::Complete => {
+                        filling.batch.closed = CloseReason::Replay;
                         let done = std::mem::replace(&mut filling, self.filling(epoch));
                         self.seeker().resume_after(&repeated.ranges)?;
                         replay = None;
-                        self.hand_over(done, &mut contributed, &mut followed)?;
+                        self.send_batch(done, &mut contributed, &mut followed)?;
                         continue;
                     }
                 }
             }
-            if self.has_contributed(&contributed, now) {
-                contributed.batch.closed = Closed::Time;
+            if self.is_contribution_batch_due(&contributed, now) {
+                contributed.batch.closed = CloseReason::Time;
                 let done = std::mem::replace(&mut contributed, self.filling(epoch));
-                self.hand_over(done, &mut filling, &mut followed)?;
+                self.send_batch(done, &mut filling, &mut followed)?;
             }
-            if let Some(closed) = self.closes(&filling, now) {
+            if let Some(closed) = self.close_reason(&filling, now) {
                 filling.batch.closed = closed;
                 let done = std::mem::replace(&mut filling, self.filling(epoch));
-                self.hand_over(done, &mut contributed, &mut followed)?;
+                self.send_batch(done, &mut contributed, &mut followed)?;
             }
         }
         Ok(())
     }
 
-    /// Takes one message into the batch.
-    fn take(
+    fn consume_message(
         &self,
         message: &BorrowedMessage<'_>,
-        replay: Option<&Ranges>,
-        filling: &mut Filling,
-        followed: &mut Followed,
-    ) -> Taken {
+        replay: Option<&OffsetRanges>,
+        filling: &mut OpenBatch,
+        followed: &mut PartitionPositions,
+    ) -> FetchOutcome {
         let topics = &self.consumer.context().topics;
-        let Some(topic) = topics.iter().position(|t| t == message.topic()) else { return Taken::Now };
+        let Some(topic) = topics.iter().position(|t| t == message.topic()) else { return FetchOutcome::AddedToBatch };
         let topic = u16::try_from(topic).expect("few topics");
-        let coordinate = Coordinate { topic, partition: message.partition(), offset: message.offset(), element: 0 };
+        let coordinate = RecordPosition { topic, partition: message.partition(), offset: message.offset(), element: 0 };
         let place = (topic, message.partition());
         if self.consumer.context().paused.contains(place) {
-            return Taken::Now;
+            return FetchOutcome::AddedToBatch;
         }
         if let Some(ranges) = replay {
-            let Some(range) = ranges.get(&place) else { return Taken::Now };
+            let Some(range) = ranges.get(&place) else { return FetchOutcome::AddedToBatch };
             if coordinate.offset >= range.1 {
                 filling.passed.insert(place);
             }
             if !(range.0..range.1).contains(&coordinate.offset) {
-                return Taken::Now;
+                return FetchOutcome::AddedToBatch;
             }
         }
-        let content = Content(message.timestamp().to_millis(), message.key(), message.payload());
-        match followed.step(place, coordinate.offset, content) {
-            Step::On => {}
-            Step::Again => {
+        let content = MessageContent(message.timestamp().to_millis(), message.key(), message.payload());
+        match followed.compare_position(place, coordinate.offset, content) {
+            PositionCheck::NewMessage => {}
+            PositionCheck::Redelivered => {
                 let (partition, offset) = (message.partition(), message.offset());
                 tracing::info!(partition, offset, "the client has handed out a message twice; it counts once");
-                return Taken::Now;
+                return FetchOutcome::AddedToBatch;
             }
-            Step::Back => return Taken::Back,
+            PositionCheck::Regressed => return FetchOutcome::WentBackwards,
         }
         if let Some((_, group)) = self.contributions.as_ref().filter(|(name, _)| name == message.topic()) {
             if filling.is_empty() {
                 filling.batch.opened = Instant::now();
             }
             filling.batch.consume(coordinate);
-            followed.take(place, coordinate.offset, content);
+            followed.advance_position(place, coordinate.offset, content);
             if let Some(sealed) = message.payload().filter(|_| message.key().is_some_and(|key| is_of_group(key, group)))
             {
                 filling.batch.contributions.push((place, sealed.to_vec()));
             }
-            return Taken::Now;
+            return FetchOutcome::AddedToBatch;
         }
-        // Timing every record would cost more than it tells: one in 64 stands for the others.
+        // Timing every record is too expensive: one in 64 is timed, and its time is multiplied.
         let mark = filling.batch.raw.mark();
         let timed = (coordinate.offset % 64 == 0).then(Instant::now);
         let decoded = message.payload().map(|value| self.decode(message, value, coordinate, filling));
-        if decoded == Some(Err(Undecoded::Wait)) {
-            return Taken::Later;
+        if decoded == Some(Err(DecodeFailure::SchemaPending)) {
+            return FetchOutcome::RereadLater;
         }
         if filling.is_empty() {
             filling.batch.opened = Instant::now();
         }
         let batch = &mut filling.batch;
         batch.consume(coordinate);
-        followed.take(place, coordinate.offset, content);
+        followed.advance_position(place, coordinate.offset, content);
         let appended = message.timestamp().to_millis();
         batch.oldest_ms = batch.oldest_ms.into_iter().chain(appended).min();
         let Some(decoded) = decoded else {
             *batch.tombstones.entry(place).or_default() += 1;
-            return Taken::Now;
+            return FetchOutcome::AddedToBatch;
         };
         let refused = batch.raw.take_refused().into_iter();
-        batch.rejected.extend(refused.map(|(coordinate, reason)| Rejected { coordinate, reason, attribute: None }));
+        batch.rejected.extend(refused.map(|(coordinate, reason)| RejectedRecord {
+            coordinate,
+            reason,
+            attribute: None,
+        }));
         let bytes = (message.key_len() + message.payload_len()) as u64;
         batch.bytes += bytes;
         match decoded {
-            Err(Undecoded::Rejected { reason, attribute }) => {
-                batch.rejected.push(Rejected { coordinate, reason, attribute });
+            Err(DecodeFailure::Rejected { reason, attribute }) => {
+                batch.rejected.push(RejectedRecord { coordinate, reason, attribute });
             }
             _ => filling.share.admit(batch, mark, place, bytes),
         }
         if let Some(start) = timed {
             batch.decode_seconds += start.elapsed().as_secs_f64() * 64.0;
         }
-        Taken::Now
+        FetchOutcome::AddedToBatch
     }
 
     fn decode(
         &self,
         message: &BorrowedMessage<'_>,
         value: &[u8],
-        coordinate: Coordinate,
-        filling: &mut Filling,
-    ) -> Result<(), Undecoded> {
+        coordinate: RecordPosition,
+        filling: &mut OpenBatch,
+    ) -> Result<(), DecodeFailure> {
         let headers: Vec<(&str, Option<&[u8]>)> = match message.headers() {
-            // The client's reading of a name that is no text is a panic.
+            // rdkafka panics on a header name that is not UTF-8.
             Some(headers) if self.messages.wants_headers() => {
                 let named = || headers.iter().map(|h| (h.key, h.value)).collect();
                 catch_unwind(AssertUnwindSafe(named)).map_err(|_| RejectionReason::NotUtf8)?
             }
             _ => Vec::new(),
         };
-        let read = message::Message {
+        let read = message::TopicMessage {
             topic: message.topic(),
             key: message.key(),
             value,
@@ -314,8 +322,8 @@ impl Reader {
         self.messages.decode(&read, coordinate, &mut filling.batch.raw)
     }
 
-    /// An error that the client cannot recover from ends the reader; the others are noted.
-    fn weigh(&self, error: KafkaError) -> Result<(), KafkaFailure> {
+    /// Ends the reader on an error from which the client cannot recover. Logs other errors.
+    fn handle_client_error(&self, error: KafkaError) -> Result<(), KafkaFailure> {
         if is_final(&error) {
             let ended = self
                 .consumer
@@ -334,19 +342,18 @@ impl Reader {
             };
             return Err(self.cluster.failure_of("the consumer failed", right, error));
         }
-        // Everything else the client retries by itself, with back-off.
         self.consumer.context().health.note_error();
         Ok(())
     }
 
-    /// The end, where a partition begins again without having been sought.
-    fn went_back(&self, message: &BorrowedMessage<'_>) -> KafkaFailure {
+    /// Returns the failure for a partition that went back without a seek.
+    fn offset_regression(&self, message: &BorrowedMessage<'_>) -> KafkaFailure {
         let (brokers, topic) = (self.cluster.brokers(), message.topic().to_owned());
         KafkaFailure::WentBack { brokers, topic, partition: message.partition(), offset: message.offset() }
     }
 
-    fn forget_gone(&self, mut fillings: [&mut Filling; 2], followed: &mut Followed) {
-        let gone = self.consumer.context().take_gone();
+    fn forget_revoked(&self, mut fillings: [&mut OpenBatch; 2], followed: &mut PartitionPositions) {
+        let gone = self.consumer.context().take_revoked();
         for place in gone {
             fillings.iter_mut().for_each(|filling| filling.forget(place));
             followed.forget(place);
@@ -357,32 +364,38 @@ impl Reader {
         self.contributions.as_ref().is_some_and(|(topic, _)| topic == message.topic())
     }
 
-    /// Whether contributions have waited for others long enough, or fill a batch.
-    fn has_contributed(&self, Filling { batch, .. }: &Filling, now: Instant) -> bool {
+    /// Returns true if a batch of contributions is old enough or full.
+    fn is_contribution_batch_due(&self, OpenBatch { batch, .. }: &OpenBatch, now: Instant) -> bool {
         let is_full = || batch.contribution_bytes() >= self.closing.max_bytes;
-        !batch.is_empty() && (now.saturating_duration_since(batch.opened) >= TOGETHER || is_full())
+        !batch.is_empty() && (now.saturating_duration_since(batch.opened) >= CONTRIBUTION_MAX_AGE || is_full())
     }
 
-    fn closes(&self, filling: &Filling, now: Instant) -> Option<Closed> {
-        let Filling { batch, share, .. } = filling;
+    fn close_reason(&self, filling: &OpenBatch, now: Instant) -> Option<CloseReason> {
+        let OpenBatch { batch, share, .. } = filling;
         if batch.records() == 0 {
             return None;
         }
         let limits = self.closing;
         if share.is_full(batch, &limits) {
-            return Some(Closed::Full);
+            return Some(CloseReason::Full);
         }
         let age = now.saturating_duration_since(batch.opened);
         if age >= limits.max_age {
-            return Some(Closed::Settle);
+            return Some(CloseReason::FinalFlush);
         }
-        (age >= limits.max_wait && share.is_enough(batch)).then_some(Closed::Time)
+        (age >= limits.max_wait && share.is_enough(batch)).then_some(CloseReason::Time)
     }
 
-    /// Hands a closed batch over. While the daemon stays busy the partitions are paused and rebalances still served; not at
-    /// once, since a pause throws away what the client has fetched ahead. `other` is what is being read beside it.
-    fn hand_over(&self, filling: Filling, other: &mut Filling, followed: &mut Followed) -> Result<(), KafkaFailure> {
-        let mut waiting = Feed::Batch(Box::new(filling.batch));
+    /// Passes a closed batch to the daemon. While the daemon is busy, the partitions are paused and rebalances are
+    /// served. The pause is delayed, because it discards prefetched messages. `other` is the batch that is still
+    /// open.
+    fn send_batch(
+        &self,
+        filling: OpenBatch,
+        other: &mut OpenBatch,
+        followed: &mut PartitionPositions,
+    ) -> Result<(), KafkaFailure> {
+        let mut waiting = ReaderEvent::Batch(Box::new(filling.batch));
         let mut paused = false;
         let since = Instant::now();
         loop {
@@ -391,10 +404,10 @@ impl Reader {
                 Err(TrySendError::Full(back)) => waiting = back,
             }
             if self.stop.load(Ordering::Acquire) || !self.commands.is_empty() {
-                // The daemon ends, or rewinds: this batch is void either way.
+                // The daemon ends or rewinds: this batch is void.
                 break;
             }
-            if since.elapsed() < PATIENT {
+            if since.elapsed() < PAUSE_AFTER {
                 std::thread::sleep(Duration::from_millis(1));
                 continue;
             }
@@ -402,14 +415,14 @@ impl Reader {
                 paused = self.pause();
             }
             if let Some(Ok(message)) = self.consumer.poll(Duration::from_millis(5)) {
-                self.seeker().step_back(&message)?;
+                self.seeker().seek_back_to(&message)?;
             }
-            let gone = self.consumer.context().take_gone();
+            let gone = self.consumer.context().take_revoked();
             for place in &gone {
                 followed.forget(*place);
                 other.forget(*place);
             }
-            if let Feed::Batch(batch) = &mut waiting {
+            if let ReaderEvent::Batch(batch) = &mut waiting {
                 for place in gone {
                     batch.forget_partition(place);
                 }

@@ -1,43 +1,45 @@
-//! What brokers refuse, told from the client's own words, which go nowhere: they may quote hosts, subjects and settings.
+//! Classifies refusals from the client's error texts. The texts are not passed on: they may quote hosts, subjects and
+//! settings.
 
-use crate::config::{Mechanism, Security};
+use crate::config::{SaslMechanism, SecurityConfig};
 use crate::telemetry::SecurityRefusal;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-/// Why a broker and we do not come together, although it is there.
+/// Cause of a failed connection to a broker that is running: protocol, TLS or authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The listener speaks another protocol than we do.
+pub enum ConnectionRefusal {
+    /// The listener uses another protocol than the configured one.
     Protocol,
-    /// No authority that we know vouches for the broker.
+    /// No known authority has signed the broker's certificate.
     UnknownAuthority,
-    /// The broker's certificate is for another name than the one that we came by.
+    /// The broker's certificate is for another host name than the one used for the connection.
     OtherName,
     /// The broker's certificate has expired.
     Expired,
     /// The broker's certificate is not valid yet.
     NotYetValid,
-    /// The broker's certificate is refused for another reason.
+    /// The broker's certificate is rejected for another reason.
     Certificate,
-    /// The broker asks for a certificate of ours, or does not take the one that it has got.
+    /// The broker requires a client certificate, or rejects the configured one.
     OurCertificate,
-    /// The listener does not offer our mechanism.
+    /// The listener does not offer the configured mechanism.
     Mechanism,
-    /// User or password are wrong.
+    /// The user name or the password is wrong.
     Password,
-    /// The broker does not take the token.
+    /// The broker rejects the token.
     Token,
-    /// The identity provider does not know us, or gives no token for what was asked.
+    /// The identity provider rejects the client or the requested scope.
     Provider,
-    /// The identity provider does not answer, or gives nothing that is a token.
+    /// The identity provider or the token file gives no valid token.
     NoToken,
 }
 
-impl Refusal {
-    /// What the client's words mean; none where they say nothing of who we are. `security` says what was tried.
-    pub fn of(error: &KafkaError, words: &str, security: &Security) -> Option<Self> {
+impl ConnectionRefusal {
+    /// Classifies an error text of the client. Returns `None` if it is not about protocol, TLS or authentication.
+    /// `security` holds the settings in use.
+    pub fn of(error: &KafkaError, words: &str, security: &SecurityConfig) -> Option<Self> {
         let has = |part: &str| words.contains(part);
-        // A certificate that a broker of TLS 1.3 does not take is told with the first answer, behind the handshake.
+        // A broker with TLS 1.3 rejects a client certificate in its first response, after the handshake.
         if has("certificate required") || has(" alert ") && (has("certificate") || has("unknown ca")) {
             return Some(Self::OurCertificate);
         }
@@ -56,7 +58,7 @@ impl Refusal {
         if has("handshake failure") || has("alert number") {
             return Some(Self::OurCertificate);
         }
-        // A connection that broke while we were telling who we are: nobody has refused that.
+        // The connection broke during authentication: nothing was refused.
         if has("failed: Local:") {
             return None;
         }
@@ -66,17 +68,17 @@ impl Refusal {
             Some(RDKafkaErrorCode::SSL) => return Some(Self::Certificate),
             _ => return None,
         }
-        // What a listener says that has not been taken for one of SASL.
+        // Some listeners report an unsupported mechanism only in the text.
         if has("nsupported") && has("mechanism") || has("mechanism not supported") || has("UnsupportedSaslMechanism") {
             return Some(Self::Mechanism);
         }
         match security.mechanism {
-            Some(Mechanism::Oauthbearer) => Some(Self::Token),
+            Some(SaslMechanism::Oauthbearer) => Some(Self::Token),
             _ => Some(Self::Password),
         }
     }
 
-    /// What it is called in metrics and pages.
+    /// Returns the label for metrics and status pages.
     pub fn label(self) -> SecurityRefusal {
         match self {
             Self::Protocol => SecurityRefusal::Protocol,
@@ -89,13 +91,13 @@ impl Refusal {
         }
     }
 
-    /// Whether waiting helps: a provider that is not there may come, as a broker may.
-    pub fn passes(self) -> bool {
+    /// Returns true if waiting may help: a token may become available later.
+    pub fn is_temporary(self) -> bool {
         self == Self::NoToken
     }
 
-    /// What it is and what to do, with the keys of `table`.
-    pub fn told(self, table: &str, security: &Security) -> String {
+    /// Returns a message with the cause and the remedy. `table` is the prefix of the configuration keys.
+    pub fn remedy_message(self, table: &str, security: &SecurityConfig) -> String {
         let t = table;
         match self {
             Self::Protocol => format!(
@@ -146,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_the_client_are_understood_and_never_repeated() {
+    fn client_error_texts_map_to_refusals() {
         let code = |code| KafkaError::Global(code);
         let (ssl, transport, login) =
             (RDKafkaErrorCode::SSL, RDKafkaErrorCode::BrokerTransportFailure, RDKafkaErrorCode::Authentication);
@@ -154,27 +156,27 @@ mod tests {
             (
                 code(ssl),
                 "ssl://h:1/bootstrap: SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: broker certificate could not be verified, verify that ssl.ca.location is correctly configured",
-                Some(Refusal::Certificate),
+                Some(ConnectionRefusal::Certificate),
             ),
             (
                 code(transport),
                 "ssl://h:1/1: Receive failed: SSL routines::tlsv13 alert certificate required: SSL alert number 116",
-                Some(Refusal::OurCertificate),
+                Some(ConnectionRefusal::OurCertificate),
             ),
             (
                 code(transport),
                 "h:1/bootstrap: Disconnected while requesting ApiVersion: might be caused by incorrect security.protocol configuration (connecting to a SSL listener?) or broker version is < 0.10",
-                Some(Refusal::Protocol),
+                Some(ConnectionRefusal::Protocol),
             ),
             (
                 code(ssl),
                 "ssl://h:1: SSL handshake failed: error:0A00010B:SSL routines::wrong version number",
-                Some(Refusal::Protocol),
+                Some(ConnectionRefusal::Protocol),
             ),
             (
                 code(login),
                 "sasl_ssl://h:1: SASL authentication error: Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256",
-                Some(Refusal::Password),
+                Some(ConnectionRefusal::Password),
             ),
             (
                 code(login),
@@ -184,11 +186,11 @@ mod tests {
             (
                 code(login),
                 "sasl_ssl://h:1/1: SASL PLAIN mechanism handshake failed: Broker: Unsupported SASL mechanism: broker's supported mechanisms: OAUTHBEARER",
-                Some(Refusal::Mechanism),
+                Some(ConnectionRefusal::Mechanism),
             ),
             (code(transport), "h:1/bootstrap: Connect to ipv4#h:1 failed: Connection refused", None),
         ] {
-            assert_eq!(Refusal::of(&error, words, &Security::default()), expected, "{words}");
+            assert_eq!(ConnectionRefusal::of(&error, words, &SecurityConfig::default()), expected, "{words}");
         }
     }
 }

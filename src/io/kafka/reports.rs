@@ -1,6 +1,6 @@
-//! What the client tells of its transaction while it runs.
+//! Producer callbacks that record whether the running transaction has failed.
 
-use super::hearing::Hearing;
+use super::refusal_log::RefusalLog;
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -9,45 +9,46 @@ use rdkafka::producer::{NoCustomPartitioner, ProducerContext};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Notes that the transaction, the only one of its client, can only be aborted.
+/// Failure state of a transaction, the only one of its client.
 ///
-/// The client has no question for this: it answers a commit with it, but only once every message is settled, and those that
-/// it holds back in a failed transaction are not, for as long as a minute.
-pub struct Reports {
+/// The client offers no query for this state. It reports the failure as the result of a commit, but only when no
+/// message is in flight. Messages that it holds back in a failed transaction stay in flight for up to a minute.
+pub struct ProducerReports {
     failed: AtomicBool,
-    hearing: Arc<Hearing>,
-    /// The topics that may be written to.
+    hearing: Arc<RefusalLog>,
+    /// Topics that the client writes to.
     topics: Vec<String>,
-    /// The one of them that we have no right to.
+    /// The topic of these that lacks the permission to write.
     denied: Mutex<Option<String>>,
 }
 
-impl Reports {
-    /// Reports of a client that writes to `topics`.
-    pub fn new(hearing: Arc<Hearing>, topics: &[String]) -> Self {
+impl ProducerReports {
+    /// Creates the reports of a client that writes to `topics`.
+    pub fn new(hearing: Arc<RefusalLog>, topics: &[String]) -> Self {
         Self { failed: AtomicBool::new(false), hearing, topics: topics.to_vec(), denied: Mutex::default() }
     }
 
-    /// The topic that we have no right to write to, where that is why the transaction has failed.
+    /// Returns the topic that lacks the permission to write, if that made the transaction fail.
     pub fn denied(&self) -> Option<String> {
         self.denied.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes the topic that the words name, among those that we know.
+    /// Records the topic that an error names, if it is one of `topics`.
     fn note_denied(&self, names: impl Fn(&str) -> bool) {
         if let Some(named) = self.topics.iter().find(|topic| names(topic)) {
             *self.denied.lock().unwrap_or_else(PoisonError::into_inner) = Some(named.clone());
         }
     }
 
-    /// Whether the transaction can only be aborted.
+    /// Returns true if the transaction can only be aborted.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
     }
 }
 
-impl ClientContext for Reports {
-    /// The lines themselves may quote keys, hosts and settings: none is passed on.
+impl ClientContext for ProducerReports {
+    /// Detects denied topics and failed transactions. The lines may quote keys, hosts and settings and are not passed
+    /// on.
     fn log(&self, _level: RDKafkaLogLevel, facility: &str, message: &str) {
         if message.contains("Topic authorization failed") {
             self.note_denied(|topic| message.contains(&format!("\"{topic}\"")));
@@ -57,13 +58,13 @@ impl ClientContext for Reports {
         }
     }
 
-    /// Connections come and go; what becomes of the transaction is told by its own steps.
+    /// Records refusals only: failures of the transaction are reported by its steps.
     fn error(&self, error: KafkaError, reason: &str) {
-        self.hearing.hear(&error, reason);
+        self.hearing.classify_error(&error, reason);
     }
 }
 
-impl ProducerContext<NoCustomPartitioner> for Reports {
+impl ProducerContext<NoCustomPartitioner> for ProducerReports {
     type DeliveryOpaque = ();
 
     fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {

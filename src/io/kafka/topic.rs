@@ -1,24 +1,25 @@
-//! Topics: those that a batch is written to, and how the brokers clean one.
+//! Output topics, and the cleanup policy of a topic.
 
-use super::connection::{Cluster, KafkaFailure};
+use super::connection::{KafkaCluster, KafkaFailure};
 use rdkafka::admin::{AdminOptions, ResourceSpecifier};
 use std::time::Duration;
 
-/// A topic to write to.
+/// Topic that throng writes to.
 #[derive(Clone, Debug)]
 pub struct OutputTopic {
-    /// Its name.
+    /// Name of the topic.
     pub name: String,
-    /// How many partitions it has.
+    /// Number of partitions.
     pub partitions: i32,
 }
 
-/// `cleanup.policy` of a topic; none where the brokers do not say, because we have no right to ask for example.
+/// Returns `cleanup.policy` of a topic. Returns `None` if the brokers do not report it, for example for lack of
+/// permission.
 ///
 /// # Errors
-/// When the client cannot be made, or nobody answers.
+/// When the client cannot be created, or no broker answers.
 pub(super) fn cleanup_policy(
-    cluster: &Cluster,
+    cluster: &KafkaCluster,
     topic: &str,
     patience: Duration,
 ) -> Result<Option<String>, KafkaFailure> {
@@ -28,7 +29,7 @@ pub(super) fn cleanup_policy(
     let topics = [ResourceSpecifier::Topic(topic)];
     let asked = client.describe_configs(&topics, &options);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|_| cluster.unanswered(patience))?;
+    let runtime = runtime.map_err(|_| cluster.no_answer_failure(patience))?;
     let answers = runtime.block_on(asked).map_err(|e| cluster.failure(WHAT, e))?;
     let settings = answers.into_iter().flatten().next();
     Ok(settings.and_then(|settings| settings.get("cleanup.policy")?.value.clone()))

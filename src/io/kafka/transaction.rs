@@ -1,82 +1,85 @@
-//! One batch, one transaction: fragments, dead letters, consumed offsets and the marker, all or nothing.
+//! Transaction of one batch: fragments, dead letters, consumed offsets and the marker are written atomically.
 
-use super::changelog::{MARKERS, key_of_contributions, partition_of};
-use super::connection::{Cluster, KafkaFailure};
-use super::epoch::Epochs;
-use super::marker::Marker;
-use super::producer::{PARTING, STEP, Writer, classify, ended, retried};
-use super::standing::{GroupMetadata, Sent, Standing, listed};
+use super::changelog::{MARKER_PARTITION, key_of_contributions, partition_of};
+use super::connection::{KafkaCluster, KafkaFailure};
+use super::epoch::ProducerSequence;
+use super::marker::BatchMarker;
+use super::offset_check::{GroupMetadata, OffsetCheck, SentOffset, partition_list};
+use super::producer::{
+    SHUTDOWN_TIMEOUT, STEP_TIMEOUT, TransactionProducer, delivery_error_of, permanent_failure_text, retry_step,
+};
 use super::topic::OutputTopic;
 use crate::anonymity::series::RowFormat;
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
-use crate::release::sink::{DeliveryError, Envelope, Sink};
-use crate::release::verified::Verified;
+use crate::release::sink::{BatchEnvelope, BatchSink, DeliveryError};
+use crate::release::verified_batch::ReleasableBatch;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseRecord, Producer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Where a batch leaves to.
-pub struct Outputs {
-    /// Fragments: a topic for each group, of which several may be the same, or one for joined rows; none where nothing leaves.
+/// Destinations of a batch.
+pub struct TransactionOutputs {
+    /// Topics of fragments: one per attribute group (several groups may share one), or one for joined rows. The
+    /// topics of the series follow. Empty if nothing is released.
     pub sinks: Vec<OutputTopic>,
-    /// Where dead letters go; none where they are only counted.
+    /// Topic of dead letters; none if they are only counted.
     pub dead_letters: Option<OutputTopic>,
-    /// Topic of audit records; none where none are configured.
+    /// Topic of audit records, if configured.
     pub audit: Option<OutputTopic>,
-    /// The changelog: markers, and the state of each source partition.
+    /// Changelog topic: markers, and the state of each source partition.
     pub changelog: String,
-    /// The topic of contributions to series; none without series.
+    /// Topic of contributions to series; none without series.
     pub contributions: Option<String>,
-    /// Names of the topics that are consumed, by index; empty when the source is no topic of this cluster.
+    /// Names of the consumed topics, by index; empty if the source is not in this cluster.
     pub sources: Vec<String>,
-    /// The group that reads them.
+    /// Consumer group of these topics.
     pub group: String,
-    /// Whether the cluster keeps the offsets that a transaction commits, so that they can be looked for; a stand-in does not.
+    /// True if the cluster stores committed offsets, so that they can be checked. A mock cluster does not.
     pub keeps_offsets: bool,
     /// Names of the attributes, for dead letters.
     pub attributes: Vec<String>,
 }
 
-/// The header of every fragment of a stream that may say what is not true.
-pub const UNTRUTHFUL: &str = "throng-untruthful";
+/// Header of every fragment of a stream that may contain untrue values.
+pub const UNTRUTHFUL_HEADER: &str = "throng-untruthful";
 
-/// The transactional sink.
+/// Sink that writes each batch in one Kafka transaction.
 pub struct TransactionalSink {
-    pub(super) epochs: Epochs,
+    pub(super) epochs: ProducerSequence,
     transactional_id: String,
-    outputs: Outputs,
+    outputs: TransactionOutputs,
     group: GroupMetadata,
     pub(super) stop: Arc<AtomicBool>,
     bytes_out: u64,
 }
 
-/// One attempt at a batch, with a producer of its own.
-pub(super) struct Attempt<'a> {
-    pub producer: Writer,
+/// Attempt to write a batch, with a separate producer.
+pub(super) struct TransactionAttempt<'a> {
+    pub producer: TransactionProducer,
     pub sink: &'a TransactionalSink,
 }
 
-/// How long one turn of an abort may take.
-const TURN: Duration = Duration::from_millis(50);
+/// Timeout of one step of an abort.
+const ABORT_STEP_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// How long the client's queue may stay full.
-const FULL: Duration = Duration::from_secs(60);
+/// Longest time for which the client's queue may stay full.
+const QUEUE_FULL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a client may take to say why a transaction has failed.
-const SAYING: Duration = Duration::from_millis(50);
+/// Time for the client to report why a transaction has failed.
+const REPORT_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// How long a full queue or an unflushed message is waited for between two looks.
-const LOOK: Duration = Duration::from_millis(1);
+/// Poll interval while the queue is full or messages are not acknowledged.
+const FLUSH_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 impl TransactionalSink {
-    /// Opens the first producer, which fences every older self with the same transactional id.
+    /// Opens the first producer, which fences older instances with the same transactional id.
     pub fn open(
-        cluster: &Cluster,
+        cluster: &KafkaCluster,
         transactional_id: &str,
-        outputs: Outputs,
+        outputs: TransactionOutputs,
         group: GroupMetadata,
         stop: Arc<AtomicBool>,
         patience: Duration,
@@ -92,15 +95,16 @@ impl TransactionalSink {
         written.sort();
         written.dedup();
         let is_looked_for = outputs.keeps_offsets && !outputs.sources.is_empty();
-        let standing = is_looked_for.then(|| Standing::open(cluster, &outputs.group, Arc::clone(&group)));
+        let standing = is_looked_for.then(|| OffsetCheck::open(cluster, &outputs.group, Arc::clone(&group)));
         let standing = standing.transpose()?;
-        let epochs = Epochs::open(cluster, transactional_id, &outputs.changelog, written, standing, patience)?;
+        let epochs =
+            ProducerSequence::open(cluster, transactional_id, &outputs.changelog, written, standing, patience)?;
         Ok(Self { epochs, transactional_id: transactional_id.to_owned(), outputs, group, stop, bytes_out: 0 })
     }
 
-    /// The offsets that a batch sends.
-    fn offsets(&self, envelope: &Envelope<'_>) -> Vec<Sent> {
-        let sent = |(&(topic, partition), &next): (&(u16, i32), &i64)| Sent {
+    /// Returns the offsets that a batch commits.
+    fn offsets(&self, envelope: &BatchEnvelope<'_>) -> Vec<SentOffset> {
+        let sent = |(&(topic, partition), &next): (&(u16, i32), &i64)| SentOffset {
             topic: self.outputs.sources[usize::from(topic)].clone(),
             partition,
             next,
@@ -112,33 +116,33 @@ impl TransactionalSink {
     }
 }
 
-impl Attempt<'_> {
+impl TransactionAttempt<'_> {
     fn run(
         &self,
-        batch: &Verified,
-        envelope: &Envelope<'_>,
-        marker: Marker,
-        sent: &[Sent],
+        batch: &ReleasableBatch,
+        envelope: &BatchEnvelope<'_>,
+        marker: BatchMarker,
+        sent: &[SentOffset],
     ) -> Result<u64, DeliveryError> {
         let Self { sink: TransactionalSink { outputs, .. }, producer } = self;
-        producer.begin_transaction().map_err(|e| classify(&e))?;
+        producer.begin_transaction().map_err(|e| delivery_error_of(&e))?;
         crash_point("begun");
         let mut bytes = 0u64;
         let (mut rank, mut before) = (0i64, "");
         for output in 0..batch.outputs() {
             let lines = batch.output(output);
             let Some(sink) = outputs.sinks.get(output) else {
-                // Where the daemon only watches, there are no fragments.
+                // A daemon that only observes has no fragments.
                 if lines.is_empty() {
                     continue;
                 }
                 return Err(DeliveryError::Fatal(format!("output {output} has no topic")));
             };
-            // Places are counted in each topic by itself.
+            // Ranks are counted per topic.
             rank = if sink.name == before { rank } else { 0 };
             before = &sink.name;
             for (_, line) in lines {
-                // The place of a fragment says nothing but its rank among the sorted bytes of the batch.
+                // The partition of a fragment reveals only its rank among the sorted bytes of the batch.
                 let partition = i32::try_from(rank % i64::from(sink.partitions)).expect("below the partition count");
                 rank += 1;
                 bytes += line.bytes.len() as u64;
@@ -147,7 +151,7 @@ impl Attempt<'_> {
                     .partition(partition)
                     .timestamp(envelope.clock_ms);
                 if let Some(how) = envelope.untruthful {
-                    let header = rdkafka::message::Header { key: UNTRUTHFUL, value: Some(how) };
+                    let header = rdkafka::message::Header { key: UNTRUTHFUL_HEADER, value: Some(how) };
                     record = record.headers(rdkafka::message::OwnedHeaders::new_with_capacity(1).insert(header));
                 }
                 self.send(record)?;
@@ -176,7 +180,7 @@ impl Attempt<'_> {
             }
         }
         if let (Some(topic), Some(audit)) = (&outputs.audit, envelope.audit) {
-            // One partition, so that records of an instance are read in the order of its batches.
+            // A single partition keeps the records of an instance in the order of its batches.
             let record = BaseRecord::<[u8], [u8]>::to(&topic.name).key(audit.key.as_bytes()).partition(0);
             self.send(record.payload(&audit.line).timestamp(envelope.clock_ms))?;
         }
@@ -199,7 +203,8 @@ impl Attempt<'_> {
         crash_point("produced");
         self.flush()?;
         crash_point("acknowledged");
-        // Whoever finds these offsets finds the entries of the changelog before the end that it looks up next.
+        // Sent last: an instance that reads these offsets finds the changelog entries before the end that it reads
+        // next.
         self.send_offsets(sent)?;
         crash_point("offsets-sent");
         self.commit()?;
@@ -207,8 +212,8 @@ impl Attempt<'_> {
         Ok(bytes)
     }
 
-    /// Sends the rows of the series, as JSON whatever the fragments are. Returns their bytes.
-    fn send_series(&self, batch: &Verified, envelope: &Envelope<'_>) -> Result<u64, DeliveryError> {
+    /// Sends the rows of the series as JSON, independent of the format of the fragments. Returns their size in bytes.
+    fn send_series(&self, batch: &ReleasableBatch, envelope: &BatchEnvelope<'_>) -> Result<u64, DeliveryError> {
         let (series, sinks) = (batch.series(), &self.sink.outputs.sinks);
         let mut bytes = 0;
         for (number, topic) in sinks.iter().skip(sinks.len().saturating_sub(series.series())).enumerate() {
@@ -222,11 +227,12 @@ impl Attempt<'_> {
         Ok(bytes)
     }
 
-    fn send_marker(&self, marker: Marker, clock_ms: i64) -> Result<(), DeliveryError> {
+    fn send_marker(&self, marker: BatchMarker, clock_ms: i64) -> Result<(), DeliveryError> {
         let TransactionalSink { outputs, transactional_id, .. } = self.sink;
         let body = marker.body();
-        let record =
-            BaseRecord::<[u8], [u8]>::to(&outputs.changelog).key(transactional_id.as_bytes()).partition(MARKERS);
+        let record = BaseRecord::<[u8], [u8]>::to(&outputs.changelog)
+            .key(transactional_id.as_bytes())
+            .partition(MARKER_PARTITION);
         self.send(record.payload(body.as_bytes()).timestamp(clock_ms))
     }
 
@@ -240,105 +246,107 @@ impl Attempt<'_> {
             match self.producer.send(record) {
                 Ok(()) => return Ok(()),
                 Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back))
-                    if full_since.get_or_insert_with(Instant::now).elapsed() < FULL =>
+                    if full_since.get_or_insert_with(Instant::now).elapsed() < QUEUE_FULL_TIMEOUT =>
                 {
                     record = back;
-                    self.producer.poll(LOOK);
+                    self.producer.poll(FLUSH_POLL_INTERVAL);
                 }
-                Err((error, _)) => return Err(classify(&error)),
+                Err((error, _)) => return Err(delivery_error_of(&error)),
             }
         }
     }
 
-    fn send_offsets(&self, sent: &[Sent]) -> Result<(), DeliveryError> {
+    fn send_offsets(&self, sent: &[SentOffset]) -> Result<(), DeliveryError> {
         let TransactionalSink { group, stop, .. } = self.sink;
         if sent.is_empty() {
             return Ok(());
         }
-        let offsets = listed(sent).map_err(|e| classify(&e))?;
+        let offsets = partition_list(sent).map_err(|e| delivery_error_of(&e))?;
         let group = group().ok_or_else(|| DeliveryError::Aborted("the consumer has left its group".to_owned()))?;
-        retried(stop, || self.producer.send_offsets_to_transaction(&offsets, &group, STEP))
+        retry_step(stop, || self.producer.send_offsets_to_transaction(&offsets, &group, STEP_TIMEOUT))
     }
 
-    /// Waits until every message is acknowledged, looking often: the client's own flush looks every 100 ms.
+    /// Waits until every message is acknowledged. Polls each millisecond, because the client's flush polls every 100
+    /// ms.
     pub fn flush(&self) -> Result<(), DeliveryError> {
         let since = Instant::now();
-        // The first call hands everything to the sender threads at once instead of after `linger.ms`. The count of what is in
-        // flight would not do: it includes the client's own notices, which nothing but a poll takes away.
+        // The first call sends all messages immediately instead of after `linger.ms`. The client's count of messages
+        // in flight also includes events, which only a poll removes.
         while self.producer.flush(Duration::ZERO).is_err() {
             if let Some((code, _)) = self.producer.client().fatal_error() {
-                return Err(DeliveryError::Fatal(ended(code)));
+                return Err(DeliveryError::Fatal(permanent_failure_text(code)));
             }
             if self.producer.context().has_failed() {
                 return Err(DeliveryError::Aborted("the transaction failed before its end".to_owned()));
             }
-            if self.sink.stop.load(Ordering::Acquire) && since.elapsed() >= PARTING {
+            if self.sink.stop.load(Ordering::Acquire) && since.elapsed() >= SHUTDOWN_TIMEOUT {
                 return Err(DeliveryError::Fatal("told to stop while the broker does not answer".to_owned()));
             }
-            self.producer.poll(LOOK);
+            self.producer.poll(FLUSH_POLL_INTERVAL);
         }
-        // Its notices are taken away with every batch: they would pile up.
+        // Removes the client events of this batch, which would accumulate.
         self.producer.poll(Duration::ZERO);
         Ok(())
     }
 
-    /// The error, or the topic that we may not write to, where that is why: a new attempt would be refused as well.
-    pub fn named(&self, error: DeliveryError) -> DeliveryError {
-        // What the client has to say of it lies in its queue.
-        self.producer.poll(SAYING);
+    /// Returns `error`, or a fatal error with the topic if the permission to write to it is missing.
+    pub fn name_denied_topic(&self, error: DeliveryError) -> DeliveryError {
+        // The client's report may still be in its queue.
+        self.producer.poll(REPORT_TIMEOUT);
         match self.producer.context().denied() {
             Some(topic) => DeliveryError::Fatal(format!(
-                "no right to write to topic {topic:?} (Write): grant it to our user (docs/security.md)"
+                "no right to write to topic {topic:?} (Write): grant it to our user (docs/deploy.md)"
             )),
             None => error,
         }
     }
 
     pub fn commit(&self) -> Result<(), DeliveryError> {
-        retried(&self.sink.stop, || self.producer.commit_transaction(STEP))
+        retry_step(&self.sink.stop, || self.producer.commit_transaction(STEP_TIMEOUT))
     }
 
-    /// An abort throws away what is queued and waits until all of it has been reported to us. The reports are taken between
-    /// short turns: while they lie in the client the messages count as unsettled, and the abort would never end.
+    /// Aborts the transaction. An abort discards queued messages and waits until each one is reported, so the reports
+    /// are polled between short steps.
     pub fn abort(&self) -> Result<(), DeliveryError> {
-        retried(&self.sink.stop, || {
-            let turn = self.producer.abort_transaction(TURN);
+        retry_step(&self.sink.stop, || {
+            let turn = self.producer.abort_transaction(ABORT_STEP_TIMEOUT);
             if turn.is_err() {
-                self.producer.poll(LOOK);
+                self.producer.poll(FLUSH_POLL_INTERVAL);
             }
             turn
         })
     }
 }
 
-impl Sink for TransactionalSink {
-    fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<(), DeliveryError> {
-        let marker = Marker { sequence: envelope.sequence, attempt: envelope.attempt };
+impl BatchSink for TransactionalSink {
+    fn deliver(&mut self, batch: &ReleasableBatch, envelope: &BatchEnvelope<'_>) -> Result<(), DeliveryError> {
+        let marker = BatchMarker { sequence: envelope.sequence, attempt: envelope.attempt };
         let sent = self.offsets(envelope);
-        let producer = self.epochs.take(&self.stop)?;
-        let attempt = Attempt { producer, sink: self };
-        let outcome = match attempt.run(batch, envelope, marker, &sent).map_err(|error| attempt.named(error)) {
-            Err(DeliveryError::Aborted(why)) => {
-                // An abort purges what is queued. If it cannot be confirmed, nothing more may be said of this producer.
-                match attempt.abort() {
-                    Ok(()) => Err(DeliveryError::Aborted(why)),
-                    Err(failed) => Err(DeliveryError::Fatal(format!("{why}, and the abort failed: {failed}"))),
+        let producer = self.epochs.take_producer(&self.stop)?;
+        let attempt = TransactionAttempt { producer, sink: self };
+        let outcome =
+            match attempt.run(batch, envelope, marker, &sent).map_err(|error| attempt.name_denied_topic(error)) {
+                Err(DeliveryError::Aborted(why)) => {
+                    // An abort purges the queue. If it is not confirmed, the state of this producer is unknown.
+                    match attempt.abort() {
+                        Ok(()) => Err(DeliveryError::Aborted(why)),
+                        Err(failed) => Err(DeliveryError::Fatal(format!("{why}, and the abort failed: {failed}"))),
+                    }
                 }
-            }
-            decided => decided,
-        };
-        let Attempt { producer, .. } = attempt;
+                decided => decided,
+            };
+        let TransactionAttempt { producer, .. } = attempt;
         match &outcome {
-            Ok(_) => self.epochs.renew(producer, marker, sent)?,
-            Err(DeliveryError::Aborted(_)) => self.epochs.renew(producer, marker, Vec::new())?,
+            Ok(_) => self.epochs.request_next(producer, marker, sent)?,
+            Err(DeliveryError::Aborted(_)) => self.epochs.request_next(producer, marker, Vec::new())?,
             Err(DeliveryError::Fatal(_)) => {}
         }
         self.bytes_out += outcome?;
         Ok(())
     }
 
-    fn stand(&mut self, patience: Duration) -> Result<(), DeliveryError> {
-        self.epochs.stand(&self.stop, patience)
+    fn wait_until_visible(&mut self, patience: Duration) -> Result<(), DeliveryError> {
+        self.epochs.await_committed_offsets(&self.stop, patience)
     }
 
     fn bytes_out(&self) -> u64 {

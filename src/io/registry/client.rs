@@ -1,4 +1,4 @@
-//! Asking a registry.
+//! Client of a schema registry.
 
 use crate::telemetry::printable;
 use base64::Engine as _;
@@ -9,30 +9,31 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-/// Longest wait for one answer. A registry that does not answer holds up the records whose schema it has to give.
-const TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest wait for one answer. Records that need the schema wait as well.
+const REGISTRY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The most bytes of an answer: a schema of [`MOST_BYTES_IN_ALL`] with every second byte escaped.
-const MOST_BYTES: u64 = 2 << 20;
+/// Largest answer in bytes: a schema of [`MAX_SCHEMA_BYTES`] with every second byte escaped.
+const MAX_ANSWER_BYTES: u64 = 2 << 20;
 
-/// Parts of one schema that are asked for, in all.
-const MOST_PARTS: usize = 64;
+/// Largest number of referenced schemas per schema.
+const MAX_REFERENCES: usize = 64;
 
-/// The most bytes of a schema with all its parts. Schemas have a few kilobytes; compiling one of this size takes a third of a second.
-const MOST_BYTES_IN_ALL: usize = 1 << 20;
+/// Largest size in bytes of a schema with its references. Schemas have a few kilobytes; compiling one of this size
+/// takes a third of a second.
+const MAX_SCHEMA_BYTES: usize = 1 << 20;
 
-/// How to reach a registry.
+/// Connection settings of a registry.
 #[derive(Clone, Debug)]
-pub struct Access<'a> {
-    /// Its address, with `http://` or `https://`.
+pub struct RegistryAccess<'a> {
+    /// Address, with `http://` or `https://`.
     pub url: &'a str,
-    /// User and password.
+    /// User name and password.
     pub user: Option<(&'a str, &'a str)>,
-    /// A PEM file of the authorities that vouch for it; the public ones without.
+    /// PEM file of the authorities that sign the registry's certificate; the public ones by default.
     pub authorities: Option<&'a Path>,
 }
 
-/// What can go wrong with a question. Nothing of a record is in it.
+/// Error of a registry request. It contains no record content.
 #[derive(Clone, Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each case says it")]
 pub enum RegistryError {
@@ -46,44 +47,44 @@ pub enum RegistryError {
     Authorities(String),
 }
 
-/// A schema as a registry keeps it.
+/// Schema from a registry.
 #[derive(Clone, Debug)]
 pub struct WriterSchema {
     /// `AVRO`, `JSON` or `PROTOBUF`.
     pub kind: String,
-    /// Its text.
+    /// Text of the schema.
     pub text: String,
-    /// The schemas that it refers to, and those that they refer to: what they are called there (of Protobuf the path of an import, of JSON
-    /// Schema an address), and their texts.
+    /// Name and text of each schema that is referenced directly or indirectly. The name is an import path for
+    /// Protobuf and an address for JSON Schema.
     pub parts: Vec<(String, String)>,
 }
 
 impl WriterSchema {
-    /// Bytes of its texts.
+    /// Returns the size of all texts in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.text.len() + self.parts.iter().map(|(_, text)| text.len()).sum::<usize>()
     }
 }
 
-/// A registry that is asked one question after the other.
+/// Client that sends one request at a time.
 #[derive(Debug)]
-pub struct Client {
+pub struct RegistryClient {
     agent: ureq::Agent,
     url: String,
     authorization: Option<zeroize::Zeroizing<String>>,
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct SchemaResponse {
     schema: String,
     #[serde(rename = "schemaType", default)]
     kind: Option<String>,
     #[serde(default)]
-    references: Vec<Reference>,
+    references: Vec<SchemaReference>,
 }
 
 #[derive(Clone, Deserialize)]
-struct Reference {
+struct SchemaReference {
     #[serde(default)]
     name: String,
     subject: String,
@@ -91,36 +92,36 @@ struct Reference {
 }
 
 #[derive(Deserialize)]
-struct Registered {
+struct RegistrationResponse {
     id: u32,
 }
 
 #[derive(Default, Deserialize)]
-struct Complaint {
+struct RegistryErrorBody {
     #[serde(default)]
     message: String,
     #[serde(default)]
     error_code: u32,
 }
 
-/// What a registry's own "there is none" says: no subject, no version, no schema.
-const NONE_SUCH: std::ops::RangeInclusive<u32> = 40_401..=40_403;
+/// Error codes of a registry for a missing subject, version or schema.
+const NOT_FOUND_CODES: std::ops::RangeInclusive<u32> = 40_401..=40_403;
 
-impl Client {
-    /// A client; nothing is asked yet.
+impl RegistryClient {
+    /// Creates a client. No request is sent yet.
     ///
     /// # Errors
     /// When the authorities cannot be read.
-    pub fn new(access: &Access<'_>) -> Result<Self, RegistryError> {
+    pub fn new(access: &RegistryAccess<'_>) -> Result<Self, RegistryError> {
         let mut tls = TlsConfig::builder();
         if let Some(path) = access.authorities {
-            tls = tls.root_certs(RootCerts::Specific(Arc::new(authorities(path)?)));
+            tls = tls.root_certs(RootCerts::Specific(Arc::new(read_authorities(path)?)));
         }
         let config = ureq::Agent::config_builder()
-            .timeout_global(Some(TIMEOUT))
+            .timeout_global(Some(REGISTRY_TIMEOUT))
             .http_status_as_error(false)
             .max_redirects(0)
-            // Without TLS a proxy would be told the password.
+            // Without TLS, a proxy would learn the password.
             .proxy(if access.user.is_some() && access.url.starts_with("http://") {
                 None
             } else {
@@ -135,41 +136,41 @@ impl Client {
         Ok(Self { agent: config.into(), url: access.url.trim_end_matches('/').to_owned(), authorization })
     }
 
-    /// The schema of this number, with all that it refers to.
+    /// Returns the schema with number `id`, including its references.
     ///
     /// # Errors
-    /// [`RegistryError::Unknown`] where there is none.
+    /// [`RegistryError::UnknownCellPolicy`] when there is none; other errors when the registry does not answer, or refuses.
     pub fn schema(&self, id: u32) -> Result<WriterSchema, RegistryError> {
         let what = format!("schema number {id}");
-        let until = Instant::now() + 2 * TIMEOUT;
-        let found: Answer = self.get(&format!("/schemas/ids/{id}"), &what)?;
+        let until = Instant::now() + 2 * REGISTRY_TIMEOUT;
+        let found: SchemaResponse = self.get(&format!("/schemas/ids/{id}"), &what)?;
         self.with_parts(found, &what, until)
     }
 
-    /// The latest schema under `subject`, with all that it refers to; none where nothing is registered there.
+    /// Returns the latest schema under `subject`, including its references; `None` if none is registered.
     ///
     /// # Errors
-    /// Anything else than an answer.
+    /// When the registry does not answer, or refuses.
     pub fn latest(&self, subject: &str) -> Result<Option<WriterSchema>, RegistryError> {
         let what = format!("the latest schema under subject {subject:?}");
-        let until = Instant::now() + 2 * TIMEOUT;
-        match self.get(&format!("/subjects/{}/versions/latest", escaped(subject)), &what) {
+        let until = Instant::now() + 2 * REGISTRY_TIMEOUT;
+        match self.get(&format!("/subjects/{}/versions/latest", encode_path_segment(subject)), &what) {
             Ok(found) => self.with_parts(found, &what, until).map(Some),
             Err(RegistryError::Unknown { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn with_parts(&self, found: Answer, what: &str, until: Instant) -> Result<WriterSchema, RegistryError> {
+    fn with_parts(&self, found: SchemaResponse, what: &str, until: Instant) -> Result<WriterSchema, RegistryError> {
         let mut parts = Vec::new();
         let mut bytes = found.schema.len();
         let mut open = found.references.clone();
-        // A circle comes to an end at what has been seen.
+        // References may form a cycle: each one is read once.
         let mut seen: Vec<(String, String, i64)> = Vec::new();
-        if bytes > MOST_BYTES_IN_ALL {
-            return Err(self.too_long(what));
+        if bytes > MAX_SCHEMA_BYTES {
+            return Err(self.too_large_error(what));
         }
-        while let Some(Reference { name, subject, version }) = open.pop() {
+        while let Some(SchemaReference { name, subject, version }) = open.pop() {
             let key = (name.clone(), subject.clone(), version);
             if seen.contains(&key) {
                 continue;
@@ -178,14 +179,16 @@ impl Client {
                 let what = format!("{what} has many parts, and they come slowly");
                 return Err(RegistryError::Unreachable { url: self.url.clone(), what });
             }
-            if seen.len() >= MOST_PARTS {
-                return Err(self.refused(what, 200, format!(": it has more than {MOST_PARTS} parts")));
+            if seen.len() >= MAX_REFERENCES {
+                return Err(self.refused(what, 200, format!(": it has more than {MAX_REFERENCES} parts")));
             }
-            let part: Answer =
-                self.get(&format!("/subjects/{}/versions/{version}", escaped(&subject)), &format!("part of {what}"))?;
+            let part: SchemaResponse = self.get(
+                &format!("/subjects/{}/versions/{version}", encode_path_segment(&subject)),
+                &format!("part of {what}"),
+            )?;
             bytes += part.schema.len();
-            if bytes > MOST_BYTES_IN_ALL {
-                return Err(self.too_long(what));
+            if bytes > MAX_SCHEMA_BYTES {
+                return Err(self.too_large_error(what));
             }
             seen.push(key);
             open.extend(part.references);
@@ -194,19 +197,20 @@ impl Client {
         Ok(WriterSchema { kind: found.kind.unwrap_or_else(|| "AVRO".to_owned()), text: found.schema, parts })
     }
 
-    /// Registers `schema` of the kind `kind` (`AVRO`, `PROTOBUF`, `JSON`) under `subject` and gives its number. A registry refuses what its rule of
-    /// compatibility forbids beside the schemas that are there, and gives the old number for a schema that it knows.
+    /// Registers `schema` of type `kind` (`AVRO`, `PROTOBUF`, `JSON`) under `subject`, and returns its number. A
+    /// registry refuses a schema that is incompatible with the existing ones. It returns the existing number of a
+    /// known schema.
     ///
     /// # Errors
-    /// [`RegistryError::Refused`] with the registry's own words.
+    /// [`RegistryError::Refused`] with the message of the registry.
     pub fn register(&self, subject: &str, kind: &str, schema: &str) -> Result<u32, RegistryError> {
         let what = format!("the schema of what leaves, under subject {subject:?}");
         let body = serde_json::json!({ "schema": schema, "schemaType": kind }).to_string();
-        let path = format!("/subjects/{}/versions", escaped(subject));
+        let path = format!("/subjects/{}/versions", encode_path_segment(subject));
         let request = self.authorized(self.agent.post(format!("{}{path}", self.url)));
         let request = request.header("Content-Type", "application/vnd.schemaregistry.v1+json");
         let text = self.answer(request.send(body.as_str()), &what)?;
-        let read: Registered = self.read(&text, &what)?;
+        let read: RegistrationResponse = self.read(&text, &what)?;
         Ok(read.id)
     }
 
@@ -224,7 +228,7 @@ impl Client {
         }
     }
 
-    /// The body of an answer that is none of an error.
+    /// Returns the body of a successful answer.
     fn answer(
         &self,
         answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
@@ -234,23 +238,23 @@ impl Client {
             |error: &ureq::Error| RegistryError::Unreachable { url: self.url.clone(), what: error.to_string() };
         let mut answer = answer.map_err(|error| unreachable(&error))?;
         let status = answer.status().as_u16();
-        let body = answer.body_mut().with_config().limit(MOST_BYTES).read_to_string();
+        let body = answer.body_mut().with_config().limit(MAX_ANSWER_BYTES).read_to_string();
         let body = match body {
             Err(ureq::Error::BodyExceedsLimit(_)) => {
-                return Err(self.refused(what, status, format!(": more than {MOST_BYTES} bytes")));
+                return Err(self.refused(what, status, format!(": more than {MAX_ANSWER_BYTES} bytes")));
             }
             body => body.map_err(|error| unreachable(&error))?,
         };
-        let complaint: Complaint = serde_json::from_str(&body).unwrap_or_default();
+        let complaint: RegistryErrorBody = serde_json::from_str(&body).unwrap_or_default();
         match status {
             200..=299 => Ok(body),
-            // Anybody on the way may say 404; only the registry has decided.
-            404 if !NONE_SUCH.contains(&complaint.error_code) => {
+            // A proxy may also return 404: only the registry's error codes are final.
+            404 if !NOT_FOUND_CODES.contains(&complaint.error_code) => {
                 let what = "status 404, and not in the words of a registry".to_owned();
                 Err(RegistryError::Unreachable { url: self.url.clone(), what })
             }
             404 => Err(RegistryError::Unknown { url: self.url.clone(), what: what.to_owned() }),
-            // It is there and cannot answer now; the same question has an answer later.
+            // The registry is reachable but cannot answer now; the same request may succeed later.
             408 | 429 | 500..=599 => {
                 Err(RegistryError::Unreachable { url: self.url.clone(), what: format!("status {status}") })
             }
@@ -266,8 +270,8 @@ impl Client {
         serde_json::from_str(text).map_err(|_| self.refused(what, 200, ": not the answer of a schema registry".into()))
     }
 
-    fn too_long(&self, what: &str) -> RegistryError {
-        self.refused(what, 200, format!(": it has more than {MOST_BYTES_IN_ALL} bytes with its parts"))
+    fn too_large_error(&self, what: &str) -> RegistryError {
+        self.refused(what, 200, format!(": it has more than {MAX_SCHEMA_BYTES} bytes with its parts"))
     }
 
     fn refused(&self, what: &str, status: u16, said: String) -> RegistryError {
@@ -275,7 +279,7 @@ impl Client {
     }
 }
 
-fn authorities(path: &Path) -> Result<Vec<Certificate<'static>>, RegistryError> {
+fn read_authorities(path: &Path) -> Result<Vec<Certificate<'static>>, RegistryError> {
     let failed = |what: String| RegistryError::Authorities(format!("{}: {what}", path.display()));
     let text = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
     let mut found = Vec::new();
@@ -287,8 +291,7 @@ fn authorities(path: &Path) -> Result<Vec<Certificate<'static>>, RegistryError> 
     if found.is_empty() { Err(failed("no certificate in it".to_owned())) } else { Ok(found) }
 }
 
-/// A subject as one segment of a path.
-fn escaped(subject: &str) -> String {
+fn encode_path_segment(subject: &str) -> String {
     subject
         .bytes()
         .map(|byte| {
@@ -307,15 +310,15 @@ pub(super) mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    /// A client of somebody who answers every question with this status and body.
-    fn client_of(status: &'static str, body: &'static str) -> Client {
-        client_by(move |_| (status, body.to_owned()))
+    /// Returns a client of a server that answers every request with this status and body.
+    fn client_with_answer(status: &'static str, body: &'static str) -> RegistryClient {
+        client_by_path(move |_| (status, body.to_owned()))
     }
 
-    /// A client of somebody who answers by the path that is asked for.
-    pub(in crate::io::registry) fn client_by(
+    /// Returns a client of a server that answers by the requested path.
+    pub(in crate::io::registry) fn client_by_path(
         answer: impl Fn(&str) -> (&'static str, String) + Send + 'static,
-    ) -> Client {
+    ) -> RegistryClient {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("its address"));
         std::thread::spawn(move || {
@@ -328,17 +331,17 @@ pub(super) mod tests {
                 let answer =
                     format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
                 if stream.write_all(answer.as_bytes()).is_err() {
-                    // It has read as much as it wants.
+                    // The client has read as much as it needs.
                 }
             }
         });
-        let access = Access { url: &url, user: None, authorities: None };
-        Client::new(&access).expect("a client")
+        let access = RegistryAccess { url: &url, user: None, authorities: None };
+        RegistryClient::new(&access).expect("a client")
     }
 
     #[test]
-    fn who_has_decided() {
-        let asked = |status, body| client_of(status, body).schema(7).expect_err("no schema");
+    fn http_status_decides_between_unknown_refused_and_unreachable() {
+        let asked = |status, body| client_with_answer(status, body).schema(7).expect_err("no schema");
         let unknown = asked("404 Not Found", r#"{"error_code": 40403, "message": "Schema not found"}"#);
         assert!(matches!(unknown, RegistryError::Unknown { .. }), "{unknown}");
         for (status, body) in [
@@ -359,8 +362,8 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_schema_and_its_kind() {
-        let found = client_of("200 OK", r#"{"schema": "\"int\"", "id": 7}"#).schema(7).expect("a schema");
+    fn schema_without_type_is_avro() {
+        let found = client_with_answer("200 OK", r#"{"schema": "\"int\"", "id": 7}"#).schema(7).expect("a schema");
         assert_eq!((found.kind.as_str(), found.text.as_str(), found.parts.len()), ("AVRO", "\"int\"", 0));
     }
 
@@ -372,8 +375,8 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn references_in_a_circle_come_to_an_end() {
-        let client = client_by(|path| {
+    fn cyclic_references_are_read_once() {
+        let client = client_by_path(|path| {
             let body = match path {
                 "/schemas/ids/7" => with_references("root", &[("a.proto", "a"), ("b.proto", "b")]),
                 "/subjects/a/versions/1" => with_references("a", &[("b.proto", "b"), ("a.proto", "a")]),
@@ -389,32 +392,32 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn schemas_without_an_end_are_refused() {
-        let refused = |client: &Client| {
+    fn oversized_or_endless_schema_is_refused() {
+        let refused = |client: &RegistryClient| {
             let error = client.schema(7).expect_err("no schema");
             assert!(matches!(error, RegistryError::Refused { .. }), "{error}");
             error.to_string()
         };
-        // Each part has another one.
-        let many = client_by(|path| {
+        // Each part refers to another one.
+        let many = client_by_path(|path| {
             let next = path.bytes().filter(|byte| *byte == b'x').count() + 1;
             let next = "x".repeat(next);
             ("200 OK", with_references("text", &[(&next, &next)]))
         });
         assert!(refused(&many).contains("64 parts"));
-        let long = client_by(|path| {
+        let long = client_by_path(|path| {
             let next = "x".repeat(path.bytes().filter(|byte| *byte == b'x').count() + 1);
             ("200 OK", with_references(&"t".repeat(1 << 19), &[(&next, &next)]))
         });
         assert!(refused(&long).contains("bytes"));
         for bytes in [(1 << 20) + 1, 5 << 20] {
-            let huge = client_by(move |_| ("200 OK", with_references(&"t".repeat(bytes), &[])));
+            let huge = client_by_path(move |_| ("200 OK", with_references(&"t".repeat(bytes), &[])));
             assert!(refused(&huge).contains("bytes"), "{bytes}");
         }
     }
 
     #[test]
-    fn subjects_are_one_segment() {
-        assert_eq!(escaped("a b/c:d-e.f_g~h"), "a%20b%2Fc%3Ad-e.f_g~h");
+    fn subject_is_encoded_as_one_path_segment() {
+        assert_eq!(encode_path_segment("a b/c:d-e.f_g~h"), "a%20b%2Fc%3Ad-e.f_g~h");
     }
 }

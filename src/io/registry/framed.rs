@@ -1,52 +1,51 @@
-//! Records that come with the number of their schema.
+//! Records framed with the number of their schema.
 //!
-//! The frame is a zero byte and four bytes of the number, the highest first. A schema is asked for once and kept compiled. A record is
-//! rejected where the registry has no usable schema for it, and waits where the registry does not answer.
+//! The frame is a zero byte and the number in four bytes, big-endian. A schema is requested once and kept compiled. A
+//! record is rejected if the registry has no usable schema for it, and waits if the registry does not answer.
 
-use super::lookup::{Lookup, SchemaLookup};
-use super::writer::{Refusal, WantedFields, Writer};
-use crate::io::message::{Part, Undecoded};
+use super::compiled_writer::{SchemaRejection, WantedFields, WriterDecoder};
+use super::lookup::{LookupResult, SchemaLookup};
+use crate::io::message::{DecodeFailure, MessagePartDecoder};
 use crate::telemetry::{RejectionReason, SchemaOutcome, Telemetry, WriterSchemaMet};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use throng_core::values::raw::RawBatch;
-use throng_formats::Decoder;
+use throng_core::values::raw_batch::RawBatch;
+use throng_formats::RecordDecoder;
 
-/// Schemas kept compiled. One that is needed again after that many others is asked for again.
+/// Number of compiled schemas that are kept. Beyond it, all are dropped and requested again when needed.
 const MAX_WRITERS: usize = 1_000;
 
-/// Schemas kept that cannot be used.
+/// Number of unusable schemas that are kept.
 const MAX_REFUSED: usize = 1 << 16;
 
-/// Memory of compiled schemas, in bytes, roughly; one may be larger than that alone.
+/// Approximate memory of the compiled schemas, in bytes. A single schema may exceed it.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Bytes of a compiled schema by those of its text, beside those that its codec counts.
+/// Memory of a compiled schema per byte of its text, in addition to the memory that its codec reports.
 const BYTES_BY_TEXT: usize = 16;
 
-/// Decodes framed records.
+/// Decoder of framed records.
 #[derive(Debug)]
-pub struct Framed {
+pub struct FramedDecoder {
     lookup: Arc<SchemaLookup>,
     wanted: WantedFields,
     telemetry: Telemetry,
     compiled: Mutex<CompiledSchemas>,
 }
 
-/// Schemas by their number, as they serve the wanted fields.
+/// Schemas by number, compiled for the wanted fields.
 #[derive(Debug, Default)]
 struct CompiledSchemas {
-    /// With their memory in bytes.
-    writers: HashMap<u32, (Arc<Writer>, usize)>,
-    /// Sum of that memory.
+    /// Compiled schemas, each with its memory in bytes.
+    writers: HashMap<u32, (Arc<WriterDecoder>, usize)>,
     bytes: usize,
     /// Schemas that the registry has and that cannot be used.
-    refused: HashMap<u32, Refusal>,
+    refused: HashMap<u32, SchemaRejection>,
 }
 
 impl CompiledSchemas {
-    fn keep_writer(&mut self, id: u32, writer: Arc<Writer>, bytes: usize) {
+    fn keep_writer(&mut self, id: u32, writer: Arc<WriterDecoder>, bytes: usize) {
         if self.writers.len() >= MAX_WRITERS || self.bytes + bytes > MAX_BYTES {
             self.writers.clear();
             self.bytes = 0;
@@ -57,7 +56,7 @@ impl CompiledSchemas {
         }
     }
 
-    fn keep_refused(&mut self, id: u32, refusal: Refusal) {
+    fn keep_refused(&mut self, id: u32, refusal: SchemaRejection) {
         if self.refused.len() >= MAX_REFUSED {
             self.refused.clear();
         }
@@ -65,40 +64,40 @@ impl CompiledSchemas {
     }
 }
 
-impl Framed {
-    /// A decoder of the fields `wanted` of framed records, which finds their schemas by `lookup`. A record whose schema lacks a field
-    /// that is not optional is refused.
+impl FramedDecoder {
+    /// Creates a decoder of the fields `wanted`, which finds schemas by `lookup`. A record is rejected if its schema
+    /// lacks a field that is not optional.
     #[must_use]
     pub fn new(lookup: Arc<SchemaLookup>, wanted: WantedFields, telemetry: Telemetry) -> Self {
         Self { lookup, wanted, telemetry, compiled: Mutex::default() }
     }
 
-    fn writer(&self, id: u32) -> Result<Arc<Writer>, Undecoded> {
+    fn writer(&self, id: u32) -> Result<Arc<WriterDecoder>, DecodeFailure> {
         let mut compiled = self.compiled.lock().expect("no panic while schemas are held");
         if let Some((writer, _)) = compiled.writers.get(&id) {
-            self.lookup.pass();
+            self.lookup.note_known_schema();
             return Ok(Arc::clone(writer));
         }
         if let Some(refusal) = compiled.refused.get(&id) {
-            self.lookup.pass();
+            self.lookup.note_known_schema();
             return Err((*refusal).into());
         }
         let (schema, asked) = match self.lookup.find(id) {
-            Lookup::Found(schema, asked) => (schema, asked),
-            Lookup::Unknown { is_new } => {
+            LookupResult::Found(schema, asked) => (schema, asked),
+            LookupResult::Unknown { is_new } => {
                 if is_new {
-                    self.met(SchemaOutcome::Unknown);
+                    self.report_schema(SchemaOutcome::Unknown);
                 }
                 return Err(RejectionReason::UnknownSchema.into());
             }
-            Lookup::Exhausted => {
-                self.met(SchemaOutcome::NotAsked);
+            LookupResult::Exhausted => {
+                self.report_schema(SchemaOutcome::NotAsked);
                 return Err(RejectionReason::UnknownSchema.into());
             }
-            Lookup::Wait => return Err(Undecoded::Wait),
+            LookupResult::LookupPending => return Err(DecodeFailure::SchemaPending),
         };
         let begun = Instant::now();
-        let found = self.wanted.compiled(id, &schema, &self.telemetry);
+        let found = self.wanted.compile_schema(id, &schema, &self.telemetry);
         self.lookup.spend(asked + begun.elapsed(), found.is_ok());
         match found {
             Ok(writer) => {
@@ -114,13 +113,13 @@ impl Framed {
         }
     }
 
-    fn met(&self, outcome: SchemaOutcome) {
+    fn report_schema(&self, outcome: SchemaOutcome) {
         WriterSchemaMet { format: self.wanted.format.written_as(), outcome }.emit(&self.telemetry);
     }
 }
 
-/// The number of the schema, and what is behind it.
-pub(super) fn unframed(payload: &[u8]) -> Result<(u32, &[u8]), RejectionReason> {
+/// Returns the number of the schema, and the bytes after it.
+pub(super) fn split_frame(payload: &[u8]) -> Result<(u32, &[u8]), RejectionReason> {
     match payload {
         // Numbers are positive.
         [0, a, b, c, d, rest @ ..] if *a < 0x80 => Ok((u32::from_be_bytes([*a, *b, *c, *d]), rest)),
@@ -128,19 +127,19 @@ pub(super) fn unframed(payload: &[u8]) -> Result<(u32, &[u8]), RejectionReason> 
     }
 }
 
-impl Part for Framed {
-    fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), Undecoded> {
-        let (id, behind) = unframed(payload)?;
+impl MessagePartDecoder for FramedDecoder {
+    fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), DecodeFailure> {
+        let (id, behind) = split_frame(payload)?;
         Ok(self.writer(id)?.fill(id, behind, &self.wanted, &self.lookup, &self.telemetry, into)?)
     }
 }
 
-/// JSON behind a frame, whose schema nobody asks for.
+/// Framed JSON; its schema is not requested.
 #[derive(Debug)]
 pub struct FramedJson<D>(pub D);
 
-impl<D: Decoder> Part for FramedJson<D> {
-    fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), Undecoded> {
-        Ok(Decoder::fill(&self.0, unframed(payload)?.1, into)?)
+impl<D: RecordDecoder> MessagePartDecoder for FramedJson<D> {
+    fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), DecodeFailure> {
+        Ok(RecordDecoder::fill(&self.0, split_frame(payload)?.1, into)?)
     }
 }

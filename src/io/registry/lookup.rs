@@ -1,58 +1,66 @@
-//! Lookups of writer schemas: one cache of unknown numbers and one limit on time for all decoders of a source.
+//! Lookups of writer schemas: one cache of unknown numbers and one time limit for all decoders of a source.
 //!
-//! The number of a schema is four bytes of a record, chosen by its sender. Three limits keep numbers without a usable schema from
-//! stopping a stream: a number that the registry does not know is remembered for all decoders; waiting for a schema that may still
-//! be on its way is one grace period a minute; and the time of lookups is bounded by [`TimeBudget`]. Records beyond a limit are
-//! dead letters at once. A registry that does not answer decides nothing: records wait for it.
+//! The number of a schema is four bytes of a record, chosen by its sender. Three limits prevent numbers without a
+//! usable schema from stopping a stream:
+//!
+//! - A number that the registry does not know is cached for all decoders.
+//! - The wait for a schema that may be registered later is limited to one grace period per minute.
+//! - The time of lookups is limited by [`TimeBudget`].
+//!
+//! Records beyond a limit become dead letters immediately. A registry that does not answer decides nothing: records
+//! wait for it.
 
-use super::client::{Client, RegistryError, WriterSchema};
+use super::client::{RegistryClient, RegistryError, WriterSchema};
 use crate::telemetry::{RegistryAnswered, RegistryLost, SchemaLookupsExhausted, SchemaUnknown, Telemetry};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long an unknown number is remembered: the registry may learn of it.
+/// Time for which an unknown number is cached; the registry may receive the schema later.
 const UNKNOWN_FOR: Duration = Duration::from_mins(1);
 
-/// Unknown numbers that are remembered. Beyond them the expired ones are forgotten, then all.
+/// Largest number of cached unknown numbers. Beyond it, the expired ones are removed; if none has expired, all are
+/// removed.
 const MAX_UNKNOWN: usize = 1 << 16;
 
-/// How long a registry that did not answer is left alone.
+/// Delay before the next request to a registry that did not answer.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Wait for unknown numbers: a registry of several nodes may be behind the producer that has just registered a schema.
+/// Wait for an unknown number: a node of the registry may lag behind the producer that has just registered the
+/// schema.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Time between the beginnings of two grace periods: unknown numbers delay a stream by 5 % at most.
+/// Time between the starts of two grace periods. Unknown numbers delay a stream by at most 5 %.
 const GRACE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Time without another question after which the registry counts as answering again: the records that waited have left.
+/// Time without another request after which the registry counts as available again: no record waits for it any more.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
 
-/// Time at once for lookups that find no usable schema.
+/// Time available immediately for lookups that find no usable schema.
 const UNUSABLE_BURST: Duration = Duration::from_secs(2);
 
-/// Time at once for lookups that find a usable schema, and for compiling it: a start may need hundreds of them.
+/// Time available immediately for lookups of usable schemas, and for compiling these. A start may need hundreds of
+/// them.
 const USABLE_BURST: Duration = Duration::from_secs(30);
 
-/// A limit on time: `burst` at once, then a tenth of the time that passes.
+/// Time limit: `burst` immediately, then a tenth of the elapsed time.
 #[derive(Debug)]
 struct TimeBudget {
     burst: Duration,
-    /// When the budget would be full again if nothing more was spent.
+    /// Time at which the budget is full again without further use.
     full_at: Option<Instant>,
 }
 
 impl TimeBudget {
-    /// Share of the time that may be spent in the long run: one in this many.
+    /// Divisor of the elapsed time: the share that may be used in the long run.
     const SHARE: u32 = 10;
 
     fn new(burst: Duration) -> Self {
         Self { burst, full_at: None }
     }
 
-    /// Whether anything is left at `now`.
+    /// Returns true if time is left at `now`.
     fn has_time(&self, now: Instant) -> bool {
         self.full_at.is_none_or(|full| full.saturating_duration_since(now) < self.burst * Self::SHARE)
     }
@@ -63,38 +71,37 @@ impl TimeBudget {
     }
 }
 
-/// The answer to one lookup.
 #[derive(Debug)]
-pub(super) enum Lookup {
-    /// The schema, to be compiled, and the time that its lookup took.
+pub(super) enum LookupResult {
+    /// The schema, not yet compiled, and the time of its lookup.
     Found(Box<WriterSchema>, Duration),
-    /// There is no such schema; whether this was asked just now.
+    /// No such schema exists. `is_new` is true if the registry was asked in this lookup.
     Unknown { is_new: bool },
-    /// The time for lookups is spent: nothing was asked.
+    /// The time for lookups is used up: no request was sent.
     Exhausted,
-    /// To be asked again later.
-    Wait,
+    /// The lookup must be repeated later.
+    LookupPending,
 }
 
-/// Asks a registry for schemas by their number.
+/// Finds schemas by number in a registry.
 #[derive(Debug)]
 pub struct SchemaLookup {
-    client: Client,
+    client: RegistryClient,
     telemetry: Telemetry,
     state: Mutex<LookupState>,
-    /// Whether records wait for the registry.
+    /// True while records wait for the registry.
     is_lost: AtomicBool,
 }
 
 #[derive(Debug)]
 struct LookupState {
-    /// Unknown numbers, and until when they count as unknown.
+    /// Unknown numbers, with the end of their cache time.
     unknown: HashMap<u32, Instant>,
-    /// Not asked before.
+    /// No request is sent before this time.
     resting: Option<Instant>,
-    /// When the registry last did not answer.
+    /// Time of the last request without an answer.
     lost: Option<Instant>,
-    /// When the last grace period began.
+    /// Start of the last grace period.
     grace: Option<Instant>,
     unusable: TimeBudget,
     usable: TimeBudget,
@@ -116,7 +123,7 @@ impl LookupState {
         self.unusable.has_time(now) && self.usable.has_time(now)
     }
 
-    /// Whether a number that is unknown now may still be on its way.
+    /// Returns true if an unknown number may still become known.
     fn is_in_grace(&mut self, now: Instant) -> bool {
         match self.grace {
             Some(begun) if now.saturating_duration_since(begun) < GRACE_INTERVAL => {
@@ -141,9 +148,9 @@ impl LookupState {
 }
 
 impl SchemaLookup {
-    /// Lookups by `client`. Nothing is asked yet.
+    /// Creates lookups by `client`. No request is sent yet.
     #[must_use]
-    pub fn new(client: Client, telemetry: Telemetry) -> Self {
+    pub fn new(client: RegistryClient, telemetry: Telemetry) -> Self {
         Self { client, telemetry, state: Mutex::new(LookupState::new()), is_lost: AtomicBool::new(false) }
     }
 
@@ -151,8 +158,9 @@ impl SchemaLookup {
         self.state.lock().expect("no panic while the state of lookups is held")
     }
 
-    /// A record whose schema is known has come. Ends the wait for a registry that no record needs any longer.
-    pub(super) fn pass(&self) {
+    /// Notes that a record with a known schema has arrived. Ends the outage of a registry that no record needs any
+    /// longer.
+    pub(super) fn note_known_schema(&self) {
         if self.is_lost.load(Ordering::Relaxed) {
             self.forget_loss(&mut self.state(), Instant::now());
         }
@@ -160,73 +168,73 @@ impl SchemaLookup {
 
     fn forget_loss(&self, state: &mut LookupState, now: Instant) {
         if state.lost.is_some_and(|lost| now.saturating_duration_since(lost) > FORGOTTEN_AFTER) {
-            self.answered(state);
+            self.note_registry_answer(state);
         }
     }
 
-    fn answered(&self, state: &mut LookupState) {
+    fn note_registry_answer(&self, state: &mut LookupState) {
         if state.lost.take().is_some() {
             self.is_lost.store(false, Ordering::Relaxed);
             RegistryAnswered.emit(&self.telemetry);
         }
     }
 
-    /// Asks for schema number `id`. The lock is held meanwhile: the registry gets one question at a time.
-    pub(super) fn find(&self, id: u32) -> Lookup {
+    /// Requests schema number `id`. The lock is held meanwhile, so that the registry receives one request at a time.
+    pub(super) fn find(&self, id: u32) -> LookupResult {
         self.find_by(id, &Instant::now)
     }
 
-    fn find_by(&self, id: u32, clock: &dyn Fn() -> Instant) -> Lookup {
+    fn find_by(&self, id: u32, clock: &dyn Fn() -> Instant) -> LookupResult {
         let mut state = self.state();
         let now = clock();
         self.forget_loss(&mut state, now);
         if state.unknown.get(&id).is_some_and(|until| *until > now) {
-            return Lookup::Unknown { is_new: false };
+            return LookupResult::Unknown { is_new: false };
         }
         if state.resting.is_some_and(|until| until > now) {
-            return Lookup::Wait;
+            return LookupResult::LookupPending;
         }
         if !state.has_time(now) {
             SchemaLookupsExhausted.emit(&self.telemetry);
-            return Lookup::Exhausted;
+            return LookupResult::Exhausted;
         }
         let answer = self.client.schema(id);
         let asked = clock();
         let spent = asked.saturating_duration_since(now);
         match answer {
             Ok(schema) => {
-                self.answered(&mut state);
-                Lookup::Found(Box::new(schema), spent)
+                self.note_registry_answer(&mut state);
+                LookupResult::Found(Box::new(schema), spent)
             }
-            Err(error) if is_decided(&error) => {
-                self.answered(&mut state);
+            Err(error) if is_final_answer(&error) => {
+                self.note_registry_answer(&mut state);
                 state.unusable.spend(spent, asked);
                 if matches!(error, RegistryError::Unknown { .. }) && state.is_in_grace(asked) {
                     state.resting = Some(asked + RETRY_DELAY);
-                    return Lookup::Wait;
+                    return LookupResult::LookupPending;
                 }
                 state.remember_unknown(id, asked);
                 SchemaUnknown { id, error: &error }.emit(&self.telemetry);
-                Lookup::Unknown { is_new: true }
+                LookupResult::Unknown { is_new: true }
             }
             Err(error) => {
                 state.resting = Some(asked + RETRY_DELAY);
                 state.lost = Some(asked);
                 self.is_lost.store(true, Ordering::Relaxed);
                 RegistryLost { error: &error }.emit(&self.telemetry);
-                Lookup::Wait
+                LookupResult::LookupPending
             }
         }
     }
 
-    /// Counts the time of a lookup, or of compiling what it found.
+    /// Adds the time of a lookup, or of compiling its result.
     pub(super) fn spend(&self, spent: Duration, is_usable: bool) {
         let mut state = self.state();
         let budget = if is_usable { &mut state.usable } else { &mut state.unusable };
         budget.spend(spent, Instant::now());
     }
 
-    /// Compiles something where time is left for it, and counts that time.
+    /// Runs `compile` if time is left for it, and counts that time. Returns `None` otherwise.
     pub(super) fn compile<T, E>(&self, compile: impl FnOnce() -> Result<T, E>) -> Option<Result<T, E>> {
         let now = Instant::now();
         if !self.state().has_time(now) {
@@ -239,8 +247,8 @@ impl SchemaLookup {
     }
 }
 
-/// The registry has answered, and there is nothing to wait for: all refusals but those of us.
-fn is_decided(error: &RegistryError) -> bool {
+/// Returns true if the registry has given a final answer. Redirects and refused credentials are not final.
+fn is_final_answer(error: &RegistryError) -> bool {
     match error {
         RegistryError::Unknown { .. } => true,
         RegistryError::Refused { status, .. } => !matches!(status, 300..=399 | 401 | 403),
@@ -251,13 +259,13 @@ fn is_decided(error: &RegistryError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::registry::client::tests::client_by;
+    use crate::io::registry::client::tests::client_by_path;
     use std::sync::Arc;
     use std::sync::atomic::AtomicU64;
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A registry that knows schema 7 alone and takes 30 ms for an answer, by a clock that only it and waiting move.
+    /// Registry that has only schema 7 and takes 30 ms per answer. Only answers and waits advance the clock.
     struct SlowRegistry {
         lookup: SchemaLookup,
         begin: Instant,
@@ -269,7 +277,7 @@ mod tests {
         fn new() -> Self {
             let (millis, questions) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
             let (passed, asked) = (Arc::clone(&millis), Arc::clone(&questions));
-            let client = client_by(move |path| {
+            let client = client_by_path(move |path| {
                 passed.fetch_add(30, Ordering::Relaxed);
                 asked.fetch_add(1, Ordering::Relaxed);
                 match path {
@@ -281,12 +289,12 @@ mod tests {
             Self { lookup, begin: Instant::now(), millis, questions }
         }
 
-        /// Asks as a stream does: a record that has to wait is asked for again.
-        fn find(&self, id: u32) -> Lookup {
+        /// Repeats the lookup while the record has to wait, like a stream.
+        fn find(&self, id: u32) -> LookupResult {
             let clock = || self.begin + Duration::from_millis(self.millis.load(Ordering::Relaxed));
             loop {
                 match self.lookup.find_by(id, &clock) {
-                    Lookup::Wait => self.wait(200),
+                    LookupResult::LookupPending => self.wait(200),
                     found => return found,
                 }
             }
@@ -306,21 +314,22 @@ mod tests {
         let registry = SlowRegistry::new();
         let (mut unknown, mut found) = (0, 0);
         for id in 1_000..2_000 {
-            // Keys and values share what is known.
+            // Keys and values share the cache.
             for _ in 0..2 {
                 match registry.find(id) {
-                    Lookup::Unknown { .. } | Lookup::Exhausted => unknown += 1,
+                    LookupResult::Unknown { .. } | LookupResult::Exhausted => unknown += 1,
                     other => panic!("{other:?}"),
                 }
             }
-            if let Lookup::Found(..) = registry.find(7) {
+            if let LookupResult::Found(..) = registry.find(7) {
                 found += 1;
             }
             registry.wait(1);
         }
         assert_eq!(unknown, 2_000);
         assert!(found > 40, "a schema that the registry has is still found: {found}");
-        // One grace period, a burst of two seconds, the time of the stream and a tenth of it; and what was found.
+        // One grace period, a burst of two seconds, the time of the stream and a tenth of it, and the successful
+        // lookups.
         let (seconds, questions) = (registry.seconds(), registry.questions.load(Ordering::Relaxed));
         assert!(seconds < 3 + 2 + 2 + found * 30 / 1_000 + 1, "{seconds} s, {questions} questions");
         assert!(questions < 120 + found, "{questions} questions");
@@ -329,12 +338,14 @@ mod tests {
     #[test]
     fn a_schema_registered_within_the_grace_period_is_found() {
         let (asked, known) = (Arc::new(AtomicU64::new(0)), r#"{"schema": "\"int\""}"#);
-        let client = client_by(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+        let client = client_by_path(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
             0 | 1 => ("404 Not Found", r#"{"error_code": 40403}"#.to_owned()),
             _ => ("200 OK", known.to_owned()),
         });
         let (lookup, begin) = (SchemaLookup::new(client, Telemetry::new(5, &[])), Instant::now());
-        let waits = (0..5).take_while(|second| matches!(lookup.find_by(7, &|| begin + *second * SECOND), Lookup::Wait));
+        let waits = (0..5).take_while(|second| {
+            matches!(lookup.find_by(7, &|| begin + *second * SECOND), LookupResult::LookupPending)
+        });
         assert_eq!(waits.count(), 2);
     }
 
@@ -343,7 +354,7 @@ mod tests {
         let begin = Instant::now();
         let mut budget = TimeBudget::new(2 * SECOND);
         let (mut now, mut spent) = (begin, Duration::ZERO);
-        // Lookups of 30 ms, one after the other for ten minutes; where none is allowed, 1 ms passes.
+        // Consecutive lookups of 30 ms for ten minutes; 1 ms passes when none is allowed.
         while now < begin + 600 * SECOND {
             if budget.has_time(now) {
                 now += Duration::from_millis(30);
@@ -355,7 +366,7 @@ mod tests {
         }
         assert!((61..=63).contains(&spent.as_secs()), "{spent:?}");
         assert!(budget.has_time(now + SECOND), "one lookup a third of a second");
-        // A single long lookup is paid for before the next.
+        // A single long lookup delays the next one accordingly.
         budget.spend(10 * SECOND, now);
         assert!(!budget.has_time(now + 80 * SECOND) && budget.has_time(now + 101 * SECOND));
     }

@@ -1,22 +1,22 @@
-//! A schema registry: the writer schemas of records, and the schemas of what leaves.
+//! Schema registry client: the writer schemas of input records, and the schemas of released records.
 //!
-//! The REST interface is Confluent's, which Karapace, Apicurio and Redpanda have too. Three questions of it are asked:
-//! `GET /schemas/ids/{id}`, `POST /subjects/{subject}/versions`, and, for schemas in several parts and for the latest of a
+//! The REST interface is Confluent's, which Karapace, Apicurio and Redpanda also have. Three requests are used: `GET
+//! /schemas/ids/{id}`, `POST /subjects/{subject}/versions`, and, for referenced schemas and the latest schema of a
 //! subject, `GET /subjects/{subject}/versions/{version}`.
 //!
-//! | file | what it holds |
+//! | file | content |
 //! |---|---|
-//! | `client` | the questions and their answers |
-//! | `lookup` | questions for schemas by number, bounded in time, and the numbers that are unknown |
-//! | `framed` | a decoder of records that come with the number of their schema |
-//! | `writer` | those schemas, compiled for the attributes that are wanted |
+//! | `client` | requests and their answers |
+//! | `lookup` | lookups of schemas by number with a time limit, and a cache of unknown numbers |
+//! | `framed` | decoder of records framed with the number of their schema |
+//! | `writer` | these schemas, compiled for the wanted attributes |
 
 mod client;
+mod compiled_writer;
 mod framed;
 mod lookup;
-mod writer;
 
-pub use client::{Access, Client, RegistryError, WriterSchema};
-pub use framed::{Framed, FramedJson};
+pub use client::{RegistryAccess, RegistryClient, RegistryError, WriterSchema};
+pub use compiled_writer::{FrameEncoding, WantedFields};
+pub use framed::{FramedDecoder, FramedJson};
 pub use lookup::SchemaLookup;
-pub use writer::{FramedAs, WantedFields};

@@ -1,35 +1,35 @@
-//! Fragments as they are read in, and what their cells are below.
+//! Fragments of one group and the labels of their cells.
 
-use super::runs::{Numbers, Rows, Runs};
+use super::runs::{KeyNumbers, RowBitSet, TupleRuns};
 
-/// Added to the digest of a cell that is printed: it says more than the label of the same coverage, which finer cells lie
-/// below as well.
+/// Added to the digest of a printed cell. A printed cell is more specific than the label of the same coverage, which
+/// finer cells are below as well.
 const PRINTED: u128 = 0x5bd1_e995_9e37_79b9_7f4a_7c15_f39c_c060;
 
-/// The fragments of one group of a batch as they are about to leave.
-pub struct Fragments {
+/// The fragments of one group of a batch that are to be released.
+pub struct GroupFragments {
     /// By column: the number of each label, from 1. Labels of different columns have different numbers.
-    numbers: Vec<Numbers<u128>>,
-    /// By number: the labels above it, fine to coarse; none as long as it has not been printed itself.
+    numbers: Vec<KeyNumbers<u128>>,
+    /// By number: the labels above it, fine to coarse; none until the cell itself has been printed.
     above: Vec<Option<Vec<u32>>>,
     /// The printed cells.
-    runs: Runs,
-    /// A call to [`Fragments::add`] did not fit the width.
+    runs: TupleRuns,
+    /// A call to [`GroupFragments::add`] did not fit the width.
     misfit: bool,
 }
 
-impl Fragments {
-    /// No fragments yet, of `width` cells each.
+impl GroupFragments {
+    /// Starts without fragments; each will have `width` cells.
     #[must_use]
     pub fn new(width: usize) -> Self {
-        let numbers = (0..width).map(|_| Numbers::default()).collect();
-        let runs = Runs { width, carried: vec![0], ..Runs::default() };
+        let numbers = (0..width).map(|_| KeyNumbers::default()).collect();
+        let runs = TupleRuns { width, carried: vec![0], ..TupleRuns::default() };
         Self { numbers, above: vec![None], runs, misfit: false }
     }
 
-    /// Adds one fragment for each of `rows` (indices into the batch, each at most once a group). `cells` are coverage
-    /// digests by column; `None` is a suppressed cell. The same cells may be added again with other rows. `above` gives the
-    /// coverages above the cell of a column, fine to coarse and without the root.
+    /// Adds one fragment for each of `rows` (indices into the batch, each at most once per group). `cells` are
+    /// coverage digests by column; `None` is a suppressed cell. The same cells may be added again with other rows.
+    /// `above` gives the coverages above the cell of a column, fine to coarse and without the root.
     pub fn add<A: IntoIterator<Item = u128>>(
         &mut self,
         cells: &[Option<u128>],
@@ -67,14 +67,14 @@ impl Fragments {
         number
     }
 
-    /// The rows that have a fragment; none if one has two, or is not of the batch.
-    pub(super) fn taken(&self, batch: usize) -> Option<Rows> {
-        let mut taken = Rows::none(batch);
+    /// Returns the rows that have a fragment; none if one has two, or is not in the batch.
+    pub(super) fn taken(&self, batch: usize) -> Option<RowBitSet> {
+        let mut taken = RowBitSet::none(batch);
         let sound = !self.misfit && self.runs.rows.iter().all(|&row| (row as usize) < batch && taken.insert(row));
         sound.then_some(taken)
     }
 
-    /// By number: the rows that are below the label.
+    /// Returns by number the rows that are below the label.
     pub(super) fn totals(&self) -> Vec<u32> {
         let mut totals = self.runs.carried.clone();
         for (&own, above) in self.runs.carried.iter().zip(&self.above) {
@@ -85,10 +85,11 @@ impl Fragments {
         totals
     }
 
-    /// A column for each depth of the labels that at least `floor` rows are below. Of two labels of which one is above the
-    /// other and that the same rows are below, only the finer one is kept: a set with the coarser says the same.
-    pub(super) fn by_depth(&self, totals: &[u32], floor: usize) -> Runs {
-        // By number: what is kept of it and the labels above it, coarse to fine.
+    /// Returns one column for each depth of the labels that at least `floor` rows are below. If one label is above
+    /// another and the same rows are below both, only the finer one is kept: a set with the coarser label is
+    /// equivalent.
+    pub(super) fn by_depth(&self, totals: &[u32], floor: usize) -> TupleRuns {
+        // By number: the kept labels among it and those above it, coarse to fine.
         let mut kept: Vec<Vec<u32>> = vec![Vec::new(); totals.len()];
         let mut equalled = vec![false; totals.len()];
         let frequent = |label: u32| totals[label as usize] as usize >= floor;
@@ -118,6 +119,6 @@ impl Fragments {
                 cells.resize(cells.len() + depth - path.len(), 0);
             }
         }
-        Runs { width, cells, ends: self.runs.ends.clone(), rows: self.runs.rows.clone(), carried: totals.to_vec() }
+        TupleRuns { width, cells, ends: self.runs.ends.clone(), rows: self.runs.rows.clone(), carried: totals.to_vec() }
     }
 }

@@ -1,19 +1,18 @@
-//! The tuples of one group and the rows that carry them.
+//! Tuples of one group and the rows that carry them.
 
-/// Tuples of one group and the rows that carry them.
 #[derive(Default)]
-pub(super) struct Runs {
+pub(super) struct TupleRuns {
     pub(super) width: usize,
-    /// `width` numbers a run; 0 says nothing. Numbers of different columns differ.
+    /// `width` numbers per run; 0 means no cell. Numbers of different columns differ.
     pub(super) cells: Vec<u32>,
-    /// By run: where its rows end in `rows`.
+    /// By run: the end of its rows in `rows`.
     pub(super) ends: Vec<usize>,
     pub(super) rows: Vec<u32>,
-    /// By number of a cell: how many rows carry it.
+    /// By number of a cell: the number of rows that carry it.
     pub(super) carried: Vec<u32>,
 }
 
-impl Runs {
+impl TupleRuns {
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts
@@ -22,7 +21,7 @@ impl Runs {
             .map(|(run, (start, &end))| (&self.cells[run * self.width..(run + 1) * self.width], &self.rows[start..end]))
     }
 
-    /// By column: how many tuples its cells and those of the later columns can form at most; 1 at the end.
+    /// By column: the maximum number of tuples that its cells and those of the later columns can form; 1 at the end.
     pub(super) fn remainders(&self) -> Vec<usize> {
         let mut distinct = vec![1usize; self.width + 1];
         let mut met = vec![false; self.carried.len()];
@@ -38,12 +37,12 @@ impl Runs {
         distinct
     }
 
-    /// The rows of each cell that more than half of `most` carry, heaviest first.
-    pub(super) fn heavy(&self, most: usize, batch: usize) -> Vec<Rows> {
+    /// Returns the rows of each cell that more than half of `most` rows carry, heaviest first.
+    pub(super) fn heavy(&self, most: usize, batch: usize) -> Vec<RowBitSet> {
         let mut cells: Vec<usize> =
             (1..self.carried.len()).filter(|&cell| 2 * self.carried[cell] as usize > most).collect();
         cells.sort_by_key(|&cell| (std::cmp::Reverse(self.carried[cell]), cell));
-        let mut found = vec![Rows::none(batch); cells.len()];
+        let mut found = vec![RowBitSet::none(batch); cells.len()];
         for (tuple, rows) in self.iter() {
             for (&cell, bits) in cells.iter().zip(&mut found) {
                 if tuple.contains(&(cell as u32)) {
@@ -56,8 +55,8 @@ impl Runs {
         found
     }
 
-    /// The same rows with only the cells that at least `floor` rows carry; equal tuples become one, empty ones go. The
-    /// columns may change places.
+    /// Returns the same rows with only the cells that at least `floor` rows carry. Equal tuples are merged and empty
+    /// ones removed. The order of the columns may change.
     pub(super) fn narrowed(&self, floor: usize) -> Self {
         let mut carried = vec![0];
         let mut renumbered = vec![0; self.carried.len()];
@@ -67,7 +66,7 @@ impl Runs {
                 carried.push(count);
             }
         }
-        // The columns with the most cells go first: once they are decided, few different remainders are left.
+        // The columns with the most cells go first: after these are decided, few different remainders are left.
         let mut kept: Vec<u32> = self.cells.iter().map(|&cell| renumbered[cell as usize]).collect();
         let mut order: Vec<(usize, usize)> = (0..self.width).map(|column| (0, column)).collect();
         let mut met = vec![false; carried.len()];
@@ -84,7 +83,7 @@ impl Runs {
                 *own = unordered[column];
             }
         }
-        let mut classes: Numbers<&[u32]> = Numbers::default();
+        let mut classes: KeyNumbers<&[u32]> = KeyNumbers::default();
         let mut cells = Vec::new();
         let mut ends: Vec<usize> = Vec::new();
         let mut class_of = Vec::with_capacity(self.ends.len());
@@ -122,14 +121,14 @@ impl Runs {
 
 /// A set of rows, one bit each.
 #[derive(Clone)]
-pub(super) struct Rows(Vec<u64>);
+pub(super) struct RowBitSet(Vec<u64>);
 
-impl Rows {
+impl RowBitSet {
     pub(super) fn none(batch: usize) -> Self {
         Self(vec![0; batch.div_ceil(64)])
     }
 
-    /// True if the row was not there.
+    /// Inserts a row; returns true if it was missing.
     pub(super) fn insert(&mut self, row: u32) -> bool {
         let word = &mut self.0[row as usize / 64];
         let bit = 1 << (row % 64);
@@ -159,5 +158,5 @@ impl Rows {
     }
 }
 
-/// Numbers of keys, whose order is never asked for.
-pub(super) type Numbers<K> = hashbrown::HashMap<K, u32>;
+/// Numbers by key; the order of the keys is never used.
+pub(super) type KeyNumbers<K> = hashbrown::HashMap<K, u32>;

@@ -1,49 +1,52 @@
-//! One question: is there a set of cells in at least t rows of a group that fewer than k subjects carry on given rows?
+//! Search for a set of cells in at least t rows of a group that fewer than k subjects carry on given rows.
 //!
-//! The search is depth first, column by column. At every step there is a set Y (its *chosen* cells) and the tuples that
+//! The search is depth first, column by column. Every step has a set Y (its *chosen* cells) and the tuples that
 //! contain it (*items*). An item with k subjects on the joint rows is *thick*: Y and any part of that tuple have k
-//! subjects too. So all rows of an answer are in thin items at every step on its way, and only those are counted against
-//! t. Where columns have been passed over, equal remainders may be joined to one item, and most of them get thick.
+//! subjects too. All rows of an answer are therefore in thin items, and only those count towards t. After skipped
+//! columns, equal remainders may be joined to one item.
 //!
-//! Fewer than k subjects carry at most J joint rows (the k − 1 busiest of the thin items, and the rows of nobody), so an
-//! answer has at least t − J rows outside the joint ones. Sets that are not closed are passed over: their closure has the
-//! same rows, so it is an answer where they are, and the cells chosen first on its way to it are closed among the columns
-//! decided, so it is reached.
+//! Fewer than k subjects carry at most J joint rows: those of the k − 1 subjects with the most rows, and the rows
+//! without a subject. An answer therefore has at least t − J rows outside the joint ones. Sets that are not closed
+//! are skipped: their closure has the same rows and is reached by the search.
 
-use super::runs::{Numbers, Rows, Runs};
+use super::runs::{KeyNumbers, RowBitSet, TupleRuns};
 
-/// Whether there is such a set; `true` as well once the `budget` of steps is spent, when the answer is not known. A step is a
-/// cell, a row or a subject that is looked at.
-pub(super) struct Question<'a> {
+/// Query for such a set. The answer is also `true` if the `budget` of steps runs out before the answer is found. A
+/// step is one visit of a cell, a row or a subject.
+pub(super) struct SmallSetQuery<'a> {
     pub(super) k: usize,
-    /// t: rows that an answer has at least.
+    /// t: minimum rows of an answer.
     pub(super) least: usize,
     pub(super) budget: usize,
-    pub(super) subjects: &'a mut Subjects,
+    pub(super) subjects: &'a mut SubjectCounter,
 }
 
-impl Question<'_> {
-    /// The answer, and how many steps were taken for it.
-    pub(super) fn has_small_set(mut self, runs: &Runs, joint: &Rows) -> (bool, usize) {
+impl SmallSetQuery<'_> {
+    /// Returns the answer and the number of steps taken.
+    pub(super) fn has_small_set(mut self, runs: &TupleRuns, joint: &RowBitSet) -> (bool, usize) {
         let budget = self.budget;
         self.spend(runs.cells.len() + runs.rows.len() + runs.carried.len());
         let all = self.read(runs, joint);
-        let mut load = vec![Load::default(); runs.carried.len()];
+        let mut load = vec![CellLoad::default(); runs.carried.len()];
         let found = self.descend(&all, all.every(), 0, &mut vec![false; runs.width], &mut load);
         (found, budget - self.budget)
     }
 
-    /// Takes `steps`; false once there are none left.
+    /// Takes `steps`; returns false if none are left.
     fn spend(&mut self, steps: usize) -> bool {
         self.budget = self.budget.saturating_sub(steps);
         self.budget > 0
     }
 
-    fn read(&mut self, runs: &Runs, joint: &Rows) -> Node {
-        let mut node =
-            Node { width: runs.width, cells: runs.cells.clone(), remainders: runs.remainders(), ..Node::default() };
+    fn read(&mut self, runs: &TupleRuns, joint: &RowBitSet) -> ItemTable {
+        let mut node = ItemTable {
+            width: runs.width,
+            cells: runs.cells.clone(),
+            remainders: runs.remainders(),
+            ..ItemTable::default()
+        };
         for (_, rows) in runs.iter() {
-            let mut item = Item { rows: rows.len() as u32, ..Item::default() };
+            let mut item = TupleItem { rows: rows.len() as u32, ..TupleItem::default() };
             self.subjects.restart();
             for &row in rows {
                 if !joint.contains(row) {
@@ -57,8 +60,8 @@ impl Question<'_> {
         node
     }
 
-    /// What the thin ones of `items` amount to; none if they cannot hold an answer any more.
-    fn count(&mut self, node: &Node, items: &[u32]) -> Option<Count> {
+    /// Sums up the thin ones of `items`; none if they cannot contain an answer any more.
+    fn count(&mut self, node: &ItemTable, items: &[u32]) -> Option<ThinItemCount> {
         self.subjects.restart();
         let (mut rows, mut outside, mut thick, mut carriers) = (0, 0, false, 0);
         for &i in items {
@@ -79,13 +82,20 @@ impl Question<'_> {
         }
         let portable = self.subjects.portable(self.k);
         let few = !thick && self.subjects.distinct < self.k;
-        (outside + portable >= self.least).then_some(Count { portable, few })
+        (outside + portable >= self.least).then_some(ThinItemCount { portable, few })
     }
 
-    /// The items named, cut to the columns at and after `from` and to the cells that can still be part of an answer.
-    fn cut(&mut self, node: &Node, items: &[u32], from: usize, count: Count, load: &mut [Load]) -> Node {
+    /// Cuts the named items to the columns from `from` on and to the cells that can still be part of an answer.
+    fn cut(
+        &mut self,
+        node: &ItemTable,
+        items: &[u32],
+        from: usize,
+        count: ThinItemCount,
+        load: &mut [CellLoad],
+    ) -> ItemTable {
         let width = node.width;
-        // Each cell is met when it is weighed, kept, forgotten and compared; each item brings its subjects.
+        // Each cell is visited when it is counted, kept, reset and compared; each item adds its subjects.
         self.spend(items.len() * (4 * (width - from) + from + self.k));
         for &i in items {
             for &cell in &node.tuple(i)[from..] {
@@ -99,10 +109,10 @@ impl Question<'_> {
         }
         for &i in items {
             for &cell in &node.tuple(i)[from..] {
-                load[cell as usize] = Load::default();
+                load[cell as usize] = CellLoad::default();
             }
         }
-        let mut classes: Numbers<&[u32]> = Numbers::default();
+        let mut classes: KeyNumbers<&[u32]> = KeyNumbers::default();
         // By class: its last member so far; by member: the one before it.
         let mut last: Vec<usize> = Vec::new();
         let mut before = vec![usize::MAX; items.len()];
@@ -115,17 +125,17 @@ impl Question<'_> {
                 *before = std::mem::replace(&mut last[class], member);
             }
         }
-        let mut joined = Node { width, remainders: node.remainders.clone(), ..Node::default() };
+        let mut joined = ItemTable { width, remainders: node.remainders.clone(), ..ItemTable::default() };
         for first in last {
             let start = joined.cells.len();
             joined.cells.extend_from_slice(&node.tuple(items[first])[..from]);
             joined.cells.extend_from_slice(&kept[first * (width - from)..(first + 1) * (width - from)]);
             self.subjects.restart();
-            let mut item = Item::default();
+            let mut item = TupleItem::default();
             let mut member = first;
             while member != usize::MAX {
                 let i = items[member];
-                // Of the columns decided, the cells that all members share.
+                // In the decided columns, the cells that all members share.
                 for (own, &cell) in joined.cells[start..start + from].iter_mut().zip(node.tuple(i)) {
                     *own = if *own == cell { cell } else { 0 };
                 }
@@ -145,14 +155,14 @@ impl Question<'_> {
         joined
     }
 
-    /// Is there an answer with the chosen cells and otherwise only cells of the columns at and after `from`?
+    /// Searches for an answer with the chosen cells and otherwise only cells of the columns from `from` on.
     fn descend(
         &mut self,
-        node: &Node,
+        node: &ItemTable,
         mut items: Vec<u32>,
         from: usize,
         chosen: &mut [bool],
-        load: &mut [Load],
+        load: &mut [CellLoad],
     ) -> bool {
         for column in (0..from).filter(|column| !chosen[*column]) {
             let alike = node.alike(&items, column);
@@ -182,7 +192,7 @@ impl Question<'_> {
                     return false;
                 }
             }
-            // Without this column: worth joining where fewer remainders are possible than there are items, or nearly.
+            // Without this column: joining is worth it if the possible remainders are not many more than the items.
             if node.remainders[column + 1] <= 8 * items.len() {
                 let fewer = self.cut(node, &items, column + 1, count, load);
                 items = fewer.every();
@@ -196,8 +206,15 @@ impl Question<'_> {
         false
     }
 
-    /// `items` by their cell of `column`, where enough rows of thin ones have it.
-    fn parts(&self, node: &Node, items: &[u32], column: usize, count: Count, load: &mut [Load]) -> Vec<Vec<u32>> {
+    /// Splits `items` by their cell of `column`; keeps cells with enough rows of thin items.
+    fn parts(
+        &self,
+        node: &ItemTable,
+        items: &[u32],
+        column: usize,
+        count: ThinItemCount,
+        load: &mut [CellLoad],
+    ) -> Vec<Vec<u32>> {
         for &i in items {
             load[node.cell(i, column) as usize].add(node.items[i as usize]);
         }
@@ -215,35 +232,35 @@ impl Question<'_> {
             parts[load.part as usize - 1].push(i);
         }
         for &i in items {
-            load[node.cell(i, column) as usize] = Load::default();
+            load[node.cell(i, column) as usize] = CellLoad::default();
         }
         parts
     }
 
-    fn suffices(&self, load: Load, count: Count) -> bool {
+    fn suffices(&self, load: CellLoad, count: ThinItemCount) -> bool {
         load.rows as usize >= self.least && load.outside as usize + count.portable >= self.least
     }
 }
 
 #[derive(Clone, Copy)]
-struct Count {
+struct ThinItemCount {
     /// J of these items.
     portable: usize,
     /// No item is thick, and together they have fewer than k subjects.
     few: bool,
 }
 
-/// Thin rows of a cell, those of them outside the joint rows, and which part of a column it is, from 1. Scratch by cell,
-/// zero between uses.
+/// Thin rows of a cell, those of them outside the joint rows, and the part of a column that it is, from 1. Scratch
+/// space by cell, zero between uses.
 #[derive(Clone, Copy, Default)]
-struct Load {
+struct CellLoad {
     rows: u32,
     outside: u32,
     part: u32,
 }
 
-impl Load {
-    fn add(&mut self, item: Item) {
+impl CellLoad {
+    fn add(&mut self, item: TupleItem) {
         if !item.thick {
             self.rows += item.rows;
             self.outside += item.outside;
@@ -252,28 +269,28 @@ impl Load {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Item {
+struct TupleItem {
     rows: u32,
     outside: u32,
     thick: bool,
-    /// Where its subjects end in `carriers`; a thick item has none there.
+    /// End of its subjects in `carriers`; a thick item has none there.
     end: usize,
 }
 
 #[derive(Default)]
-struct Node {
+struct ItemTable {
     width: usize,
     cells: Vec<u32>,
-    /// By column: how many remainders are possible from there on.
+    /// By column: the number of possible remainders from there on.
     remainders: Vec<usize>,
-    items: Vec<Item>,
-    /// Subjects of the joint rows and how many of these each has, item after item; 0 is nobody.
+    items: Vec<TupleItem>,
+    /// Subjects of the joint rows with their number of rows, item after item; 0 means no subject.
     carriers: Vec<(u32, u32)>,
 }
 
-impl Node {
-    /// Ends an item whose cells are there and whose subjects have been counted.
-    fn close(&mut self, mut item: Item, subjects: &Subjects, k: usize) {
+impl ItemTable {
+    /// Completes an item after its cells are added and its subjects counted.
+    fn close(&mut self, mut item: TupleItem, subjects: &SubjectCounter, k: usize) {
         item.thick |= subjects.distinct >= k;
         if !item.thick {
             self.carriers.extend(subjects.met.iter().map(|&subject| (subject, subjects.rows[subject as usize])));
@@ -299,7 +316,7 @@ impl Node {
         (0..self.items.len() as u32).collect()
     }
 
-    /// How many of the items, from the first, have its cell of a column, if it has one there.
+    /// Returns the number of items, from the first, that share its cell of a column; 0 if it has none there.
     fn alike(&self, items: &[u32], column: usize) -> usize {
         let mut cells = items.iter().map(|&item| self.cell(item, column));
         let Some(first) = cells.next().filter(|first| *first != 0) else { return 0 };
@@ -307,19 +324,20 @@ impl Node {
     }
 }
 
-/// The subjects of a batch, numbered from 1 (0 is nobody), and a count of rows by subject that is cheap to restart.
-pub(super) struct Subjects {
+/// The subjects of a batch, numbered from 1 (0 means no subject), and a count of rows by subject that is cheap to
+/// reset.
+pub(super) struct SubjectCounter {
     of_row: Vec<u32>,
     rows: Vec<u32>,
-    /// Whose count is not zero, nobody included.
+    /// Subjects with a count above zero, 0 included.
     met: Vec<u32>,
-    /// Of these, how many are somebody.
+    /// Number of these that are real subjects.
     distinct: usize,
 }
 
-impl Subjects {
+impl SubjectCounter {
     pub(super) fn new(subjects: &[u64]) -> Self {
-        let mut numbers: Numbers<u64> = Numbers::default();
+        let mut numbers: KeyNumbers<u64> = KeyNumbers::default();
         let mut next = 1;
         let mut number_of = |&subject: &u64| {
             if subject == 0 {
@@ -333,7 +351,7 @@ impl Subjects {
         Self { of_row, rows: vec![0; next as usize], met: Vec::new(), distinct: 0 }
     }
 
-    /// Words of a set of all rows.
+    /// Words of a bit set of all rows.
     pub(super) fn words(&self) -> usize {
         self.of_row.len().div_ceil(64)
     }
@@ -345,7 +363,7 @@ impl Subjects {
         self.distinct = 0;
     }
 
-    /// Counts rows of a subject; gives the distinct subjects so far.
+    /// Counts rows of a subject; returns the distinct subjects so far.
     fn add(&mut self, subject: u32, rows: u32) -> usize {
         let count = &mut self.rows[subject as usize];
         if *count == 0 {
@@ -356,7 +374,7 @@ impl Subjects {
         self.distinct
     }
 
-    /// The most rows that fewer than k of the subjects counted have, with the rows of nobody.
+    /// Returns the most rows that fewer than k of the counted subjects have, plus the rows without a subject.
     fn portable(&self, k: usize) -> usize {
         let mut rows: Vec<u32> =
             self.met.iter().filter(|&&subject| subject != 0).map(|&subject| self.rows[subject as usize]).collect();

@@ -1,8 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use throng_core::ledger::per_subject::Ledger;
-use throng_core::values::codebook::books_of;
+use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::values::codebook::test_codebooks;
 
 const BASE: u128 = 77;
 const SCHEMA: &str = r#"
@@ -17,19 +17,19 @@ const SCHEMA: &str = r#"
     hierarchy = { kind = "intervals", min = 0, max = 3, origin = 0, widths = [2] }
 "#;
 
-type Raw = (u8, u8);
+type RawPair = (u8, u8);
 
-/// Somebody's raw tuple, and the node at which it is printed.
-type Line = (u64, Raw, usize);
+/// Subject, raw tuple, and the node at which the tuple is printed.
+type PrintedLine = (u64, RawPair, usize);
 
-struct Bench {
+struct NarrowingFixture {
     books: Vec<Codebook>,
     terms: NarrowingTerms,
 }
 
-impl Bench {
+impl NarrowingFixture {
     fn new() -> Self {
-        let mut books = books_of(SCHEMA, 100);
+        let mut books = test_codebooks(SCHEMA, 100);
         for value in 0..6 {
             books.iter_mut().for_each(|book| {
                 book.encode_canonical(&value.to_string());
@@ -41,12 +41,12 @@ impl Bench {
         Self { books, terms: NarrowingTerms { attributes: vec![0, 1], nodes } }
     }
 
-    fn codes(&mut self, raw: Raw) -> [Code; 2] {
+    fn codes(&mut self, raw: RawPair) -> [Code; 2] {
         [self.books[0].encode_canonical(&raw.0.to_string()), self.books[1].encode_canonical(&raw.1.to_string())]
     }
 
-    /// The texts of a tuple at a node.
-    fn texts(&mut self, raw: Raw, node: usize) -> Vec<String> {
+    /// Returns the texts of a tuple at a node.
+    fn texts(&mut self, raw: RawPair, node: usize) -> Vec<String> {
         let codes = self.codes(raw);
         let cell = |a: usize| {
             let book = &self.books[a];
@@ -55,7 +55,7 @@ impl Bench {
         vec![cell(0), cell(1)]
     }
 
-    fn key(&mut self, raw: Raw, node: usize) -> u128 {
+    fn key(&mut self, raw: RawPair, node: usize) -> u128 {
         let codes = self.codes(raw);
         (0..2).fold(BASE, |key, a| {
             let level = usize::from(self.terms.nodes[node][a]);
@@ -63,15 +63,15 @@ impl Bench {
         })
     }
 
-    /// What an observer is left with, by sweeping over all nodes and all raw tuples.
-    fn is_narrowed(&mut self, lines: &[Line], k: usize) -> bool {
-        let first = |bench: &mut Self, class: &Vec<String>, raw: Raw| {
+    /// Computes the view of an observer by a sweep over all nodes and all raw tuples.
+    fn is_narrowed(&mut self, lines: &[PrintedLine], k: usize) -> bool {
+        let first = |bench: &mut Self, class: &Vec<String>, raw: RawPair| {
             (0..bench.terms.nodes.len()).find(|&node| &bench.texts(raw, node) == class)
         };
         let published: BTreeSet<Vec<String>> = lines.iter().map(|l| self.texts(l.1, l.2)).collect();
-        let mut exits: BTreeMap<Raw, usize> = BTreeMap::new();
+        let mut exits: BTreeMap<RawPair, usize> = BTreeMap::new();
         for node in 0..self.terms.nodes.len() {
-            for raw in lines.iter().map(|l| l.1).collect::<BTreeSet<Raw>>() {
+            for raw in lines.iter().map(|l| l.1).collect::<BTreeSet<RawPair>>() {
                 if !exits.contains_key(&raw) && published.contains(&self.texts(raw, node)) {
                     exits.insert(raw, node);
                 }
@@ -90,8 +90,8 @@ impl Bench {
         })
     }
 
-    /// The same by the product.
-    fn is_refused(&mut self, lines: &[Line], k: usize) -> bool {
+    /// Computes the same with the verifier.
+    fn is_refused(&mut self, lines: &[PrintedLine], k: usize) -> bool {
         let (mut columns, mut subjects, mut printed) = (vec![Vec::new(), Vec::new()], Vec::new(), Vec::new());
         for (row, &(subject, raw, node)) in (0..).zip(lines) {
             let codes = self.codes(raw);
@@ -99,32 +99,32 @@ impl Bench {
             subjects.push(subject);
             printed.push((self.key(raw, node), row));
         }
-        let given = Given { subjects: &subjects, columns: &columns, waiting: 0, sequence: 9, age_ms: 6000 };
-        let ledger = Ledger::default();
-        let basis = Basis { given: &given, books: &self.books, ledger: ledger.at(6000), k, shared: &[] };
-        judge(&self.terms, BASE, printed, basis).is_err()
+        let given = VerifierInput { subjects: &subjects, columns: &columns, waiting: 0, sequence: 9, age_ms: 6000 };
+        let ledger = SubjectLedger::default();
+        let basis = RecountContext { given: &given, books: &self.books, ledger: ledger.at(6000), k, shared: &[] };
+        check_narrowing(&self.terms, BASE, printed, basis).is_err()
     }
 }
 
-fn lines(most: usize) -> impl Strategy<Value = Vec<Line>> {
+fn lines(most: usize) -> impl Strategy<Value = Vec<PrintedLine>> {
     prop::collection::vec((1u64..9, (0u8..6, 0u8..4), 0usize..8), 1..most)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
     #[test]
-    fn an_observer_by_brute_force_agrees(lines in lines(14), fine in any::<bool>(), k in 2usize..4) {
-        let mut bench = Bench::new();
-        // Half of the cases are mostly fine classes, which lie between others.
-        let lines: Vec<Line> = lines.into_iter().map(|(s, raw, node)| (s, raw, if fine { node % 4 } else { node })).collect();
+    fn narrowing_matches_brute_force_observer(lines in lines(14), fine in any::<bool>(), k in 2usize..4) {
+        let mut bench = NarrowingFixture::new();
+        // Half of the cases have mostly fine classes, which lie between others.
+        let lines: Vec<PrintedLine> = lines.into_iter().map(|(s, raw, node)| (s, raw, if fine { node % 4 } else { node })).collect();
         prop_assert_eq!(bench.is_refused(&lines, k), bench.is_narrowed(&lines, k));
     }
 }
 
 #[test]
-fn both_verdicts_occur() {
-    let mut bench = Bench::new();
-    let alike = |count: u64, node| (1..=count).map(move |s| (s, (1, 1), node)).collect::<Vec<Line>>();
+fn narrowing_accepts_and_refuses() {
+    let mut bench = NarrowingFixture::new();
+    let alike = |count: u64, node| (1..=count).map(move |s| (s, (1, 1), node)).collect::<Vec<PrintedLine>>();
     assert!(!bench.is_refused(&alike(2, 0), 2));
     let mut both = alike(2, 0);
     both.extend((3..5).map(|s| (s, (1, 1), 1)));

@@ -1,4 +1,4 @@
-//! Batches: records that are treated afresh, and those of an attempt that is repeated.
+//! Batches of the protocol model: new attempts and retries.
 
 use super::{
     Attempt, Directory, NO_AUTHOR, PARTITIONS, RELEASED, Share, State, Step, Steps, UNREAD, WAITING, Without, World,
@@ -14,7 +14,7 @@ impl World {
         (0..self.length).any(|at| attempt.settles >> self.record(partition, at) & 1 == 1)
     }
 
-    /// Partitions of the range and of the settled records.
+    /// Checks that a partition contains the range or settled records of the attempt.
     pub(super) fn is_place(&self, attempt: Attempt, partition: usize) -> bool {
         self.range_in(attempt, partition).is_some() || self.settles_in(attempt, partition)
     }
@@ -24,7 +24,7 @@ impl World {
             && (self.keeps(Without::ProgressOfSettled) || self.range_in(attempt, partition).is_some())
     }
 
-    /// Whether the transaction of a batch carries the offset of a partition.
+    /// Checks that the transaction of a batch carries the offset of a partition.
     pub(super) fn sends_offset(&self, attempt: Attempt, partition: usize) -> bool {
         let only_range = match attempt.range {
             Some(_) => !self.keeps(Without::OffsetsOfAllPlaces),
@@ -60,7 +60,7 @@ impl World {
             .fold(0, |outputs, record| outputs + (1 << (2 * record)))
     }
 
-    /// Treats records afresh: one that is read, waiting ones, or both.
+    /// Adds steps that treat a new batch: one record that is read, waiting records, or both.
     pub(super) fn treats(&self, s: &State, i: usize, to: &mut Steps) {
         let me = &s.processes[i];
         let (mut memory, mut waiting) = ([0; PARTITIONS], 0u8);
@@ -112,7 +112,8 @@ impl World {
         }
     }
 
-    /// The smallest number that no attempt has which is known anywhere. Only copies meet attempts of others under their id.
+    /// Returns the smallest attempt number that is unknown everywhere. Only copied directories share an id, so
+    /// otherwise the number is 0.
     fn new_number(&self, s: &State) -> u8 {
         if !self.copy {
             return 0;
@@ -125,7 +126,7 @@ impl World {
         (0..u8::MAX).find(|number| !known.contains(number)).unwrap_or_default()
     }
 
-    /// Repeats an attempt where all its places are as they were; gives it up where they cannot be.
+    /// Adds a retry if all partitions of the attempt are unchanged, and gives the attempt up if they cannot be.
     pub(super) fn retries(&self, s: &State, i: usize, attempt: Attempt, to: &mut Steps) {
         let me = &s.processes[i];
         let places = (0..self.partitions).filter(|p| {

@@ -1,11 +1,11 @@
-//! Faults of processes and brokers, and the commits that brokers complete.
+//! Faults of processes and brokers, and commits that the broker completes.
 
 use super::{
     Commit, Directory, Fault, LOST_AUTHOR, Late, Marker, ORPHAN, PARTITIONS, Share, State, Step, Steps, Without, World,
 };
 
 impl World {
-    /// Steps of the broker with a transaction.
+    /// Adds the broker's steps for a transaction.
     pub(super) fn broker_steps(&self, s: &State, slot: usize, to: &mut Steps) {
         let Some(t) = s.transactions[slot] else { return };
         let is_latest = slot == ORPHAN || s.processes[slot].current || !self.keeps(Without::Fencing);
@@ -33,7 +33,7 @@ impl World {
         }
     }
 
-    /// Faults that hit a process in any step.
+    /// Adds faults that can hit a process in any step.
     pub(super) fn accidents(&self, s: &State, i: usize, to: &mut Steps) {
         let me = &s.processes[i];
         if me.step != Step::Down {
@@ -54,7 +54,7 @@ impl World {
         s.processes[i].disk != Directory::default() || s.log.iter().any(|entries| entries.author == id)
     }
 
-    /// The next start has another id: the transaction of the old one is not fenced.
+    /// Drops the state directory. The next start has another id, so the old transaction is not fenced.
     fn lose_directory(&self, n: &mut State, i: usize) {
         let id = self.author(i);
         let forget = |author: &mut u8| {
@@ -77,7 +77,7 @@ impl World {
             }
         }
         n.transactions[ORPHAN] = n.transactions[i].take();
-        // Its marker is not looked for any more.
+        // No process looks for its marker any more.
         if let Some(t) = &mut n.transactions[ORPHAN] {
             t.attempt.sequence = 0;
         }
@@ -86,17 +86,18 @@ impl World {
         (n.markers[i], n.shown[i], n.hidden[i]) = (Marker::default(), Marker::default(), false);
     }
 
-    /// A late request reaches the broker under the epoch that the process still has. Where no transaction is open it does nothing.
+    /// Delivers a late request under the current epoch of the process. It has no effect unless a transaction is open
+    /// and its commit is not yet requested.
     fn arrive(&self, n: &mut State, i: usize, late: Late) {
         n.processes[i].late = None;
         let Some(t) = n.transactions[i].as_mut().filter(|t| !t.asked) else { return };
         match late {
-            // Its records are visible, without those that were still to follow.
+            // The records so far become visible without the rest of the batch.
             Late::Commit => {
                 n.broken = Some("a part of a batch was committed");
                 n.leave(i, Step::Down);
             }
-            // The records so far are gone, later ones begin another transaction.
+            // The records so far are aborted; later ones begin another transaction.
             Late::Abort => (t.outputs, t.logged, t.offsets) = (0, false, false),
             Late::Produce(attempt) => t.outputs += self.outputs(attempt),
             Late::Offsets(attempt) if t.offsets => t.rewound = Some(attempt),
@@ -104,7 +105,7 @@ impl World {
         }
     }
 
-    /// Unclean leader elections, one at most.
+    /// Adds unclean leader elections, at most one per run.
     pub(super) fn broker_faults(&self, s: &State, to: &mut Steps) {
         if s.lost.is_some() || s.transactions.iter().any(Option::is_some) {
             return;

@@ -1,4 +1,4 @@
-//! Partitions that come and go.
+//! Assignment and revocation of partitions.
 
 use super::{Epoch, PARTITIONS, Share, State, Step, Steps, Without, World};
 
@@ -32,7 +32,7 @@ impl World {
         }
     }
 
-    /// The group has expelled the process, which has lost its partitions.
+    /// Rejoins the group after an expulsion, which took all partitions of the process.
     pub(super) fn join_again(&self, n: &mut State, i: usize) {
         for partition in 0..PARTITIONS {
             self.release(n, i, partition);

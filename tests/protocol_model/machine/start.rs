@@ -1,4 +1,4 @@
-//! Starts of a process, and the transactional id it takes.
+//! Process start and acquisition of its transactional id.
 
 use super::{Directory, Epoch, PARTITIONS, PROCESSES, Share, State, Step, Steps, Without, World};
 
@@ -16,7 +16,7 @@ impl World {
         }
     }
 
-    /// `init_transactions`: fences the older process of this id, and aborts its transaction.
+    /// Models `init_transactions`: fences the older process of this id and aborts its transaction.
     fn open(&self, n: &mut State, i: usize) {
         if self.keeps(Without::Fencing) {
             self.take(n, i);
@@ -25,7 +25,7 @@ impl World {
         (me.current, me.step, me.epoch) = (true, Step::Opened, Epoch::Fresh);
     }
 
-    /// The broker gives out a new epoch, and refuses requests under an older one.
+    /// Issues a new producer epoch. The broker refuses requests under older epochs.
     fn take(&self, n: &mut State, i: usize) {
         for other in (0..PROCESSES).filter(|other| self.name(*other) == self.name(i)) {
             self.fence(n, other);
@@ -33,7 +33,7 @@ impl World {
         n.processes[i].current = true;
     }
 
-    /// Decides on the intent by the last marker of this id.
+    /// Resolves the stored intent with the last marker of this id.
     pub(super) fn recover(&self, n: &mut State, i: usize) {
         let id = self.name(i);
         let marker = if n.hidden[id] { n.shown[id] } else { n.markers[id] };
@@ -57,7 +57,7 @@ impl World {
         (me.step, me.member, me.shares) = (Step::Idle, true, [Share::None; PARTITIONS]);
     }
 
-    /// Takes the id from the process that has it, then looks for its markers, before anything begins.
+    /// Takes a new epoch for the transactional id, then checks its markers before the next transaction begins.
     pub(super) fn renew(&self, s: &State, i: usize, to: &mut Steps) {
         match s.processes[i].epoch {
             Epoch::Fresh => {}

@@ -1,4 +1,4 @@
-//! The transaction of a batch, from its first output to the answer of the commit.
+//! Transaction of a batch, from its first output to the commit response.
 
 use super::{
     Attempt, Commit, Epoch, Fault, Late, Marker, ORPHAN, PROCESSES, Share, State, Step, Steps, Transaction, Without,
@@ -6,7 +6,7 @@ use super::{
 };
 
 impl World {
-    /// Sends outputs, changelog entries and marker.
+    /// Sends outputs, changelog entries and the marker.
     pub(super) fn produce(&self, n: &mut State, i: usize, afresh: bool) {
         let me = &mut n.processes[i];
         let Some(attempt) = me.attempt.filter(|_| me.current) else { return n.leave(i, Step::Down) };
@@ -25,7 +25,7 @@ impl World {
         });
     }
 
-    /// Sends the offsets of all places. The group accepts them from its members.
+    /// Sends the offsets of all partitions of the batch. The group accepts offsets only from its members.
     pub(super) fn send_offsets(&self, n: &mut State, i: usize) {
         let me = n.processes[i];
         if !me.current {
@@ -118,14 +118,14 @@ impl World {
         }
     }
 
-    /// The attempt is kept for a retry.
+    /// Aborts the transaction and keeps the attempt for a retry.
     fn abort(&self, n: &mut State, i: usize) {
         if !n.processes[i].current {
             return n.leave(i, Step::Down);
         }
         n.end_transaction(i);
         (n.processes[i].step, n.processes[i].epoch) = (Step::Idle, self.used());
-        // The partition was given up with the batch in flight.
+        // A partition of the attempt was revoked while the batch was in flight.
         let is_lost = |attempt: Attempt| {
             (0..self.partitions).any(|p| self.is_place(attempt, p) && n.processes[i].shares[p] == Share::None)
         };
@@ -138,7 +138,7 @@ impl World {
         if self.keeps(Without::NewEpochs) && self.needs_epochs() { Epoch::Used } else { Epoch::Fresh }
     }
 
-    /// The coordinator decides. Readers may see it in one topic before they see it in another.
+    /// Decides the commit at the coordinator. It may become visible in one topic before the other.
     pub(super) fn commit(&self, n: &mut State, slot: usize) {
         let Some(mut t) = n.transactions[slot] else { return };
         for partition in (0..self.partitions).filter(|p| self.is_place(t.attempt, *p)) {
@@ -165,7 +165,7 @@ impl World {
         }
     }
 
-    /// The commit becomes visible in the changelog or in the offsets; in both, it ends the transaction.
+    /// Makes the commit visible in the changelog or in the offsets. The transaction ends when it is visible in both.
     pub(super) fn show(&self, n: &mut State, slot: usize, place: Commit) {
         let Some(t) = n.transactions[slot] else { return };
         for partition in (0..self.partitions).filter(|p| self.is_place(t.attempt, *p)) {
@@ -232,7 +232,7 @@ impl World {
 }
 
 impl State {
-    /// Readers of committed entries go on behind the transaction.
+    /// Lets readers of committed entries continue past the transaction.
     fn stop_waiting(&mut self, slot: usize) {
         for process in &mut self.processes {
             for share in &mut process.shares {

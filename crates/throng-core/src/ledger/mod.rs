@@ -1,18 +1,18 @@
-//! The ledger: what is remembered of each subject across batches.
+//! Per-subject history across batches.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | [`per_subject`] | the ledger, and what of it counts at one moment |
-//! | [`said`] | the release log: one line per subject, group and window |
-//! | [`supporters`] | tenure, and how many classes each subject supports |
-//! | [`delta`] | what one batch adds |
-//! | [`erased_keys`] | keys of people who are to be erased |
+//! | [`per_subject`] | the ledger, and its view at one point in time |
+//! | [`release_log`] | the release log: one line per subject, group and window |
+//! | [`supporters`] | tenure, and the classes that each subject supports |
+//! | [`delta`] | changes of one batch |
+//! | [`erased_keys`] | keys of subjects that are to be erased |
 
-pub mod delta;
 pub mod erased_keys;
-pub mod per_subject;
-pub mod said;
+pub mod ledger_delta;
+pub mod release_log;
+pub mod subject_ledger;
 pub mod supporters;
 
-/// The ledger is written to disk in this many parts, one after another.
+/// Number of parts in which the ledger is written to disk, one after another.
 pub const SHARDS: usize = 64;

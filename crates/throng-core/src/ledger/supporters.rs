@@ -1,12 +1,13 @@
-//! Supporters: since when people have been seen, and which classes each of them supports.
+//! Tenure and class budgets: the batches in which each subject has been seen, and the classes that it supports.
 //!
-//! Kept where `privacy.min_tenure` or `privacy.max_classes_per_subject` is set; both bound what invented people can do. A
-//! person that has not been seen inside the release window is as one never seen. Learned from the delta of a batch that has
-//! left and by its number: a delta that is applied once more changes nothing, and what has expired counts as nothing
-//! whether it has been forgotten already or not, so that a restart changes no byte.
+//! Kept if `privacy.min_tenure` or `privacy.max_classes_per_subject` is set; both limit the influence of invented
+//! subjects. A subject last seen before the release window counts as never seen. Deltas of released batches are
+//! applied by batch number, so applying one twice changes nothing. Expired entries never count, evicted or not, so a
+//! restart does not change the output.
 //!
-//! Memory: at most `max_entries · 80` bytes, at any uptime. Who finds no room is not seen, and nobody supports a class that
-//! could not be recorded: a memory that is full costs releases, never crowds.
+//! Memory: at most `max_entries · 80` bytes, at any uptime. In a full memory new subjects are not recorded, and a
+//! subject does not support a class that cannot be recorded. A full memory therefore reduces releases, never the
+//! anonymity set.
 
 use super::SHARDS;
 use crate::values::digest::BuildClassKeyHash;
@@ -14,65 +15,65 @@ use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is asked of supporters.
+/// Limits that a subject must meet to support a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SupportLimits {
-    /// How long somebody is remembered, milliseconds.
+    /// Time after which an entry expires, in milliseconds.
     pub window_ms: i64,
-    /// Batches that somebody has been in before one that he supports others in.
+    /// Number of earlier batches with the subject before it supports others.
     pub min_tenure: u32,
-    /// Classes of a group that somebody supports inside the window; 0: any number.
+    /// Maximum number of classes per group that one subject supports within the window; 0 is unlimited.
     pub max_classes: usize,
-    /// People and pairs remembered, at most.
+    /// Maximum number of subjects and subject-class pairs in memory.
     pub max_entries: usize,
 }
 
-/// What one batch adds.
+/// Tenure and class budget changes of one batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SupportDelta {
-    /// Number of the batch.
+    /// Batch number.
     pub sequence: u64,
-    /// Batch clock, milliseconds.
+    /// Batch time in milliseconds since 1970.
     pub time_ms: i64,
-    /// Who was in the batch; sorted.
+    /// Subjects of the batch, sorted.
     pub people: Vec<u64>,
-    /// Whom each class counted: group, subject and class; sorted.
+    /// Subjects that each class counted, as (group, subject, class), sorted.
     pub pairs: Vec<(u128, u64, u128)>,
 }
 
-/// What is remembered of one person.
+/// Tenure record of one subject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Person {
-    /// Batches that he has been in without a pause of a window; no more are counted than matter.
+pub struct TenureRecord {
+    /// Number of batches without a gap of a full window, capped at `min_tenure`.
     batches: u32,
     sequence: u64,
     time_ms: i64,
 }
 
-/// One shard as the state has it, sorted: of equal shards the bytes are equal.
+/// One shard of the stored state, sorted, so that equal shards have equal bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SupportShard {
-    /// People by subject.
-    pub people: Vec<(u64, Person)>,
-    /// Classes by the [key](supporter_key) of a group and a subject, each with the time at which it was supported last.
+    /// Tenure records by subject.
+    pub people: Vec<(u64, TenureRecord)>,
+    /// Classes by the [key](supporter_key) of a group and a subject, each with the time of its last support.
     pub classes: Vec<(u128, u128, i64)>,
 }
 
 #[derive(Default)]
-struct Shard {
-    people: HashMap<u64, Person, BuildClassKeyHash>,
-    /// By group and subject: classes with the time at which each was supported last, in the order of their keys.
+struct SupporterMaps {
+    people: HashMap<u64, TenureRecord, BuildClassKeyHash>,
+    /// Classes by group and subject, in key order, each with the time of its last support.
     classes: HashMap<u128, Vec<(u128, i64)>, BuildClassKeyHash>,
 }
 
-/// Who supports what, as far as this instance knows.
-pub struct Supporters {
+/// Tenure and class budgets, as known to this instance.
+pub struct SupporterTable {
     limits: SupportLimits,
     entries: usize,
-    shards: Vec<Shard>,
+    shards: Vec<SupporterMaps>,
 }
 
-/// A group and a subject as one key: the group's digest is uniform, and so is the subject's.
+/// Combines a group and a subject into one key; both digests are uniform.
 #[must_use]
 pub fn supporter_key(group: u128, subject: u64) -> u128 {
     group.wrapping_add(u128::from(subject) << 64 | u128::from(subject))
@@ -82,100 +83,101 @@ fn shard_of(key: u128) -> usize {
     usize::try_from(key >> 122).expect("six bits")
 }
 
-impl Supporters {
-    /// Nobody is known yet.
+impl SupporterTable {
+    /// Creates an empty table.
     #[must_use]
     pub fn new(limits: SupportLimits) -> Self {
-        Self { limits, entries: 0, shards: (0..SHARDS).map(|_| Shard::default()).collect() }
+        Self { limits, entries: 0, shards: (0..SHARDS).map(|_| SupporterMaps::default()).collect() }
     }
 
-    /// What is asked of supporters.
+    /// Returns the configured limits.
     #[must_use]
     pub fn limits(&self) -> SupportLimits {
         self.limits
     }
 
-    fn is_fresh(&self, time_ms: i64, now_ms: i64) -> bool {
+    fn is_unexpired(&self, time_ms: i64, now_ms: i64) -> bool {
         now_ms - time_ms <= self.limits.window_ms
     }
 
-    /// Whether somebody has been in enough batches to support others.
+    /// Checks that a subject has been seen in at least `min_tenure` batches.
     #[must_use]
-    pub fn is_settled(&self, subject: u64, now_ms: i64) -> bool {
+    pub fn has_tenure(&self, subject: u64, now_ms: i64) -> bool {
         let person = self.shards[shard_of(supporter_key(0, subject))].people.get(&subject);
-        let seen = person.filter(|person| self.is_fresh(person.time_ms, now_ms)).map_or(0, |person| person.batches);
+        let seen = person.filter(|person| self.is_unexpired(person.time_ms, now_ms)).map_or(0, |person| person.batches);
         seen >= self.limits.min_tenure
     }
 
-    /// Writes the classes of `group` that a subject supports now to `out`, in the order of their keys.
-    pub fn supported(&self, group: u128, subject: u64, now_ms: i64, out: &mut Vec<u128>) {
+    /// Writes the classes of `group` that a subject supports at `now_ms` to `out`, in key order.
+    pub fn supported_classes(&self, group: u128, subject: u64, now_ms: i64, out: &mut Vec<u128>) {
         out.clear();
         let key = supporter_key(group, subject);
         let known = self.shards[shard_of(key)].classes.get(&key);
         out.extend(
-            known.into_iter().flatten().filter(|(_, time)| self.is_fresh(*time, now_ms)).map(|(class, _)| *class),
+            known.into_iter().flatten().filter(|(_, time)| self.is_unexpired(*time, now_ms)).map(|(class, _)| *class),
         );
     }
 
-    /// Whether a class more for each of `rows` rows would find room.
+    /// Checks that one more class for each of `rows` rows fits.
     #[must_use]
     pub fn has_room(&self, rows: usize) -> bool {
         self.entries + rows <= self.limits.max_entries
     }
 
-    /// Learns what a batch has shown. True if everything found room.
+    /// Records a batch. Returns true if every entry fits.
     pub fn apply(&mut self, delta: &SupportDelta) -> bool {
         let mut all = true;
         let people = if self.limits.min_tenure > 0 { delta.people.as_slice() } else { &[] };
         for &subject in people {
-            all &= self.see(subject, delta.sequence, delta.time_ms);
+            all &= self.record_subject(subject, delta.sequence, delta.time_ms);
         }
         for &(group, subject, class) in &delta.pairs {
-            all &= self.support(supporter_key(group, subject), class, delta.time_ms);
+            all &= self.record_class(supporter_key(group, subject), class, delta.time_ms);
         }
         all
     }
 
-    /// What is remembered of somebody once batch `sequence` has left; none where there is no room, or where nothing is asked of people.
+    /// Returns the tenure record of a subject after batch `sequence`; none if memory is full or `min_tenure` is 0.
     #[must_use]
-    pub fn seen(&self, subject: u64, sequence: u64, time_ms: i64) -> Option<Person> {
+    pub fn tenure_after(&self, subject: u64, sequence: u64, time_ms: i64) -> Option<TenureRecord> {
         let limits = self.limits;
         match self.shards[shard_of(supporter_key(0, subject))].people.get(&subject) {
             _ if limits.min_tenure == 0 => None,
             Some(person) if person.sequence >= sequence => Some(*person),
             Some(person) => {
                 let before = if time_ms - person.time_ms <= limits.window_ms { person.batches } else { 0 };
-                Some(Person { batches: (before + 1).min(limits.min_tenure), sequence, time_ms })
+                Some(TenureRecord { batches: (before + 1).min(limits.min_tenure), sequence, time_ms })
             }
             None if self.entries >= limits.max_entries => None,
-            None => Some(Person { batches: 1, sequence, time_ms }),
+            None => Some(TenureRecord { batches: 1, sequence, time_ms }),
         }
     }
 
-    /// Classes of `key` once those of `new` have been supported at `time_ms`, without those that have left the window; ascending.
+    /// Returns the unexpired classes of `key` after those of `new` are supported at `time_ms`, in ascending order.
     #[must_use]
     pub fn classes_after(&self, key: u128, new: &[u128], time_ms: i64) -> Vec<(u128, i64)> {
         let known = self.shards[shard_of(key)].classes.get(&key);
-        let fresh = known.into_iter().flatten().filter(|(_, time)| self.is_fresh(*time, time_ms)).copied();
+        let fresh = known.into_iter().flatten().filter(|(_, time)| self.is_unexpired(*time, time_ms)).copied();
         let mut classes: BTreeMap<u128, i64> = fresh.collect();
         classes.extend(new.iter().map(|class| (*class, time_ms)));
         classes.into_iter().collect()
     }
 
-    fn see(&mut self, subject: u64, sequence: u64, time_ms: i64) -> bool {
-        let Some(person) = self.seen(subject, sequence, time_ms) else { return false };
+    fn record_subject(&mut self, subject: u64, sequence: u64, time_ms: i64) -> bool {
+        let Some(person) = self.tenure_after(subject, sequence, time_ms) else { return false };
         let people = &mut self.shards[shard_of(supporter_key(0, subject))].people;
         self.entries += usize::from(people.insert(subject, person).is_none());
         true
     }
 
-    /// Remembers people and classes that another instance has remembered, and that are inside the window at `now_ms`. Its numbers of
-    /// batches are not those of this one.
-    pub fn take_over(&mut self, people: &[(u64, Person)], classes: &[(u128, u128, i64)], now_ms: i64) {
-        // The latest find room first, whatever order they come in.
-        let mut people: Vec<_> = people.iter().filter(|(_, person)| self.is_fresh(person.time_ms, now_ms)).collect();
+    /// Merges entries of another instance that are inside the window at `now_ms`. Its batch numbers are ignored.
+    pub fn import_entries(&mut self, people: &[(u64, TenureRecord)], classes: &[(u128, u128, i64)], now_ms: i64) {
+        // The most recent entries get room first, in any input order.
+        let mut people: Vec<_> =
+            people.iter().filter(|(_, person)| self.is_unexpired(person.time_ms, now_ms)).collect();
         people.sort_unstable_by_key(|(subject, person)| (std::cmp::Reverse(person.time_ms), *subject));
-        let mut classes: Vec<_> = classes.iter().filter(|(_, _, time)| self.is_fresh(*time, now_ms)).copied().collect();
+        let mut classes: Vec<_> =
+            classes.iter().filter(|(_, _, time)| self.is_unexpired(*time, now_ms)).copied().collect();
         classes.sort_unstable_by_key(|(key, class, time)| (std::cmp::Reverse(*time), *key, *class));
         for (subject, person) in people {
             let known = self.shards[shard_of(supporter_key(0, *subject))].people.get(subject).copied();
@@ -183,7 +185,7 @@ impl Supporters {
             let sequence = known.map_or(0, |known| known.sequence);
             if newer {
                 self.merge(&SupportShard {
-                    people: vec![(*subject, Person { sequence, ..*person })],
+                    people: vec![(*subject, TenureRecord { sequence, ..*person })],
                     classes: Vec::new(),
                 });
             }
@@ -191,7 +193,7 @@ impl Supporters {
         self.merge(&SupportShard { people: Vec::new(), classes });
     }
 
-    fn support(&mut self, key: u128, class: u128, time_ms: i64) -> bool {
+    fn record_class(&mut self, key: u128, class: u128, time_ms: i64) -> bool {
         let room = self.entries < self.limits.max_entries;
         let classes = &mut self.shards[shard_of(key)].classes;
         let known = classes.get(&key).map(|known| known.binary_search_by_key(&class, |(class, _)| *class));
@@ -209,7 +211,7 @@ impl Supporters {
         true
     }
 
-    /// Forgets what has left the window in one shard.
+    /// Evicts entries of one shard that are outside the window.
     pub fn expire(&mut self, shard: usize, now_ms: i64) {
         let (window, shard) = (self.limits.window_ms, &mut self.shards[shard]);
         let before = shard.people.len() + shard.classes.values().map(Vec::len).sum::<usize>();
@@ -221,11 +223,12 @@ impl Supporters {
         self.entries -= before - shard.people.len() - shard.classes.values().map(Vec::len).sum::<usize>();
     }
 
-    /// One shard for the state.
+    /// Returns one shard for the stored state.
     #[must_use]
     pub fn shard(&self, shard: usize) -> SupportShard {
         let shard = &self.shards[shard];
-        let mut people: Vec<(u64, Person)> = shard.people.iter().map(|(subject, person)| (*subject, *person)).collect();
+        let mut people: Vec<(u64, TenureRecord)> =
+            shard.people.iter().map(|(subject, person)| (*subject, *person)).collect();
         people.sort_unstable_by_key(|(subject, _)| *subject);
         let of_key = |(key, classes): (&u128, &Vec<(u128, i64)>)| {
             let key = *key;
@@ -236,7 +239,7 @@ impl Supporters {
         SupportShard { people, classes }
     }
 
-    /// Merges a shard that was written before.
+    /// Merges a stored shard.
     pub fn merge(&mut self, shard: &SupportShard) {
         for (subject, person) in &shard.people {
             if self.limits.min_tenure > 0 && self.entries < self.limits.max_entries {
@@ -246,25 +249,25 @@ impl Supporters {
         }
         for (key, class, time_ms) in &shard.classes {
             if self.limits.max_classes > 0 {
-                self.support(*key, *class, *time_ms);
+                self.record_class(*key, *class, *time_ms);
             }
         }
     }
 
-    /// Number of people and pairs kept.
+    /// Returns the number of subjects and pairs in memory.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.entries
     }
 
-    /// Memory held, in bytes.
+    /// Returns the memory in use, in bytes.
     #[must_use]
     pub fn approximate_bytes(&self) -> usize {
-        let of = |shard: &Shard| shard.people.capacity() * 33 + shard.classes.capacity() * 41;
+        let of = |shard: &SupporterMaps| shard.people.capacity() * 33 + shard.classes.capacity() * 41;
         self.shards.iter().map(of).sum::<usize>() + self.entries * 32
     }
 
-    /// Bytes that a shard takes on disk, about.
+    /// Returns the approximate size of a shard on disk, in bytes.
     #[must_use]
     pub fn shard_bytes(&self, shard: usize) -> usize {
         let shard = &self.shards[shard];
@@ -279,8 +282,8 @@ mod tests {
 
     const WINDOW: i64 = 100;
 
-    fn supporters(most: usize) -> Supporters {
-        Supporters::new(SupportLimits { window_ms: WINDOW, min_tenure: 3, max_classes: 2, max_entries: most })
+    fn supporters(most: usize) -> SupporterTable {
+        SupporterTable::new(SupportLimits { window_ms: WINDOW, min_tenure: 3, max_classes: 2, max_entries: most })
     }
 
     fn deltas() -> impl Strategy<Value = Vec<SupportDelta>> {
@@ -306,27 +309,31 @@ mod tests {
         })
     }
 
-    fn shards(of: &Supporters) -> Vec<SupportShard> {
+    fn shards(of: &SupporterTable) -> Vec<SupportShard> {
         (0..SHARDS).map(|shard| of.shard(shard)).collect()
     }
 
     #[test]
-    fn the_latest_of_others_find_room_and_the_expired_none() {
-        let person = |time_ms| Person { batches: 2, sequence: 9, time_ms };
+    fn import_into_full_table_keeps_latest_and_drops_expired() {
+        let person = |time_ms| TenureRecord { batches: 2, sequence: 9, time_ms };
         let mut ours = supporters(2);
-        ours.take_over(&[(1, person(50)), (2, person(190)), (3, person(120)), (4, person(180))], &[(7, 8, 10)], 200);
+        ours.import_entries(
+            &[(1, person(50)), (2, person(190)), (3, person(120)), (4, person(180))],
+            &[(7, 8, 10)],
+            200,
+        );
         assert_eq!(ours.entries(), 2, "two find room");
         let known = |subject| (0..SHARDS).any(|s| ours.shard(s).people.iter().any(|(known, _)| *known == subject));
         assert_eq!([1, 2, 3, 4].map(known), [false, true, false, true]);
-        // The number of the batch is of another instance: the next one here counts.
+        // The stored batch number is of another instance, so the next batch here counts.
         assert!(ours.apply(&SupportDelta { sequence: 1, time_ms: 200, people: vec![2], pairs: Vec::new() }));
-        assert!(ours.is_settled(2, 200));
+        assert!(ours.has_tenure(2, 200));
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1000))]
         #[test]
-        fn tenure_and_classes_are_those_of_the_window(deltas in deltas(), now in 0i64..700) {
+        fn tenure_and_classes_count_only_inside_the_window(deltas in deltas(), now in 0i64..700) {
             let mut known = supporters(10_000);
             deltas.iter().for_each(|delta| assert!(known.apply(delta)));
             let last = deltas.last().map_or(0, |delta| delta.time_ms);
@@ -340,7 +347,7 @@ mod tests {
                     before = Some(delta.time_ms);
                 }
                 let settled = batches >= 3 && before.is_some_and(|before| now - before <= WINDOW);
-                prop_assert_eq!(known.is_settled(subject, now), settled);
+                prop_assert_eq!(known.has_tenure(subject, now), settled);
                 for group in 0..2 {
                     let mut latest: BTreeMap<u128, i64> = BTreeMap::new();
                     for delta in &deltas {
@@ -351,18 +358,18 @@ mod tests {
                     let truth: Vec<u128> =
                         latest.into_iter().filter(|(_, time)| now - time <= WINDOW).map(|(class, _)| class).collect();
                     let mut out = Vec::new();
-                    known.supported(group, subject, now, &mut out);
+                    known.supported_classes(group, subject, now, &mut out);
                     prop_assert_eq!(out, truth);
                 }
             }
         }
 
         #[test]
-        fn repetition_restarts_and_expiry_change_nothing(deltas in deltas(), cut in 0usize..12, from in 0usize..12) {
+        fn supporters_after_repetition_restart_and_expiry_are_unchanged(deltas in deltas(), cut in 0usize..12, from in 0usize..12) {
             let cut = cut.min(deltas.len());
             let mut straight = supporters(10_000);
             deltas.iter().for_each(|delta| assert!(straight.apply(delta)));
-            // Written after some batches, read again, and a few of these applied once more.
+            // Stores after some batches, restores, and applies a few of these batches again.
             let mut first = supporters(10_000);
             deltas[..cut].iter().for_each(|delta| assert!(first.apply(delta)));
             let mut second = supporters(10_000);
@@ -373,12 +380,12 @@ mod tests {
             let now = deltas.last().map_or(0, |delta| delta.time_ms);
             (0..SHARDS).for_each(|shard| second.expire(shard, now));
             for subject in 0..6 {
-                prop_assert_eq!(straight.is_settled(subject, now), second.is_settled(subject, now));
+                prop_assert_eq!(straight.has_tenure(subject, now), second.has_tenure(subject, now));
             }
         }
 
         #[test]
-        fn a_full_memory_says_so_and_understates(deltas in deltas(), most in 0usize..10) {
+        fn full_supporter_table_reports_and_undercounts(deltas in deltas(), most in 0usize..10) {
             let (mut full, mut whole) = (supporters(most), supporters(10_000));
             for delta in &deltas {
                 let room = full.has_room(delta.people.len() + delta.pairs.len());
@@ -387,7 +394,7 @@ mod tests {
                 whole.apply(delta);
                 prop_assert!(full.entries() <= most);
                 for subject in 0..6 {
-                    prop_assert!(!full.is_settled(subject, delta.time_ms) || whole.is_settled(subject, delta.time_ms));
+                    prop_assert!(!full.has_tenure(subject, delta.time_ms) || whole.has_tenure(subject, delta.time_ms));
                 }
             }
         }

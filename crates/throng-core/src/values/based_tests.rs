@@ -2,9 +2,9 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::Resolved;
-use crate::values::canonical::Canonical;
-use crate::values::raw::{Coordinate, RawBatch, Token};
+use super::ResolvedTimes;
+use crate::values::canonical::CanonicalKind;
+use crate::values::raw_batch::{RawBatch, RawToken, RecordPosition};
 use crate::values::schema::Schema;
 
 const SERIES: &str = r#"
@@ -35,78 +35,78 @@ fn schema(text: &str) -> Schema {
     Schema::parse(text, "s.toml", Path::new("")).unwrap()
 }
 
-/// What is read of one record: its times, `NULL`, or what the type says against it.
-fn read(cells: [Token<'_>; 4]) -> [String; 2] {
+/// Returns the two times of one record, `NULL`, or the error.
+fn read(cells: [RawToken<'_>; 4]) -> [String; 2] {
     let schema = schema(SERIES);
     let mut raw = RawBatch::new(4);
-    raw.push_row(Coordinate { topic: 0, partition: 0, offset: 0, element: 0 });
+    raw.push_row(RecordPosition { topic: 0, partition: 0, offset: 0, element: 0 });
     for (attribute, token) in cells.into_iter().enumerate() {
         raw.set(attribute, token);
     }
-    let resolved = Resolved::of(&raw, &schema.attributes).unwrap();
+    let resolved = ResolvedTimes::from_raw_batch(&raw, &schema.attributes).unwrap();
     assert!(resolved.column(0).is_none() && resolved.column(2).is_none());
     [1, 3].map(|attribute| {
         let (cells, column) = resolved.column(attribute).unwrap();
         let mut out = String::new();
         match schema.attributes[attribute].typing.canonical(cells.token(0, column), &mut out) {
-            Ok(Canonical::Absent) => "ABSENT".to_owned(),
-            Ok(Canonical::Null) => "NULL".to_owned(),
-            Ok(Canonical::Value) => out,
+            Ok(CanonicalKind::Absent) => "ABSENT".to_owned(),
+            Ok(CanonicalKind::Null) => "NULL".to_owned(),
+            Ok(CanonicalKind::Value) => out,
             Err(error) => error.to_string(),
         }
     })
 }
 
-fn time(start: Token<'_>, offset: Token<'_>) -> String {
-    read([start, offset, Token::Absent, Token::Absent])[0].clone()
+fn time(start: RawToken<'_>, offset: RawToken<'_>) -> String {
+    read([start, offset, RawToken::Absent, RawToken::Absent])[0].clone()
 }
 
-fn hour(day: Token<'_>, clock: Token<'_>) -> String {
-    read([Token::Absent, Token::Absent, day, clock])[1].clone()
+fn hour(day: RawToken<'_>, clock: RawToken<'_>) -> String {
+    read([RawToken::Absent, RawToken::Absent, day, clock])[1].clone()
 }
 
 #[test]
-fn an_offset_is_added_to_its_start() {
-    let start = Token::Text("2026-03-02T06:25:00+02:00");
-    assert_eq!(time(start, Token::Number("0")), "\"2026-03-02T04:25:00Z\"");
-    assert_eq!(time(start, Token::Untyped(" 86400250 ")), "\"2026-03-03T04:25:00.250Z\"");
-    assert_eq!(time(start, Token::Number("-1500")), "\"2026-03-02T04:24:58.500Z\"");
-    assert_eq!(time(start, Token::Number("-1")), "NULL", "the schema says that it is missing");
-    assert_eq!(time(start, Token::Null), "NULL");
-    assert_eq!(time(start, Token::Absent), "ABSENT");
-    for none in [Token::Absent, Token::Null, Token::Text("never")] {
-        assert_eq!(time(none, Token::Number("5")), "NULL", "no start is known: {none:?}");
+fn offset_is_added_to_its_base() {
+    let start = RawToken::Text("2026-03-02T06:25:00+02:00");
+    assert_eq!(time(start, RawToken::Number("0")), "\"2026-03-02T04:25:00Z\"");
+    assert_eq!(time(start, RawToken::Untyped(" 86400250 ")), "\"2026-03-03T04:25:00.250Z\"");
+    assert_eq!(time(start, RawToken::Number("-1500")), "\"2026-03-02T04:24:58.500Z\"");
+    assert_eq!(time(start, RawToken::Number("-1")), "NULL", "the schema says that it is missing");
+    assert_eq!(time(start, RawToken::Null), "NULL");
+    assert_eq!(time(start, RawToken::Absent), "ABSENT");
+    for none in [RawToken::Absent, RawToken::Null, RawToken::Text("never")] {
+        assert_eq!(time(none, RawToken::Number("5")), "NULL", "no start is known: {none:?}");
     }
 }
 
 #[test]
-fn a_time_of_day_is_that_of_its_date() {
-    let day = Token::Untyped("2.3.2026");
-    assert_eq!(hour(day, Token::Text("12:00:00 AM")), "\"2026-03-02T00:00:00Z\"");
-    assert_eq!(hour(day, Token::Text("11:59:59.5 PM")), "\"2026-03-02T23:59:59.500Z\"");
-    assert_eq!(hour(Token::Null, Token::Text("1:00:00 PM")), "NULL");
+fn time_of_day_is_added_to_its_date() {
+    let day = RawToken::Untyped("2.3.2026");
+    assert_eq!(hour(day, RawToken::Text("12:00:00 AM")), "\"2026-03-02T00:00:00Z\"");
+    assert_eq!(hour(day, RawToken::Text("11:59:59.5 PM")), "\"2026-03-02T23:59:59.500Z\"");
+    assert_eq!(hour(RawToken::Null, RawToken::Text("1:00:00 PM")), "NULL");
 }
 
-/// Also what would be a time by itself is none where it should count from another one.
+/// An absolute time is also refused in a relative attribute.
 #[test]
-fn what_says_no_span_or_no_start_is_no_time() {
-    let start = Token::Text("2026-03-02T06:25:00Z");
+fn invalid_offset_or_base_is_refused() {
+    let start = RawToken::Text("2026-03-02T06:25:00Z");
     let refused = |found: String| assert!(found.contains("counts from"), "{found}");
     for offset in ["2026-03-02T06:30:00Z", "", "soon", "1e99", "99999999999999999"] {
-        refused(time(start, Token::Text(offset)));
+        refused(time(start, RawToken::Text(offset)));
     }
-    for start in [Token::Text("2026"), Token::Number("5"), Token::Bool(true), Token::Structure("{}")] {
-        refused(time(start, Token::Number("5")));
+    for start in [RawToken::Text("2026"), RawToken::Number("5"), RawToken::Bool(true), RawToken::Structure("{}")] {
+        refused(time(start, RawToken::Number("5")));
     }
-    // The year 10000.
-    refused(time(Token::Text("9999-12-31T23:59:59Z"), Token::Number("1000")));
-    refused(hour(Token::Untyped("2.3.2026"), Token::Text("2026-03-02T06:30:00Z")));
-    refused(hour(Token::Untyped("2.3.2026"), Token::Text("13:00:00 PM")));
-    assert!(time(start, Token::Structure("[1]")).contains("an array or object"));
+    // The sum is in the year 10000.
+    refused(time(RawToken::Text("9999-12-31T23:59:59Z"), RawToken::Number("1000")));
+    refused(hour(RawToken::Untyped("2.3.2026"), RawToken::Text("2026-03-02T06:30:00Z")));
+    refused(hour(RawToken::Untyped("2.3.2026"), RawToken::Text("13:00:00 PM")));
+    assert!(time(start, RawToken::Structure("[1]")).contains("an array or object"));
 }
 
 #[test]
-fn a_base_that_is_none_is_told() {
+fn invalid_base_in_schema_is_reported() {
     let with = |base: &str, more: &str| {
         let text = format!(
             "name = \"s\"\n[[attribute]]\nname = \"start\"\ntype = \"timestamp\"\n[[attribute]]\nname = \"count\"\ntype = \"integer\"\n\
@@ -134,15 +134,14 @@ fn a_base_that_is_none_is_told() {
 }
 
 proptest! {
-    /// The sum is what chrono makes of the two.
     #[test]
-    fn sums_agree_with_the_reference(start in -30_000_000_000_i64..200_000_000_000, offset in -100_000_000_000_i64..100_000_000_000) {
+    fn sum_of_base_and_offset_equals_chrono(start in -30_000_000_000_i64..200_000_000_000, offset in -100_000_000_000_i64..100_000_000_000) {
         let began = chrono::DateTime::from_timestamp(start, 0).unwrap();
         let (text, number) = (began.to_rfc3339(), offset.to_string());
         prop_assume!(number != "-1");
         let sum = began + chrono::Duration::milliseconds(offset);
         let wanted = sum.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true);
-        let found = time(Token::Text(&text), Token::Number(&number));
+        let found = time(RawToken::Text(&text), RawToken::Number(&number));
         let found = chrono::DateTime::parse_from_rfc3339(found.trim_matches('"')).map(|found| found.to_utc());
         prop_assert_eq!(found, Ok(sum), "{}", wanted);
     }

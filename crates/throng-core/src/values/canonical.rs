@@ -1,71 +1,71 @@
-//! Canonical values: one JSON text for everything that a device may spell differently.
+//! Canonical values: one JSON text for all device spellings of a value.
 //!
-//! Rounding happens here, before anything is counted, so that float digits, units of a firmware and time zones
-//! cannot single anybody out. Two tokens are one value exactly when their canonical texts are the same bytes.
+//! Values are rounded here, before they are counted. Float digits, firmware units and time zones therefore cannot
+//! single out a subject. Two tokens are one value exactly if their canonical texts are equal byte for byte.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::values::dates::Dates;
+use crate::values::date_formats::DateFormats;
 use crate::values::decimal::{decimals_of, exact_ticks, push_plain, push_ticks};
 use crate::values::json::{push_quoted, push_shortest, push_sorted};
-use crate::values::moment::{self, Unit};
-use crate::values::raw::Token;
+use crate::values::moment::{self, CalendarUnit};
+use crate::values::raw_batch::RawToken;
 use crate::values::spelling::{Spelling, spells_a_number};
+use crate::values::time_zone::NamedZone;
 use crate::values::units::Conversion;
-use crate::values::zone::Zone;
 
-/// The longest string value, in bytes of UTF-8.
+/// Maximum length of a string value, in bytes of UTF-8.
 pub const MAX_STRING_BYTES: usize = 1024;
 
-/// The type of an attribute.
+/// Type of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
-pub enum Type {
-    /// −2⁶³ … 2⁶³−1; `5.0` is 5.
+pub enum AttributeType {
+    /// Integer from −2⁶³ to 2⁶³−1; `5.0` is 5.
     Integer,
-    /// A finite double.
+    /// Finite double.
     Float,
     /// True or false.
     Boolean,
-    /// Up to [`MAX_STRING_BYTES`].
+    /// String of up to [`MAX_STRING_BYTES`].
     String,
-    /// A day, in UTC.
+    /// Calendar day in UTC.
     Date,
-    /// A moment in UTC, to the millisecond.
+    /// Point in time in UTC, with millisecond resolution.
     Timestamp,
     /// Latitude and longitude in degrees.
     Coordinates,
 }
 
-impl Type {
-    /// The name that a schema uses.
+impl AttributeType {
+    /// Returns the name in schema files.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// How values are rounded before they are counted.
+/// Rounding of values before they are counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rounding {
-    /// As it is.
+    /// No rounding.
     None,
-    /// To the nearest multiple of `ticks`·10⁻ᵈ (integers, floats, coordinates), ties away from zero.
+    /// Rounds to the nearest multiple of `ticks`·10⁻ᵈ (integers, floats, coordinates), ties away from zero.
     Step {
-        /// The step in units of the last decimal, above 0.
+        /// Step in units of the last decimal, above 0.
         ticks: i64,
-        /// d.
+        /// Number of decimals, d.
         decimals: u32,
     },
-    /// To significant digits (integers, floats).
+    /// Rounds to significant digits (integers, floats).
     Digits(u32),
-    /// Down to the start of a calendar unit (dates, timestamps).
-    Unit(Unit),
+    /// Truncates to the start of a calendar unit (dates, timestamps).
+    Unit(CalendarUnit),
 }
 
 impl Rounding {
-    /// The step `size`, if it is positive and has at most nine decimals.
+    /// Returns rounding to multiples of `size`, if `size` is positive and has at most nine decimals.
     pub fn step(size: f64) -> Option<Self> {
         let decimals = decimals_of(size);
         if decimals > crate::values::decimal::MAX_DECIMALS {
@@ -76,23 +76,23 @@ impl Rounding {
     }
 }
 
-/// Which spellings mean that a value is missing.
+/// Spellings of a missing value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Missing {
-    /// None: the empty CSV field is missing, and nothing that JSON spells.
+pub struct MissingSpellings {
+    /// Listed spellings. If none are configured, only the empty CSV field is missing.
     spellings: Option<Vec<String>>,
-    /// The spellings that are numbers, for numeric attributes: `-1` also matches `-1.0`.
+    /// Numeric values of the spellings, for numeric attributes: `-1` also matches `-1.0`.
     numbers: Vec<f64>,
 }
 
-impl Missing {
-    /// What the schema lists; `numeric` for integer and float attributes.
+impl MissingSpellings {
+    /// Creates the list from the schema; `numeric` for integer and float attributes.
     pub fn new(spellings: Option<Vec<String>>, numeric: bool) -> Self {
         let numbers = spellings.iter().flatten().filter(|_| numeric).filter_map(|s| s.trim().parse().ok()).collect();
         Self { spellings, numbers }
     }
 
-    /// The spellings, sorted, for a fingerprint; none when the schema lists none.
+    /// Returns the sorted spellings for a fingerprint; none if the schema lists none.
     pub fn listed(&self) -> Option<Vec<&str>> {
         let mut listed: Vec<&str> = self.spellings.as_ref()?.iter().map(String::as_str).collect();
         listed.sort_unstable();
@@ -107,12 +107,12 @@ impl Missing {
     }
 
     fn matches_number(&self, number: f64) -> bool {
-        // Exact on purpose: a sentinel is spelled, not measured.
+        // The comparison is exact on purpose: a sentinel is a fixed spelling, not a measurement.
         self.numbers.contains(&number)
     }
 }
 
-/// A cell that its attribute's type cannot take. It names the attribute and never the value.
+/// Error for a cell that does not fit the type of its attribute. The message contains the attribute, never the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("attribute \"{attribute}\" is of type {expected}, but the cell is {found}: correct the record or the schema")]
 pub struct CellError {
@@ -121,151 +121,157 @@ pub struct CellError {
     found: &'static str,
 }
 
-/// What a token turned out to be; the text of a value is in the buffer.
+/// Outcome of typing a token; the text of a value is in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Canonical {
+pub enum CanonicalKind {
     /// The record has no such cell.
     Absent,
-    /// The cell says that it has no value.
+    /// The cell is null or spelled as missing.
     Null,
     /// The cell has a value.
     Value,
 }
 
-/// The typing of one attribute: from a token to its canonical JSON text.
+/// Typing rules of one attribute: converts a token to canonical JSON text.
 #[derive(Clone, Debug)]
-pub struct Typing {
-    /// The name of the attribute, for messages.
+pub struct ValueTyping {
+    /// Attribute name, for messages.
     pub attribute: Arc<str>,
-    /// What its values are.
-    pub kind: Type,
-    /// How they are rounded.
+    /// Type of the values.
+    pub kind: AttributeType,
+    /// Rounding of the values.
     pub rounding: Rounding,
-    /// Which texts say that there is none.
-    pub missing: Missing,
-    /// Which spellings of a text are one.
+    /// Spellings of a missing value.
+    pub missing: MissingSpellings,
+    /// Normalization of text spellings.
     pub spelling: Spelling,
-    /// How dates and times are spelled.
-    pub dates: Dates,
-    /// What numbers are converted by, before they are rounded.
+    /// Format of dates and times.
+    pub dates: DateFormats,
+    /// Unit conversion, applied before rounding.
     pub conversion: Option<Conversion>,
-    /// Texts of numbers have a decimal comma and no point.
+    /// True if numbers in text use a decimal comma and no point.
     pub decimal_comma: bool,
-    /// The time zone of local times: of those that are spelled without an offset.
-    pub zone: Option<Zone>,
+    /// Time zone of local times, which are spelled without an offset.
+    pub zone: Option<NamedZone>,
 }
 
-impl Typing {
+impl ValueTyping {
     /// Writes the canonical JSON text of `token` into `out`, which is cleared first.
     ///
-    /// Integers are `72`, floats `72.5` with the fewest digits and never `-0`, booleans `true`/`false`, strings JSON
-    /// strings, numbers among them in full with the fewest digits (a lone `*`, or one behind backslashes only, gets one more backslash: `"*"` means suppressed), dates
-    /// `"2021-05-24"`, timestamps `"2021-05-24T10:00:00Z"`, coordinates `"47.37,8.54"`. Structures are strings that
-    /// hold their compact JSON text with sorted keys.
+    /// | type | canonical text |
+    /// |---|---|
+    /// | integer | `72` |
+    /// | float | `72.5`, with the fewest digits and never `-0` |
+    /// | boolean | `true`, `false` |
+    /// | string | JSON string; a number is written in full with the fewest digits |
+    /// | date | `"2021-05-24"` |
+    /// | timestamp | `"2021-05-24T10:00:00Z"` |
+    /// | coordinates | `"47.37,8.54"` |
+    ///
+    /// A string of only `*`, or of backslashes and a final `*`, gets one more backslash, because `"*"` means
+    /// suppressed. A structure is a string of its compact JSON text with sorted keys.
     ///
     /// # Errors
-    /// Where the type cannot take the token: NaN, infinities, overflow and strings longer
-    /// than [`MAX_STRING_BYTES`] included.
-    pub fn canonical(&self, token: Token<'_>, out: &mut String) -> Result<Canonical, CellError> {
+    /// Fails if the token does not fit the type. NaN, infinities, overflow and strings longer than
+    /// [`MAX_STRING_BYTES`] do not fit.
+    pub fn canonical(&self, token: RawToken<'_>, out: &mut String) -> Result<CanonicalKind, CellError> {
         out.clear();
         let written = match token {
-            Token::Absent => return Ok(Canonical::Absent),
-            Token::Null => return Ok(Canonical::Null),
-            Token::Bool(value) => self.boolean_token(value, out),
-            Token::Structure(json) => self.structure(json, out),
-            Token::Number(text) if self.kind == Type::String => self.number_as_text(text, out),
-            Token::Number(text) => self.text(text, false, out),
-            Token::Text(text) | Token::Untyped(text) if self.decimal_comma => {
-                let untyped = matches!(token, Token::Untyped(_));
+            RawToken::Absent => return Ok(CanonicalKind::Absent),
+            RawToken::Null => return Ok(CanonicalKind::Null),
+            RawToken::Bool(value) => self.boolean_token(value, out),
+            RawToken::Structure(json) => self.structure(json, out),
+            RawToken::Number(text) if self.kind == AttributeType::String => self.number_as_text(text, out),
+            RawToken::Number(text) => self.text(text, false, out),
+            RawToken::Text(text) | RawToken::Untyped(text) if self.decimal_comma => {
+                let untyped = matches!(token, RawToken::Untyped(_));
                 match text {
-                    // Spellings of missing are those of the records.
-                    _ if self.missing.matches(text, untyped) => Ok(Canonical::Null),
+                    // Spellings of missing values are those of the input, with the decimal comma.
+                    _ if self.missing.matches(text, untyped) => Ok(CanonicalKind::Null),
                     _ if text.contains('.') => Err("a number with a point, and its decimal separator is the comma"),
                     _ => self.text(&text.replacen(',', ".", 1), untyped, out),
                 }
             }
-            Token::Text(text) => self.text(text, false, out),
-            Token::Untyped(text) => self.text(text, true, out),
+            RawToken::Text(text) => self.text(text, false, out),
+            RawToken::Untyped(text) => self.text(text, true, out),
         };
-        written.map_err(|found| self.refuses(found))
+        written.map_err(|found| self.type_error(found))
     }
 
-    /// Whether `text` says that there is no value; `untyped` for a CSV field.
+    /// Checks that `text` is a spelling of a missing value; `untyped` for a CSV field.
     pub fn is_missing(&self, text: &str, untyped: bool) -> bool {
         self.missing.matches(text, untyped)
     }
 
-    /// The typing of canonical texts that are read again: dates are as ISO 8601 writes them, nothing is converted, and no text says that
-    /// there is no value.
+    /// Returns the typing of canonical texts: ISO 8601 dates, no conversion and no spelling of a missing value.
     #[must_use]
-    pub fn released(&self) -> Self {
-        let numeric = matches!(self.kind, Type::Integer | Type::Float);
-        let missing = Missing::new(Some(Vec::new()), numeric);
-        Self { conversion: None, missing, dates: Dates::Iso, decimal_comma: false, zone: None, ..self.clone() }
+    pub fn for_released_values(&self) -> Self {
+        let numeric = matches!(self.kind, AttributeType::Integer | AttributeType::Float);
+        let missing = MissingSpellings::new(Some(Vec::new()), numeric);
+        Self { conversion: None, missing, dates: DateFormats::Iso, decimal_comma: false, zone: None, ..self.clone() }
     }
 
-    /// The typing of values that have been converted already: those of hierarchies.
-    pub fn converted_already(&self) -> Cow<'_, Self> {
+    /// Returns the typing of values that are already converted, such as those in hierarchies.
+    pub fn without_conversion(&self) -> Cow<'_, Self> {
         let plain = || Self { decimal_comma: false, ..self.clone() };
         match self.conversion {
             None if !self.decimal_comma => Cow::Borrowed(self),
             None => Cow::Owned(plain()),
-            // Spellings of missing are those of raw values.
-            Some(_) => Cow::Owned(Self { conversion: None, missing: Missing::new(None, true), ..plain() }),
+            // Spellings of missing values apply to raw values only.
+            Some(_) => Cow::Owned(Self { conversion: None, missing: MissingSpellings::new(None, true), ..plain() }),
         }
     }
 
-    /// The moment that a text spells, in milliseconds since 1970.
-    pub fn moment(&self, text: &str) -> Option<i64> {
+    /// Returns the point in time that a text spells, in milliseconds since 1970.
+    pub fn parse_moment(&self, text: &str) -> Option<i64> {
         let partial = || match (&self.dates, self.rounding) {
-            (Dates::Iso, Rounding::Unit(unit)) => moment::partial(text, unit),
+            (DateFormats::Iso, Rounding::Unit(unit)) => moment::parse_partial(text, unit),
             _ => None,
         };
-        self.dates.read_in(text, self.zone.as_ref()).or_else(partial)
+        self.dates.read_in_zone(text, self.zone.as_ref()).or_else(partial)
     }
 
-    /// Why a text is no moment.
-    fn no_moment(&self, text: &str) -> &'static str {
-        let is_read_with = |unit| matches!(self.dates, Dates::Iso) && moment::partial(text, unit).is_some();
-        if is_read_with(Unit::Month) {
+    fn moment_error(&self, text: &str) -> &'static str {
+        let is_read_with = |unit| matches!(self.dates, DateFormats::Iso) && moment::parse_partial(text, unit).is_some();
+        if is_read_with(CalendarUnit::Month) {
             "a month without a day (round = \"month\" or a longer unit in the schema reads it)"
-        } else if is_read_with(Unit::Year) {
+        } else if is_read_with(CalendarUnit::Year) {
             "a year without a month (round = \"year\" in the schema reads it)"
         } else {
-            self.dates.otherwise()
+            self.dates.mismatch_message()
         }
     }
 
-    /// That a cell is something else than the attribute's type.
-    pub fn refuses(&self, found: &'static str) -> CellError {
+    /// Creates the error for a cell that does not fit the type of the attribute.
+    pub fn type_error(&self, found: &'static str) -> CellError {
         CellError { attribute: Arc::clone(&self.attribute), expected: self.kind.name(), found }
     }
 
-    fn boolean_token(&self, value: bool, out: &mut String) -> Result<Canonical, &'static str> {
+    fn boolean_token(&self, value: bool, out: &mut String) -> Result<CanonicalKind, &'static str> {
         let text = if value { "true" } else { "false" };
         match self.kind {
-            Type::Boolean => out.push_str(text),
-            Type::String => return self.text(text, false, out),
+            AttributeType::Boolean => out.push_str(text),
+            AttributeType::String => return self.text(text, false, out),
             _ => return Err("a boolean"),
         }
-        Ok(Canonical::Value)
+        Ok(CanonicalKind::Value)
     }
 
-    /// A number is one text however it is spelled, or one person could come as many.
-    fn number_as_text(&self, number: &str, out: &mut String) -> Result<Canonical, &'static str> {
+    /// Writes a number as string. All spellings of a number give one text; otherwise one subject could count several
+    /// times.
+    fn number_as_text(&self, number: &str, out: &mut String) -> Result<CanonicalKind, &'static str> {
         if self.missing.matches(number, false) {
-            return Ok(Canonical::Null);
+            return Ok(CanonicalKind::Null);
         }
         let mut plain = String::with_capacity(number.len());
         push_plain(&mut plain, number).ok_or("a number that is too large")?;
         self.text(&plain, false, out)
     }
 
-    /// The one text of all that `text` is spelled like.
-    fn string(&self, text: &str, untyped: bool, out: &mut String) -> Result<Canonical, &'static str> {
-        let spelled = self.spelling.of(text);
+    fn string(&self, text: &str, untyped: bool, out: &mut String) -> Result<CanonicalKind, &'static str> {
+        let spelled = self.spelling.normalized_text(text);
         if self.missing.matches(&spelled, untyped) {
-            return Ok(Canonical::Null);
+            return Ok(CanonicalKind::Null);
         }
         if self.spelling.numbers && spells_a_number(&spelled) {
             let mut plain = String::with_capacity(spelled.len());
@@ -274,78 +280,79 @@ impl Typing {
         } else {
             push_string(out, &spelled)?;
         }
-        Ok(Canonical::Value)
+        Ok(CanonicalKind::Value)
     }
 
-    fn structure(&self, json: &str, out: &mut String) -> Result<Canonical, &'static str> {
+    fn structure(&self, json: &str, out: &mut String) -> Result<CanonicalKind, &'static str> {
         match self.kind {
-            Type::String => {
+            AttributeType::String => {
                 let value: serde_json::Value =
                     serde_json::from_str(json).map_err(|_| "a structure that is not JSON")?;
                 let mut compact = String::new();
                 push_sorted(&mut compact, &value);
-                push_string(out, &self.spelling.of(&compact))?;
+                push_string(out, &self.spelling.normalized_text(&compact))?;
             }
-            Type::Coordinates => {
+            AttributeType::Coordinates => {
                 let value: serde_json::Value =
                     serde_json::from_str(json).map_err(|_| "a structure that is not JSON")?;
-                let (latitude, longitude) = pair(&value).ok_or("a structure without latitude and longitude")?;
+                let (latitude, longitude) =
+                    parse_coordinates(&value).ok_or("a structure without latitude and longitude")?;
                 self.coordinates(latitude, longitude, out)?;
             }
             _ => return Err("an array or object"),
         }
-        Ok(Canonical::Value)
+        Ok(CanonicalKind::Value)
     }
 
-    fn text(&self, text: &str, untyped: bool, out: &mut String) -> Result<Canonical, &'static str> {
+    fn text(&self, text: &str, untyped: bool, out: &mut String) -> Result<CanonicalKind, &'static str> {
         if self.missing.matches(text, untyped) {
-            return Ok(Canonical::Null);
+            return Ok(CanonicalKind::Null);
         }
         let bare = text.trim_ascii();
         match self.kind {
-            Type::String => return self.string(text, untyped, out),
-            Type::Integer => {
+            AttributeType::String => return self.string(text, untyped, out),
+            AttributeType::Integer => {
                 let (value, number) = match self.conversion {
-                    None => integer(bare)?,
-                    Some(conversion) => match self.converted(conversion, bare)? {
-                        None => return Ok(Canonical::Null),
+                    None => parse_integer(bare)?,
+                    Some(conversion) => match self.convert_number(conversion, bare)? {
+                        None => return Ok(CanonicalKind::Null),
                         Some(value) => integer_of(value.round())?,
                     },
                 };
                 if self.conversion.is_none() && self.missing.matches_number(number) {
-                    return Ok(Canonical::Null);
+                    return Ok(CanonicalKind::Null);
                 }
                 let rounded = self.round_integer(value).ok_or("a number that is too large")?;
                 push_ticks(out, i128::from(rounded), 0);
             }
-            Type::Float => {
+            AttributeType::Float => {
                 let value = match self.conversion {
-                    None => finite(bare)?,
-                    Some(conversion) => match self.converted(conversion, bare)? {
-                        None => return Ok(Canonical::Null),
+                    None => parse_finite(bare)?,
+                    Some(conversion) => match self.convert_number(conversion, bare)? {
+                        None => return Ok(CanonicalKind::Null),
                         Some(value) => value,
                     },
                 };
                 if self.conversion.is_none() && self.missing.matches_number(value) {
-                    return Ok(Canonical::Null);
+                    return Ok(CanonicalKind::Null);
                 }
                 self.push_float(out, value);
             }
-            Type::Boolean => out.push_str(boolean(bare).ok_or("no truth value")?),
-            Type::Date | Type::Timestamp => {
-                self.push_moment(out, self.moment(bare).ok_or_else(|| self.no_moment(bare))?);
+            AttributeType::Boolean => out.push_str(parse_boolean(bare).ok_or("no truth value")?),
+            AttributeType::Date | AttributeType::Timestamp => {
+                self.push_moment(out, self.parse_moment(bare).ok_or_else(|| self.moment_error(bare))?);
             }
-            Type::Coordinates => {
+            AttributeType::Coordinates => {
                 let (latitude, longitude) = bare.split_once(',').ok_or("no pair of numbers")?;
-                self.coordinates(finite(latitude.trim_ascii())?, finite(longitude.trim_ascii())?, out)?;
+                self.coordinates(parse_finite(latitude.trim_ascii())?, parse_finite(longitude.trim_ascii())?, out)?;
             }
         }
-        Ok(Canonical::Value)
+        Ok(CanonicalKind::Value)
     }
 
-    /// The converted number; none where the raw one says that there is none.
-    fn converted(&self, conversion: Conversion, text: &str) -> Result<Option<f64>, &'static str> {
-        let raw = finite(text)?;
+    /// Returns the converted number; none if the raw number is a spelling of a missing value.
+    fn convert_number(&self, conversion: Conversion, text: &str) -> Result<Option<f64>, &'static str> {
+        let raw = parse_finite(text)?;
         if self.missing.matches_number(raw) {
             return Ok(None);
         }
@@ -369,7 +376,7 @@ impl Typing {
         match self.rounding {
             Rounding::Step { ticks, decimals } => {
                 let steps = (value / (ticks as f64 / 10_f64.powi(decimals.cast_signed()))).round();
-                // Beyond 2⁵³ steps a double has no digits left to round.
+                // From 2⁵³ steps on, a double has no digits left to round.
                 if steps.abs() < 9_007_199_254_740_992.0 {
                     push_ticks(out, i128::from(steps as i64) * i128::from(ticks), decimals);
                 } else {
@@ -378,7 +385,7 @@ impl Typing {
             }
             Rounding::Digits(digits) => {
                 let rounded = format!("{:.*e}", digits.saturating_sub(1) as usize, value).parse::<f64>();
-                // Rounding the largest doubles up can reach infinity: those stay as they are.
+                // Rounding up the largest doubles can give infinity: these are not rounded.
                 push_shortest(out, rounded.ok().filter(|r| r.is_finite()).unwrap_or(value));
             }
             Rounding::None | Rounding::Unit(_) => push_shortest(out, value),
@@ -388,7 +395,7 @@ impl Typing {
     fn push_moment(&self, out: &mut String, millis: i64) {
         let millis = if let Rounding::Unit(unit) = self.rounding { unit.start(millis) } else { millis };
         out.push('"');
-        if self.kind == Type::Date {
+        if self.kind == AttributeType::Date {
             moment::push_date(out, millis);
         } else {
             moment::push_rfc3339(out, millis);
@@ -401,15 +408,15 @@ impl Typing {
             return Err("outside latitude -90 to 90 or longitude -180 to 180");
         }
         out.push('"');
-        self.push_float(out, self.within(latitude, 90));
+        self.push_float(out, self.clamp_degrees(latitude, 90));
         out.push(',');
-        self.push_float(out, self.within(longitude, 180));
+        self.push_float(out, self.clamp_degrees(longitude, 180));
         out.push('"');
         Ok(())
     }
 
-    /// Degrees that are not rounded beyond `limit`.
-    fn within(&self, degrees: f64, limit: i64) -> f64 {
+    /// Limits degrees so that they are not rounded beyond `limit`.
+    fn clamp_degrees(&self, degrees: f64, limit: i64) -> f64 {
         let Rounding::Step { ticks, decimals } = self.rounding else { return degrees };
         let whole = 10_i64.pow(decimals);
         let most = (limit * whole / ticks * ticks) as f64 / whole as f64;
@@ -417,33 +424,32 @@ impl Typing {
     }
 }
 
-fn integer(text: &str) -> Result<(i64, f64), &'static str> {
+fn parse_integer(text: &str) -> Result<(i64, f64), &'static str> {
     if let Ok(value) = text.parse::<i64>() {
         return Ok((value, value as f64));
     }
-    let value = finite(text)?;
+    let value = parse_finite(text)?;
     if value.fract() != 0.0 {
         return Err("a number with a fraction");
     }
     integer_of(value)
 }
 
-/// A whole number of a double.
 fn integer_of(value: f64) -> Result<(i64, f64), &'static str> {
-    // Beyond 2⁵³ a double may stand for a neighbour of what was written.
+    // Beyond 2⁵³, a double may represent several integers.
     if value.abs() > 9_007_199_254_740_992.0 {
         return Err("a number that is too large");
     }
     Ok((value as i64, value))
 }
 
-fn finite(text: &str) -> Result<f64, &'static str> {
-    // `parse` also takes "inf" and "nan": numbers start with a digit, a sign or a point.
+fn parse_finite(text: &str) -> Result<f64, &'static str> {
+    // `parse` also accepts "inf" and "nan", which are not finite.
     let value: f64 = text.parse().map_err(|_| "no number")?;
     if value.is_finite() { Ok(value) } else { Err("not a finite number") }
 }
 
-fn boolean(text: &str) -> Option<&'static str> {
+fn parse_boolean(text: &str) -> Option<&'static str> {
     match text {
         "true" | "True" | "TRUE" | "1" | "1.0" => Some("true"),
         "false" | "False" | "FALSE" | "0" | "0.0" => Some("false"),
@@ -451,7 +457,7 @@ fn boolean(text: &str) -> Option<&'static str> {
     }
 }
 
-fn pair(value: &serde_json::Value) -> Option<(f64, f64)> {
+fn parse_coordinates(value: &serde_json::Value) -> Option<(f64, f64)> {
     if let Some(list) = value.as_array() {
         return if list.len() == 2 { Some((list[0].as_f64()?, list[1].as_f64()?)) } else { None };
     }
@@ -459,7 +465,7 @@ fn pair(value: &serde_json::Value) -> Option<(f64, f64)> {
     Some((any(&["lat", "latitude"])?, any(&["lon", "lng", "longitude"])?))
 }
 
-/// Appends `text` as a JSON string value, kept apart from the `"*"` of suppression.
+/// Appends `text` as a JSON string that differs from the `"*"` of suppression.
 fn push_string(out: &mut String, text: &str) -> Result<(), &'static str> {
     if text.len() > MAX_STRING_BYTES {
         return Err("too long (over 1024 bytes)");

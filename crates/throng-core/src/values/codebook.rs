@@ -1,51 +1,50 @@
-//! The codebook of one attribute: from tokens to codes, and from codes to the cells of every level.
+//! Codebook of one attribute: maps tokens to codes, and codes to the cells of every level.
 //!
-//! This is the hot path. A code is a small number, and what the treatment asks of it on a level (cell, coverage
-//! digest, loss) lies in one array a level, indexed by code.
+//! This is the hot path. A code is a small number. Each level has arrays of cells, coverage digests and losses,
+//! indexed by code.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::values::cache::TokenCache;
-use crate::values::canonical::{Canonical, CellError};
-use crate::values::cells::Cells;
-pub use crate::values::cells::{CellId, MISSING, OMITTED, SUPPRESSED};
-use crate::values::digest::{DigestKey, Keyed};
-use crate::values::hierarchy::{Cover, MAX_POSITIONS};
-use crate::values::raw::{RawBatch, Token};
-use crate::values::schema::{Attribute, Role, Type};
-use crate::values::shapes::{self, Shape};
+use crate::values::canonical::{CanonicalKind, CellError};
+use crate::values::cell_table::CellTable;
+pub use crate::values::cell_table::{CellId, MISSING, OMITTED, SUPPRESSED};
+use crate::values::digest::{DigestKey, KeyedDigest};
+use crate::values::hierarchy::{MAX_POSITIONS, ValueCover};
+use crate::values::identifier_shapes::{self, IdentifierShape};
+use crate::values::raw_batch::{RawBatch, RawToken};
+use crate::values::schema::{Attribute, AttributeType, Role};
+use crate::values::token_cache::TokenCache;
 
-/// A value of one attribute, as a number. Codes depend on the order of arrival; texts, digests and losses do not.
+/// Number of a value of one attribute. Codes depend on the order of arrival; texts, digests and losses do not.
 pub type Code = u32;
-/// The cell is not there.
+/// Code of a missing cell.
 pub const ABSENT: Code = 0;
-/// The cell is null.
+/// Code of a null cell.
 pub const NULL: Code = 1;
-/// The hierarchy misses the value, it names somebody by its form alone, or there is no room for it: `*` on every level.
+/// Code of a value that is `*` on every level: not in the hierarchy, shaped like an identifier, or without room.
 pub const UNCOVERED: Code = 2;
-/// The first code of a value.
+/// First code of a value.
 pub const FIRST_VALUE: Code = 3;
-/// What [`Codebook::retain`] maps a forgotten code to.
+/// Result of [`Codebook::retain`] for a removed code.
 pub const FORGOTTEN: Code = Code::MAX;
 
-/// Cells from this one on, and below twice of it, are ranges of neighbouring intervals: the positions of the first and the last follow
-/// in the lower bits. They are computed and not stored.
-const RANGES: CellId = 1 << 30;
-/// Bits of a position.
+/// Start of the cell numbers for ranges of neighbouring intervals, which end below twice this number. The low bits
+/// contain the positions of the first and the last interval. Range cells are computed and not stored.
+const RANGE_BASE: CellId = 1 << 30;
 const POSITION_BITS: u32 = 15;
 const _: () = assert!(MAX_POSITIONS < 1 << POSITION_BITS);
 
-/// The position of a value whose attribute has no grid.
+/// Position of a value if its attribute has no intervals with positions.
 const NO_POSITION: u32 = u32::MAX;
 
-/// Bytes of a value beside its text and its levels: the cell, two tables that lead to it, and the allocator's own.
-const A_VALUE: usize = 200;
+/// Approximate bytes per value in addition to text and levels: the cell, two table entries, and allocator overhead.
+const VALUE_OVERHEAD: usize = 200;
 
-/// Spellings remembered by one codebook at most.
+/// Maximum number of cached spellings per codebook.
 const MAX_SPELLINGS: usize = 1 << 17;
 
-/// A codebook that cannot be made.
+/// Error for a codebook with an invalid maximum number of values.
 #[derive(Debug, thiserror::Error)]
 #[error("attribute \"{attribute}\" with {levels} levels cannot have {values} values: use 1 to {limit}")]
 pub struct CodebookError {
@@ -56,74 +55,73 @@ pub struct CodebookError {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Level {
+struct LevelColumns {
     cells: Vec<CellId>,
     digests: Vec<u128>,
     losses: Vec<f32>,
 }
 
-impl Level {
-    fn push(&mut self, cells: &Cells, cell: CellId, loss: f32) {
+impl LevelColumns {
+    fn push(&mut self, cells: &CellTable, cell: CellId, loss: f32) {
         self.cells.push(cell);
         self.digests.push(cells.get(cell).digest);
         self.losses.push(loss);
     }
 }
 
-/// Everything known of one attribute's values. A code, a cell or a level that is asked about is one of this codebook.
+/// Codes and cells of one attribute. Codes, cells and levels in arguments must belong to this codebook.
 #[derive(Clone, Debug)]
 pub struct Codebook {
     attribute: Arc<Attribute>,
-    keyed: Keyed,
-    cells: Cells,
-    /// From raw cells back to codes; [`FORGOTTEN`] for cells that only generalize.
+    keyed: KeyedDigest,
+    cells: CellTable,
+    /// Code of each raw cell; [`FORGOTTEN`] for cells that only generalize.
     codes: Vec<Code>,
-    /// By cell: the next coarser one, [`SUPPRESSED`] where only the root is.
-    above: Vec<CellId>,
-    levels: Vec<Level>,
-    /// By code, the position of the value's interval; [`NO_POSITION`] where there is none.
+    /// Next coarser cell of each cell; [`SUPPRESSED`] if only the root is above.
+    coarser_cells: Vec<CellId>,
+    levels: Vec<LevelColumns>,
+    /// Interval position of each code; [`NO_POSITION`] if there is none.
     positions: Vec<u32>,
     cache: TokenCache<Code>,
     max_values: usize,
     uncovered: u64,
     overflowed: u64,
-    /// The shape of the first value that names somebody by its form.
-    shaped: Option<Shape>,
+    first_shape: Option<IdentifierShape>,
     buffer: String,
 }
 
 impl Codebook {
-    /// Values that codes have room for, whatever is asked for.
-    pub fn most_values(attribute: &Attribute) -> usize {
-        (RANGES as usize / 2) / attribute.hierarchy.levels()
+    /// Returns the maximum number of values that can be numbered for an attribute.
+    pub fn value_limit(attribute: &Attribute) -> usize {
+        (RANGE_BASE as usize / 2) / attribute.hierarchy.levels()
     }
 
-    /// An empty codebook for at most `max_values` distinct values; coverages are digested under `key`.
+    /// Creates an empty codebook for at most `max_values` distinct values. Coverages are digested under `key`.
     ///
     /// # Errors
-    /// When the cells of `max_values` values could not be numbered.
+    /// Fails if the cells of `max_values` values cannot be numbered.
     pub fn new(attribute: Arc<Attribute>, key: &DigestKey, max_values: usize) -> Result<Self, CodebookError> {
         let levels = attribute.hierarchy.levels();
-        let limit = Self::most_values(&attribute);
+        let limit = Self::value_limit(&attribute);
         if max_values == 0 || max_values > limit {
             let attribute = Arc::clone(&attribute.typing.attribute);
             return Err(CodebookError { attribute, levels, values: max_values, limit });
         }
-        let keyed = Keyed::new(key, &attribute.name);
-        let cells = Cells::new(&keyed);
+        let keyed = KeyedDigest::new(key, &attribute.name);
+        let cells = CellTable::new(&keyed);
         let mut book = Self {
             attribute,
             keyed,
             codes: vec![FORGOTTEN; cells.len()],
-            above: vec![SUPPRESSED; cells.len()],
+            coarser_cells: vec![SUPPRESSED; cells.len()],
             cells,
-            levels: vec![Level::default(); levels],
+            levels: vec![LevelColumns::default(); levels],
             positions: vec![NO_POSITION; FIRST_VALUE as usize],
             cache: TokenCache::new(max_values.saturating_mul(4).clamp(1 << 10, MAX_SPELLINGS)),
             max_values,
             uncovered: 0,
             overflowed: 0,
-            shaped: None,
+            first_shape: None,
             buffer: String::new(),
         };
         book.codes[OMITTED as usize] = ABSENT;
@@ -139,20 +137,20 @@ impl Codebook {
         Ok(book)
     }
 
-    /// The attribute that this codebook encodes.
+    /// Returns the attribute that this codebook encodes.
     pub fn attribute(&self) -> &Arc<Attribute> {
         &self.attribute
     }
 
-    /// The code of a token.
+    /// Returns the code of a token.
     ///
     /// # Errors
-    /// When the attribute's type cannot take it.
+    /// Fails if the token does not fit the type of the attribute.
     #[inline]
-    pub fn encode(&mut self, token: Token<'_>) -> Result<Code, CellError> {
+    pub fn encode(&mut self, token: RawToken<'_>) -> Result<Code, CellError> {
         match token {
-            Token::Absent => return Ok(ABSENT),
-            Token::Null => return Ok(NULL),
+            RawToken::Absent => return Ok(ABSENT),
+            RawToken::Null => return Ok(NULL),
             _ => {}
         }
         if let Some(code) = self.cache.get(&token) {
@@ -162,13 +160,13 @@ impl Codebook {
         self.encode_unseen(token)
     }
 
-    fn encode_unseen(&mut self, token: Token<'_>) -> Result<Code, CellError> {
+    fn encode_unseen(&mut self, token: RawToken<'_>) -> Result<Code, CellError> {
         let mut text = std::mem::take(&mut self.buffer);
         let typed = self.attribute.typing.canonical(token, &mut text);
         let code = typed.map(|typed| match typed {
-            Canonical::Absent => Some(ABSENT),
-            Canonical::Null => Some(NULL),
-            Canonical::Value => self.code_of(&text),
+            CanonicalKind::Absent => Some(ABSENT),
+            CanonicalKind::Null => Some(NULL),
+            CanonicalKind::Value => self.code_of(&text),
         });
         self.buffer = text;
         match code? {
@@ -178,14 +176,14 @@ impl Codebook {
                 Ok(code)
             }
             None => {
-                // Not remembered: there may be room after the next compaction.
+                // This code is not cached: there may be room after the next compaction.
                 self.overflowed += 1;
                 Ok(UNCOVERED)
             }
         }
     }
 
-    /// The code of a canonical text, made if it is new; none if there is no room.
+    /// Returns the code of a canonical text, added if new; none if there is no room.
     fn code_of(&mut self, canonical: &str) -> Option<Code> {
         if let Some(cell) = self.cells.find(canonical) {
             let code = self.codes.get(cell as usize).copied().unwrap_or(FORGOTTEN);
@@ -193,8 +191,8 @@ impl Codebook {
                 return Some(code);
             }
         }
-        if let Some(shape) = self.names_somebody(canonical) {
-            self.shaped.get_or_insert(shape);
+        if let Some(shape) = self.identifier_shape(canonical) {
+            self.first_shape.get_or_insert(shape);
             return Some(UNCOVERED);
         }
         let Some(covers) = self.attribute.hierarchy.covers(canonical) else {
@@ -215,24 +213,24 @@ impl Codebook {
         for (level, cover) in (1..).zip(covers) {
             let loss = cover.loss(level, top) as f32;
             let entry = match cover {
-                Cover::Root => Some((SUPPRESSED, 1.0)),
-                Cover::Value => Some((value, 0.0)),
-                Cover::Set { text, set, .. } => {
+                ValueCover::Root => Some((SUPPRESSED, 1.0)),
+                ValueCover::Value => Some((value, 0.0)),
+                ValueCover::Set { text, set, .. } => {
                     let digest = self.keyed.digest(set.as_bytes());
                     self.cells.insert(&text, digest, loss, false).map(|cell| (cell, self.cells.get(cell).loss))
                 }
             };
             let Some(entry) = entry else {
-                // Text and coverage would no longer be one to one: the raw cell stays, and no code leads to it.
+                // Text and coverage would no longer be a bijection. The raw cell remains, and no code uses it.
                 return Some(UNCOVERED);
             };
             row.push(entry);
         }
         row.push((SUPPRESSED, 1.0));
         self.codes.resize(self.cells.len(), FORGOTTEN);
-        self.above.resize(self.cells.len(), SUPPRESSED);
+        self.coarser_cells.resize(self.cells.len(), SUPPRESSED);
         for step in row.windows(2).filter(|step| step[0].0 != step[1].0) {
-            self.above[step[0].0 as usize] = step[1].0;
+            self.coarser_cells[step[0].0 as usize] = step[1].0;
         }
         let code = Code::try_from(self.levels[0].cells.len()).ok()?;
         let position = self.attribute.hierarchy.ruler().and_then(|ruler| ruler.position(canonical));
@@ -244,17 +242,17 @@ impl Codebook {
         Some(code)
     }
 
-    /// The shape of a text that names a person or a device by its form, unless the schema lets the attribute leave as it
-    /// is. A value is judged by itself, so that the first of a stream is judged as the last, and a restart judges alike.
-    fn names_somebody(&self, canonical: &str) -> Option<Shape> {
-        if self.attribute.role == Role::Insensitive || self.attribute.kind() != Type::String {
+    /// Returns the identifier shape of a text; none for insensitive attributes. Each value is checked alone, so the
+    /// result does not depend on order or restarts.
+    fn identifier_shape(&self, canonical: &str) -> Option<IdentifierShape> {
+        if self.attribute.role == Role::Insensitive || self.attribute.kind() != AttributeType::String {
             return None;
         }
-        shapes::within(canonical)
+        identifier_shapes::nested_shape(canonical)
     }
 
-    /// Appends the codes of one attribute of a batch to `out`, a code a row; rows whose cell has the wrong type get
-    /// [`UNCOVERED`] and are listed in `failures`.
+    /// Appends the codes of one attribute of a batch to `out`, one per row. A cell of the wrong type gets
+    /// [`UNCOVERED`] and is listed in `failures`.
     pub fn encode_column(
         &mut self,
         batch: &RawBatch,
@@ -265,8 +263,9 @@ impl Codebook {
         out.reserve(batch.rows());
         let mut last = Ok(ABSENT);
         for row in 0..batch.rows() {
-            // A long text that encloses thousands of elements is looked at once. What is not covered is counted each time.
-            if !batch.repeats(row, attribute) || last == Ok(UNCOVERED) {
+            // A text shared by the elements of one message is encoded once. Uncovered cells are encoded again, to
+            // count each.
+            if !batch.repeats_previous(row, attribute) || last == Ok(UNCOVERED) {
                 last = self.encode(batch.token(row, attribute));
             }
             match &last {
@@ -279,14 +278,14 @@ impl Codebook {
         }
     }
 
-    /// The text from which [`encode_canonical`](Self::encode_canonical) makes the code again: JSON, `""` for absent,
-    /// `"*"` for uncovered.
+    /// Returns the text that [`encode_canonical`](Self::encode_canonical) accepts: JSON, `""` for absent, `"*"` for
+    /// uncovered.
     pub fn canonical(&self, code: Code) -> &str {
         self.text(self.cell(code, 0))
     }
 
-    /// The code of a canonical text, from a state file for example; what the attribute no longer covers, or has no
-    /// room for, is [`UNCOVERED`].
+    /// Returns the code of a canonical text, such as one from a state file; [`UNCOVERED`] if the attribute does not
+    /// cover it or has no room.
     pub fn encode_canonical(&mut self, canonical: &str) -> Code {
         self.code_of(canonical).unwrap_or_else(|| {
             self.overflowed += 1;
@@ -294,7 +293,7 @@ impl Codebook {
         })
     }
 
-    /// A copy that knows the same codes and has forgotten how values were spelled.
+    /// Returns a copy with the same codes and without the cache of spellings.
     #[must_use]
     pub fn without_spellings(&self) -> Self {
         Self {
@@ -302,7 +301,7 @@ impl Codebook {
             keyed: self.keyed.clone(),
             cells: self.cells.clone(),
             codes: self.codes.clone(),
-            above: self.above.clone(),
+            coarser_cells: self.coarser_cells.clone(),
             levels: self.levels.clone(),
             positions: self.positions.clone(),
             cache: TokenCache::new(0),
@@ -311,112 +310,114 @@ impl Codebook {
         }
     }
 
-    /// Number of levels, the raw one and `*` counted.
+    /// Returns the number of levels, including the raw level and `*`.
     pub fn levels(&self) -> usize {
         self.levels.len()
     }
 
-    /// The cell of a code on a level.
+    /// Returns the cell of a code on a level.
     #[inline]
     pub fn cell(&self, code: Code, level: usize) -> CellId {
         self.levels[level].cells[code as usize]
     }
 
-    /// The cells of a level, indexed by code.
+    /// Returns the cells of a level, indexed by code.
     pub fn cells(&self, level: usize) -> &[CellId] {
         &self.levels[level].cells
     }
 
-    /// The coverage digests of a level, indexed by code.
+    /// Returns the coverage digests of a level, indexed by code.
     pub fn digests(&self, level: usize) -> &[u128] {
         &self.levels[level].digests
     }
 
-    /// The Loss (docs/methods.md §9) of a level in [0, 1], indexed by code. Where the domain is open (strings without a
-    /// list, times without min and max, places) it is level/(levels − 1). Absent and null lose nothing below the top.
+    /// Returns the Loss (docs/internals/methods.md §9) of a level in [0, 1], indexed by code.
+    ///
+    /// For open domains (strings without a list, times without min and max, places) it is level/(levels − 1). Absent
+    /// and null have no loss below the top level.
     pub fn losses(&self, level: usize) -> &[f32] {
         &self.levels[level].losses
     }
 
-    /// The JSON text that leaves; empty for [`OMITTED`]. Of a cell of a level: [`printed`](Self::printed) knows ranges too.
+    /// Returns the JSON text of a cell of a level; empty for [`OMITTED`]. For ranges use [`printed_text`](Self::printed_text).
     pub fn text(&self, cell: CellId) -> &str {
         &self.cells.get(cell).text
     }
 
-    /// The JSON text that leaves; empty for [`OMITTED`].
-    pub fn printed(&self, cell: CellId) -> Cow<'_, str> {
-        match positions_in(cell) {
+    /// Returns the JSON text of a cell or range; empty for [`OMITTED`].
+    pub fn printed_text(&self, cell: CellId) -> Cow<'_, str> {
+        match range_positions(cell) {
             None => Cow::Borrowed(self.text(cell)),
             Some((low, high)) => Cow::Owned(self.range_cover(low, high).map_or_else(String::new, |(text, ..)| text)),
         }
     }
 
-    /// The coverage digest of a cell.
+    /// Returns the coverage digest of a cell.
     pub fn digest(&self, cell: CellId) -> u128 {
-        match positions_in(cell) {
+        match range_positions(cell) {
             None => self.cells.get(cell).digest,
             Some((low, high)) => self.range_cover(low, high).map_or(0, |(_, set, _)| self.keyed.digest(set.as_bytes())),
         }
     }
 
-    /// The Loss of a cell.
+    /// Returns the Loss of a cell.
     pub fn loss(&self, cell: CellId) -> f32 {
-        match positions_in(cell) {
+        match range_positions(cell) {
             None => self.cells.get(cell).loss,
             Some((low, high)) => self.range_cover(low, high).map_or(1.0, |(.., loss)| loss),
         }
     }
 
-    /// Whether a cell covers a single value (missing and absent are values).
+    /// Checks that a cell covers a single value (missing and absent are values).
     pub fn is_exact(&self, cell: CellId) -> bool {
-        positions_in(cell).is_none() && self.cells.get(cell).exact
+        range_positions(cell).is_none() && self.cells.get(cell).exact
     }
 
-    /// The position of a value's interval on the grid of its attribute (docs/methods.md §10.7); none where there is no grid.
+    /// Returns the interval position of a value (docs/internals/methods.md §10.7); none if the attribute has no positions.
     pub fn position(&self, code: Code) -> Option<u32> {
         self.positions.get(code as usize).copied().filter(|position| *position != NO_POSITION)
     }
 
-    /// The bounds of the interval at a position, as shares of the domain.
+    /// Returns the bounds of the interval at a position, as shares of the domain.
     pub fn interval_shares(&self, position: u32) -> Option<(f64, f64)> {
         self.attribute.hierarchy.ruler()?.shares(position)
     }
 
-    /// The cell of the range from the interval at `low` to the one at `high`. It equals a label by its text and digest, not by its number.
+    /// Returns the cell of the range from interval `low` to interval `high`. It has the text and digest of an equal
+    /// label, but another number.
     pub fn range(&self, low: u32, high: u32) -> CellId {
         debug_assert!(low <= high && i128::from(high) < MAX_POSITIONS);
-        RANGES | low << POSITION_BITS | high
+        RANGE_BASE | low << POSITION_BITS | high
     }
 
-    /// The cell of a range by its text; none for a text that no range prints.
-    pub fn range_of(&self, json_text: &str) -> Option<CellId> {
+    /// Returns the range cell with a text; none if no range has this text.
+    pub fn find_range(&self, json_text: &str) -> Option<CellId> {
         let (low, high) = self.attribute.hierarchy.ruler()?.positions_of(json_text)?;
         Some(self.range(low, high))
     }
 
-    /// Whether a cell is true of a code.
+    /// Checks that a cell covers a code.
     pub fn covers(&self, cell: CellId, code: Code) -> bool {
-        match positions_in(cell) {
+        match range_positions(cell) {
             None => (0..self.levels()).any(|level| self.cell(code, level) == cell),
             Some((low, high)) => self.position(code).is_some_and(|position| (low..=high).contains(&position)),
         }
     }
 
-    /// Whether a position is the first or the last of a range.
+    /// Checks that a position is the first or the last of a range.
     pub fn is_bound(&self, range: CellId, position: u32) -> bool {
-        positions_in(range).is_some_and(|(low, high)| position == low || position == high)
+        range_positions(range).is_some_and(|(low, high)| position == low || position == high)
     }
 
-    /// Text, set and loss of a range.
     fn range_cover(&self, low: u32, high: u32) -> Option<(String, String, f32)> {
         match self.attribute.hierarchy.ruler()?.range_between(low, high)? {
-            Cover::Set { text, set, loss } => Some((text, set, loss.unwrap_or(1.0) as f32)),
-            Cover::Root | Cover::Value => None,
+            ValueCover::Set { text, set, loss } => Some((text, set, loss.unwrap_or(1.0) as f32)),
+            ValueCover::Root | ValueCover::Value => None,
         }
     }
 
-    /// The cell of a number that aggregates others: that of the value with its text, or one that no value has on any
-    /// level. None if there is no room.
+    /// Returns the cell of an aggregated number: the existing cell with its text, or a new one that no value has on
+    /// any level. None if there is no room.
     pub fn aggregate(&mut self, json_text: &str) -> Option<CellId> {
         if let Some(cell) = self.cells.find(json_text) {
             return Some(cell);
@@ -424,87 +425,88 @@ impl Codebook {
         let digest = self.keyed.digest(format!("aggregate {json_text}").as_bytes());
         let cell = self.cells.insert(json_text, digest, 1.0, false);
         self.codes.resize(self.cells.len(), FORGOTTEN);
-        self.above.resize(self.cells.len(), SUPPRESSED);
+        self.coarser_cells.resize(self.cells.len(), SUPPRESSED);
         cell
     }
 
-    /// The cell that prints as `json_text`; none where no level of a known value does.
-    pub fn cell_of(&self, json_text: &str) -> Option<CellId> {
+    /// Returns the cell with the text `json_text`; none if no level of a known value has it.
+    pub fn find_cell(&self, json_text: &str) -> Option<CellId> {
         self.cells.find(json_text)
     }
 
-    /// The lexicon: from a text that leaves back to the digest of what it covers.
+    /// Returns the coverage digest of a released text.
     pub fn coverage_of(&self, json_text: &str) -> Option<u128> {
         self.cells.find(json_text).map(|cell| self.digest(cell))
     }
 
-    /// The digests of the labels that cover more than a text that leaves does, fine to coarse, without the root. A text that
-    /// no level of a known value prints has none.
+    /// Returns the digests of all coarser labels of a released text, fine to coarse, without the root. A text that is
+    /// on no level of a known value has none.
     pub fn coverages_above(&self, json_text: &str) -> impl Iterator<Item = u128> {
-        let next = |&cell: &CellId| self.above.get(cell as usize).copied().filter(|&above| above != SUPPRESSED);
+        let next = |&cell: &CellId| self.coarser_cells.get(cell as usize).copied().filter(|&above| above != SUPPRESSED);
         let first = self.cells.find(json_text).and_then(|cell| next(&cell));
         std::iter::successors(first, next).map(|cell| self.digest(cell))
     }
 
-    /// As [`coverage_of`](Self::coverage_of), and none for a text that covers more than one value (`*` does).
+    /// Returns the digest like [`coverage_of`](Self::coverage_of), but none for a text that covers several values (as
+    /// `*`).
     pub fn exact_coverage_of(&self, json_text: &str) -> Option<u128> {
         self.cells.find(json_text).filter(|&cell| self.is_exact(cell)).map(|cell| self.digest(cell))
     }
 
-    /// Number of codes, the three fixed ones counted.
+    /// Returns the number of codes, including the three fixed ones.
     pub fn codes(&self) -> usize {
         self.levels[0].cells.len()
     }
 
-    /// Number of distinct values known.
+    /// Returns the number of distinct values.
     pub fn values(&self) -> usize {
         self.codes() - FIRST_VALUE as usize
     }
 
-    /// Cells encoded so far that the hierarchy misses, or that name somebody by their form.
+    /// Returns the number of encoded cells that the hierarchy does not cover or that look like identifiers.
     pub fn uncovered(&self) -> u64 {
         self.uncovered
     }
 
-    /// The shape of the first value seen that was hidden because it names somebody by its form.
-    pub fn shaped(&self) -> Option<Shape> {
-        self.shaped
+    /// Returns the shape of the first value suppressed because it looks like an identifier.
+    pub fn first_shape(&self) -> Option<IdentifierShape> {
+        self.first_shape
     }
 
-    /// Cells encoded so far for whose value there was no room.
+    /// Returns the number of encoded cells without room for their value.
     pub fn overflowed(&self) -> u64 {
         self.overflowed
     }
 
-    /// The identifier shape that most of the distinct values seen have, and their share in (0, 1].
-    pub fn shape_share(&self) -> Option<(Shape, f64)> {
+    /// Returns the most frequent identifier shape among the distinct values, and its share in (0, 1].
+    pub fn dominant_shape(&self) -> Option<(IdentifierShape, f64)> {
         let values = &self.levels[0].cells[FIRST_VALUE as usize..];
-        shapes::share(values.iter().map(|&cell| self.text(cell)))
+        identifier_shapes::most_frequent_shape(values.iter().map(|&cell| self.text(cell)))
     }
 
-    /// What a value takes here, about, in bytes: by its text and the number of levels, not by its code. Labels, which values mostly share,
-    /// are not counted.
-    pub fn weight(&self, code: Code) -> u64 {
+    /// Returns the approximate memory of a value in bytes, from its text and the number of levels. Labels are not
+    /// counted, because values mostly share them.
+    pub fn approximate_value_bytes(&self, code: Code) -> u64 {
         if code < FIRST_VALUE {
             return 0;
         }
         // Arrays and tables are up to half empty.
         let a_level = 2 * (size_of::<CellId>() + size_of::<u128>() + size_of::<f32>());
-        (self.canonical(code).len() + A_VALUE + self.levels.len() * a_level) as u64
+        (self.canonical(code).len() + VALUE_OVERHEAD + self.levels.len() * a_level) as u64
     }
 
-    /// Memory held, roughly.
+    /// Returns the approximate memory in use, in bytes.
     pub fn approximate_bytes(&self) -> usize {
         let a_code = size_of::<CellId>() + size_of::<u128>() + size_of::<f32>() + size_of::<u32>();
         let levels: usize = self.levels.iter().map(|level| level.cells.capacity() * a_code).sum();
         levels
             + self.cells.bytes()
             + self.cache.bytes()
-            + (self.codes.capacity() + self.above.capacity()) * size_of::<Code>()
+            + (self.codes.capacity() + self.coarser_cells.capacity()) * size_of::<Code>()
     }
 
-    /// Forgets the values whose code is not marked in `used` (missing marks count as false), their cells and every
-    /// remembered spelling. Returns the new code of every old one, [`FORGOTTEN`] for those that are gone.
+    /// Removes the values with codes not marked in `used` (missing marks count as false), their cells and all cached
+    /// spellings. Returns the new code of each old one, [`FORGOTTEN`] for removed codes.
     pub fn retain(&mut self, used: &[bool]) -> Vec<Code> {
         let keep = |code: usize| code < FIRST_VALUE as usize || used.get(code).copied().unwrap_or(false);
         let mut map = vec![FORGOTTEN; self.codes()];
@@ -520,10 +522,10 @@ impl Codebook {
             }
         }
         let cell_map = self.cells.retain(&used_cells);
-        let old = std::mem::replace(&mut self.above, vec![SUPPRESSED; self.cells.len()]);
+        let old = std::mem::replace(&mut self.coarser_cells, vec![SUPPRESSED; self.cells.len()]);
         for (&cell, &above) in cell_map.iter().zip(&old).filter(|(cell, _)| **cell != CellId::MAX) {
-            // What leads to a cell that stays leads through those above it, so they stay too.
-            self.above[cell as usize] = cell_map[above as usize];
+            // All coarser cells of a kept cell are kept too.
+            self.coarser_cells[cell as usize] = cell_map[above as usize];
         }
         for level in &mut self.levels {
             let old = std::mem::take(level);
@@ -548,33 +550,33 @@ impl Codebook {
     }
 }
 
-/// The positions of the first and the last interval of a cell that is a range.
-fn positions_in(cell: CellId) -> Option<(u32, u32)> {
+/// Returns the first and the last position of a range cell; none for other cells.
+fn range_positions(cell: CellId) -> Option<(u32, u32)> {
     let mask = (1 << POSITION_BITS) - 1;
-    (RANGES..2 * RANGES).contains(&cell).then_some((cell >> POSITION_BITS & mask, cell & mask))
+    (RANGE_BASE..2 * RANGE_BASE).contains(&cell).then_some((cell >> POSITION_BITS & mask, cell & mask))
 }
 
-/// Whether a cell is a range and none of a level.
+/// Checks that a cell is a range and not a cell of a level.
 pub fn is_range(cell: CellId) -> bool {
-    positions_in(cell).is_some()
+    range_positions(cell).is_some()
 }
 
-/// Marks in `used` the codes that a column holds.
+/// Marks in `used` the codes of a column.
 pub fn mark_used(column: impl IntoIterator<Item = Code>, used: &mut [bool]) {
     column.into_iter().for_each(|code| used[code as usize] = true);
 }
 
-/// Replaces the codes of a column after its codebook was compacted; `map` is old → new.
+/// Replaces the codes of a column after compaction of its codebook; `map` is old → new.
 pub fn remap(column: &mut [Code], map: &[Code]) {
     column.iter_mut().for_each(|code| *code = map[*code as usize]);
 }
 
-/// Creates codebooks for the attributes of a schema text, each with room for `values` values: for tests and examples.
+/// Creates codebooks for the attributes of a schema text, each with room for `values` values, for tests and examples.
 ///
 /// # Panics
-/// If the schema does not parse.
+/// Panics if the schema does not parse.
 #[must_use]
-pub fn books_of(schema: &str, values: usize) -> Vec<Codebook> {
+pub fn test_codebooks(schema: &str, values: usize) -> Vec<Codebook> {
     let schema = crate::values::schema::Schema::parse(schema, "t.toml", std::path::Path::new("")).expect("a schema");
     let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &DigestKey([7; 32]), values).expect("a codebook");
     schema.attributes.iter().map(book).collect()

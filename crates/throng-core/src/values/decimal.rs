@@ -1,39 +1,39 @@
-//! Exact decimals in integer ticks.
+//! Exact decimals as integer ticks.
 //!
-//! Interval bounds and rounding steps are decimal numbers that a person wrote. Binary floats put 0.3 into
-//! [0.2,0.3) when the width is 0.1; counting in ticks of 10⁻ᵈ keeps every bound where it was written.
+//! Interval bounds and rounding steps are written as decimal numbers. Binary floats would put 0.3 into [0.2,0.3) for
+//! width 0.1. Ticks of 10⁻ᵈ keep every bound exact.
 
-/// Digits after the point that a bound, a width or a step may have.
+/// Maximum number of decimals of a bound, a width or a step.
 pub const MAX_DECIMALS: u32 = 9;
 
-/// A number rounded down to whole ticks.
+/// Number rounded down to whole ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Floor {
+pub struct FlooredTicks {
     /// Number of whole ticks.
     pub ticks: i128,
-    /// Nothing was cut off.
+    /// True if rounding changed nothing.
     pub exact: bool,
 }
 
-/// Digits after the point in the shortest decimal spelling of `x` (0 for 5, 1 for 0.5).
+/// Returns the decimals in the shortest spelling of `x` (0 for 5, 1 for 0.5).
 pub fn decimals_of(x: f64) -> u32 {
     let text = format!("{x}");
     text.split_once('.').map_or(0, |(_, fraction)| u32::try_from(fraction.len()).unwrap_or(u32::MAX))
 }
 
-/// `x` in ticks of 10⁻ᵈ, if it is a whole number of them and fits.
+/// Returns `x` in ticks of 10⁻ᵈ, if it is a whole number of ticks and fits.
 pub fn exact_ticks(x: f64, decimals: u32) -> Option<i128> {
     exact(&format!("{x}"), decimals)
 }
 
-/// The decimal number `text` in ticks of 10⁻ᵈ, if it is a whole number of them and fits.
+/// Returns the decimal number `text` in ticks of 10⁻ᵈ, if it is a whole number of ticks and fits.
 pub fn exact(text: &str, decimals: u32) -> Option<i128> {
     let floor = floor_ticks(text, decimals)?;
     floor.exact.then_some(floor.ticks)
 }
 
-/// The decimal number `text` rounded down (toward −∞) to ticks of 10⁻ᵈ; none if it is no number or far too large.
-pub fn floor_ticks(text: &str, decimals: u32) -> Option<Floor> {
+/// Rounds the decimal number `text` down (toward −∞) to ticks of 10⁻ᵈ; none if it is not a number or too large.
+pub fn floor_ticks(text: &str, decimals: u32) -> Option<FlooredTicks> {
     if text.contains(['e', 'E']) {
         let x: f64 = text.parse().ok()?;
         // Display never writes an exponent, so this recursion ends here.
@@ -62,10 +62,10 @@ pub fn floor_ticks(text: &str, decimals: u32) -> Option<Floor> {
     if negative {
         ticks = -ticks - i128::from(!exact);
     }
-    Some(Floor { ticks, exact })
+    Some(FlooredTicks { ticks, exact })
 }
 
-/// Appends `ticks`·10⁻ᵈ with as few digits as it needs, never "-0".
+/// Appends `ticks`·10⁻ᵈ with the fewest digits, never "-0".
 pub fn push_ticks(out: &mut String, ticks: i128, decimals: u32) {
     if ticks < 0 {
         out.push('-');
@@ -92,12 +92,12 @@ pub fn push_ticks(out: &mut String, ticks: i128, decimals: u32) {
     out.extend(buffer[at..].iter().map(|&b| char::from(b)));
 }
 
-/// Digits that a number is written with in full, at most.
-const MAX_PLAIN: i64 = 64;
+/// Maximum number of digits for a number written in full.
+const MAX_PLAIN_DIGITS: i64 = 64;
 
-/// Writes a JSON number in one of all its spellings: its digits in full, without an exponent and without zeros that say
-/// nothing; digits and exponent (`12e99`) where that would be long. Equal numbers get equal texts, others different ones.
-/// None where the exponent is beyond all reckoning.
+/// Writes the canonical form of a JSON number: all digits without exponent or redundant zeros, or digits and exponent
+/// (`12e99`) if that would be long. Equal numbers give equal texts, different numbers different texts. None if the
+/// exponent does not fit in 64 bits.
 pub fn push_plain(out: &mut String, number: &str) -> Option<()> {
     let (negative, rest) = number.strip_prefix('-').map_or((false, number), |rest| (true, rest));
     let (digits, exponent) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
@@ -109,18 +109,18 @@ pub fn push_plain(out: &mut String, number: &str) -> Option<()> {
         return Some(());
     }
     let cut = (all.len() - all.trim_end_matches('0').len()) as i64 - fraction.len() as i64;
-    // The power of ten of the last significant digit.
+    // Power of ten of the last significant digit.
     let power = exponent.parse::<i64>().ok()?.checked_add(cut)?;
     if negative {
         out.push('-');
     }
     let length = significant.len() as i64;
     match power {
-        0.. if length.saturating_add(power) <= MAX_PLAIN => {
+        0.. if length.saturating_add(power) <= MAX_PLAIN_DIGITS => {
             out.push_str(significant);
             out.extend(std::iter::repeat_n('0', power as usize));
         }
-        ..0 if length.max(power.saturating_neg()) <= MAX_PLAIN => {
+        ..0 if length.max(power.saturating_neg()) <= MAX_PLAIN_DIGITS => {
             let behind = power.unsigned_abs() as usize;
             if behind >= significant.len() {
                 out.push_str("0.");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn spells_the_fewest_digits() {
+    fn ticks_are_written_with_fewest_digits() {
         assert_eq!(spelled(0, 3), "0");
         assert_eq!(spelled(-5, 1), "-0.5");
         assert_eq!(spelled(120, 2), "1.2");
@@ -158,11 +158,11 @@ mod tests {
     }
 
     #[test]
-    fn floors_toward_minus_infinity() {
-        assert_eq!(floor_ticks("0.3", 1), Some(Floor { ticks: 3, exact: true }));
-        assert_eq!(floor_ticks("-0.35", 1), Some(Floor { ticks: -4, exact: false }));
-        assert_eq!(floor_ticks("-0.30", 1), Some(Floor { ticks: -3, exact: true }));
-        assert_eq!(floor_ticks("1e-3", 3), Some(Floor { ticks: 1, exact: true }));
+    fn negative_numbers_floor_toward_minus_infinity() {
+        assert_eq!(floor_ticks("0.3", 1), Some(FlooredTicks { ticks: 3, exact: true }));
+        assert_eq!(floor_ticks("-0.35", 1), Some(FlooredTicks { ticks: -4, exact: false }));
+        assert_eq!(floor_ticks("-0.30", 1), Some(FlooredTicks { ticks: -3, exact: true }));
+        assert_eq!(floor_ticks("1e-3", 3), Some(FlooredTicks { ticks: 1, exact: true }));
         assert_eq!(floor_ticks("", 3), None);
         assert_eq!(floor_ticks("-", 3), None);
         assert_eq!(floor_ticks("1x", 3), None);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_has_one_plain_spelling() {
+    fn equal_numbers_have_one_plain_text() {
         for seven in ["7", "7.0", "7.00", "70e-1", "0.7e1", "0.7E+1", "7e0", "700e-2", "0.0007e4"] {
             assert_eq!(plain(seven), "7");
         }
@@ -199,9 +199,9 @@ mod tests {
     }
 
     proptest! {
-        /// Every way to write ticks·10^power: the point and the exponent moved, zeros before and behind.
+        /// Uses all spellings of ticks·10^power: point and exponent moved, zeros before and after.
         #[test]
-        fn all_spellings_of_a_number_are_one(
+        fn all_number_spellings_give_one_plain_text(
             ticks in -1_000_000_i64..1_000_000,
             power in -80_i32..80,
             moved in 0_usize..30,
@@ -220,13 +220,13 @@ mod tests {
         }
 
         #[test]
-        fn spelling_and_reading_are_inverse(ticks in -1_000_000_000_000_i128..1_000_000_000_000, decimals in 0_u32..=9) {
+        fn written_ticks_parse_to_the_same_ticks(ticks in -1_000_000_000_000_i128..1_000_000_000_000, decimals in 0_u32..=9) {
             let floor = floor_ticks(&spelled(ticks, decimals), decimals);
-            prop_assert_eq!(floor, Some(Floor { ticks, exact: true }));
+            prop_assert_eq!(floor, Some(FlooredTicks { ticks, exact: true }));
         }
 
         #[test]
-        fn the_floor_brackets_the_number(x in -1e9_f64..1e9, decimals in 0_u32..=4) {
+        fn floor_is_at_most_one_tick_below_the_number(x in -1e9_f64..1e9, decimals in 0_u32..=4) {
             let floor = floor_ticks(&format!("{x}"), decimals).unwrap();
             let tick = 10_f64.powi(-i32::try_from(decimals).unwrap());
             let low = floor.ticks as f64 * tick;

@@ -1,31 +1,31 @@
-//! The dictionary of one column: from tokens to dense codes, exact, without hierarchies, keys or digests.
+//! Dictionary of one column: exact mapping from tokens to dense codes, without hierarchies, keys or digests.
 //!
-//! A [codebook](crate::values::codebook) serves a stream that releases; this serves a table that is only looked at.
+//! It serves tables that are only analysed; streams for release use a [codebook](crate::values::codebook).
 
 use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::values::cache::TokenCache;
-use crate::values::canonical::{Canonical, CellError, Typing};
-use crate::values::raw::Token;
+use crate::values::canonical::{CanonicalKind, CellError, ValueTyping};
+use crate::values::raw_batch::RawToken;
+use crate::values::token_cache::TokenCache;
 
-/// The key is not there.
+/// Code of a missing key.
 pub const ABSENT: u32 = 0;
-/// The cell is null, or spelled as missing.
+/// Code of a cell that is null or spelled as missing.
 pub const MISSING: u32 = 1;
-/// The first code of a value.
+/// First code of a value.
 pub const FIRST_VALUE: u32 = 2;
 
-/// Spellings remembered beside the values of a typed column.
+/// Maximum number of cached spellings of a typed column.
 const MAX_SPELLINGS: usize = 1 << 16;
 
-/// A column has more different values, or more bytes of them, than can be numbered.
+/// Error for a column with too many distinct values, or too many bytes of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the column has more different values than fit into a dictionary (2\u{b3}\u{b2} bytes of text): leave it out")]
 pub struct DictionaryFull;
 
-/// Why a cell has no code.
+/// Reason for which a cell has no code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each case says it")]
 pub enum EncodeError {
@@ -35,22 +35,24 @@ pub enum EncodeError {
     Full(#[from] DictionaryFull),
 }
 
-/// Every value of a column, numbered in the order of arrival.
+/// Values of a column, numbered in the order of arrival.
 #[derive(Clone, Debug)]
 pub struct Dictionary {
-    typing: Option<(Typing, TokenCache<u32>)>,
+    typing: Option<(ValueTyping, TokenCache<u32>)>,
     by_text: HashTable<u32>,
     hasher: DefaultHashBuilder,
     arena: String,
-    /// Where the text of each value ends in the arena.
+    /// End position of each value's text in the arena.
     ends: Vec<u32>,
     buffer: String,
 }
 
 impl Dictionary {
-    /// With a typing, values are canonical (rounded, one spelling each). Without one they are the texts as they are
-    /// spelled, an empty untyped field (CSV) is missing, and the number 5 and the text "5" are one value.
-    pub fn new(typing: Option<Typing>) -> Self {
+    /// Creates a dictionary. With a typing, values are canonical (rounded, one spelling each).
+    ///
+    /// Without a typing, values are texts as spelled. An empty untyped field (CSV) is then missing, and the number 5
+    /// and the text "5" are one value.
+    pub fn new(typing: Option<ValueTyping>) -> Self {
         Self {
             typing: typing.map(|typing| (typing, TokenCache::new(MAX_SPELLINGS))),
             by_text: HashTable::new(),
@@ -61,23 +63,25 @@ impl Dictionary {
         }
     }
 
-    /// The code of a token.
+    /// Returns the code of a token.
     ///
     /// # Errors
-    /// When the type cannot take it, or the dictionary is full.
-    pub fn encode(&mut self, token: Token<'_>) -> Result<u32, EncodeError> {
+    /// Fails if the token does not fit the type or the dictionary is full.
+    pub fn encode(&mut self, token: RawToken<'_>) -> Result<u32, EncodeError> {
         match token {
-            Token::Absent => return Ok(ABSENT),
-            Token::Null => return Ok(MISSING),
+            RawToken::Absent => return Ok(ABSENT),
+            RawToken::Null => return Ok(MISSING),
             _ => {}
         }
         let Some((typing, cache)) = &mut self.typing else {
             let text = match token {
-                Token::Untyped("") => return Ok(MISSING),
-                Token::Text(text) | Token::Number(text) | Token::Structure(text) | Token::Untyped(text) => text,
-                Token::Bool(true) => "true",
-                Token::Bool(false) => "false",
-                Token::Absent | Token::Null => "",
+                RawToken::Untyped("") => return Ok(MISSING),
+                RawToken::Text(text) | RawToken::Number(text) | RawToken::Structure(text) | RawToken::Untyped(text) => {
+                    text
+                }
+                RawToken::Bool(true) => "true",
+                RawToken::Bool(false) => "false",
+                RawToken::Absent | RawToken::Null => "",
             };
             return Ok(self.code_of(text)?);
         };
@@ -86,9 +90,9 @@ impl Dictionary {
         }
         let mut text = std::mem::take(&mut self.buffer);
         let code = match typing.canonical(token, &mut text) {
-            Ok(Canonical::Absent) => Ok(ABSENT),
-            Ok(Canonical::Null) => Ok(MISSING),
-            Ok(Canonical::Value) => self.code_of(&text).map_err(EncodeError::from),
+            Ok(CanonicalKind::Absent) => Ok(ABSENT),
+            Ok(CanonicalKind::Null) => Ok(MISSING),
+            Ok(CanonicalKind::Value) => self.code_of(&text).map_err(EncodeError::from),
             Err(error) => Err(error.into()),
         };
         self.buffer = text;
@@ -98,21 +102,22 @@ impl Dictionary {
         code
     }
 
-    /// Refuses a token that the type cannot take, as [`encode`](Self::encode) does, and remembers nothing of it.
+    /// Checks a token like [`encode`](Self::encode), without storing it.
     ///
     /// # Errors
-    /// When the type cannot take it.
-    pub fn check(&mut self, token: Token<'_>) -> Result<(), CellError> {
+    /// Fails if the token does not fit the type.
+    pub fn check(&mut self, token: RawToken<'_>) -> Result<(), CellError> {
         let Some((typing, _)) = &self.typing else { return Ok(()) };
         match token {
-            Token::Absent | Token::Null => Ok(()),
+            RawToken::Absent | RawToken::Null => Ok(()),
             token => typing.canonical(token, &mut self.buffer).map(drop),
         }
     }
 
-    /// The same typing, without a value: to go on checking a column whose values are not held.
+    /// Returns a dictionary with the same typing and no values, to continue checking a column without storing its
+    /// values.
     #[must_use]
-    pub fn emptied(&self) -> Self {
+    pub fn without_values(&self) -> Self {
         let typing = self.typing.as_ref().map(|(typing, _)| (typing.clone(), TokenCache::new(0)));
         Self { typing, ..Self::new(None) }
     }
@@ -133,23 +138,23 @@ impl Dictionary {
         Ok(code)
     }
 
-    /// The text of a value's code: canonical JSON with a typing, as spelled without; none for missing and absent.
+    /// Returns the text of a code: canonical JSON with a typing, otherwise as spelled; none for missing and absent.
     pub fn text(&self, code: u32) -> Option<&str> {
         let known = code >= FIRST_VALUE && ((code - FIRST_VALUE) as usize) < self.ends.len();
         known.then(|| slice(&self.arena, &self.ends, code))
     }
 
-    /// The texts of all values, in the order of their codes.
+    /// Returns the texts of all values in code order.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         (0..self.values() as u32).map(|index| slice(&self.arena, &self.ends, FIRST_VALUE + index))
     }
 
-    /// Number of different values, missing and absent not counted.
+    /// Returns the number of distinct values, without missing and absent.
     pub fn values(&self) -> usize {
         self.ends.len()
     }
 
-    /// Memory held.
+    /// Returns the memory in use, in bytes.
     pub fn bytes(&self) -> usize {
         self.arena.capacity()
             + self.ends.capacity() * size_of::<u32>()
@@ -157,8 +162,8 @@ impl Dictionary {
             + self.typing.as_ref().map_or(0, |(_, cache)| cache.bytes())
     }
 
-    /// Gives back what only encoding needs.
-    pub fn close(&mut self) {
+    /// Frees the memory that only encoding needs.
+    pub fn finish_encoding(&mut self) {
         self.by_text = HashTable::new();
         if let Some((_, cache)) = &mut self.typing {
             *cache = TokenCache::new(0);
@@ -175,66 +180,66 @@ fn slice<'a>(arena: &'a str, ends: &[u32], code: u32) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::canonical::{Missing, Rounding, Type};
+    use crate::values::canonical::{AttributeType, MissingSpellings, Rounding};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
     #[test]
-    fn kinds_of_nothing_are_apart_from_values() {
+    fn absent_and_missing_differ_from_values() {
         let mut dictionary = Dictionary::new(None);
-        assert_eq!(dictionary.encode(Token::Absent), Ok(ABSENT));
-        assert_eq!(dictionary.encode(Token::Null), Ok(MISSING));
-        assert_eq!(dictionary.encode(Token::Untyped("")), Ok(MISSING));
-        let empty = dictionary.encode(Token::Text("")).unwrap();
+        assert_eq!(dictionary.encode(RawToken::Absent), Ok(ABSENT));
+        assert_eq!(dictionary.encode(RawToken::Null), Ok(MISSING));
+        assert_eq!(dictionary.encode(RawToken::Untyped("")), Ok(MISSING));
+        let empty = dictionary.encode(RawToken::Text("")).unwrap();
         assert_eq!((empty, dictionary.text(empty)), (FIRST_VALUE, Some("")), "an empty JSON string is a value");
-        let five = dictionary.encode(Token::Number("5")).unwrap();
-        for same in [Token::Text("5"), Token::Untyped("5")] {
+        let five = dictionary.encode(RawToken::Number("5")).unwrap();
+        for same in [RawToken::Text("5"), RawToken::Untyped("5")] {
             assert_eq!(dictionary.encode(same), Ok(five));
         }
-        assert_ne!(dictionary.encode(Token::Number("5.0")), Ok(five), "without a schema nothing is rounded");
-        let truth = dictionary.encode(Token::Bool(true)).unwrap();
+        assert_ne!(dictionary.encode(RawToken::Number("5.0")), Ok(five), "without a schema nothing is rounded");
+        let truth = dictionary.encode(RawToken::Bool(true)).unwrap();
         assert_eq!(dictionary.text(truth), Some("true"));
         assert_eq!((dictionary.text(ABSENT), dictionary.text(MISSING), dictionary.text(99)), (None, None, None));
     }
 
     #[test]
-    fn a_typing_rounds_before_anything_is_counted() {
-        let typing = Typing {
+    fn typed_dictionary_rounds_before_counting() {
+        let typing = ValueTyping {
             attribute: "x".into(),
-            kind: Type::Float,
+            kind: AttributeType::Float,
             rounding: Rounding::step(0.5).unwrap(),
-            missing: Missing::new(Some(vec!["-1".into()]), true),
+            missing: MissingSpellings::new(Some(vec!["-1".into()]), true),
             spelling: crate::values::spelling::Spelling::default(),
-            dates: crate::values::dates::Dates::default(),
+            dates: crate::values::date_formats::DateFormats::default(),
             conversion: None,
             decimal_comma: false,
             zone: None,
         };
         let mut dictionary = Dictionary::new(Some(typing));
-        let code = dictionary.encode(Token::Untyped("71.6")).unwrap();
-        for same in [Token::Number("71.5"), Token::Text("71.50"), Token::Untyped("71.6")] {
+        let code = dictionary.encode(RawToken::Untyped("71.6")).unwrap();
+        for same in [RawToken::Number("71.5"), RawToken::Text("71.50"), RawToken::Untyped("71.6")] {
             assert_eq!(dictionary.encode(same), Ok(code));
         }
         assert_eq!(dictionary.text(code), Some("71.5"));
-        assert_eq!(dictionary.encode(Token::Number("-1.0")), Ok(MISSING));
-        assert!(matches!(dictionary.encode(Token::Text("x")), Err(EncodeError::Cell(_))));
+        assert_eq!(dictionary.encode(RawToken::Number("-1.0")), Ok(MISSING));
+        assert!(matches!(dictionary.encode(RawToken::Text("x")), Err(EncodeError::Cell(_))));
     }
 
     proptest! {
         #[test]
-        fn agrees_with_a_map(words in proptest::collection::vec("[a-c]{0,3}", 0..400)) {
+        fn dictionary_codes_equal_a_map(words in proptest::collection::vec("[a-c]{0,3}", 0..400)) {
             let mut dictionary = Dictionary::new(None);
             let mut twin: BTreeMap<&str, u32> = BTreeMap::new();
             for word in &words {
                 let next = FIRST_VALUE + twin.len() as u32;
                 let expected = *twin.entry(word).or_insert(next);
-                prop_assert_eq!(dictionary.encode(Token::Text(word)), Ok(expected));
+                prop_assert_eq!(dictionary.encode(RawToken::Text(word)), Ok(expected));
             }
             for (word, code) in &twin {
                 prop_assert_eq!(dictionary.text(*code), Some(*word));
             }
             prop_assert_eq!(dictionary.texts().collect::<Vec<_>>().len(), twin.len());
-            dictionary.close();
+            dictionary.finish_encoding();
             prop_assert_eq!(dictionary.texts().count(), twin.len());
         }
     }

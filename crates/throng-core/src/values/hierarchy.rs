@@ -1,8 +1,8 @@
-//! Generalization hierarchies: what a value may become on its way to `*`.
+//! Generalization hierarchies of attributes.
 //!
-//! Level 0 is the canonical value, the top level is `*`; a hierarchy says what lies between. On every level the
-//! values are partitioned, and a higher level only merges. A cell is identified by the **set of values it covers**;
-//! sets that are equal print the same text, and different sets print different texts, whatever their levels.
+//! Level 0 is the canonical value, and the top level is `*`. Each level partitions the values, and a higher level
+//! only merges. A cell is identified by the **set of values it covers**: equal sets have equal texts and different
+//! sets have different texts, on all levels.
 
 mod calendar;
 mod grid;
@@ -13,29 +13,30 @@ mod tree;
 pub use calendar::Calendar;
 pub use grid::Grid;
 pub use prefix::Prefix;
-pub use ruler::{Cuts, MAX_POSITIONS, Ruler};
-pub use tree::{Row, Tree};
+pub use ruler::{LevelCuts, MAX_POSITIONS, Ruler};
+pub use tree::{HierarchyRow, ListedTree};
 
-/// What a value becomes on one level.
+/// Generalization of a value on one level.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cover {
-    /// `*`.
+pub enum ValueCover {
+    /// Suppressed value, `*`.
     Root,
-    /// Itself: the cell covers this value alone.
+    /// The value: the cell covers only this value.
     Value,
-    /// Several values.
+    /// Set of several values.
     Set {
-        /// The JSON text that leaves.
+        /// JSON text for the release.
         text: String,
-        /// The set of values covered, spelled so that equal sets are equal bytes.
+        /// Covered set of values, as a text that is equal for equal sets.
         set: String,
-        /// Loss (docs/methods.md §9) in [0, 1]; none where the domain is open, so that the level decides.
+        /// Loss (docs/internals/methods.md §9) in [0, 1]; none for an open domain, in which the level determines the loss.
         loss: Option<f64>,
     },
 }
 
-impl Cover {
-    /// The loss of a value on a level of a hierarchy whose root is at `top`: where the domain is open, the level decides.
+impl ValueCover {
+    /// Returns the loss of a value on `level` of a hierarchy with its root at `top`. In an open domain the level
+    /// determines it.
     pub fn loss(&self, level: usize, top: usize) -> f64 {
         match self {
             Self::Root => 1.0,
@@ -45,32 +46,32 @@ impl Cover {
     }
 }
 
-/// A problem of a hierarchy: the key or row it is at, and what to do.
+/// Mistake in a hierarchy: key or row, and correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flaw {
-    /// Where: a row, a level or a key.
+pub struct HierarchyFlaw {
+    /// Row, level or key.
     pub place: String,
-    /// What is wrong, and what to do.
+    /// Description of the mistake and of its correction.
     pub message: String,
 }
 
-impl Flaw {
+impl HierarchyFlaw {
     /// Creates a flaw at `place`.
     pub fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
         Self { place: place.into(), message: message.into() }
     }
 }
 
-/// The hierarchy of one attribute.
+/// Hierarchy of one attribute.
 #[derive(Clone, Debug)]
 pub enum Hierarchy {
-    /// The value, then `*`.
+    /// Only the value and `*`.
     Flat,
     /// Listed values (files and inline trees).
-    Tree(Tree),
+    Tree(ListedTree),
     /// Intervals of numbers.
     Ruler(Ruler),
-    /// The first characters of a string.
+    /// First characters of a string.
     Prefix(Prefix),
     /// Calendar units.
     Calendar(Calendar),
@@ -79,26 +80,26 @@ pub enum Hierarchy {
 }
 
 impl Hierarchy {
-    /// Number of levels, the raw one and `*` counted: at least 2.
+    /// Returns the number of levels, including the raw level and `*`; at least 2.
     pub fn levels(&self) -> usize {
         2 + match self {
             Self::Flat => 0,
-            Self::Tree(tree) => tree.between(),
-            Self::Ruler(ruler) => ruler.between(),
-            Self::Prefix(prefix) => prefix.between(),
-            Self::Calendar(calendar) => calendar.between(),
-            Self::Grid(grid) => grid.between(),
+            Self::Tree(tree) => tree.inner_levels(),
+            Self::Ruler(ruler) => ruler.inner_levels(),
+            Self::Prefix(prefix) => prefix.inner_levels(),
+            Self::Calendar(calendar) => calendar.inner_levels(),
+            Self::Grid(grid) => grid.inner_levels(),
         }
     }
 
-    /// The intervals, of a hierarchy of intervals.
+    /// Returns the intervals, if the hierarchy has intervals.
     pub fn ruler(&self) -> Option<&Ruler> {
         if let Self::Ruler(ruler) = self { Some(ruler) } else { None }
     }
 
-    /// What the canonical value becomes on each level between the raw one and `*`; none if the hierarchy misses it,
-    /// or if its own text could be mistaken for that of a generalized cell.
-    pub fn covers(&self, canonical: &str) -> Option<Vec<Cover>> {
+    /// Returns the generalizations of a canonical value on each level between the raw one and `*`. None if the
+    /// hierarchy does not cover it, or if its text could be mistaken for that of a generalized cell.
+    pub fn covers(&self, canonical: &str) -> Option<Vec<ValueCover>> {
         match self {
             Self::Flat => Some(Vec::new()),
             Self::Tree(tree) => tree.covers(canonical),
@@ -109,8 +110,8 @@ impl Hierarchy {
         }
     }
 
-    /// Mean loss by level, the raw one and `*` counted, if all values of the domain were equally frequent: what can be
-    /// expected before any data has been seen. Open domains lose level/(levels − 1).
+    /// Returns the mean loss of each level, including the raw level and `*`, for equally frequent values: the
+    /// expectation without data. For open domains it is level/(levels − 1).
     pub fn expected_losses(&self) -> Vec<f64> {
         let top = self.levels() - 1;
         let by_level = |level: usize| level as f64 / top as f64;
@@ -128,7 +129,7 @@ impl Hierarchy {
         (0..=top).map(|level| if level == 0 || level == top { by_level(level) } else { mean(level) }).collect()
     }
 
-    /// What a level shows of a value, in a few words.
+    /// Returns a short description of a level.
     pub fn label(&self, level: usize) -> String {
         let top = self.levels() - 1;
         if level == 0 {
@@ -148,7 +149,8 @@ impl Hierarchy {
         }
     }
 
-    /// A text that changes exactly when the hierarchy does.
+    /// Returns a text that changes exactly if the hierarchy changes. It is part of the schema fingerprint and
+    /// contains Debug output, so renaming these types or their fields changes the fingerprint.
     pub fn description(&self) -> String {
         match self {
             Self::Flat => "flat".into(),
@@ -161,13 +163,12 @@ impl Hierarchy {
     }
 }
 
-/// The texts of covers, without their quotes.
 #[cfg(test)]
-fn texts(covers: Option<Vec<Cover>>) -> Vec<String> {
+fn texts(covers: Option<Vec<ValueCover>>) -> Vec<String> {
     let text = |cover| match cover {
-        Cover::Set { text, .. } => text.trim_matches('"').to_owned(),
-        Cover::Value => "VALUE".into(),
-        Cover::Root => "ROOT".into(),
+        ValueCover::Set { text, .. } => text.trim_matches('"').to_owned(),
+        ValueCover::Value => "VALUE".into(),
+        ValueCover::Root => "ROOT".into(),
     };
     covers.expect("a value of the domain").into_iter().map(text).collect()
 }

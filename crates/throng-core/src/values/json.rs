@@ -1,8 +1,8 @@
-//! Spelling JSON: the one text of a string, a number, a structure.
+//! JSON output with one text per string, number or structure.
 
 use std::fmt::Write as _;
 
-/// Appends the shortest spelling that reads back as `value`; exponents only where the digits would be many.
+/// Appends the shortest text that parses as `value`, with an exponent only for very small and very large numbers.
 pub fn push_shortest(out: &mut String, value: f64) {
     let value = if value == 0.0 { 0.0 } else { value };
     let start = out.len();
@@ -44,14 +44,14 @@ pub fn push_quoted(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// `text` as a JSON string.
+/// Returns `text` as a JSON string.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     push_quoted(&mut out, text);
     out
 }
 
-/// The string that a canonical JSON string spells; none if it is another kind of JSON.
+/// Returns the text of a canonical JSON string; none for any other JSON.
 pub fn unquoted(canonical: &str) -> Option<String> {
     serde_json::from_str(canonical).ok()
 }

@@ -1,43 +1,43 @@
-//! Points in time: reading the spellings that devices send, and truncating to calendar units. All in UTC.
+//! Points in time in UTC: parsing of device formats and truncation to calendar units.
 
 use chrono::{Datelike, NaiveDate};
 use std::fmt::Write as _;
 
-/// Milliseconds in a day.
+/// Milliseconds per day.
 pub const DAY: i64 = 86_400_000;
 
-/// A calendar unit, from fine to coarse. Weeks are ISO weeks: they start on Monday.
+/// Calendar unit, in order from fine to coarse. Weeks are ISO weeks and start on Monday.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize, strum::IntoStaticStr, strum::VariantArray,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
-pub enum Unit {
-    /// A second.
+pub enum CalendarUnit {
+    /// Second.
     Second,
-    /// A minute.
+    /// Minute.
     Minute,
-    /// An hour.
+    /// Hour.
     Hour,
-    /// A day.
+    /// Day.
     Day,
-    /// A week.
+    /// ISO week.
     Week,
-    /// A month.
+    /// Month.
     Month,
-    /// A quarter.
+    /// Quarter.
     Quarter,
-    /// A year.
+    /// Year.
     Year,
 }
 
-impl Unit {
-    /// The name that a schema uses.
+impl CalendarUnit {
+    /// Returns the name in schema files.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// The first millisecond of the unit that holds `millis`.
+    /// Returns the first millisecond of the unit that contains `millis`.
     pub fn start(self, millis: i64) -> i64 {
         let fixed = |width: i64| millis - millis.rem_euclid(width);
         match self {
@@ -54,7 +54,7 @@ impl Unit {
         }
     }
 
-    /// The first millisecond after the unit that starts at `start`.
+    /// Returns the first millisecond after the unit that starts at `start`.
     pub fn end(self, start: i64) -> i64 {
         match self {
             Self::Second => start + 1_000,
@@ -62,7 +62,7 @@ impl Unit {
             Self::Hour => start + 3_600_000,
             Self::Day => start + DAY,
             Self::Week => start + 7 * DAY,
-            // Any day after the shortest unit and before the end of the next longest lies in the next unit.
+            // The added days are more than the longest unit and less than two units, so the day is in the next unit.
             Self::Month => self.start(start + 31 * DAY + DAY),
             Self::Quarter => self.start(start + 100 * DAY),
             Self::Year => self.start(start + 370 * DAY),
@@ -79,13 +79,13 @@ impl Unit {
     }
 }
 
-/// Year, month, day of a moment.
+/// Returns year, month and day of a point in time.
 pub fn civil(millis: i64) -> (i32, u32, u32) {
     let date = date(millis);
     (date.year(), date.month(), date.day())
 }
 
-/// The calendar day of a moment; moments are kept within the years 1–9999 by [`in_range`].
+/// Returns the calendar day of a point in time; [`in_range`] limits times to the years 1–9999.
 pub fn date(millis: i64) -> NaiveDate {
     let days = i32::try_from(millis.div_euclid(DAY)).unwrap_or(i32::MAX);
     NaiveDate::from_num_days_from_ce_opt(days.saturating_add(719_163)).unwrap_or(NaiveDate::MAX)
@@ -96,7 +96,6 @@ fn from_civil(year: i32, month: u32, day: u32) -> Option<i64> {
     Some(i64::from(date.num_days_from_ce() - 719_163) * DAY)
 }
 
-/// Two, or four, ASCII digits at `at`.
 fn digits(bytes: &[u8], at: usize, count: usize) -> Option<u32> {
     let mut number = 0;
     for &byte in bytes.get(at..at + count)? {
@@ -108,23 +107,23 @@ fn digits(bytes: &[u8], at: usize, count: usize) -> Option<u32> {
     Some(number)
 }
 
-/// A moment as it is written: the clock's own time as milliseconds since 1970, and the offset from UTC if one is given.
-pub struct Written {
-    /// Milliseconds since 1970 of the written clock time.
+/// Time as written: local time and, if given, the offset from UTC.
+pub struct WrittenTime {
+    /// Local time, as milliseconds since 1970.
     pub local: i64,
     /// Offset from UTC in milliseconds, if written.
     pub offset: Option<i64>,
 }
 
-/// Milliseconds since 1970 of what [`written`] reads; without an offset it is UTC.
+/// Parses the formats of [`parse_local`] and returns milliseconds since 1970; UTC if there is no offset.
 pub fn parse(text: &str) -> Option<i64> {
-    let Written { local, offset } = written(text)?;
+    let WrittenTime { local, offset } = parse_local(text)?;
     in_range(local.checked_sub(offset.unwrap_or(0))?)
 }
 
-/// Reads `YYYY-MM-DD`, or `YYYY-MM-DD HH:MM[:SS[.fraction]][Z|±HH[:MM]| UTC]` with a `T` or a space
-/// between, as databases export it; what is finer than a millisecond is cut off. Years 1–9999.
-pub fn written(text: &str) -> Option<Written> {
+/// Parses `YYYY-MM-DD`, or `YYYY-MM-DD HH:MM[:SS[.fraction]][Z|±HH[:MM]| UTC]` with a `T` or a space between, as
+/// databases export it. Digits after the millisecond are truncated. Years 1–9999.
+pub fn parse_local(text: &str) -> Option<WrittenTime> {
     let b = text.as_bytes();
     let year = i32::try_from(digits(b, 0, 4)?).ok()?;
     if year == 0 || b.get(4) != Some(&b'-') || b.get(7) != Some(&b'-') {
@@ -132,7 +131,7 @@ pub fn written(text: &str) -> Option<Written> {
     }
     let day = from_civil(year, digits(b, 5, 2)?, digits(b, 8, 2)?)?;
     if b.len() == 10 {
-        return Some(Written { local: day, offset: None });
+        return Some(WrittenTime { local: day, offset: None });
     }
     if !matches!(b[10], b'T' | b't' | b' ') || b.get(13) != Some(&b':') {
         return None;
@@ -176,28 +175,28 @@ pub fn written(text: &str) -> Option<Written> {
         Some(_) => return None,
     };
     let of_day = i64::from(((hour * 60 + minute) * 60 + second) * 1_000 + millis);
-    Some(Written { local: day + of_day, offset })
+    Some(WrittenTime { local: day + of_day, offset })
 }
 
-/// The first moment of the month or year that `YYYY-MM` or `YYYY` names, for values that are rounded to `unit`; none where that is finer
-/// than what is named.
-pub fn partial(text: &str, unit: Unit) -> Option<i64> {
+/// Returns the first moment of the month or year in `YYYY-MM` or `YYYY`, for values rounded to `unit`; none if `unit`
+/// is finer than the text.
+pub fn parse_partial(text: &str, unit: CalendarUnit) -> Option<i64> {
     let b = text.as_bytes();
     let year = i32::try_from(digits(b, 0, 4)?).ok().filter(|year| *year > 0)?;
     match b.len() {
-        4 if unit == Unit::Year => from_civil(year, 1, 1),
-        7 if unit >= Unit::Month && b[4] == b'-' => from_civil(year, digits(b, 5, 2)?, 1),
+        4 if unit == CalendarUnit::Year => from_civil(year, 1, 1),
+        7 if unit >= CalendarUnit::Month && b[4] == b'-' => from_civil(year, digits(b, 5, 2)?, 1),
         _ => None,
     }
 }
 
-/// A moment that the calendar of records has: within the years 1–9999.
+/// Returns `millis` if it is in the years 1–9999.
 pub fn in_range(millis: i64) -> Option<i64> {
     // 0001-01-01 and 10000-01-01.
     (-62_135_596_800_000..253_402_300_800_000).contains(&millis).then_some(millis)
 }
 
-/// Appends `2021-05-24`.
+/// Appends a date such as `2021-05-24`.
 pub fn push_date(out: &mut String, millis: i64) {
     let (year, month, day) = civil(millis);
     push(out, format_args!("{year:04}-{month:02}-{day:02}"));
@@ -207,29 +206,29 @@ fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("a string takes every text");
 }
 
-/// Appends `2021-05-24T10`, `…T10:05`, `…T10:05:07` (for hour, minute, second).
-pub fn push_clock(out: &mut String, millis: i64, unit: Unit) {
+/// Appends a time such as `2021-05-24T10`, `…T10:05` or `…T10:05:07` (for hour, minute, second).
+pub fn push_clock(out: &mut String, millis: i64, unit: CalendarUnit) {
     push_date(out, millis);
     let second = millis.rem_euclid(DAY) / 1_000;
     push(out, format_args!("T{:02}", second / 3_600));
-    if unit <= Unit::Minute {
+    if unit <= CalendarUnit::Minute {
         push(out, format_args!(":{:02}", second / 60 % 60));
     }
-    if unit <= Unit::Second {
+    if unit <= CalendarUnit::Second {
         push(out, format_args!(":{:02}", second % 60));
     }
 }
 
-/// `2021-05-24T10:05:07Z`, with three decimals where they are not zero; none outside the years 1 to 9999.
+/// Returns `2021-05-24T10:05:07Z`, with three decimals if they are not zero; none outside the years 1 to 9999.
 pub fn rfc3339(millis: i64) -> Option<String> {
     let mut out = String::new();
     push_rfc3339(&mut out, in_range(millis)?);
     Some(out)
 }
 
-/// Appends `2021-05-24T10:05:07Z`, with three decimals where they are not zero.
+/// Appends `2021-05-24T10:05:07Z`, with three decimals if they are not zero.
 pub fn push_rfc3339(out: &mut String, millis: i64) {
-    push_clock(out, millis, Unit::Second);
+    push_clock(out, millis, CalendarUnit::Second);
     let fraction = millis.rem_euclid(1_000);
     if fraction != 0 {
         push(out, format_args!(".{fraction:03}"));
@@ -245,7 +244,7 @@ mod tests {
     use strum::VariantArray;
 
     #[test]
-    fn reads_what_devices_send() {
+    fn device_timestamps_are_parsed() {
         let noon = 1_621_857_600_000;
         for text in [
             "2021-05-24T12:00:00Z",
@@ -288,7 +287,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn spelling_agrees_with_the_reference(millis in -62_135_596_800_000_i64..253_402_300_800_000) {
+        fn rfc3339_text_equals_chrono(millis in -62_135_596_800_000_i64..253_402_300_800_000) {
             let mut text = String::new();
             push_rfc3339(&mut text, millis);
             prop_assert_eq!(parse(&text), Some(millis));
@@ -297,16 +296,16 @@ mod tests {
         }
 
         #[test]
-        fn units_hold_their_moment(millis in -60_000_000_000_000_i64..250_000_000_000_000) {
-            for &unit in Unit::VARIANTS {
+        fn calendar_unit_contains_its_moment(millis in -60_000_000_000_000_i64..250_000_000_000_000) {
+            for &unit in CalendarUnit::VARIANTS {
                 let start = unit.start(millis);
                 let end = unit.end(start);
                 prop_assert!(start <= millis && millis < end);
                 prop_assert_eq!(unit.start(end), end);
                 prop_assert_eq!(unit.start(end - 1), start);
             }
-            prop_assert_eq!(date(Unit::Week.start(millis)).weekday(), Weekday::Mon);
-            prop_assert_eq!(date(Unit::Month.start(millis)).day(), 1);
+            prop_assert_eq!(date(CalendarUnit::Week.start(millis)).weekday(), Weekday::Mon);
+            prop_assert_eq!(date(CalendarUnit::Month.start(millis)).day(), 1);
         }
     }
 }

@@ -2,56 +2,56 @@
 
 use std::fmt;
 
-/// Why a record could not be read, or does not fit the schema. It has no place for a value of the record, so it may be
-/// logged, counted and sent as a dead letter.
+/// Reason for which a record cannot be read or does not fit the schema. It contains no value of the record, so it may
+/// be logged, counted and written to a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RejectionReason {
-    /// Not JSON.
+    /// Invalid JSON.
     MalformedJson,
-    /// Bytes that are no text, and text keys with control characters.
+    /// Text that is not UTF-8, or a text key with control characters.
     NotUtf8,
-    /// Longer than `max_record_bytes`.
+    /// Record longer than `max_record_bytes`.
     Oversized,
-    /// Nested deeper than `max_depth`.
+    /// Nesting deeper than `max_depth`.
     TooDeep,
-    /// A key twice in one object: which of the two counts would be a guess.
+    /// Key that occurs twice in one object; the choice of a value would be a guess.
     DuplicateKey,
-    /// JSON, but no object.
+    /// JSON that is not an object.
     NotAnObject,
-    /// Nothing but white space.
+    /// Only white space.
     Empty,
-    /// A CSV row with more or fewer fields than the header.
+    /// CSV row with more or fewer fields than the header.
     RaggedRow,
-    /// A CSV row whose quotes do not close.
+    /// CSV row with an unclosed quote.
     MalformedRow,
-    /// The record schema does not know it, and `schema.unknown` is `refuse`.
+    /// Attribute that the schema does not contain, while `schema.unknown` is `refuse`.
     UnknownAttribute,
-    /// A value that the type of its attribute cannot take: NaN, an infinity and text beyond the limit among them.
+    /// Value that does not fit the type of its attribute, such as NaN, an infinity or too long a text.
     WrongType,
-    /// Bytes that are not what their Avro schema says.
+    /// Bytes that do not match their Avro schema.
     MalformedAvro,
-    /// Bytes that are not what their Protobuf schema says.
+    /// Bytes that do not match their Protobuf schema.
     MalformedProtobuf,
-    /// A message without the magic byte and the schema's number that a registry's clients put before a record.
+    /// Message without the magic byte and schema ID that clients of a registry write before a record.
     BrokenFrame,
-    /// A message whose schema the registry does not know, or which cannot be used.
+    /// Message with a schema that the registry does not have or that cannot be used.
     UnknownSchema,
-    /// The schema under which a message was written has no field of an attribute.
+    /// Message with a writer schema that lacks the field of an attribute.
     MissingField,
-    /// The array whose elements are records (`explode` of the schema) is not there, null or empty.
+    /// Array of records (`explode` of the schema) that is missing, null or empty.
     NoElements,
-    /// It has more than 10,000 elements, or too much around them.
+    /// Array of records with more than 10,000 elements, or with too much data around them.
     TooManyElements,
-    /// What stands in its place is no array.
+    /// Value in place of the array of records that is not an array.
     NotAnArray,
-    /// JSON that stops before its end (inside a number it may be called malformed). Counted as [`Self::MalformedJson`].
+    /// JSON that ends too early (inside a number it may count as malformed). Counted as [`Self::MalformedJson`].
     Truncated,
-    /// More text after the record's closing brace. Counted as [`Self::MalformedJson`].
+    /// Text after the closing brace of the record. Counted as [`Self::MalformedJson`].
     TrailingText,
 }
 
 impl RejectionReason {
-    /// Its own name: that of the label, but for the two that are counted under another.
+    /// Returns the name of this reason; two reasons are counted under another label.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MalformedJson => "malformed_json",
@@ -78,9 +78,9 @@ impl RejectionReason {
         }
     }
 
-    /// The reason in words, behind "dead-lettered:".
+    /// Returns the reason as a clause to follow "dead-lettered:".
     #[must_use]
-    pub const fn words(self) -> &'static str {
+    pub const fn reason_clause(self) -> &'static str {
         match self {
             Self::MalformedJson => "they are not JSON",
             Self::NotUtf8 => "they are not UTF-8",
@@ -106,16 +106,16 @@ impl RejectionReason {
         }
     }
 
-    /// The reason under which it is counted and sent: metrics and dead letters have one for all JSON that cannot be parsed.
+    /// Returns the reason for metrics and dead letters, which have one for all JSON that cannot be parsed.
     #[must_use]
-    pub const fn counted_as(self) -> Self {
+    pub const fn counted_reason(self) -> Self {
         match self {
             Self::Truncated | Self::TrailingText => Self::MalformedJson,
             other => other,
         }
     }
 
-    /// What the operator may do about it; empty where the name says enough.
+    /// Returns advice for the operator; empty if the name is sufficient.
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::MalformedJson => {

@@ -1,72 +1,72 @@
-//! The schema: which attributes a record has, where they are, what they mean and how they generalize.
+//! Record schemas: attributes, their positions in a record, their roles and their hierarchies.
 
 mod attribute;
 mod attribute_keys;
 mod described;
-mod generalized;
+mod hierarchy_table;
 mod read;
 #[cfg(test)]
 mod tests;
 
-pub use crate::values::canonical::{CellError, Missing, Rounding, Type, Typing};
-pub use crate::values::keys::{Problem, SchemaError};
-pub use attribute::{Attribute, Changes, Origin, Place, Role, Treatment, segments};
+pub use crate::values::canonical::{AttributeType, CellError, MissingSpellings, Rounding, ValueTyping};
+pub use crate::values::table_reader::{SchemaError, SchemaProblem};
+pub use attribute::{Attribute, AttributeOrigin, AttributePlace, AttributeTreatment, ChangeFrequency, Role, segments};
 pub use described::{json_schema, reference_markdown};
 
 use crate::values::hierarchy::Hierarchy;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// The attribute that names subjects.
+/// Attribute that identifies subjects.
 #[derive(Clone, Debug)]
 pub struct SubjectAttribute {
-    /// Its position in the schema.
+    /// Position in the schema.
     pub position: usize,
-    /// How it is read.
+    /// The attribute.
     pub attribute: Arc<Attribute>,
 }
 
-/// A checked schema.
+/// Checked record schema.
 #[derive(Clone, Debug)]
 pub struct Schema {
-    /// The name of the schema.
+    /// Name of the schema.
     pub name: String,
-    /// In the order of the file, which is the order of output.
+    /// Attributes in file order, which is the order of output.
     pub attributes: Vec<Arc<Attribute>>,
-    /// The attribute that counts people, if there is one.
+    /// Index of the attribute that identifies subjects, if any.
     pub subject: Option<usize>,
-    /// Declares that each record is of another person, so that a missing subject is no doubt.
+    /// Declares that each record has a different subject, so that a missing subject is valid.
     pub is_one_record_each: bool,
-    /// The pointer (RFC 6901) of the array whose elements are the records.
+    /// JSON pointer (RFC 6901) of the array with the records as elements.
     pub explode: Option<String>,
 }
 
 impl Schema {
-    /// The attribute that names subjects.
+    /// Returns the attribute that identifies subjects.
     pub fn subject_attribute(&self) -> Option<SubjectAttribute> {
         self.subject.map(|position| SubjectAttribute { position, attribute: Arc::clone(&self.attributes[position]) })
     }
 
-    /// What is no flaw and worth a word: rows of hierarchies that say again what others have said.
+    /// Returns warnings about repeated rows of hierarchies.
     pub fn warnings(&self) -> Vec<String> {
         let of = |attribute: &Arc<Attribute>| match &attribute.hierarchy {
             Hierarchy::Tree(tree) => {
                 let name = &attribute.name;
-                tree.repeated().iter().map(|row| format!("hierarchy of attribute {name:?}: {row}")).collect()
+                tree.repeated_rows().iter().map(|row| format!("hierarchy of attribute {name:?}: {row}")).collect()
             }
             _ => Vec::new(),
         };
         self.attributes.iter().flat_map(of).collect()
     }
 
-    /// The indices of the attributes that may leave, in order.
+    /// Returns the indices of the attributes that may be released, in order.
     pub fn releasable(&self) -> impl Iterator<Item = usize> + '_ {
         self.attributes.iter().enumerate().filter(|(_, a)| a.role.is_releasable()).map(|(i, _)| i)
     }
 
-    /// The same schema with attributes treated as `treated` says.
+    /// Returns the schema with the given treatments of attributes.
     #[must_use]
-    pub fn with_treatments(&self, treated: &[(usize, Treatment)]) -> Self {
+    pub fn with_treatments(&self, treated: &[(usize, AttributeTreatment)]) -> Self {
         let mut schema = self.clone();
         for &(attribute, treatment) in treated {
             Arc::make_mut(&mut schema.attributes[attribute]).treatment = treatment;
@@ -74,24 +74,27 @@ impl Schema {
         schema
     }
 
-    /// The attributes that the join called `name` brings and that may leave, in order.
-    pub fn joined_by(&self, name: &str) -> Vec<usize> {
+    /// Returns the releasable attributes of the join `name`, in order.
+    pub fn attributes_of_join(&self, name: &str) -> Vec<usize> {
         self.releasable().filter(|a| self.attributes[*a].from.join() == Some(name)).collect()
     }
 
-    /// The attributes that any join brings, in order.
-    pub fn joined(&self) -> Vec<usize> {
+    /// Returns the attributes of all joins, in order.
+    pub fn joined_attributes(&self) -> Vec<usize> {
         let joined = self.attributes.iter().enumerate().filter(|(_, a)| a.from.join().is_some());
         joined.map(|(i, _)| i).collect()
     }
 
-    /// The index of the attribute called `name`.
+    /// Returns the index of the attribute with a name.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.attributes.iter().position(|a| a.name == name)
     }
 
-    /// SHA-256, in lower-case hex, of everything that decides how records are read and generalized (hierarchy files
-    /// by their content; units, `changes` and treatments left out): a state written under one schema is refused under another.
+    /// Returns the SHA-256 of the rules for reading and generalizing, in lower-case hex. A state is valid only under
+    /// the same fingerprint.
+    ///
+    /// It includes the content of hierarchy files; it excludes units, `changes` and treatments. It contains Debug
+    /// output, so renaming these types, fields or variants changes it.
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
         let mut add = |text: &str| {
@@ -107,7 +110,7 @@ impl Schema {
         for attribute in &self.attributes {
             add(&attribute.name);
             add(&format!("{:?}", attribute.place));
-            if attribute.from != Origin::Value {
+            if attribute.from != AttributeOrigin::Value {
                 add(&attribute.from.name());
             }
             add(attribute.role.name());

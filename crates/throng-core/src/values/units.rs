@@ -1,25 +1,25 @@
-//! Units of measurement: from the one in which a device reports to the one in which values leave.
+//! Units of measurement: conversion from the unit of the device to the unit of the released values.
 
 use super::decimal::{MAX_DECIMALS, decimals_of, exact_ticks, push_ticks};
 
-/// Multiplied, then added to.
+/// Linear conversion: multiplication, then addition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Conversion {
-    /// What a raw number is multiplied by; finite and not 0.
+    /// Factor for the raw number; finite and not 0.
     pub scale: f64,
-    /// What is then added; finite.
+    /// Number added after the multiplication; finite.
     pub offset: f64,
 }
 
 impl Conversion {
-    /// The converted number; none where it is no finite number any more.
+    /// Converts a number; none if the result is not finite.
     pub fn convert(self, value: f64) -> Option<f64> {
         let converted = self.in_decimals(value).unwrap_or(value * self.scale + self.offset);
         converted.is_finite().then_some(converted)
     }
 
-    /// The converted number as decimals give it: 500 · 0.1 − 40 is 10, and 401 · 0.1 − 40 is 0.1. None where a number has more decimals
-    /// than people write, as the factors of most units have.
+    /// Converts with exact decimals: 500 · 0.1 − 40 is 10, and 401 · 0.1 − 40 is 0.1. None if a number has more
+    /// decimals than [`MAX_DECIMALS`], as the factors of most units have.
     fn in_decimals(self, value: f64) -> Option<f64> {
         let places = [value, self.scale, self.offset].map(decimals_of);
         if places.iter().any(|places| *places > MAX_DECIMALS) {
@@ -34,20 +34,19 @@ impl Conversion {
         text.parse().ok()
     }
 
-    /// From the unit `from` to the unit `to`; none where one of them is not known, or they measure different things.
+    /// Returns the conversion between two units; none if one is unknown or they measure different quantities.
     pub fn between(from: &str, to: &str) -> Option<Self> {
         let (from, to) = (unit(from)?, unit(to)?);
         if from.0 != to.0 {
             return None;
         }
-        // Through the base of what they measure: base = value · scale + offset.
+        // The conversion goes through the base unit: base = value · scale + offset.
         Some(Self { scale: from.1 / to.1, offset: (from.2 - to.2) / to.1 })
     }
 }
 
-/// What a unit measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Measure {
+enum PhysicalQuantity {
     Temperature,
     Length,
     Mass,
@@ -58,43 +57,44 @@ enum Measure {
     Share,
 }
 
-/// What is measured, and how a value becomes one of the base: kelvin, metre, kilogram, second, metre a second, joule, pascal, one.
-fn unit(name: &str) -> Option<(Measure, f64, f64)> {
+/// Returns the quantity of a unit, and scale and offset to the base unit: kelvin, metre, kilogram, second, metre per
+/// second, joule, pascal, one.
+fn unit(name: &str) -> Option<(PhysicalQuantity, f64, f64)> {
     Some(match name {
-        "K" => (Measure::Temperature, 1.0, 0.0),
-        "°C" | "C" | "degC" | "Cel" => (Measure::Temperature, 1.0, 273.15),
-        "°F" | "F" | "degF" | "[degF]" => (Measure::Temperature, 5.0 / 9.0, 459.67 * 5.0 / 9.0),
-        "m" => (Measure::Length, 1.0, 0.0),
-        "km" => (Measure::Length, 1_000.0, 0.0),
-        "cm" => (Measure::Length, 0.01, 0.0),
-        "mm" => (Measure::Length, 0.001, 0.0),
-        "mi" | "[mi_i]" => (Measure::Length, 1_609.344, 0.0),
-        "yd" | "[yd_i]" => (Measure::Length, 0.9144, 0.0),
-        "ft" | "[ft_i]" => (Measure::Length, 0.3048, 0.0),
-        "in" | "[in_i]" => (Measure::Length, 0.0254, 0.0),
-        "kg" => (Measure::Mass, 1.0, 0.0),
-        "g" => (Measure::Mass, 0.001, 0.0),
-        "lb" | "[lb_av]" => (Measure::Mass, 0.453_592_37, 0.0),
-        "oz" | "[oz_av]" => (Measure::Mass, 0.453_592_37 / 16.0, 0.0),
-        "st" | "[stone_av]" => (Measure::Mass, 0.453_592_37 * 14.0, 0.0),
-        "s" => (Measure::Time, 1.0, 0.0),
-        "ms" => (Measure::Time, 0.001, 0.0),
-        "min" => (Measure::Time, 60.0, 0.0),
-        "h" => (Measure::Time, 3_600.0, 0.0),
-        "d" => (Measure::Time, 86_400.0, 0.0),
-        "m/s" => (Measure::Speed, 1.0, 0.0),
-        "km/h" => (Measure::Speed, 1.0 / 3.6, 0.0),
-        "mph" | "mi/h" | "[mi_i]/h" => (Measure::Speed, 0.447_04, 0.0),
-        "J" => (Measure::Energy, 1.0, 0.0),
-        "kJ" => (Measure::Energy, 1_000.0, 0.0),
-        "cal" => (Measure::Energy, 4.184, 0.0),
-        "kcal" => (Measure::Energy, 4_184.0, 0.0),
-        "Pa" => (Measure::Pressure, 1.0, 0.0),
-        "kPa" => (Measure::Pressure, 1_000.0, 0.0),
-        "hPa" | "mbar" => (Measure::Pressure, 100.0, 0.0),
-        "mmHg" | "mm[Hg]" => (Measure::Pressure, 133.322_387_415, 0.0),
-        "1" => (Measure::Share, 1.0, 0.0),
-        "%" => (Measure::Share, 0.01, 0.0),
+        "K" => (PhysicalQuantity::Temperature, 1.0, 0.0),
+        "°C" | "C" | "degC" | "Cel" => (PhysicalQuantity::Temperature, 1.0, 273.15),
+        "°F" | "F" | "degF" | "[degF]" => (PhysicalQuantity::Temperature, 5.0 / 9.0, 459.67 * 5.0 / 9.0),
+        "m" => (PhysicalQuantity::Length, 1.0, 0.0),
+        "km" => (PhysicalQuantity::Length, 1_000.0, 0.0),
+        "cm" => (PhysicalQuantity::Length, 0.01, 0.0),
+        "mm" => (PhysicalQuantity::Length, 0.001, 0.0),
+        "mi" | "[mi_i]" => (PhysicalQuantity::Length, 1_609.344, 0.0),
+        "yd" | "[yd_i]" => (PhysicalQuantity::Length, 0.9144, 0.0),
+        "ft" | "[ft_i]" => (PhysicalQuantity::Length, 0.3048, 0.0),
+        "in" | "[in_i]" => (PhysicalQuantity::Length, 0.0254, 0.0),
+        "kg" => (PhysicalQuantity::Mass, 1.0, 0.0),
+        "g" => (PhysicalQuantity::Mass, 0.001, 0.0),
+        "lb" | "[lb_av]" => (PhysicalQuantity::Mass, 0.453_592_37, 0.0),
+        "oz" | "[oz_av]" => (PhysicalQuantity::Mass, 0.453_592_37 / 16.0, 0.0),
+        "st" | "[stone_av]" => (PhysicalQuantity::Mass, 0.453_592_37 * 14.0, 0.0),
+        "s" => (PhysicalQuantity::Time, 1.0, 0.0),
+        "ms" => (PhysicalQuantity::Time, 0.001, 0.0),
+        "min" => (PhysicalQuantity::Time, 60.0, 0.0),
+        "h" => (PhysicalQuantity::Time, 3_600.0, 0.0),
+        "d" => (PhysicalQuantity::Time, 86_400.0, 0.0),
+        "m/s" => (PhysicalQuantity::Speed, 1.0, 0.0),
+        "km/h" => (PhysicalQuantity::Speed, 1.0 / 3.6, 0.0),
+        "mph" | "mi/h" | "[mi_i]/h" => (PhysicalQuantity::Speed, 0.447_04, 0.0),
+        "J" => (PhysicalQuantity::Energy, 1.0, 0.0),
+        "kJ" => (PhysicalQuantity::Energy, 1_000.0, 0.0),
+        "cal" => (PhysicalQuantity::Energy, 4.184, 0.0),
+        "kcal" => (PhysicalQuantity::Energy, 4_184.0, 0.0),
+        "Pa" => (PhysicalQuantity::Pressure, 1.0, 0.0),
+        "kPa" => (PhysicalQuantity::Pressure, 1_000.0, 0.0),
+        "hPa" | "mbar" => (PhysicalQuantity::Pressure, 100.0, 0.0),
+        "mmHg" | "mm[Hg]" => (PhysicalQuantity::Pressure, 133.322_387_415, 0.0),
+        "1" => (PhysicalQuantity::Share, 1.0, 0.0),
+        "%" => (PhysicalQuantity::Share, 0.01, 0.0),
         _ => return None,
     })
 }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_know_of_units() {
+    fn known_units_convert_correctly() {
         for (from, value, to, wanted) in [
             ("°F", 98.6, "°C", 37.0),
             ("°C", -40.0, "°F", -40.0),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn conversion_of_decimals_leaves_no_dust() {
+    fn decimal_conversion_is_exact() {
         for (scale, offset, value, wanted) in [
             (0.1, -40.0, 500.0, 10.0),
             (0.1, -40.0, 400.0, 0.0),

@@ -1,16 +1,17 @@
-//! Against `apache-avro`, which writes what is read here.
+//! Compares the decoder with `apache-avro`, which encodes the test data.
 
 use super::*;
-use crate::Field;
-use crate::testing::{AT, cells, element, fields, row};
+use crate::FieldPath;
+use crate::codec_fixtures::{MESSAGE_POSITION, element, numbered_test_fields, row, row_tokens};
 use apache_avro::types::Value;
 use apache_avro::writer::datum::GenericDatumWriter;
 use apache_avro::{Days, Decimal, Duration, Millis, Months, Schema};
 use proptest::prelude::*;
 use std::collections::HashMap;
-use throng_core::values::raw::Token;
+use throng_core::values::raw_batch::RawToken;
 
-const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16, max_elements: 100, max_repeated_bytes: 200 };
+const LIMITS: DecodeLimits =
+    DecodeLimits { max_record_bytes: 1 << 16, max_depth: 16, max_elements: 100, max_repeated_bytes: 200 };
 
 const SCHEMA: &str = r#"{"type": "record", "name": "Sample", "namespace": "org.example", "fields": [
     {"name": "time", "type": "double"},
@@ -32,7 +33,7 @@ const SCHEMA: &str = r#"{"type": "record", "name": "Sample", "namespace": "org.e
 ]}"#;
 
 fn codec(schema: &str, pointers: &[&str]) -> AvroCodec {
-    AvroCodec::new(schema, &fields(pointers), LIMITS, Unknown::Drop).expect("an Avro schema")
+    AvroCodec::new(schema, &numbered_test_fields(pointers), LIMITS, UnknownCellPolicy::Drop).expect("an Avro schema")
 }
 
 fn datum(schema: &str, value: Value) -> Vec<u8> {
@@ -69,28 +70,28 @@ fn sample() -> Value {
 }
 
 #[test]
-fn every_type_has_its_text() {
+fn avro_values_have_expected_tokens() {
     let wanted = [
-        ("/time", Token::Number("1.5")),
-        ("/count", Token::Number("-7")),
-        ("/ok", Token::Bool(true)),
-        ("/device/model", Token::Text("M\"1")),
-        ("/device/kind", Token::Text("CHEST")),
-        ("/spare/model", Token::Absent),
-        ("/spare", Token::Null),
-        ("/beats", Token::Structure("[60,-61]")),
-        ("/beats/1", Token::Number("-61")),
-        ("/beats/2", Token::Absent),
-        ("/tags/x", Token::Number("0.1")),
-        ("/tags/y", Token::Absent),
-        ("/day", Token::Text("2021-05-24")),
-        ("/at", Token::Text("2021-05-24T10:00:07.250Z")),
-        ("/price", Token::Number("-2.56")),
-        ("/raw", Token::Text("AQL/")),
-        ("/clock", Token::Text("10:05:07.250")),
-        ("/id", Token::Text("3a1e0d2c-7b1f-4d8e-9a53-0c9b7a6d5e4f")),
-        ("/device", Token::Structure("{\"model\":\"M\\\"1\",\"kind\":\"CHEST\"}")),
-        ("/span", Token::Text("AQAAAAIAAAADAAAA")),
+        ("/time", RawToken::Number("1.5")),
+        ("/count", RawToken::Number("-7")),
+        ("/ok", RawToken::Bool(true)),
+        ("/device/model", RawToken::Text("M\"1")),
+        ("/device/kind", RawToken::Text("CHEST")),
+        ("/spare/model", RawToken::Absent),
+        ("/spare", RawToken::Null),
+        ("/beats", RawToken::Structure("[60,-61]")),
+        ("/beats/1", RawToken::Number("-61")),
+        ("/beats/2", RawToken::Absent),
+        ("/tags/x", RawToken::Number("0.1")),
+        ("/tags/y", RawToken::Absent),
+        ("/day", RawToken::Text("2021-05-24")),
+        ("/at", RawToken::Text("2021-05-24T10:00:07.250Z")),
+        ("/price", RawToken::Number("-2.56")),
+        ("/raw", RawToken::Text("AQL/")),
+        ("/clock", RawToken::Text("10:05:07.250")),
+        ("/id", RawToken::Text("3a1e0d2c-7b1f-4d8e-9a53-0c9b7a6d5e4f")),
+        ("/device", RawToken::Structure("{\"model\":\"M\\\"1\",\"kind\":\"CHEST\"}")),
+        ("/span", RawToken::Text("AQAAAAIAAAADAAAA")),
     ];
     let pointers: Vec<&str> = wanted.iter().map(|(pointer, _)| *pointer).collect();
     let (batch, unknown) =
@@ -102,41 +103,50 @@ fn every_type_has_its_text() {
 }
 
 #[test]
-fn what_nobody_wants_is_dropped_and_counted_or_refused() {
+fn unselected_avro_fields_are_counted_or_refused() {
     let payload = datum(SCHEMA, sample());
     let (_, unknown) = row(&codec(SCHEMA, &["/time", "/device/kind", "/beats/0"]), 3, &payload).expect("read");
     // Eleven fields of the record, the model of the device, one beat.
     assert_eq!(unknown, 13);
-    let strict = AvroCodec::new(SCHEMA, &fields(&["/time"]), LIMITS, Unknown::Refuse).expect("a schema");
+    let strict =
+        AvroCodec::new(SCHEMA, &numbered_test_fields(&["/time"]), LIMITS, UnknownCellPolicy::Refuse).expect("a schema");
     assert_eq!(row(&strict, 1, &payload).expect_err("refused"), RejectionReason::UnknownAttribute);
 }
 
 #[test]
-fn fields_that_a_schema_lacks_are_named() {
+fn fields_missing_in_avro_schema_are_reported() {
     let codec = codec(SCHEMA, &["/time", "/gone", "/device/gone", "/spare/kind", "/tags/any", "/beats/0"]);
     assert_eq!(codec.missing(), [1, 2]);
 }
 
 #[test]
-fn numbers_that_are_none_are_no_numbers() {
+fn non_finite_avro_floats_are_text() {
     let schema = r#"{"type": "record", "name": "R", "fields": [
         {"name": "a", "type": "double"}, {"name": "b", "type": "float"}]}"#;
     let payload = datum(schema, record(&[("a", Value::Double(f64::NAN)), ("b", Value::Float(f32::NEG_INFINITY))]));
     let (batch, _) = row(&codec(schema, &["/a", "/b"]), 2, &payload).expect("read");
-    assert_eq!((batch.token(0, 0), batch.token(0, 1)), (Token::Text("NaN"), Token::Text("infinite")));
+    assert_eq!((batch.token(0, 0), batch.token(0, 1)), (RawToken::Text("NaN"), RawToken::Text("infinite")));
 }
 
 #[test]
-fn a_schema_of_parts_and_one_that_holds_itself() {
+fn avro_schema_parts_and_recursive_types_are_supported() {
     let part =
         r#"{"type": "record", "name": "Key", "namespace": "k", "fields": [{"name": "userId", "type": "string"}]}"#;
     let whole = r#"{"type": "record", "name": "V", "fields": [{"name": "key", "type": "k.Key"}]}"#;
-    let codec_of_parts =
-        AvroCodec::of_parts(whole, &[part.to_owned()], &fields(&["/key/userId"]), LIMITS, Unknown::Drop)
-            .expect("a schema in two parts");
+    let codec_of_parts = AvroCodec::with_schema_parts(
+        whole,
+        &[part.to_owned()],
+        &numbered_test_fields(&["/key/userId"]),
+        LIMITS,
+        UnknownCellPolicy::Drop,
+    )
+    .expect("a schema in two parts");
     let (batch, _) = row(&codec_of_parts, 1, b"\x04ab").expect("read");
-    assert_eq!(batch.token(0, 0), Token::Text("ab"));
-    assert!(AvroCodec::of_parts(whole, &[], &fields(&["/key"]), LIMITS, Unknown::Drop).is_err());
+    assert_eq!(batch.token(0, 0), RawToken::Text("ab"));
+    assert!(
+        AvroCodec::with_schema_parts(whole, &[], &numbered_test_fields(&["/key"]), LIMITS, UnknownCellPolicy::Drop)
+            .is_err()
+    );
 
     let list = r#"{"type": "record", "name": "L", "fields": [
         {"name": "v", "type": "int"}, {"name": "next", "type": ["null", "L"]}]}"#;
@@ -149,12 +159,12 @@ fn a_schema_of_parts_and_one_that_holds_itself() {
         payload
     };
     let codec = codec(list, &["/next/next/v"]);
-    assert_eq!(row(&codec, 1, &deep(3)).expect("read").0.token(0, 0), Token::Number("1"));
+    assert_eq!(row(&codec, 1, &deep(3)).expect("read").0.token(0, 0), RawToken::Number("1"));
     assert_eq!(row(&codec, 1, &deep(300)).expect_err("refused"), RejectionReason::TooDeep);
 }
 
 #[test]
-fn items_that_take_no_bytes_are_bounded() {
+fn zero_byte_items_are_limited() {
     let schema =
         r#"{"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "array", "items": "null"}}]}"#;
     let mut payload = Vec::new();
@@ -171,8 +181,8 @@ fn items_that_take_no_bytes_are_bounded() {
 }
 
 #[test]
-fn records_of_nothing_are_bounded() {
-    // Each level holds the one before twice: 2³⁰ records, and not one byte.
+fn empty_nested_records_are_limited() {
+    // Each level contains the previous one twice: many records without any bytes.
     let mut inner = r#"{"type": "record", "name": "R0", "fields": []}"#.to_owned();
     for level in 1..=12 {
         let before = level - 1;
@@ -191,19 +201,25 @@ fn records_of_nothing_are_bounded() {
 }
 
 #[test]
-fn a_type_inside_a_part_is_found() {
+fn type_nested_in_schema_part_is_resolved() {
     let part = r#"{"type": "record", "name": "Outer", "namespace": "k", "fields": [
         {"name": "inner", "type": {"type": "record", "name": "Inner", "fields": [{"name": "v", "type": "int"}]}}]}"#;
     let whole = r#"{"type": "record", "name": "W", "fields": [{"name": "x", "type": "k.Inner"}, {"name": "y", "type": "k.Outer"}]}"#;
-    let codec = AvroCodec::of_parts(whole, &[part.to_owned()], &fields(&["/x/v", "/y/inner/v"]), LIMITS, Unknown::Drop);
+    let codec = AvroCodec::with_schema_parts(
+        whole,
+        &[part.to_owned()],
+        &numbered_test_fields(&["/x/v", "/y/inner/v"]),
+        LIMITS,
+        UnknownCellPolicy::Drop,
+    );
     let (batch, _) = row(&codec.expect("a schema in two parts"), 2, &[2, 4]).expect("read");
-    assert_eq!((batch.token(0, 0), batch.token(0, 1)), (Token::Number("1"), Token::Number("2")));
+    assert_eq!((batch.token(0, 0), batch.token(0, 1)), (RawToken::Number("1"), RawToken::Number("2")));
 }
 
 #[test]
-fn what_is_no_schema_is_said_so() {
+fn invalid_avro_schema_is_refused() {
     for text in ["", "{", "\"nothing\"", r#"{"type": "record", "name": "R"}"#] {
-        let error = AvroCodec::new(text, &[], LIMITS, Unknown::Drop).expect_err("no schema");
+        let error = AvroCodec::new(text, &[], LIMITS, UnknownCellPolicy::Drop).expect_err("no schema");
         assert!(error.to_string().starts_with("not an Avro schema: "), "{error}");
     }
 }
@@ -211,9 +227,8 @@ fn what_is_no_schema_is_said_so() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Numbers and texts come out as `apache-avro` put them in.
     #[test]
-    fn values_survive(long: i64, double: f64, float: f32, text in "\\PC{0,40}", beats in prop::collection::vec(any::<i32>(), 0..5)) {
+    fn avro_values_round_trip(long: i64, double: f64, float: f32, text in "\\PC{0,40}", beats in prop::collection::vec(any::<i32>(), 0..5)) {
         let schema = r#"{"type": "record", "name": "R", "fields": [
             {"name": "l", "type": "long"}, {"name": "d", "type": "double"}, {"name": "f", "type": "float"},
             {"name": "t", "type": "string"}, {"name": "b", "type": {"type": "array", "items": "int"}}]}"#;
@@ -223,19 +238,18 @@ proptest! {
         ]));
         let (batch, unknown) = row(&codec(schema, &["/l", "/d", "/f", "/t", "/b"]), 5, &payload).expect("read");
         prop_assert_eq!(unknown, 0);
-        prop_assert_eq!(batch.token(0, 0), Token::Number(&long.to_string()));
-        if let Token::Number(text) = batch.token(0, 1) { prop_assert_eq!(text.parse::<f64>().ok(), Some(double)); }
-        if let Token::Number(text) = batch.token(0, 2) { prop_assert_eq!(text.parse::<f32>().ok(), Some(float)); }
-        prop_assert_eq!(matches!(batch.token(0, 1), Token::Number(_)), double.is_finite());
-        prop_assert_eq!(matches!(batch.token(0, 2), Token::Number(_)), float.is_finite());
-        prop_assert_eq!(batch.token(0, 3), Token::Text(&text));
+        prop_assert_eq!(batch.token(0, 0), RawToken::Number(&long.to_string()));
+        if let RawToken::Number(text) = batch.token(0, 1) { prop_assert_eq!(text.parse::<f64>().ok(), Some(double)); }
+        if let RawToken::Number(text) = batch.token(0, 2) { prop_assert_eq!(text.parse::<f32>().ok(), Some(float)); }
+        prop_assert_eq!(matches!(batch.token(0, 1), RawToken::Number(_)), double.is_finite());
+        prop_assert_eq!(matches!(batch.token(0, 2), RawToken::Number(_)), float.is_finite());
+        prop_assert_eq!(batch.token(0, 3), RawToken::Text(&text));
         let listed = serde_json::to_string(&beats).expect("JSON");
-        prop_assert_eq!(batch.token(0, 4), Token::Structure(&listed));
+        prop_assert_eq!(batch.token(0, 4), RawToken::Structure(&listed));
     }
 
-    /// Bytes that somebody has changed are read or refused, and leave nothing behind where they are refused.
     #[test]
-    fn changed_bytes_do_no_harm(at: prop::sample::Index, byte: u8, cut: prop::sample::Index, noise in prop::collection::vec(any::<u8>(), 0..60)) {
+    fn changed_avro_bytes_are_decoded_or_rejected(at: prop::sample::Index, byte: u8, cut: prop::sample::Index, noise in prop::collection::vec(any::<u8>(), 0..60)) {
         let mut payload = datum(SCHEMA, sample());
         let place = at.index(payload.len());
         payload[place] = byte;
@@ -243,7 +257,7 @@ proptest! {
         let codec = codec(SCHEMA, &["/count", "/device", "/beats/1", "/tags/x", "/price", "/span"]);
         for payload in [payload, noise] {
             let mut batch = RawBatch::new(6);
-            let outcome = codec.decode(&payload, AT, &mut batch);
+            let outcome = codec.decode(&payload, MESSAGE_POSITION, &mut batch);
             prop_assert_eq!(batch.rows(), usize::from(outcome.is_ok()));
             prop_assert!(outcome.is_ok() || batch.unknown_cells == 0);
         }
@@ -251,19 +265,19 @@ proptest! {
 }
 
 fn texts(schema: &str, datum: &[u8], pointer: &str) -> String {
-    let fields = [(0, Field::at(vec![pointer.to_owned()]))];
-    let codec = AvroCodec::new(schema, &fields, Limits::default(), Unknown::Drop).expect("a schema");
+    let fields = [(0, FieldPath::from_segments(vec![pointer.to_owned()]))];
+    let codec = AvroCodec::new(schema, &fields, DecodeLimits::default(), UnknownCellPolicy::Drop).expect("a schema");
     let mut batch = RawBatch::new(1);
-    codec.decode(datum, AT, &mut batch).expect("a datum");
+    codec.decode(datum, MESSAGE_POSITION, &mut batch).expect("a datum");
     match batch.token(0, 0) {
-        Token::Text(text) => text.to_owned(),
+        RawToken::Text(text) => text.to_owned(),
         other => panic!("{other:?}"),
     }
 }
 
-/// What Avro's schema resolution takes for the same value is the same text.
+/// A type promotion that Avro's schema resolution allows does not change the text.
 #[test]
-fn a_value_keeps_its_text_when_its_type_is_promoted() {
+fn type_promotion_keeps_text() {
     let of = |kind: &str| format!(r#"{{"type":"record","name":"r","fields":[{{"name":"who","type":{kind}}}]}}"#);
     for name in ["alice", "größe", ""] {
         let datum = [&[2 * name.len() as u8][..], name.as_bytes()].concat();
@@ -277,7 +291,7 @@ fn a_value_keeps_its_text_when_its_type_is_promoted() {
 }
 
 #[test]
-fn a_schema_from_outside_neither_overflows_the_stack_nor_fills_memory() {
+fn hostile_avro_schema_is_limited() {
     let nested = |name: &str, inner: &str| {
         let inner = (0..100).fold(inner.to_owned(), |inner, _| format!(r#"{{"type":"array","items":{inner}}}"#));
         format!(r#"{{"type":"record","name":"{name}","fields":[{{"name":"a","type":{inner}}}]}}"#)
@@ -287,16 +301,23 @@ fn a_schema_from_outside_neither_overflows_the_stack_nor_fills_memory() {
             nested(&format!("r{part}"), &if part == 62 { "\"int\"".into() } else { format!("\"r{}\"", part + 1) })
         })
         .collect();
-    let fields = [(0, Field::at(vec!["a".to_owned()]))];
+    let fields = [(0, FieldPath::from_segments(vec!["a".to_owned()]))];
     let deep = |parts: &[String]| {
-        AvroCodec::of_parts(&nested("top", "\"r0\""), parts, &fields, Limits::default(), Unknown::Drop).map(drop)
+        AvroCodec::with_schema_parts(
+            &nested("top", "\"r0\""),
+            parts,
+            &fields,
+            DecodeLimits::default(),
+            UnknownCellPolicy::Drop,
+        )
+        .map(drop)
     };
-    // 6,400 arrays, one inside the other: they are compiled part by part, or refused, as the order of the parts is.
+    // 6,400 nested arrays: depending on the order of the parts, they are compiled part by part or refused.
     let reversed: Vec<String> = parts.iter().rev().cloned().collect();
     for error in [deep(&parts), deep(&reversed)].into_iter().filter_map(Result::err) {
         assert!(error.to_string().contains("nests"), "{error}");
     }
-    // A union of records that share one type, which holds such a union: places multiply.
+    // A union of records that share one type, which contains another such union: the number of paths multiplies.
     let records = |stem: &str, inner: &str| {
         let each = |n: usize| {
             format!(
@@ -315,15 +336,15 @@ fn a_schema_from_outside_neither_overflows_the_stack_nor_fills_memory() {
     let wide =
         format!(r#"{{"type":"record","name":"top","fields":[{{"name":"a","type":{}}}]}}"#, records("u", &shared));
     let codec = |way: &[&str]| {
-        let fields = [(0, Field::at(way.iter().map(|segment| (*segment).to_owned()).collect()))];
-        AvroCodec::new(&wide, &fields, Limits::default(), Unknown::Drop)
+        let fields = [(0, FieldPath::from_segments(way.iter().map(|segment| (*segment).to_owned()).collect()))];
+        AvroCodec::new(&wide, &fields, DecodeLimits::default(), UnknownCellPolicy::Drop)
     };
     assert!(codec(&["a", "b", "x", "x"]).is_ok(), "the first branch leads there");
     let error = codec(&["a", "b", "x", "y"]).map(drop).expect_err("360,000 places");
     assert!(error.to_string().contains("places"), "{error}");
 }
 
-const SERIES: &str = r#"{"type": "record", "name": "Series", "fields": [
+const SERIES_SCHEMA: &str = r#"{"type": "record", "name": "Series", "fields": [
     {"name": "user", "type": "string"},
     {"name": "samples", "type": ["null", "int", {"type": "array", "items": ["null", "int", {"type": "record", "name": "Point", "fields": [
         {"name": "offset", "type": "int"},
@@ -333,7 +354,7 @@ const SERIES: &str = r#"{"type": "record", "name": "Series", "fields": [
 ]}"#;
 
 fn series(samples: Value) -> Vec<u8> {
-    datum(SERIES, record(&[("user", Value::String("u".into())), ("samples", samples), ("end", Value::Long(9))]))
+    datum(SERIES_SCHEMA, record(&[("user", Value::String("u".into())), ("samples", samples), ("end", Value::Long(9))]))
 }
 
 fn point(offset: i32, bpm: Option<f64>) -> Value {
@@ -346,16 +367,21 @@ fn array(points: Vec<Value>) -> Value {
     Value::Union(2, Box::new(Value::Array(points)))
 }
 
-/// A codec of the points of a series, four at most.
+/// Returns a codec for the points of a series, with at most four elements.
 fn points() -> AvroCodec {
-    let within = |name: &str| Field { pointer: vec!["samples".to_owned(), name.to_owned()], elements: Some(1) };
-    let fields = [(0, Field::flat("user")), (1, within("offset")), (2, within("bpm")), (3, Field::flat("end"))];
-    let limits = Limits { max_elements: 4, ..LIMITS };
-    AvroCodec::new(SERIES, &fields, limits, Unknown::Drop).expect("an Avro schema")
+    let within = |name: &str| FieldPath { pointer: vec!["samples".to_owned(), name.to_owned()], elements: Some(1) };
+    let fields = [
+        (0, FieldPath::top_level("user")),
+        (1, within("offset")),
+        (2, within("bpm")),
+        (3, FieldPath::top_level("end")),
+    ];
+    let limits = DecodeLimits { max_elements: 4, ..LIMITS };
+    AvroCodec::new(SERIES_SCHEMA, &fields, limits, UnknownCellPolicy::Drop).expect("an Avro schema")
 }
 
 #[test]
-fn elements_of_an_array_are_records() {
+fn avro_array_elements_become_rows() {
     let codec = points();
     assert_eq!(codec.missing(), Vec::<usize>::new(), "what is in elements is there");
     let mut batch = RawBatch::new(4);
@@ -365,11 +391,11 @@ fn elements_of_an_array_are_records() {
         point(5, None),
         Value::Union(0, Box::new(Value::Null)),
     ]));
-    codec.decode(&payload, AT, &mut batch).expect("a message");
-    let (user, end) = (Token::Text("u"), Token::Number("9"));
+    codec.decode(&payload, MESSAGE_POSITION, &mut batch).expect("a message");
+    let (user, end) = (RawToken::Text("u"), RawToken::Number("9"));
     assert_eq!(batch.rows(), 2);
-    assert_eq!(cells(&batch, 0), [user, Token::Number("0"), Token::Number("61.5"), end]);
-    assert_eq!(cells(&batch, 1), [user, Token::Number("5"), Token::Null, end]);
+    assert_eq!(row_tokens(&batch, 0), [user, RawToken::Number("0"), RawToken::Number("61.5"), end]);
+    assert_eq!(row_tokens(&batch, 1), [user, RawToken::Number("5"), RawToken::Null, end]);
     assert_eq!(batch.coordinates(), [element(1), element(3)]);
     assert_eq!(batch.unknown_cells, 2, "the spare text of each point");
     let stranger = RejectionReason::NotAnObject;
@@ -377,7 +403,7 @@ fn elements_of_an_array_are_records() {
 }
 
 #[test]
-fn an_array_that_is_none_is_refused_as_a_whole() {
+fn invalid_avro_array_rejects_message() {
     let codec = points();
     let refused = |samples: Value| row(&codec, 4, &series(samples)).expect_err("a refusal");
     assert_eq!(refused(Value::Union(0, Box::new(Value::Null))), RejectionReason::NoElements);
@@ -388,15 +414,14 @@ fn an_array_that_is_none_is_refused_as_a_whole() {
     let whole = series(array(vec![point(1, Some(2.0)), point(3, None)]));
     for cut in 0..whole.len() {
         let mut batch = RawBatch::new(4);
-        assert!(codec.decode(&whole[..cut], AT, &mut batch).is_err(), "cut at {cut}");
+        assert!(codec.decode(&whole[..cut], MESSAGE_POSITION, &mut batch).is_err(), "cut at {cut}");
         assert_eq!((batch.rows(), batch.take_refused().len()), (0, 0));
     }
 }
 
-/// Of two entries with one key the last would count for other readers, and the first be hidden.
 #[test]
-fn a_key_of_a_map_twice_is_refused_wherever_it_leads() {
-    const MAPS: &str = r#"{"type": "record", "name": "Maps", "fields": [
+fn duplicate_avro_map_key_is_rejected() {
+    const MAPS_SCHEMA: &str = r#"{"type": "record", "name": "Maps", "fields": [
         {"name": "m", "type": {"type": "map", "values": {"type": "array", "items": "int"}}},
         {"name": "n", "type": {"type": "map", "values": {"type": "map", "values": "int"}}}]}"#;
     let length = |count: usize| u8::try_from(count * 2).expect("a short one");
@@ -407,13 +432,13 @@ fn a_key_of_a_map_twice_is_refused_wherever_it_leads() {
     };
     let list = |value: u8| vec![2, value * 2, 0];
     let one = |key: &str| map(&[(key, vec![2])]);
-    let each = Field { pointer: ["m", "entry"].map(str::to_owned).to_vec(), elements: Some(2) };
-    let exploding = AvroCodec::new(MAPS, &[(0, each)], LIMITS, Unknown::Drop).expect("a schema");
-    let inside = codec(MAPS, &["/n/1/a", "/n/1/b"]);
+    let each = FieldPath { pointer: ["m", "entry"].map(str::to_owned).to_vec(), elements: Some(2) };
+    let exploding = AvroCodec::new(MAPS_SCHEMA, &[(0, each)], LIMITS, UnknownCellPolicy::Drop).expect("a schema");
+    let inside = codec(MAPS_SCHEMA, &["/n/1/a", "/n/1/b"]);
     let twice = Err(RejectionReason::DuplicateKey);
     for (of_m, of_n, exploded, taken) in [
         (["entry", "x"], ["1", "2"], Ok(1), Ok(1)),
-        // Keys that nobody wants may be there as often as they like.
+        // Unselected keys may be repeated.
         (["x", "x"], ["2", "2"], Err(RejectionReason::NoElements), Ok(1)),
         (["entry", "entry"], ["2", "2"], twice, Ok(1)),
         (["entry", "x"], ["1", "1"], Ok(1), twice),
@@ -427,30 +452,29 @@ fn a_key_of_a_map_twice_is_refused_wherever_it_leads() {
 }
 
 proptest! {
-    /// The same points one by one, under a schema of their own.
     #[test]
-    fn elements_have_the_cells_that_they_have_alone(
+    fn avro_elements_decode_like_single_records(
         samples in proptest::collection::vec((any::<i32>(), proptest::option::of(-1e6_f64..1e6)), 1..5),
     ) {
-        const POINT: &str = r#"{"type": "record", "name": "Point", "fields": [
+        const POINT_SCHEMA: &str = r#"{"type": "record", "name": "Point", "fields": [
             {"name": "offset", "type": "int"}, {"name": "bpm", "type": ["null", "double"]}, {"name": "spare", "type": "string"}]}"#;
         let payload = series(array(samples.iter().map(|(offset, bpm)| point(*offset, *bpm)).collect()));
         let mut batch = RawBatch::new(4);
-        points().decode(&payload, AT, &mut batch).expect("a message");
+        points().decode(&payload, MESSAGE_POSITION, &mut batch).expect("a message");
         prop_assert_eq!(batch.rows(), samples.len());
-        let alone = codec(POINT, &["/offset", "/bpm"]);
+        let alone = codec(POINT_SCHEMA, &["/offset", "/bpm"]);
         for (at, (offset, bpm)) in samples.iter().enumerate() {
             let Value::Union(_, one) = point(*offset, *bpm) else { unreachable!("a point is in a union") };
-            let (twin, _) = row(&alone, 2, &datum(POINT, *one)).expect("a point");
+            let (twin, _) = row(&alone, 2, &datum(POINT_SCHEMA, *one)).expect("a point");
             prop_assert_eq!(batch.token(at, 1), twin.token(0, 0));
             prop_assert_eq!(batch.token(at, 2), twin.token(0, 1));
         }
     }
 
     #[test]
-    fn bytes_of_elements_leave_nothing_half_done(payload in proptest::collection::vec(any::<u8>(), 0..60)) {
+    fn random_avro_bytes_leave_no_partial_rows(payload in proptest::collection::vec(any::<u8>(), 0..60)) {
         let mut batch = RawBatch::new(4);
-        if points().decode(&payload, AT, &mut batch).is_err() {
+        if points().decode(&payload, MESSAGE_POSITION, &mut batch).is_err() {
             prop_assert_eq!((batch.rows(), batch.take_refused().len(), batch.unknown_cells), (0, 0, 0));
         }
     }

@@ -1,16 +1,18 @@
-//! Messages whose repeated fields hold the records, against `prost-reflect` and against the same elements alone.
+//! Messages with records in repeated fields, compared with `prost-reflect` and with the same elements
+//! decoded alone.
 
 use super::{ProtobufCodec, ProtobufSchema};
-use crate::testing::{cells, element, fields, read};
-use crate::{Limits, Unknown};
+use crate::codec_fixtures::{decode_test_message, element, numbered_test_fields, row_tokens};
+use crate::{DecodeLimits, UnknownCellPolicy};
 use proptest::prelude::*;
 use prost_reflect::prost::Message as _;
 use prost_reflect::{DynamicMessage, MessageDescriptor, Value};
 use std::sync::LazyLock;
-use throng_core::values::raw::Token;
+use throng_core::values::raw_batch::RawToken;
 use throng_core::values::rejection::RejectionReason;
 
-const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 8, max_elements: 6, max_repeated_bytes: 200 };
+const LIMITS: DecodeLimits =
+    DecodeLimits { max_record_bytes: 1 << 16, max_depth: 8, max_elements: 6, max_repeated_bytes: 200 };
 
 const SCHEMA: &str = r#"
 syntax = "proto3";
@@ -20,28 +22,27 @@ message Point { int32 offset = 1; optional double bpm = 2; string spare = 3; Pla
 message Place { string city = 1; Place inner = 2; }
 "#;
 
-/// The attributes of a day's points, and the pointers within a point.
-const POINTS: [&str; 5] =
+/// Attributes of the points of a day, and the pointers within a point.
+const DAY_POINTERS: [&str; 5] =
     ["/user", "/watch/points/*/offset", "/watch/points/*/bpm", "/watch/points/*/place/city", "/end"];
-const POINT: [&str; 3] = ["/offset", "/bpm", "/place/city"];
+const POINT_POINTERS: [&str; 3] = ["/offset", "/bpm", "/place/city"];
 
 fn message(name: &str) -> MessageDescriptor {
     static COMPILED: LazyLock<ProtobufSchema> =
-        LazyLock::new(|| ProtobufSchema::of_texts(SCHEMA, &[]).expect("a schema"));
-    COMPILED.named(Some(name)).expect("a message").0
+        LazyLock::new(|| ProtobufSchema::compile_proto_texts(SCHEMA, &[]).expect("a schema"));
+    COMPILED.message_by_name(Some(name)).expect("a message").0
 }
 
 fn codec(name: &str, pointers: &[&str]) -> ProtobufCodec {
-    ProtobufCodec::of(&message(name), &fields(pointers), LIMITS, Unknown::Drop).expect("a codec")
+    ProtobufCodec::of(&message(name), &numbered_test_fields(pointers), LIMITS, UnknownCellPolicy::Drop)
+        .expect("a codec")
 }
 
-/// A field of bytes behind their length.
 fn delimited(number: u8, bytes: &[u8]) -> Vec<u8> {
     let length = u16::try_from(bytes.len()).expect("a short part");
     [&[number << 3 | 2, (length & 0x7f) as u8 | 0x80, (length >> 7) as u8], bytes].concat()
 }
 
-/// A day of user `u` with these points, as bytes.
 fn day(points: &[Vec<u8>]) -> Vec<u8> {
     let watch: Vec<u8> = points.iter().flat_map(|point| delimited(1, point)).collect();
     [delimited(1, b"u"), delimited(2, &watch), vec![0x48, 9]].concat()
@@ -62,46 +63,49 @@ fn point(offset: i32, bpm: Option<f64>, city: &str) -> Vec<u8> {
 }
 
 #[test]
-fn items_of_a_repeated_field_are_records() {
+fn repeated_field_items_become_rows() {
     let points = |pointers: &[&str]| codec("Day", pointers);
-    let codec = points(&POINTS);
+    let codec = points(&DAY_POINTERS);
     assert_eq!(codec.missing(), Vec::<usize>::new(), "what is in elements is there");
     let lacking = ["/user", "/watch/points/*/x"];
     assert_eq!(points(&lacking).missing(), [1]);
     let twice = [point(5, None, ""), point(6, None, "")].concat();
     let payload = day(&[point(0, Some(61.5), "Bern"), twice, vec![0xff], point(7, None, "")]);
-    let (batch, refused) = read(&codec, 5, &payload).expect("a message");
-    let (user, end) = (Token::Text("u"), Token::Number("9"));
+    let (batch, refused) = decode_test_message(&codec, 5, &payload).expect("a message");
+    let (user, end) = (RawToken::Text("u"), RawToken::Number("9"));
     assert_eq!(batch.coordinates(), [element(1), element(4)]);
-    assert_eq!(cells(&batch, 0), [user, Token::Number("0"), Token::Number("61.5"), Token::Text("Bern"), end]);
-    assert_eq!(cells(&batch, 1), [user, Token::Number("7"), Token::Absent, Token::Absent, end]);
+    assert_eq!(
+        row_tokens(&batch, 0),
+        [user, RawToken::Number("0"), RawToken::Number("61.5"), RawToken::Text("Bern"), end]
+    );
+    assert_eq!(row_tokens(&batch, 1), [user, RawToken::Number("7"), RawToken::Absent, RawToken::Absent, end]);
     let reasons = [RejectionReason::DuplicateKey, RejectionReason::MalformedProtobuf];
     assert_eq!(refused, [(element(2), reasons[0]), (element(3), reasons[1])]);
 }
 
 #[test]
-fn elements_may_be_scalars_and_have_an_index_too() {
+fn scalar_elements_can_also_be_indexed() {
     let beats = codec("Day", &["/user", "/watch/beats/*", "/watch/beats/1", "/watch/beats"]);
-    // Packed and one by one: 1, -1, 2.
+    // Packed and unpacked: 1, -1, 2.
     let watch = [delimited(3, &[2, 1]), vec![0x18, 4]].concat();
     let payload = [delimited(1, b"u"), delimited(2, &watch)].concat();
-    let (batch, refused) = read(&beats, 4, &payload).expect("a message");
-    let rows: Vec<Token<'_>> = (0..3).map(|row| batch.token(row, 1)).collect();
-    assert_eq!(rows, [Token::Number("1"), Token::Number("-1"), Token::Number("2")]);
+    let (batch, refused) = decode_test_message(&beats, 4, &payload).expect("a message");
+    let rows: Vec<RawToken<'_>> = (0..3).map(|row| batch.token(row, 1)).collect();
+    assert_eq!(rows, [RawToken::Number("1"), RawToken::Number("-1"), RawToken::Number("2")]);
     for row in 0..3 {
-        assert_eq!(batch.token(row, 2), Token::Number("-1"));
-        assert_eq!(batch.token(row, 3), Token::Structure("[1,-1,2]"));
+        assert_eq!(batch.token(row, 2), RawToken::Number("-1"));
+        assert_eq!(batch.token(row, 3), RawToken::Structure("[1,-1,2]"));
     }
     assert_eq!((refused, batch.unknown_cells), (Vec::new(), 0));
-    // An element that is a scalar is no record where attributes lie inside.
+    // A scalar element is not a record if the attributes are inside the elements.
     let inside = codec("Day", &["/user", "/watch/beats/*/x"]);
-    let (batch, refused) = read(&inside, 2, &payload).expect("a message");
+    let (batch, refused) = decode_test_message(&inside, 2, &payload).expect("a message");
     assert_eq!(batch.rows(), 0);
     assert_eq!(refused, [1, 2, 3].map(|number| (element(number), RejectionReason::NotAnObject)));
 }
 
 #[test]
-fn a_message_without_elements_is_refused_by_name() {
+fn protobuf_message_without_elements_is_rejected_with_reason() {
     let codec_of = |pointer: &str| codec("Day", &["/user", pointer]);
     let points = codec_of("/watch/points/*/offset");
     let short = |count: i32| (0..count).map(|offset| point(offset, None, "")).collect::<Vec<_>>();
@@ -113,58 +117,70 @@ fn a_message_without_elements_is_refused_by_name() {
         ([day(&short(1)), vec![0x0a, 9]].concat(), RejectionReason::MalformedProtobuf),
         (delimited(2, &[0x08, 1]), RejectionReason::MalformedProtobuf),
     ] {
-        assert_eq!(read(&points, 2, &payload).map(|_| ()), Err(reason), "{payload:?}");
+        assert_eq!(decode_test_message(&points, 2, &payload).map(|_| ()), Err(reason), "{payload:?}");
     }
-    assert_eq!(read(&points, 2, &day(&short(6))).expect("as many as may be").0.rows(), 6);
+    assert_eq!(decode_test_message(&points, 2, &day(&short(6))).expect("as many as may be").0.rows(), 6);
     let last = delimited(2, &delimited(4, &point(1, None, "")));
-    assert_eq!(read(&codec_of("/watch/last/*/offset"), 2, &last).map(|_| ()), Err(RejectionReason::NotAnArray));
-    assert_eq!(read(&codec_of("/watch/last/*/offset"), 2, &day(&[])).map(|_| ()), Err(RejectionReason::NoElements));
+    assert_eq!(
+        decode_test_message(&codec_of("/watch/last/*/offset"), 2, &last).map(|_| ()),
+        Err(RejectionReason::NotAnArray)
+    );
+    assert_eq!(
+        decode_test_message(&codec_of("/watch/last/*/offset"), 2, &day(&[])).map(|_| ()),
+        Err(RejectionReason::NoElements)
+    );
     let slots = delimited(2, &delimited(5, &[8, 1]));
-    assert_eq!(read(&codec_of("/watch/slots/*/offset"), 2, &slots).map(|_| ()), Err(RejectionReason::NotAnArray));
-    assert_eq!(read(&codec_of("/user/*/x"), 2, &day(&[])).map(|_| ()), Err(RejectionReason::NotAnArray));
-    // A whole message is no list.
-    assert_eq!(read(&codec_of("/*/x"), 2, &day(&short(1))).map(|_| ()), Err(RejectionReason::NotAnArray));
+    assert_eq!(
+        decode_test_message(&codec_of("/watch/slots/*/offset"), 2, &slots).map(|_| ()),
+        Err(RejectionReason::NotAnArray)
+    );
+    assert_eq!(decode_test_message(&codec_of("/user/*/x"), 2, &day(&[])).map(|_| ()), Err(RejectionReason::NotAnArray));
+    // A whole message is not a list.
+    assert_eq!(
+        decode_test_message(&codec_of("/*/x"), 2, &day(&short(1))).map(|_| ()),
+        Err(RejectionReason::NotAnArray)
+    );
 }
 
-/// The same list under a key that comes twice: the elements of neither may vanish.
+/// The same list under a repeated key: the elements of both must not be lost silently.
 #[test]
-fn elements_under_a_key_twice_are_refused_as_a_whole() {
+fn elements_under_duplicate_key_reject_message() {
     let codec = codec("Day", &["/user", "/worn/a/points/*/offset"]);
     let entry = |key: &[u8], offset: i32| {
         let watch = delimited(1, &point(offset, None, ""));
         delimited(10, &[delimited(1, key), delimited(2, &watch)].concat())
     };
-    let (batch, _) = read(&codec, 2, &[entry(b"a", 1), entry(b"b", 2)].concat()).expect("a message");
-    assert_eq!((batch.rows(), batch.token(0, 1)), (1, Token::Number("1")));
+    let (batch, _) = decode_test_message(&codec, 2, &[entry(b"a", 1), entry(b"b", 2)].concat()).expect("a message");
+    assert_eq!((batch.rows(), batch.token(0, 1)), (1, RawToken::Number("1")));
     assert_eq!(
-        read(&codec, 2, &[entry(b"a", 1), entry(b"a", 2)].concat()).map(|_| ()),
+        decode_test_message(&codec, 2, &[entry(b"a", 1), entry(b"a", 2)].concat()).map(|_| ()),
         Err(RejectionReason::DuplicateKey)
     );
 }
 
 #[test]
-fn what_encloses_many_elements_is_bounded() {
-    let codec = codec("Day", &POINTS);
+fn repeated_enclosing_protobuf_bytes_are_limited() {
+    let codec = codec("Day", &DAY_POINTERS);
     let points = [point(1, None, ""), point(2, None, ""), point(3, None, "")];
     let of_user = |length: usize| [delimited(1, &vec![b'u'; length]), day(&points)[4..].to_vec()].concat();
-    // Three elements: the user, and the one digit of the end, stand there twice more.
-    let (batch, _) = read(&codec, 5, &of_user(99)).expect("200 bytes");
+    // Three elements: the user and the one-digit end are repeated twice.
+    let (batch, _) = decode_test_message(&codec, 5, &of_user(99)).expect("200 bytes");
     assert_eq!((batch.rows(), batch.repeated_bytes()), (3, 200));
-    assert_eq!(read(&codec, 5, &of_user(100)).map(|_| ()), Err(RejectionReason::TooManyElements));
+    assert_eq!(decode_test_message(&codec, 5, &of_user(100)).map(|_| ()), Err(RejectionReason::TooManyElements));
 }
 
 #[test]
-fn depth_is_that_of_the_whole_message() {
+fn element_depth_counts_from_message() {
     let codec = codec("Day", &["/user", "/watch/points/*/place/inner/inner/inner/inner/inner"]);
     let mut place = delimited(1, b"x");
     for _ in 0..4 {
         place = delimited(2, &place);
     }
     let of = |place: &[u8]| day(&[delimited(4, place)]);
-    // Day, watch, point, place and four inside.
-    let (batch, refused) = read(&codec, 2, &of(&place)).expect("a message");
+    // Day, watch, point, place and four nested places.
+    let (batch, refused) = decode_test_message(&codec, 2, &of(&place)).expect("a message");
     assert_eq!((batch.rows(), refused), (1, Vec::new()));
-    let (batch, refused) = read(&codec, 2, &of(&delimited(2, &place))).expect("a message");
+    let (batch, refused) = decode_test_message(&codec, 2, &of(&delimited(2, &place))).expect("a message");
     assert_eq!((batch.rows(), refused), (0, vec![(element(1), RejectionReason::TooDeep)]));
 }
 
@@ -174,10 +190,10 @@ fn any_point() -> impl Strategy<Value = (i32, Option<f64>, String)> {
 
 proptest! {
     #[test]
-    fn cells_are_those_that_another_reader_finds(points in prop::collection::vec(any_point(), 1..7)) {
+    fn exploded_protobuf_cells_match_dynamic_message(points in prop::collection::vec(any_point(), 1..7)) {
         let encoded: Vec<Vec<u8>> = points.iter().map(|(offset, bpm, city)| point(*offset, *bpm, city)).collect();
         let payload = day(&encoded);
-        let (batch, refused) = read(&codec("Day", &POINTS), 5, &payload).expect("a message");
+        let (batch, refused) = decode_test_message(&codec("Day", &DAY_POINTERS), 5, &payload).expect("a message");
         prop_assert_eq!((batch.rows(), refused.len()), (points.len(), 0));
         let twin = DynamicMessage::decode(message("Day"), payload.as_slice()).expect("a message");
         let watch = twin.get_field_by_name("watch").expect("a field");
@@ -186,25 +202,24 @@ proptest! {
         for (row, listed) in listed.as_list().expect("a list").iter().enumerate() {
             let listed = listed.as_message().expect("a message");
             let offset = listed.get_field_by_name("offset").and_then(|offset| offset.as_i32()).expect("a number");
-            prop_assert_eq!(batch.token(row, 1), Token::Number(&offset.to_string()));
+            prop_assert_eq!(batch.token(row, 1), RawToken::Number(&offset.to_string()));
             match (listed.has_field_by_name("bpm"), batch.token(row, 2)) {
-                (true, Token::Number(text)) => {
+                (true, RawToken::Number(text)) => {
                     let bpm = listed.get_field_by_name("bpm").and_then(|bpm| bpm.as_f64());
                     prop_assert_eq!(text.parse::<f64>().ok(), bpm);
                 }
-                (there, token) => prop_assert!(!there && token == Token::Absent, "{:?}", token),
+                (there, token) => prop_assert!(!there && token == RawToken::Absent, "{:?}", token),
             }
             let place = listed.get_field_by_name("place").expect("a field");
             let city = place.as_message().and_then(|place| place.get_field_by_name("city").map(std::borrow::Cow::into_owned));
             let there = listed.has_field_by_name("place");
             let wanted = city.as_ref().and_then(|city| city.as_str()).filter(|_| there);
-            prop_assert_eq!(batch.token(row, 3), wanted.map_or(Token::Absent, Token::Text));
+            prop_assert_eq!(batch.token(row, 3), wanted.map_or(RawToken::Absent, RawToken::Text));
         }
     }
 
-    /// Whatever an element is, it is read or refused as it would be alone.
     #[test]
-    fn elements_are_what_they_are_alone(
+    fn protobuf_elements_decode_like_single_messages(
         elements in prop::collection::vec(
             prop_oneof![
                 2 => any_point().prop_map(|(offset, bpm, city)| point(offset, bpm, &city)),
@@ -220,16 +235,16 @@ proptest! {
             1..7,
         ),
     ) {
-        let (batch, refused) = read(&codec("Day", &POINTS), 5, &day(&elements)).expect("a message");
+        let (batch, refused) = decode_test_message(&codec("Day", &DAY_POINTERS), 5, &day(&elements)).expect("a message");
         prop_assert_eq!(batch.rows() + refused.len(), elements.len());
-        let alone = codec("Point", &POINT);
+        let alone = codec("Point", &POINT_POINTERS);
         let (mut row, mut refused) = (0, refused.into_iter());
         for (bytes, number) in elements.iter().zip(1..) {
-            match read(&alone, 3, bytes) {
+            match decode_test_message(&alone, 3, bytes) {
                 Err(reason) => prop_assert_eq!(refused.next(), Some((element(number), reason))),
                 Ok((twin, _)) => {
                     prop_assert_eq!(batch.coordinates()[row], element(number));
-                    let (found, wanted) = (cells(&batch, row), cells(&twin, 0));
+                    let (found, wanted) = (row_tokens(&batch, row), row_tokens(&twin, 0));
                     prop_assert_eq!(&found[1..4], wanted.as_slice());
                     row += 1;
                 }
@@ -238,17 +253,17 @@ proptest! {
     }
 
     #[test]
-    fn bytes_leave_nothing_half_done(
+    fn random_protobuf_bytes_leave_no_partial_rows(
         noise in prop::collection::vec(any::<u8>(), 0..60), cut in any::<prop::sample::Index>(),
     ) {
-        // `read` asserts that a refused message leaves nothing.
-        let codec = codec("Day", &POINTS);
-        if let Ok((batch, refused)) = read(&codec, 5, &noise) {
+        // `decode_test_message` asserts that a refused message adds no rows.
+        let codec = codec("Day", &DAY_POINTERS);
+        if let Ok((batch, refused)) = decode_test_message(&codec, 5, &noise) {
             prop_assert!(batch.rows() + refused.len() > 0);
         }
         let whole = day(&[point(1, Some(2.0), "Bern"), noise]);
         let cut = cut.index(whole.len());
-        if let Ok((batch, refused)) = read(&codec, 5, &whole[..cut]) {
+        if let Ok((batch, refused)) = decode_test_message(&codec, 5, &whole[..cut]) {
             prop_assert!(batch.rows() + refused.len() == 2, "cut at {}", cut);
         }
     }

@@ -1,9 +1,9 @@
-//! A Protobuf schema: its text with those that it imports, or a set of descriptors, compiled once.
+//! Protobuf schema, compiled once from a text with its imports, or from a descriptor set.
 
-use super::read::ProtobufCodec;
-use super::shape::BadProtobuf;
-use crate::record::Fields;
-use crate::{Limits, Unknown};
+use super::message_reader::ProtobufCodec;
+use super::message_types::ProtobufSchemaError;
+use crate::record_decoder::NumberedFields;
+use crate::{DecodeLimits, UnknownCellPolicy};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use prost_reflect::prost::Message as _;
@@ -13,37 +13,37 @@ use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver, In
 use protox::{Compiler, Error};
 use std::path::Path;
 
-/// The longest schema, in bytes of all its texts.
-const MOST_BYTES: usize = 1 << 20;
+/// Maximum size of a schema: bytes of all its texts.
+const MAX_SCHEMA_TEXT_BYTES: usize = 1 << 20;
 
-/// How deep braces may nest in a text: its reader goes down with them.
-const MOST_NESTED: usize = 64;
+/// Maximum nesting of brackets in a text, because the parser is recursive.
+const MAX_BRACKET_NESTING: usize = 64;
 
-/// What descriptors take in memory, as measured with short names: a message, a field of one, a name of an enum. A schema of 1 MiB takes up to
-/// 180 MiB, and half as much again while it is compiled.
+/// Memory of descriptors per message, per message field and per enum value, measured with short names. A schema of 1
+/// MiB takes up to 180 MiB, and another half of that during compilation.
 const BYTES_OF_MESSAGE: usize = 2_300;
 const BYTES_OF_FIELD: usize = 1_900;
 const BYTES_OF_SYMBOL: usize = 1_000;
 
-/// The name of the text that is asked for. No import can have it.
-const MAIN: &str = "<schema>";
+/// File name of the main text. No import can have this name.
+const MAIN_FILE_NAME: &str = "<schema>";
 
-/// The most numbers that lead to a message inside others.
-pub const MOST_INDEXES: usize = 8;
+/// Maximum number of indexes that identify a nested message.
+pub const MAX_MESSAGE_INDEXES: usize = 8;
 
-/// Which message of a schema: as the frames of a registry's clients say it, the number of a message at the top, then of one
-/// inside it, and so on.
+/// Identifies a message of a schema as in the frames of registry clients: the index of a top-level message, then of a
+/// message nested in it, and so on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MessageIndex {
-    numbers: [u16; MOST_INDEXES],
+    numbers: [u16; MAX_MESSAGE_INDEXES],
     length: u8,
 }
 
 impl MessageIndex {
-    /// The way in `numbers`; none where there are too many, or one is too large for any schema.
+    /// Creates the index from `numbers`; `None` if it is empty, too long, or a number is too large.
     #[must_use]
     pub fn new(numbers: &[u64]) -> Option<Self> {
-        let mut index = Self { numbers: [0; MOST_INDEXES], length: u8::try_from(numbers.len()).ok()? };
+        let mut index = Self { numbers: [0; MAX_MESSAGE_INDEXES], length: u8::try_from(numbers.len()).ok()? };
         for (at, number) in numbers.iter().enumerate() {
             *index.numbers.get_mut(at)? = u16::try_from(*number).ok()?;
         }
@@ -51,42 +51,42 @@ impl MessageIndex {
     }
 }
 
-/// A compiled schema.
+/// Compiled schema.
 #[derive(Clone, Debug)]
 pub struct ProtobufSchema {
     file: FileDescriptor,
 }
 
 impl ProtobufSchema {
-    /// The schema `text`, which imports `parts`: names and texts. What Google's own files say is known.
+    /// Compiles the schema `text`, which imports `parts` (names and texts). Google's standard files are built in.
     ///
     /// # Errors
-    /// When one of the texts is no Protobuf schema, or something is not there, or imports run in a circle.
-    pub fn of_texts(text: &str, parts: &[(String, String)]) -> Result<Self, BadProtobuf> {
+    /// Returns an error if a text is not a Protobuf schema, a definition is missing, or imports are circular.
+    pub fn compile_proto_texts(text: &str, parts: &[(String, String)]) -> Result<Self, ProtobufSchemaError> {
         let all = || parts.iter().map(|(_, text)| text.as_str()).chain([text]);
-        if all().map(str::len).sum::<usize>() > MOST_BYTES {
-            return Err(BadProtobuf::new(&format!("its texts have more than {MOST_BYTES} bytes")));
+        if all().map(str::len).sum::<usize>() > MAX_SCHEMA_TEXT_BYTES {
+            return Err(ProtobufSchemaError::new(&format!("its texts have more than {MAX_SCHEMA_TEXT_BYTES} bytes")));
         }
-        if all().any(|text| nesting(text) > MOST_NESTED) {
-            return Err(BadProtobuf::new(&format!("it nests deeper than {MOST_NESTED}")));
+        if all().any(|text| nesting(text) > MAX_BRACKET_NESTING) {
+            return Err(ProtobufSchemaError::new(&format!("it nests deeper than {MAX_BRACKET_NESTING}")));
         }
         let mut resolver = ChainFileResolver::new();
         resolver.add(GoogleFileResolver::new());
-        resolver.add(Texts { text: text.to_owned(), parts: parts.to_vec() });
-        Self::compiled(Compiler::with_file_resolver(resolver), Path::new(MAIN))
+        resolver.add(SchemaTextResolver { text: text.to_owned(), parts: parts.to_vec() });
+        Self::compiled(Compiler::with_file_resolver(resolver), Path::new(MAIN_FILE_NAME))
     }
 
-    /// The schema in the file `path`: a text (`.proto`), whose imports are beside it, or a set of descriptors as `protoc
-    /// --descriptor_set_out --include_imports` writes it.
+    /// Compiles the schema in the file `path`: a text (`.proto`) with its imports in the same folder, or a descriptor
+    /// set written by `protoc --descriptor_set_out --include_imports`.
     ///
     /// # Errors
-    /// When it cannot be read or is no schema.
-    pub fn of_file(path: &Path) -> Result<Self, BadProtobuf> {
-        let read = |error: std::io::Error| BadProtobuf::new(&format!("it cannot be read ({error})"));
+    /// Returns an error if the file cannot be read or is not a schema.
+    pub fn compile_proto_file(path: &Path) -> Result<Self, ProtobufSchemaError> {
+        let read = |error: std::io::Error| ProtobufSchemaError::new(&format!("it cannot be read ({error})"));
         if path.extension().is_some_and(|extension| extension == "proto") {
             let text = std::fs::read_to_string(path).map_err(read)?;
-            if text.len() > MOST_BYTES || nesting(&text) > MOST_NESTED {
-                return Err(BadProtobuf::new("it is too long, or nests too deep"));
+            if text.len() > MAX_SCHEMA_TEXT_BYTES || nesting(&text) > MAX_BRACKET_NESTING {
+                return Err(ProtobufSchemaError::new("it is too long, or nests too deep"));
             }
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let mut resolver = ChainFileResolver::new();
@@ -95,21 +95,26 @@ impl ProtobufSchema {
             return Self::compiled(Compiler::with_file_resolver(resolver), path);
         }
         let bytes = std::fs::read(path).map_err(read)?;
-        let pool = DescriptorPool::decode(bytes.as_slice()).map_err(|error| BadProtobuf::new(&error.to_string()))?;
-        // The files that a file imports come before it.
-        let file = pool.files().last().ok_or_else(|| BadProtobuf::new("it describes no file"))?;
+        let pool =
+            DescriptorPool::decode(bytes.as_slice()).map_err(|error| ProtobufSchemaError::new(&error.to_string()))?;
+        // A file's imports precede it.
+        let file = pool.files().last().ok_or_else(|| ProtobufSchemaError::new("it describes no file"))?;
         Ok(Self { file })
     }
 
-    fn compiled(mut compiler: Compiler, path: &Path) -> Result<Self, BadProtobuf> {
-        let bad = |error: Error| BadProtobuf::new(&error.to_string());
+    fn compiled(mut compiler: Compiler, path: &Path) -> Result<Self, ProtobufSchemaError> {
+        let bad = |error: Error| ProtobufSchemaError::new(&error.to_string());
         compiler.include_imports(true).include_source_info(false).open_file(path).map_err(bad)?;
-        // A file is compiled behind all that it imports.
-        let file = compiler.descriptor_pool().files().last().ok_or_else(|| BadProtobuf::new("it describes nothing"))?;
+        // A file is compiled after its imports.
+        let file = compiler
+            .descriptor_pool()
+            .files()
+            .last()
+            .ok_or_else(|| ProtobufSchemaError::new("it describes nothing"))?;
         Ok(Self { file })
     }
 
-    /// Bytes of memory that the compiled schema takes, roughly; those of its names beside them.
+    /// Returns the approximate memory of the compiled schema in bytes, without its names.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let pool = self.file.parent_pool();
@@ -118,7 +123,7 @@ impl ProtobufSchema {
         fields + pool.all_enums().map(|of| of.values().len() * BYTES_OF_SYMBOL).sum::<usize>()
     }
 
-    /// The message that a frame names; none where there is no such one, or it is the entry of a map.
+    /// Returns the message that a frame identifies; `None` if it does not exist or is a map entry.
     #[must_use]
     pub fn message(&self, index: &MessageIndex) -> Option<ProtobufMessage> {
         let numbers = &index.numbers[..usize::from(index.length)];
@@ -131,68 +136,74 @@ impl ProtobufSchema {
         (!message.is_map_entry()).then_some(ProtobufMessage(message))
     }
 
-    /// The message called `name` at the top of the file.
+    /// Returns the top-level message called `name`.
     #[must_use]
-    pub fn top(&self, name: &str) -> Option<ProtobufMessage> {
+    pub fn top_level_message(&self, name: &str) -> Option<ProtobufMessage> {
         self.file.messages().find(|message| message.name() == name).map(ProtobufMessage)
     }
 
-    /// The message with this full name (`package.Message`); without one the only message at the top of the file.
+    /// Returns the message with this full name (`package.Message`); without a name, the only top-level message of the
+    /// file.
     ///
     /// # Errors
-    /// When there is none, or there are several.
-    pub fn named(&self, name: Option<&str>) -> Result<ProtobufMessage, BadProtobuf> {
+    /// Returns an error if there is no such message, or if several exist and no name is given.
+    pub fn message_by_name(&self, name: Option<&str>) -> Result<ProtobufMessage, ProtobufSchemaError> {
         let found = match name {
             Some(name) => self.file.parent_pool().get_message_by_name(name),
             None if self.file.messages().len() == 1 => self.file.messages().next(),
             None => {
                 let message = format!("it has {} messages, and none of them is named", self.file.messages().len());
-                return Err(BadProtobuf::new(&message));
+                return Err(ProtobufSchemaError::new(&message));
             }
         };
-        let missing = || BadProtobuf::new(&format!("it has no message {:?}", name.unwrap_or_default()));
+        let missing = || ProtobufSchemaError::new(&format!("it has no message {:?}", name.unwrap_or_default()));
         found.filter(|message| !message.is_map_entry()).map(ProtobufMessage).ok_or_else(missing)
     }
 }
 
-/// One message of a schema.
+/// Message type of a schema.
 #[derive(Clone, Debug)]
 pub struct ProtobufMessage(pub(crate) MessageDescriptor);
 
 impl ProtobufMessage {
-    /// A codec for records that are such messages.
+    /// Creates a codec for records of this message type.
     ///
     /// # Errors
-    /// When it leads to more types than any schema of records has.
-    pub fn codec(&self, fields: &Fields, limits: Limits, unknown: Unknown) -> Result<ProtobufCodec, BadProtobuf> {
+    /// Returns an error if the message refers to more types or fields than the limits allow.
+    pub fn codec(
+        &self,
+        fields: &NumberedFields,
+        limits: DecodeLimits,
+        unknown: UnknownCellPolicy,
+    ) -> Result<ProtobufCodec, ProtobufSchemaError> {
         ProtobufCodec::of(&self.0, fields, limits, unknown)
     }
 
-    /// The numbers of its fields by name.
+    /// Returns its field names and numbers.
     pub fn numbers(&self) -> impl Iterator<Item = (String, u32)> {
         self.0.fields().map(|field| (field.name().to_owned(), field.number())).collect::<Vec<_>>().into_iter()
     }
 
-    /// Numbers that it says are given up.
+    /// Returns its reserved field number ranges.
     #[must_use]
     pub fn reserved(&self) -> Vec<std::ops::Range<u32>> {
         self.0.reserved_ranges().collect()
     }
 }
 
-/// Texts by the names under which they are imported.
-struct Texts {
+/// Texts by import name.
+struct SchemaTextResolver {
     text: String,
     parts: Vec<(String, String)>,
 }
 
-impl FileResolver for Texts {
+impl FileResolver for SchemaTextResolver {
     fn resolve_path(&self, path: &Path) -> Option<String> {
-        (path == Path::new(MAIN)).then(|| MAIN.to_owned())
+        (path == Path::new(MAIN_FILE_NAME)).then(|| MAIN_FILE_NAME.to_owned())
     }
 
     fn open_file(&self, name: &str) -> Result<File, Error> {
-        if name == MAIN {
+        if name == MAIN_FILE_NAME {
             return compiled_file(name, &self.text);
         }
         match self.parts.iter().find(|(known, _)| known == name) {
@@ -202,8 +213,8 @@ impl FileResolver for Texts {
     }
 }
 
-/// A file out of a schema's text. Some clients (Confluent's in Python) register a descriptor in Base64 instead, and some registries
-/// give back what was registered.
+/// Creates a file from a schema's text. Some clients (Confluent's for Python) register a Base64 descriptor instead,
+/// and some registries return it unchanged.
 fn compiled_file(name: &str, text: &str) -> Result<File, Error> {
     let descriptor = STANDARD.decode(text.trim()).ok().filter(|bytes| !bytes.is_empty());
     match descriptor.map(|bytes| FileDescriptorProto::decode(bytes.as_slice())) {
@@ -215,14 +226,15 @@ fn compiled_file(name: &str, text: &str) -> Result<File, Error> {
     }
 }
 
-/// How deep braces and brackets nest in a schema's text, outside of comments and texts.
+/// Returns the nesting depth of braces and brackets in a schema's text, outside of comments and string literals.
 pub(super) fn nesting(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut at, mut depth, mut deepest) = (0, 0_usize, 0);
     while let Some(&byte) = bytes.get(at) {
         at += 1;
         match (byte, bytes.get(at)) {
-            // In option texts of the text format `#` begins a comment: what it hides is counted, and `//` there is none.
+            // In option values, `#` begins a comment and `//` does not. Brackets after `#` are counted, which can
+            // only overestimate the depth.
             (b'/', Some(b'/')) => at += bytes[at..].iter().position(|b| *b == b'\n').unwrap_or(bytes.len() - at),
             (b'/', Some(b'*')) => {
                 at += 1;

@@ -1,8 +1,8 @@
-//! Against `prost-reflect`, which writes what is read here.
+//! Compares the decoder with `prost-reflect`, which encodes the test data.
 
-use super::{MessageIndex, ProtobufCodec, ProtobufMessage, ProtobufSchema, shape};
-use crate::testing::{AT, fields, row};
-use crate::{Decoder, Limits, Unknown};
+use super::{MessageIndex, ProtobufCodec, ProtobufMessage, ProtobufSchema, message_types};
+use crate::codec_fixtures::{MESSAGE_POSITION, numbered_test_fields, row};
+use crate::{DecodeLimits, RecordDecoder, UnknownCellPolicy};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
@@ -10,10 +10,11 @@ use prost_reflect::prost::Message as _;
 use prost_reflect::{DynamicMessage, Kind, MapKey, ReflectMessage, Value};
 use std::collections::HashMap;
 use std::sync::LazyLock;
-use throng_core::values::raw::{RawBatch, Token};
+use throng_core::values::raw_batch::{RawBatch, RawToken};
 use throng_core::values::rejection::RejectionReason;
 
-const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16, max_elements: 6, max_repeated_bytes: 200 };
+const LIMITS: DecodeLimits =
+    DecodeLimits { max_record_bytes: 1 << 16, max_depth: 16, max_elements: 6, max_repeated_bytes: 200 };
 
 const SCHEMA: &str = r#"
 syntax = "proto3";
@@ -47,7 +48,7 @@ message Sample {
 }
 "#;
 
-const DEVICE: &str = r#"
+const DEVICE_SCHEMA: &str = r#"
 syntax = "proto3";
 package org.example;
 enum Kind { NONE = 0; WRIST = 1; CHEST = 2; }
@@ -56,22 +57,23 @@ message Device { string model = 1; Kind kind = 2; }
 
 fn schema() -> &'static ProtobufSchema {
     static COMPILED: LazyLock<ProtobufSchema> = LazyLock::new(|| {
-        ProtobufSchema::of_texts(SCHEMA, &[("device.proto".to_owned(), DEVICE.to_owned())]).expect("a schema")
+        ProtobufSchema::compile_proto_texts(SCHEMA, &[("device.proto".to_owned(), DEVICE_SCHEMA.to_owned())])
+            .expect("a schema")
     });
     &COMPILED
 }
 
 fn sample_type() -> ProtobufMessage {
-    schema().named(Some("org.example.Sample")).expect("a message")
+    schema().message_by_name(Some("org.example.Sample")).expect("a message")
 }
 
 fn codec(pointers: &[&str]) -> ProtobufCodec {
-    sample_type().codec(&fields(pointers), LIMITS, Unknown::Drop).expect("a codec")
+    sample_type().codec(&numbered_test_fields(pointers), LIMITS, UnknownCellPolicy::Drop).expect("a codec")
 }
 
-fn alone(text: &str) -> ProtobufMessage {
-    let schema = ProtobufSchema::of_texts(text, &[]).expect("a schema");
-    schema.named(None).expect("one message")
+fn single_message(text: &str) -> ProtobufMessage {
+    let schema = ProtobufSchema::compile_proto_texts(text, &[]).expect("a schema");
+    schema.message_by_name(None).expect("one message")
 }
 
 fn device(message: &DynamicMessage) -> DynamicMessage {
@@ -121,40 +123,40 @@ fn sample() -> DynamicMessage {
 }
 
 #[test]
-fn every_type_has_its_text() {
+fn protobuf_values_have_expected_tokens() {
     let wanted = [
-        ("/time", Token::Number("1.5")),
-        ("/count", Token::Number("0")),
-        ("/ok", Token::Bool(true)),
-        ("/device/model", Token::Text("M\"1")),
-        ("/device/kind", Token::Text("CHEST")),
-        ("/spare/model", Token::Absent),
-        ("/spare", Token::Absent),
-        ("/beats", Token::Structure("[60,-61]")),
-        ("/beats/1", Token::Number("-61")),
-        ("/beats/2", Token::Absent),
-        ("/tags/x", Token::Number("0.1")),
-        ("/tags/y", Token::Absent),
-        ("/tags", Token::Structure("{\"x\":0.1}")),
-        ("/at", Token::Text("2021-05-24T10:00:07.250Z")),
-        ("/at/nanos", Token::Number("250999999")),
-        ("/span", Token::Number("-90.5")),
-        ("/level", Token::Number("0")),
-        ("/raw", Token::Text("AQL/")),
-        ("/city", Token::Absent),
-        ("/cell", Token::Number("7")),
-        ("/worn/0/kind", Token::Text("CHEST")),
-        ("/worn", Token::Structure("[{\"model\":\"M\\\"1\",\"kind\":\"CHEST\"}]")),
-        ("/slots/-1/model", Token::Text("M\"1")),
-        ("/slots/-1/kind", Token::Text("CHEST")),
-        ("/kind", Token::Text("NONE")),
-        ("/big", Token::Number("18446744073709551615")),
-        ("/low", Token::Number("-2")),
-        ("/heart_rate", Token::Text("fast")),
-        ("/heartRate", Token::Text("fast")),
-        ("/device", Token::Structure("{\"model\":\"M\\\"1\",\"kind\":\"CHEST\"}")),
-        ("/inner/time", Token::Absent),
-        ("/note", Token::Absent),
+        ("/time", RawToken::Number("1.5")),
+        ("/count", RawToken::Number("0")),
+        ("/ok", RawToken::Bool(true)),
+        ("/device/model", RawToken::Text("M\"1")),
+        ("/device/kind", RawToken::Text("CHEST")),
+        ("/spare/model", RawToken::Absent),
+        ("/spare", RawToken::Absent),
+        ("/beats", RawToken::Structure("[60,-61]")),
+        ("/beats/1", RawToken::Number("-61")),
+        ("/beats/2", RawToken::Absent),
+        ("/tags/x", RawToken::Number("0.1")),
+        ("/tags/y", RawToken::Absent),
+        ("/tags", RawToken::Structure("{\"x\":0.1}")),
+        ("/at", RawToken::Text("2021-05-24T10:00:07.250Z")),
+        ("/at/nanos", RawToken::Number("250999999")),
+        ("/span", RawToken::Number("-90.5")),
+        ("/level", RawToken::Number("0")),
+        ("/raw", RawToken::Text("AQL/")),
+        ("/city", RawToken::Absent),
+        ("/cell", RawToken::Number("7")),
+        ("/worn/0/kind", RawToken::Text("CHEST")),
+        ("/worn", RawToken::Structure("[{\"model\":\"M\\\"1\",\"kind\":\"CHEST\"}]")),
+        ("/slots/-1/model", RawToken::Text("M\"1")),
+        ("/slots/-1/kind", RawToken::Text("CHEST")),
+        ("/kind", RawToken::Text("NONE")),
+        ("/big", RawToken::Number("18446744073709551615")),
+        ("/low", RawToken::Number("-2")),
+        ("/heart_rate", RawToken::Text("fast")),
+        ("/heartRate", RawToken::Text("fast")),
+        ("/device", RawToken::Structure("{\"model\":\"M\\\"1\",\"kind\":\"CHEST\"}")),
+        ("/inner/time", RawToken::Absent),
+        ("/note", RawToken::Absent),
     ];
     let pointers: Vec<&str> = wanted.iter().map(|(pointer, _)| *pointer).collect();
     let (batch, unknown) = row(&codec(&pointers), pointers.len(), &sample().encode_to_vec()).expect("it can be read");
@@ -166,134 +168,138 @@ fn every_type_has_its_text() {
 }
 
 #[test]
-fn what_is_not_there_has_its_default_or_is_absent() {
+fn missing_fields_are_default_or_absent() {
     let wanted = [
-        ("/time", Token::Number("0")),
-        ("/count", Token::Absent),
-        ("/ok", Token::Bool(false)),
-        ("/device/kind", Token::Absent),
-        ("/beats", Token::Structure("[]")),
-        ("/tags", Token::Structure("{}")),
-        ("/beats/0", Token::Absent),
-        ("/at", Token::Absent),
-        ("/raw", Token::Text("")),
-        ("/kind", Token::Text("NONE")),
-        ("/heart_rate", Token::Text("")),
-        ("/level", Token::Absent),
-        ("/cell", Token::Absent),
+        ("/time", RawToken::Number("0")),
+        ("/count", RawToken::Absent),
+        ("/ok", RawToken::Bool(false)),
+        ("/device/kind", RawToken::Absent),
+        ("/beats", RawToken::Structure("[]")),
+        ("/tags", RawToken::Structure("{}")),
+        ("/beats/0", RawToken::Absent),
+        ("/at", RawToken::Absent),
+        ("/raw", RawToken::Text("")),
+        ("/kind", RawToken::Text("NONE")),
+        ("/heart_rate", RawToken::Text("")),
+        ("/level", RawToken::Absent),
+        ("/cell", RawToken::Absent),
     ];
     let pointers: Vec<&str> = wanted.iter().map(|(pointer, _)| *pointer).collect();
     let (batch, _) = row(&codec(&pointers), pointers.len(), &[]).expect("an empty message is one");
     for (attribute, (pointer, token)) in wanted.iter().enumerate() {
         assert_eq!(batch.token(0, attribute), *token, "{pointer}");
     }
-    // A message that is there has its own defaults.
+    // A present message has its defaults.
     let (batch, _) =
         row(&codec(&["/device/kind", "/level", "/tags/x"]), 3, &[0x22, 0, 0x52, 0, 0x3a, 3, 0x0a, 1, b'x'])
             .expect("read");
-    assert_eq!(batch.token(0, 0), Token::Text("NONE"));
-    assert_eq!(batch.token(0, 1), Token::Number("0"));
-    assert_eq!(batch.token(0, 2), Token::Number("0"));
+    assert_eq!(batch.token(0, 0), RawToken::Text("NONE"));
+    assert_eq!(batch.token(0, 1), RawToken::Number("0"));
+    assert_eq!(batch.token(0, 2), RawToken::Number("0"));
 }
 
 #[test]
-fn proto2_has_presence_everywhere() {
-    let message = alone(
+fn proto2_missing_fields_are_absent() {
+    let message = single_message(
         "syntax = \"proto2\"; message R { optional int32 a = 1 [default = 5]; required string b = 2; repeated int32 c = 3; }",
     );
-    let codec = message.codec(&fields(&["/a", "/b", "/c"]), LIMITS, Unknown::Drop).expect("a codec");
-    // Not packed, and then packed.
+    let codec =
+        message.codec(&numbered_test_fields(&["/a", "/b", "/c"]), LIMITS, UnknownCellPolicy::Drop).expect("a codec");
+    // Unpacked, then packed.
     let (batch, _) = row(&codec, 3, &[0x18, 7, 0x1a, 2, 8, 9]).expect("read");
-    assert_eq!((batch.token(0, 0), batch.token(0, 1)), (Token::Absent, Token::Absent));
-    assert_eq!(batch.token(0, 2), Token::Structure("[7,8,9]"));
+    assert_eq!((batch.token(0, 0), batch.token(0, 1)), (RawToken::Absent, RawToken::Absent));
+    assert_eq!(batch.token(0, 2), RawToken::Structure("[7,8,9]"));
 }
 
 #[test]
-fn what_nobody_wants_is_dropped_and_counted_or_refused() {
+fn unselected_protobuf_fields_are_counted_or_refused() {
     let mut payload = sample().encode_to_vec();
-    // A field of a later version of the schema, and another list item of a field that nobody wants.
+    // A field of a later version of the schema, and another list item of an unselected field.
     payload.extend([0xf8, 0x07, 1, 0x72, 0]);
     let (_, unknown) = row(&codec(&["/time", "/device/kind", "/beats/0"]), 3, &payload).expect("read");
     // Thirteen fields of the record, the model of the device, one beat, and the new field.
     assert_eq!(unknown, 16);
-    let strict = sample_type().codec(&fields(&["/time"]), LIMITS, Unknown::Refuse).expect("a codec");
+    let strict =
+        sample_type().codec(&numbered_test_fields(&["/time"]), LIMITS, UnknownCellPolicy::Refuse).expect("a codec");
     assert_eq!(row(&strict, 1, &payload).expect_err("refused"), RejectionReason::UnknownAttribute);
-    // A whole covers what is inside of it.
-    let whole = sample_type().codec(&fields(&["", "/time"]), LIMITS, Unknown::Refuse).expect("a codec");
+    // An attribute that is the whole record covers all of its contents.
+    let whole =
+        sample_type().codec(&numbered_test_fields(&["", "/time"]), LIMITS, UnknownCellPolicy::Refuse).expect("a codec");
     assert!(row(&whole, 2, &sample().encode_to_vec()).is_ok());
 }
 
 #[test]
-fn fields_that_a_schema_lacks_are_named() {
+fn fields_missing_in_protobuf_schema_are_reported() {
     let asked = ["/time", "/gone", "/device/gone", "/spare/kind", "/tags/any", "/beats/0", "/ok/v", "/beats/x"];
     assert_eq!(codec(&asked).missing(), [1, 2, 6, 7]);
 }
 
 #[test]
-fn names_in_json_lead_to_a_field_where_they_are_of_one() {
-    let field = |number: u32, name: &str, json_name: &str| shape::FieldShape {
+fn unambiguous_json_names_resolve_to_fields() {
+    let field = |number: u32, name: &str, json_name: &str| message_types::MessageField {
         number,
         name: name.into(),
         json_name: json_name.to_owned(),
-        of: shape::ValueType::Scalar(Kind::Bool),
-        form: shape::Form::One { presence: true },
+        of: message_types::ProtobufValueType::Scalar(Kind::Bool),
+        form: message_types::FieldCardinality::One { presence: true },
         oneof: None,
     };
     let fields = vec![field(1, "a_b", "aB"), field(2, "a__b", "aB"), field(3, "c_d", "cD"), field(4, "e_f", "c_d")];
-    let message = shape::MessageShape { fields, ..Default::default() };
+    let message = message_types::MessageType { fields, ..Default::default() };
     assert_eq!(
-        ["a_b", "a__b", "aB", "cD", "c_d", "e"].map(|name| message.named(name)),
+        ["a_b", "a__b", "aB", "cD", "c_d", "e"].map(|name| message.field_index_by_name(name)),
         [Some(0), Some(1), None, Some(2), Some(2), None]
     );
 }
 
 #[test]
-fn broken_records_are_refused_with_their_reason() {
+fn malformed_protobuf_is_rejected_with_reason() {
     let whole = sample().encode_to_vec();
     let pointers =
         ["/time", "/device", "/tags/x", "/city", "/kind", "/heart_rate", "/at", "/span", "/cell", "/inner/inner"];
     let codec = codec(&pointers);
     let reason = |payload: &[u8]| row(&codec, pointers.len(), payload).expect_err("refused");
-    // A group, an end of one, wire types that there are none of, field number 0.
+    // A group start, a group end, undefined wire types, field number 0.
     for byte in [0x0b_u8, 0x0c, 0x0e, 0x0f, 0x00] {
         assert_eq!(reason(&[byte, 0, 0, 0, 0, 0, 0, 0, 0]), RejectionReason::MalformedProtobuf, "{byte:x}");
     }
     assert_eq!(reason(&whole[..whole.len() - 1]), RejectionReason::MalformedProtobuf);
-    // Another wire type than the schema's; a length beyond the end; a varint that does not end.
+    // Wrong wire type; length beyond the end; unterminated varint.
     assert_eq!(reason(&[0x08, 1]), RejectionReason::MalformedProtobuf);
     assert_eq!(reason(&[0xa2, 0x06, 9]), RejectionReason::MalformedProtobuf);
     assert_eq!(reason(&[0xff; 12]), RejectionReason::MalformedProtobuf);
     assert_eq!(reason(&[0xa2, 0x06, 2, 0xff, 0xfe]), RejectionReason::NotUtf8);
-    // An enum's number without a name; a moment and a span that there are not.
+    // Undefined enum number; invalid timestamp and duration.
     assert_eq!(reason(&[0x80, 0x01, 9]), RejectionReason::WrongType);
     assert_eq!(reason(&[0x42, 6, 0x10, 0x80, 0x94, 0xeb, 0xdc, 0x03]), RejectionReason::WrongType);
     assert_eq!(reason(&[0x4a, 4, 0x08, 1, 0x10, 0xff]), RejectionReason::MalformedProtobuf);
-    // A field twice, and two of a oneof.
+    // A repeated singular field, and two members of a oneof.
     assert_eq!(reason(&[0xa2, 0x06, 1, b'a', 0xa2, 0x06, 1, b'b']), RejectionReason::DuplicateKey);
     assert_eq!(reason(&[0x62, 1, b'a', 0x69, 0, 0, 0, 0, 0, 0, 0, 0]), RejectionReason::DuplicateKey);
     assert_eq!(reason(&vec![0; (1 << 16) + 1]), RejectionReason::Oversized);
 }
 
-/// Another reader keeps the last of two entries with one key; merged they would be a record that nobody sent.
+/// Other readers keep the last of two entries with the same key; merging them would create a record that was never
+/// sent.
 #[test]
-fn entries_of_one_key_are_not_merged() {
+fn duplicate_map_entries_are_not_merged() {
     let of = "syntax = \"proto3\"; message T { map<int32, V> slots = 1; map<int32, int32> plain = 2; }
         message V { optional int32 a = 1; optional int32 b = 2; }";
-    let schema = ProtobufSchema::of_texts(of, &[]).expect("a schema");
-    let message = schema.named(Some("T")).expect("a message");
+    let schema = ProtobufSchema::compile_proto_texts(of, &[]).expect("a schema");
+    let message = schema.message_by_name(Some("T")).expect("a message");
     let pointers = ["/slots/1/a", "/slots/1/b", "/plain/1"];
-    let codec = message.codec(&fields(&pointers), LIMITS, Unknown::Drop).expect("a codec");
+    let codec = message.codec(&numbered_test_fields(&pointers), LIMITS, UnknownCellPolicy::Drop).expect("a codec");
     let entry = |key: u8, member: u8| vec![0x0a, 6, 8, key, 0x12, 2, member << 3, 7];
     let (batch, _) =
         row(&codec, 3, &[entry(1, 1), entry(2, 2), entry(2, 1)].concat()).expect("other keys are nobody's");
-    assert_eq!([0, 1].map(|at| batch.token(0, at)), [Token::Number("7"), Token::Absent]);
+    assert_eq!([0, 1].map(|at| batch.token(0, at)), [RawToken::Number("7"), RawToken::Absent]);
     for twice in [[entry(1, 1), entry(1, 2)].concat(), vec![0x12, 2, 8, 1, 0x12, 2, 8, 1]] {
         assert_eq!(row(&codec, 3, &twice).map(|_| ()), Err(RejectionReason::DuplicateKey), "{twice:?}");
     }
 }
 
 #[test]
-fn nesting_is_bounded_where_it_is_read() {
+fn depth_limit_applies_to_selected_messages() {
     let deep = |levels: usize| {
         let mut payload = Vec::new();
         for _ in 0..levels {
@@ -312,20 +318,20 @@ fn nesting_is_bounded_where_it_is_read() {
     let whole = codec(&["/inner"]);
     assert_eq!(row(&whole, 1, &deep(300)).expect_err("refused"), RejectionReason::TooDeep);
     assert!(row(&whole, 1, &deep(14)).is_ok());
-    // What nobody looks into is passed over.
+    // Unselected values are skipped without recursion.
     assert!(row(&codec(&["/time"]), 1, &deep(300)).is_ok());
 }
 
 #[test]
-fn texts_of_structures_are_bounded() {
-    // Two bytes each, which are many more as JSON.
+fn structure_text_length_is_limited() {
+    // Two bytes each, but much longer as JSON.
     let payload = [0x72, 0].repeat(20_000);
     assert_eq!(row(&codec(&["/worn"]), 1, &payload).expect_err("refused"), RejectionReason::Oversized);
     assert!(row(&codec(&["/worn/3/kind"]), 1, &payload).is_ok());
 }
 
 #[test]
-fn frames_name_messages_by_their_numbers() {
+fn message_index_resolves_nested_messages() {
     let schema = schema();
     let name = |numbers: &[u64]| {
         let index = MessageIndex::new(numbers)?;
@@ -334,17 +340,17 @@ fn frames_name_messages_by_their_numbers() {
     assert_eq!(name(&[0]).as_deref(), Some("org.example.Other"));
     assert_eq!(name(&[0, 0]).as_deref(), Some("org.example.Other.Inner"));
     assert_eq!(name(&[1]).as_deref(), Some("org.example.Sample"));
-    // A map's entry, one message too many, a way too long, numbers too large.
+    // A map entry, missing messages, too many indexes, too large a number, no index.
     for none in [&[1, 0][..], &[2], &[0, 0, 0], &[0; 9], &[1 << 40], &[]] {
         assert_eq!(name(none), None, "{none:?}");
     }
 }
 
 #[test]
-fn what_is_no_schema_is_said_so() {
+fn invalid_protobuf_schema_is_refused() {
     let refused = |text: &str, parts: &[(&str, &str)]| {
         let parts: Vec<(String, String)> = parts.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
-        ProtobufSchema::of_texts(text, &parts).expect_err("no schema").to_string()
+        ProtobufSchema::compile_proto_texts(text, &parts).expect_err("no schema").to_string()
     };
     for text in ["{", "message", "syntax = \"proto3\"; message R { Gone x = 1; }", "syntax = \"proto9\";"] {
         assert!(refused(text, &[]).starts_with("not a Protobuf schema"), "{text}");
@@ -357,28 +363,29 @@ fn what_is_no_schema_is_said_so() {
     let option = format!("option (x) = {};", "{ a ".repeat(100_000));
     assert!(refused(&option, &[]).contains("deep"));
     assert!(refused(&" ".repeat((1 << 20) + 1), &[]).contains("bytes"));
-    assert!(schema().named(None).is_err() && schema().named(Some("Sample")).is_err());
+    assert!(schema().message_by_name(None).is_err() && schema().message_by_name(Some("Sample")).is_err());
 }
 
-/// As Confluent's client in Python registers a schema.
+/// Format in which Confluent's Python client registers a schema.
 #[test]
-fn a_schema_may_be_a_descriptor_in_base64() {
+fn base64_descriptor_is_accepted_as_schema() {
     let encoded = |file: &str| {
-        let found = schema().named(Some("org.example.Sample")).expect("a message").0;
+        let found = schema().message_by_name(Some("org.example.Sample")).expect("a message").0;
         let found = found.parent_pool().get_file_by_name(file).expect("a file");
         STANDARD.encode(found.file_descriptor_proto().encode_to_vec())
     };
     let parts = [("device.proto".to_owned(), encoded("device.proto"))];
-    let again = ProtobufSchema::of_texts(&encoded("<schema>"), &parts).expect("a schema");
-    let message = again.named(Some("org.example.Sample")).expect("a message");
-    let codec = message.codec(&fields(&["/device/kind"]), LIMITS, Unknown::Drop).expect("a codec");
+    let again = ProtobufSchema::compile_proto_texts(&encoded("<schema>"), &parts).expect("a schema");
+    let message = again.message_by_name(Some("org.example.Sample")).expect("a message");
+    let codec =
+        message.codec(&numbered_test_fields(&["/device/kind"]), LIMITS, UnknownCellPolicy::Drop).expect("a codec");
     let (batch, _) = row(&codec, 1, &sample().encode_to_vec()).expect("read");
-    assert_eq!(batch.token(0, 0), Token::Text("CHEST"));
-    assert!(ProtobufSchema::of_texts("AAAA", &[]).is_err(), "Base64 of nothing");
+    assert_eq!(batch.token(0, 0), RawToken::Text("CHEST"));
+    assert!(ProtobufSchema::compile_proto_texts("AAAA", &[]).is_err(), "Base64 of nothing");
 }
 
 #[test]
-fn comments_and_texts_do_not_nest() {
+fn comments_and_strings_do_not_count_as_nesting() {
     assert_eq!(nesting_of("a { b [ ( ) ] }"), 3);
     assert_eq!(nesting_of("// {{{\n/* {{{ \n {{ */ { '{{{' \"{{\\\"{{\" }"), 1);
     assert_eq!(nesting_of("{ // }\n { // }\n {"), 3);
@@ -391,9 +398,8 @@ fn nesting_of(text: &str) -> usize {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-    /// Values come out as `prost-reflect` put them in.
     #[test]
-    fn values_survive(
+    fn protobuf_values_round_trip(
         long: i64, double: f64, float: f32, big: u64, low: i32, text in "\\PC{0,40}",
         beats in prop::collection::vec(any::<i32>(), 0..5), kind in 0..3_i32,
     ) {
@@ -409,26 +415,26 @@ proptest! {
         let asked = ["/count", "/time", "/big", "/low", "/heart_rate", "/kind", "/beats", "/tags"];
         let (batch, unknown) = row(&codec(&asked), asked.len(), &message.encode_to_vec()).expect("read");
         prop_assert_eq!(unknown, 0);
-        prop_assert_eq!(batch.token(0, 0), Token::Number(&long.to_string()));
-        if let Token::Number(text) = batch.token(0, 1) { prop_assert_eq!(text.parse::<f64>().ok(), Some(double)); }
-        prop_assert_eq!(matches!(batch.token(0, 1), Token::Number(_)), double.is_finite());
-        prop_assert_eq!(batch.token(0, 2), Token::Number(&big.to_string()));
-        prop_assert_eq!(batch.token(0, 3), Token::Number(&low.to_string()));
-        prop_assert_eq!(batch.token(0, 4), Token::Text(&text));
-        prop_assert_eq!(batch.token(0, 5), Token::Text(["NONE", "WRIST", "CHEST"][kind as usize]));
+        prop_assert_eq!(batch.token(0, 0), RawToken::Number(&long.to_string()));
+        if let RawToken::Number(text) = batch.token(0, 1) { prop_assert_eq!(text.parse::<f64>().ok(), Some(double)); }
+        prop_assert_eq!(matches!(batch.token(0, 1), RawToken::Number(_)), double.is_finite());
+        prop_assert_eq!(batch.token(0, 2), RawToken::Number(&big.to_string()));
+        prop_assert_eq!(batch.token(0, 3), RawToken::Number(&low.to_string()));
+        prop_assert_eq!(batch.token(0, 4), RawToken::Text(&text));
+        prop_assert_eq!(batch.token(0, 5), RawToken::Text(["NONE", "WRIST", "CHEST"][kind as usize]));
         let listed = serde_json::to_string(&beats).expect("JSON");
-        prop_assert_eq!(batch.token(0, 6), Token::Structure(&listed));
+        prop_assert_eq!(batch.token(0, 6), RawToken::Structure(&listed));
         if float.is_finite() {
-            let Token::Structure(json) = batch.token(0, 7) else { panic!("a structure") };
+            let RawToken::Structure(json) = batch.token(0, 7) else { panic!("a structure") };
             let read: HashMap<String, f32> = serde_json::from_str(json).expect("JSON");
             prop_assert_eq!(read, HashMap::from([(text, float)]));
         }
     }
 
-    /// Bytes that somebody has changed are read or refused, and leave nothing behind where they are refused. What both readers
-    /// take, they take as the same.
+    /// Changed bytes are decoded or refused, and refused records add no rows. Values accepted by both
+    /// readers are equal.
     #[test]
-    fn changed_bytes_do_no_harm(
+    fn changed_protobuf_bytes_are_decoded_or_rejected(
         at: prop::sample::Index, byte: u8, cut: prop::sample::Index, noise in prop::collection::vec(any::<u8>(), 0..60),
     ) {
         let mut payload = sample().encode_to_vec();
@@ -439,17 +445,17 @@ proptest! {
         let codec = codec(&asked);
         for payload in [payload, noise] {
             let mut batch = RawBatch::new(asked.len());
-            let outcome = codec.decode(&payload, AT, &mut batch);
+            let outcome = codec.decode(&payload, MESSAGE_POSITION, &mut batch);
             prop_assert_eq!(batch.rows(), usize::from(outcome.is_ok()));
             prop_assert!(outcome.is_ok() || batch.unknown_cells == 0);
             let Ok(twin) = DynamicMessage::decode(sample_type().0, payload.as_slice()) else { continue };
             if outcome.is_ok() {
                 let big = twin.get_field_by_name("big").and_then(|v| v.as_u64()).expect("a number");
-                prop_assert_eq!(batch.token(0, 6), Token::Number(&big.to_string()));
+                prop_assert_eq!(batch.token(0, 6), RawToken::Number(&big.to_string()));
                 let rate = twin.get_field_by_name("heart_rate").expect("a field");
-                prop_assert_eq!(batch.token(0, 7), Token::Text(rate.as_str().expect("text")));
+                prop_assert_eq!(batch.token(0, 7), RawToken::Text(rate.as_str().expect("text")));
                 let counted = twin.has_field_by_name("count");
-                prop_assert_eq!(batch.token(0, 0) != Token::Absent, counted);
+                prop_assert_eq!(batch.token(0, 0) != RawToken::Absent, counted);
             }
         }
     }

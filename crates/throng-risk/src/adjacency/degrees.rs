@@ -1,24 +1,24 @@
-//! How many pairs of a block have a count.
+//! Number of edges of a block, and of partners of each value.
 
 use throng_core::values::codebook::Code;
 
-/// How many partners each value has, kept with every edge that appears or goes: what the inference is made of.
+/// Number of partners of each value, updated with every edge that appears or disappears. Input of the inference.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Degrees {
+pub(super) struct PartnerDegrees {
     pub(super) edges: u64,
     pub(super) x: Vec<u32>,
     pub(super) y: Vec<u32>,
 }
 
-impl Degrees {
+impl PartnerDegrees {
     pub(super) fn ensure(&mut self, xs: usize, ys: usize) {
         self.x.resize(self.x.len().max(xs), 0);
         self.y.resize(self.y.len().max(ys), 0);
     }
 
-    /// To be told of every cell that was or becomes 0. A cell that was and stays 0 changes nothing.
+    /// Updates the degrees after a cell changed from 0 or to 0. Has no effect if a cell was 0 and stays 0.
     #[inline(never)]
-    pub(super) fn turned(&mut self, x: Code, y: Code, before: u32, after: u32) {
+    pub(super) fn record_transition(&mut self, x: Code, y: Code, before: u32, after: u32) {
         let (x, y) = (&mut self.x[x as usize], &mut self.y[y as usize]);
         match (before, after) {
             (0, 0) => {}
@@ -29,9 +29,10 @@ impl Degrees {
     }
 }
 
-/// A count before and after one more record, or one less. Wraps, so that the opposite undoes it exactly whatever it was.
+/// Counts one record more or less and returns the count before and after. Wraps, so the opposite call undoes it
+/// exactly.
 #[inline]
-pub(super) fn changed<const SUBTRACT: bool>(count: &mut u32) -> (u32, u32) {
+pub(super) fn step_count<const SUBTRACT: bool>(count: &mut u32) -> (u32, u32) {
     let before = *count;
     *count = if SUBTRACT { before.wrapping_sub(1) } else { before.wrapping_add(1) };
     (before, *count)

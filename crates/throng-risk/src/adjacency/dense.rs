@@ -1,16 +1,16 @@
-//! A table with a cell for every pair of values.
+//! Table with one cell for every pair of values.
 
-use super::degrees::{Degrees, changed};
+use super::degrees::{PartnerDegrees, step_count};
 use throng_core::values::codebook::Code;
 
-/// Row-major cells, `stride` of them a row.
+/// Row-major cells, `stride` cells per row.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Dense {
+pub(super) struct DensePairCounts {
     stride: usize,
     cells: Vec<u32>,
 }
 
-impl Dense {
+impl DensePairCounts {
     pub(super) fn get(&self, x: Code, y: Code) -> u32 {
         let (x, y) = (x as usize, y as usize);
         if y >= self.stride { 0 } else { self.cells.get(x * self.stride + y).copied().unwrap_or(0) }
@@ -33,8 +33,7 @@ impl Dense {
         ys <= self.stride && xs * self.stride <= self.cells.len()
     }
 
-    /// Makes room for codes below `xs` and `ys`. Rows are laid out anew when they grow, half as long again, so that the
-    /// copying is paid by the growth.
+    /// Makes room for codes below `xs` and `ys`. Wider rows grow by half, which bounds the cost of copying.
     pub(super) fn ensure(&mut self, xs: usize, ys: usize) {
         if self.fits(xs, ys) {
             return;
@@ -50,28 +49,31 @@ impl Dense {
     }
 }
 
-/// One table with what goes with it, for counting several beside each other.
-pub(super) struct Lane<'a> {
-    pub(super) dense: &'a mut Dense,
-    pub(super) degrees: &'a mut Degrees,
+/// Table with its degrees and second codes, for counting several tables in one pass.
+pub(super) struct DenseTableLane<'a> {
+    pub(super) dense: &'a mut DensePairCounts,
+    pub(super) degrees: &'a mut PartnerDegrees,
     pub(super) ys: &'a [Code],
 }
 
-/// Counts N tables that share their first attribute. Skewed values hit the same cell again and again, and each hit waits for the
-/// one before; N independent tables wait at the same time. True where a count fell below nothing.
-pub(super) fn count<const N: usize, const SUBTRACT: bool>(lanes: [Lane<'_>; N], xs: &[Code]) -> bool {
+/// Counts N tables that share their first attribute; returns true if a count underflowed.
+///
+/// Skewed values update the same cell repeatedly, and each update waits for the one before. With N independent tables
+/// these waits overlap.
+pub(super) fn count<const N: usize, const SUBTRACT: bool>(lanes: [DenseTableLane<'_>; N], xs: &[Code]) -> bool {
     let mut below = false;
-    let mut parts =
-        lanes.map(|Lane { dense, degrees, ys }| (dense.cells.as_mut_slice(), dense.stride, degrees, &ys[..xs.len()]));
+    let mut parts = lanes.map(|DenseTableLane { dense, degrees, ys }| {
+        (dense.cells.as_mut_slice(), dense.stride, degrees, &ys[..xs.len()])
+    });
     for row in 0..xs.len() {
         let x = xs[row];
         for (cells, stride, degrees, ys) in &mut parts {
             let y = ys[row];
             let cell = &mut cells[x as usize * *stride + y as usize];
-            let (before, after) = changed::<SUBTRACT>(cell);
+            let (before, after) = step_count::<SUBTRACT>(cell);
             below |= SUBTRACT && before == 0;
             if before == 0 || after == 0 {
-                degrees.turned(x, y, before, after);
+                degrees.record_transition(x, y, before, after);
             }
         }
     }

@@ -1,19 +1,19 @@
-//! A hash table of the pairs of values that exist.
+//! Hash table of the pairs of values that occur.
 
-use super::degrees::{Degrees, changed};
+use super::degrees::{PartnerDegrees, step_count};
 use throng_core::values::codebook::Code;
 
-/// Two codes as one key: as narrow as their domains allow, since a table of many edges is as slow as it is large.
-pub(super) trait Key: Copy + Eq + Send + Sync {
-    /// No pair of codes.
+/// Two codes packed into one key. Keys are as narrow as the domains allow, since small tables are faster.
+pub(super) trait PackedPairKey: Copy + Eq + Send + Sync {
+    /// Marks a vacant slot; never a pair of codes.
     const NONE: Self;
     fn of(x: Code, y: Code, y_bits: u32) -> Self;
     fn codes(self, y_bits: u32) -> (Code, Code);
-    /// 32 bits that differ in their upper ones where keys differ anywhere.
+    /// Returns 32 bits; its upper bits differ when the keys differ.
     fn hash(self) -> u32;
 }
 
-impl Key for u32 {
+impl PackedPairKey for u32 {
     const NONE: Self = u32::MAX;
 
     #[inline]
@@ -27,12 +27,12 @@ impl Key for u32 {
 
     #[inline]
     fn hash(self) -> u32 {
-        mixed(u64::from(self))
+        fibonacci_hash(u64::from(self))
     }
 }
 
-/// For domains whose pairs are more than 32 bits can tell apart.
-impl Key for [Code; 2] {
+/// For domains with more pairs than fit into 32 bits.
+impl PackedPairKey for [Code; 2] {
     const NONE: Self = [Code::MAX; 2];
 
     #[inline]
@@ -46,41 +46,43 @@ impl Key for [Code; 2] {
 
     #[inline]
     fn hash(self) -> u32 {
-        mixed(u64::from(self[0]) << 32 | u64::from(self[1]))
+        fibonacci_hash(u64::from(self[0]) << 32 | u64::from(self[1]))
     }
 }
 
 /// Fibonacci hashing.
 #[inline]
-fn mixed(key: u64) -> u32 {
+fn fibonacci_hash(key: u64) -> u32 {
     ((key ^ key >> 29 ^ key >> 15).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot<K> {
+struct CountSlot<K> {
     key: K,
     n: u32,
 }
 
-/// Slots at first.
-const LEAST: usize = 16;
+/// Smallest number of slots.
+const MIN_SLOTS: usize = 16;
 
-/// Records whose slots are fetched before the first of them is counted.
-const AHEAD: usize = 64;
+/// Records per prefetch of slots.
+const PREFETCH_RECORDS: usize = 64;
 
-/// Open addressing with linear probing. A count that falls to 0 keeps its slot until the table is laid out anew, which
-/// happens when five of eight slots are claimed: beyond, looking for a slot takes steps that no processor foresees.
+/// Open addressing with linear probing.
+///
+/// A count that falls to 0 keeps its slot until the table is rebuilt. That happens when five of eight slots are
+/// claimed, since longer probe sequences cause branch mispredictions.
 #[derive(Clone, Debug)]
-pub(super) struct Table<K> {
-    slots: Vec<Slot<K>>,
+pub(super) struct PairHashTable<K> {
+    slots: Vec<CountSlot<K>>,
     claimed: usize,
-    /// Of a narrow key, those that are the second code.
+    /// Bits of a narrow key that hold the second code.
     y_bits: u32,
 }
 
-impl<K: Key> Table<K> {
+impl<K: PackedPairKey> PairHashTable<K> {
     fn new(y_bits: u32) -> Self {
-        Self { slots: vec![Slot { key: K::NONE, n: 0 }; LEAST], claimed: 0, y_bits }
+        Self { slots: vec![CountSlot { key: K::NONE, n: 0 }; MIN_SLOTS], claimed: 0, y_bits }
     }
 
     fn all(&self) -> impl Iterator<Item = (Code, Code, u32)> + '_ {
@@ -90,16 +92,16 @@ impl<K: Key> Table<K> {
         })
     }
 
-    /// Where a key is looked for first: its hash, scaled to the length.
+    /// Returns the first slot of the probe sequence: the hash, scaled to the length.
     #[inline]
-    fn home(&self, key: K) -> usize {
+    fn first_slot(&self, key: K) -> usize {
         ((u64::from(key.hash()) * self.slots.len() as u64) >> 32) as usize
     }
 
-    /// The slot of a key, or the vacant one where it would be.
+    /// Returns the slot of a key, or the vacant slot in which it belongs.
     #[inline]
     fn find(&self, key: K) -> usize {
-        let mut at = self.home(key);
+        let mut at = self.first_slot(key);
         loop {
             let slot = &self.slots[at];
             if slot.key == key || slot.key == K::NONE {
@@ -109,7 +111,7 @@ impl<K: Key> Table<K> {
         }
     }
 
-    /// The count of a key, in a slot of its own from now on.
+    /// Returns the count of a key, and claims a slot for it if necessary.
     #[inline]
     fn cell(&mut self, key: K) -> &mut u32 {
         let mut at = self.find(key);
@@ -121,18 +123,18 @@ impl<K: Key> Table<K> {
 
     fn claim(&mut self, key: K, mut at: usize) -> usize {
         if (self.claimed + 1) * 8 > self.slots.len() * 5 {
-            self.lay_out();
+            self.rebuild_slots();
             at = self.find(key);
         }
         self.claimed += 1;
-        self.slots[at] = Slot { key, n: 0 };
+        self.slots[at] = CountSlot { key, n: 0 };
         at
     }
 
-    /// Two fifths full of what still counts.
-    fn lay_out(&mut self) {
-        let live: Vec<Slot<K>> = self.slots.iter().copied().filter(|slot| slot.n > 0).collect();
-        self.slots = vec![Slot { key: K::NONE, n: 0 }; (live.len() * 5 / 2).max(LEAST)];
+    /// Rebuilds the table with the counts above 0, so that it is two fifths full.
+    fn rebuild_slots(&mut self) {
+        let live: Vec<CountSlot<K>> = self.slots.iter().copied().filter(|slot| slot.n > 0).collect();
+        self.slots = vec![CountSlot { key: K::NONE, n: 0 }; (live.len() * 5 / 2).max(MIN_SLOTS)];
         self.claimed = live.len();
         for slot in live {
             let at = self.find(slot.key);
@@ -140,18 +142,18 @@ impl<K: Key> Table<K> {
         }
     }
 
-    fn count<const SUBTRACT: bool>(&mut self, xs: &[Code], ys: &[Code], degrees: &mut Degrees) -> bool {
+    fn count<const SUBTRACT: bool>(&mut self, xs: &[Code], ys: &[Code], degrees: &mut PartnerDegrees) -> bool {
         let mut below = false;
         let y_bits = self.y_bits;
-        for (xs, ys) in xs.chunks(AHEAD).zip(ys.chunks(AHEAD)) {
-            // Only to have the lines on their way, all at once: nothing in here waits for one of them.
-            let near = |(x, y): (&Code, &Code)| self.slots[self.home(K::of(*x, *y, y_bits))].n;
+        for (xs, ys) in xs.chunks(PREFETCH_RECORDS).zip(ys.chunks(PREFETCH_RECORDS)) {
+            // Prefetches the cache lines of all records; none of these reads waits for another.
+            let near = |(x, y): (&Code, &Code)| self.slots[self.first_slot(K::of(*x, *y, y_bits))].n;
             std::hint::black_box(xs.iter().zip(ys).map(near).fold(0, |all, n| all ^ n));
             for (&x, &y) in xs.iter().zip(ys) {
-                let (before, after) = changed::<SUBTRACT>(self.cell(K::of(x, y, y_bits)));
+                let (before, after) = step_count::<SUBTRACT>(self.cell(K::of(x, y, y_bits)));
                 below |= SUBTRACT && before == 0;
                 if before == 0 || after == 0 {
-                    degrees.turned(x, y, before, after);
+                    degrees.record_transition(x, y, before, after);
                 }
             }
         }
@@ -159,53 +161,55 @@ impl<K: Key> Table<K> {
     }
 }
 
-/// The pairs of two attributes. A slot is 8 bytes where keys are narrow, so an edge takes 13 to 20; else 12, and an
-/// edge takes 19 to 30.
+/// Counts of the pairs of two attributes.
+///
+/// With narrow keys a slot takes 8 bytes and an edge 13 to 20. With wide keys a slot takes 12 bytes and an edge 19 to
+/// 30.
 #[derive(Clone, Debug)]
-pub(super) enum Sparse {
-    Narrow(Table<u32>),
-    Wide(Table<[Code; 2]>),
+pub(super) enum SparsePairCounts {
+    Narrow(PairHashTable<u32>),
+    Wide(PairHashTable<[Code; 2]>),
 }
 
-/// Bits that tell `codes` codes apart.
-fn bits(codes: usize) -> u32 {
+/// Number of bits that distinguish `codes` codes.
+fn bits_for(codes: usize) -> u32 {
     usize::BITS - codes.saturating_sub(1).leading_zeros()
 }
 
-/// How narrow keys of codes below `xs` and `ys` are divided, the bits to spare on both sides; none if they must be wide.
-fn divided(xs: usize, ys: usize) -> Option<u32> {
-    // One more value than there is: the last key of all is none.
-    let spare = u32::BITS.checked_sub(bits(xs + 1) + bits(ys))?;
-    Some(bits(ys) + spare / 2)
+/// Returns the bits of the second code in narrow keys for codes below `xs` and `ys`; `None` if keys must be wide.
+///
+/// Spare bits are divided between both codes.
+fn narrow_key_bits(xs: usize, ys: usize) -> Option<u32> {
+    // One code more than there are, since the last key marks a vacant slot.
+    let spare = u32::BITS.checked_sub(bits_for(xs + 1) + bits_for(ys))?;
+    Some(bits_for(ys) + spare / 2)
 }
 
-impl Sparse {
-    /// An empty table for codes below `xs` and `ys`.
+impl SparsePairCounts {
     pub(super) fn new(xs: usize, ys: usize) -> Self {
-        match divided(xs, ys) {
-            Some(y_bits) => Self::Narrow(Table::new(y_bits)),
-            None => Self::Wide(Table::new(0)),
+        match narrow_key_bits(xs, ys) {
+            Some(y_bits) => Self::Narrow(PairHashTable::new(y_bits)),
+            None => Self::Wide(PairHashTable::new(0)),
         }
     }
 
-    /// A table of these edges, each there once, for codes below `xs` and `ys`.
+    /// Builds a table of the given distinct edges, for codes below `xs` and `ys`.
     pub(super) fn of(edges: impl Iterator<Item = (Code, Code, u32)>, xs: usize, ys: usize) -> Self {
         let mut sparse = Self::new(xs, ys);
         edges.for_each(|(x, y, n)| *sparse.cell(x, y) = n);
         sparse
     }
 
-    /// Whether keys can be told apart for codes below `xs` and `ys`.
+    /// Returns true if keys distinguish all codes below `xs` and `ys`.
     fn fits(&self, xs: usize, ys: usize) -> bool {
         match self {
-            // Less than all that the bits could say: the last key of all is none.
+            // One code less than the bits allow, since the last key marks a vacant slot.
             Self::Narrow(table) => (xs as u64) < 1 << (u32::BITS - table.y_bits) && ys as u64 <= 1 << table.y_bits,
             Self::Wide(_) => true,
         }
     }
 
-    /// Makes room for codes below `xs` and `ys`. Keys are made anew when a domain has outgrown its bits, some of which were
-    /// spare: not often.
+    /// Makes room for codes below `xs` and `ys`. Rarely rebuilds all keys, since keys have spare bits.
     pub(super) fn ensure(&mut self, xs: usize, ys: usize) {
         if !self.fits(xs, ys) {
             *self = Self::of(self.all(), xs, ys);
@@ -214,12 +218,11 @@ impl Sparse {
 
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Self::Narrow(table) => table.slots.capacity() * size_of::<Slot<u32>>(),
-            Self::Wide(table) => table.slots.capacity() * size_of::<Slot<[Code; 2]>>(),
+            Self::Narrow(table) => table.slots.capacity() * size_of::<CountSlot<u32>>(),
+            Self::Wide(table) => table.slots.capacity() * size_of::<CountSlot<[Code; 2]>>(),
         }
     }
 
-    /// Every edge, in no particular order.
     pub(super) fn all(&self) -> Box<dyn Iterator<Item = (Code, Code, u32)> + '_> {
         match self {
             Self::Narrow(table) => Box::new(table.all()),
@@ -227,28 +230,32 @@ impl Sparse {
         }
     }
 
-    /// The count of a pair; 0 for codes that there is no room for.
+    /// Returns the count of a pair; 0 for codes without room.
     pub(super) fn get(&self, x: Code, y: Code) -> u32 {
         match self {
-            // Of a vacant slot the count is 0.
+            // A vacant slot has count 0.
             Self::Narrow(table) if self.fits(x as usize + 1, y as usize + 1) => {
-                table.slots[table.find(Key::of(x, y, table.y_bits))].n
+                table.slots[table.find(PackedPairKey::of(x, y, table.y_bits))].n
             }
             Self::Narrow(_) => 0,
-            Self::Wide(table) => table.slots[table.find(Key::of(x, y, 0))].n,
+            Self::Wide(table) => table.slots[table.find(PackedPairKey::of(x, y, 0))].n,
         }
     }
 
-    /// The count of a pair that there is room for, in a slot of its own from now on.
     pub(super) fn cell(&mut self, x: Code, y: Code) -> &mut u32 {
         match self {
-            Self::Narrow(table) => table.cell(Key::of(x, y, table.y_bits)),
-            Self::Wide(table) => table.cell(Key::of(x, y, 0)),
+            Self::Narrow(table) => table.cell(PackedPairKey::of(x, y, table.y_bits)),
+            Self::Wide(table) => table.cell(PackedPairKey::of(x, y, 0)),
         }
     }
 
-    /// Counts records that there is room for; true where a count fell below nothing.
-    pub(super) fn count<const SUBTRACT: bool>(&mut self, xs: &[Code], ys: &[Code], degrees: &mut Degrees) -> bool {
+    /// Counts records with codes that have room; returns true if a count underflowed.
+    pub(super) fn count<const SUBTRACT: bool>(
+        &mut self,
+        xs: &[Code],
+        ys: &[Code],
+        degrees: &mut PartnerDegrees,
+    ) -> bool {
         match self {
             Self::Narrow(table) => table.count::<SUBTRACT>(xs, ys, degrees),
             Self::Wide(table) => table.count::<SUBTRACT>(xs, ys, degrees),
@@ -263,22 +270,25 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn keys_have_the_bits_that_they_need() {
+    fn key_width_depends_on_domain_sizes() {
         for (xs, ys) in [(1, 1), (3, 4), ((1 << 6) - 1, 1 << 26), (u16::MAX as usize, 1 << 16)] {
-            let sparse = Sparse::new(xs, ys);
-            assert!(matches!(sparse, Sparse::Narrow(_)) && sparse.fits(xs, ys), "{xs} × {ys}");
+            let sparse = SparsePairCounts::new(xs, ys);
+            assert!(matches!(sparse, SparsePairCounts::Narrow(_)) && sparse.fits(xs, ys), "{xs} × {ys}");
         }
         for (xs, ys) in [(1 << 16, 1 << 16), (1 << 26, 1 << 26), (1 << 6, 1 << 26)] {
-            assert!(matches!(Sparse::new(xs, ys), Sparse::Wide(_)), "{xs} × {ys} has the key that is none");
+            assert!(
+                matches!(SparsePairCounts::new(xs, ys), SparsePairCounts::Wide(_)),
+                "{xs} × {ys} has the key that is none"
+            );
         }
-        assert_eq!(size_of::<Slot<u32>>(), 8);
-        assert_eq!(size_of::<Slot<[Code; 2]>>(), 12);
+        assert_eq!(size_of::<CountSlot<u32>>(), 8);
+        assert_eq!(size_of::<CountSlot<[Code; 2]>>(), 12);
     }
 
-    /// A step: so many bits of x and of y there is to be room for, and pairs by their share of that room.
-    type Step = (u32, u32, Vec<(f64, f64, u32)>);
+    /// Bits of x and of y to make room for, and pairs given as shares of that room.
+    type SparseGrowthStep = (u32, u32, Vec<(f64, f64, u32)>);
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = SparseGrowthStep> {
         let pair = (0.0..1.0, 0.0..1.0, 1_u32..4);
         (0_u32..27, 0_u32..27, proptest::collection::vec(pair, 0..40))
     }
@@ -286,16 +296,16 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1024))]
 
-        /// Against a tree, while the domains grow through every width of a key.
+        /// Compares with an ordered map while the domains grow through every key width.
         #[test]
-        fn a_table_counts_as_a_map_does(steps in proptest::collection::vec(step(), 1..8)) {
-            let (mut sparse, mut twin) = (Sparse::new(1, 1), BTreeMap::new());
+        fn hash_table_equals_ordered_map(steps in proptest::collection::vec(step(), 1..8)) {
+            let (mut sparse, mut twin) = (SparsePairCounts::new(1, 1), BTreeMap::new());
             let (mut xs, mut ys) = (1_usize, 1_usize);
             for (x_bits, y_bits, pairs) in steps {
                 (xs, ys) = (xs.max(1 << x_bits), ys.max(1 << y_bits));
                 sparse.ensure(xs, ys);
                 for (x, y, n) in pairs {
-                    // The last codes as often as all others: there the bits run out.
+                    // The last codes are as frequent as all others together, since there the key bits run out.
                     let code = |share: f64, room: usize| (share * room as f64 * 2.0).min(room as f64 - 1.0) as Code;
                     let (x, y) = (code(x, xs), code(y, ys));
                     *sparse.cell(x, y) += n;

@@ -1,92 +1,92 @@
-//! Columns: as they were read, and judged.
+//! Columns of an audit, as read and after their judgement.
 
-use crate::identifiers::{Judgement, Profile, Reason, Rule};
+use crate::identifiers::{ColumnProfile, IdentifierJudgement, IdentifierReason, IdentifierRule};
 use std::collections::BTreeMap;
 use throng_core::values::dictionary::{Dictionary, FIRST_VALUE};
 use throng_core::values::schema::Role;
 
-/// A column of the table to judge.
+/// Column of the table to judge.
 #[derive(Clone, Debug)]
 pub struct AuditColumn {
-    /// Its name in the input.
+    /// Name in the input.
     pub name: String,
-    /// The role that a schema gives it; none without a schema.
+    /// Role from the schema; `None` without a schema.
     pub role: Option<Role>,
-    /// It has a generalization hierarchy: recoded and not removed, however many values it has.
+    /// True if it has a generalization hierarchy. It is then recoded and not removed, even with many values.
     pub recodable: bool,
-    /// A code of the dictionary a row.
+    /// Dictionary code per row.
     pub codes: Vec<u32>,
-    /// The values behind the codes.
+    /// Values of the codes.
     pub dictionary: Dictionary,
 }
 
-/// What was counted of a column until it had more different values than can be held.
+/// Counts of a column until it exceeded the number of distinct values that fit into memory.
 #[derive(Clone, Debug)]
-pub struct GivenUp {
-    /// Its profile, over the records until then.
-    pub profile: Profile,
-    /// How many values had so many records.
+pub struct PartialColumnCounts {
+    /// Profile of the records up to that point.
+    pub profile: ColumnProfile,
+    /// Number of values per number of records.
     pub sizes: BTreeMap<u64, u64>,
 }
 
-impl GivenUp {
-    /// From the rows of each code of a dictionary so far; `described`: its texts are canonical.
+impl PartialColumnCounts {
+    /// Creates the counts from the rows per dictionary code. `described` means that the texts are canonical.
     pub fn of(counts: &[u64], dictionary: &Dictionary, described: bool) -> Self {
         let mut sizes = BTreeMap::new();
         for count in counts.iter().filter(|count| **count > 0) {
             *sizes.entry(*count).or_default() += 1;
         }
-        Self { profile: with_texts(Profile::of_counts(counts, is_missing), dictionary, described), sizes }
+        Self { profile: with_texts(ColumnProfile::of_counts(counts, is_missing), dictionary, described), sizes }
     }
 
-    pub(super) fn judged(self, column: &AuditColumn, rule: Rule) -> Outgrown {
+    pub(super) fn judge_truncated(self, column: &AuditColumn, rule: IdentifierRule) -> TruncatedColumn {
         let judgement = judgement(column, &self.profile, rule);
         let (name, role, profile) = (column.name.clone(), column.role, self.profile);
-        Outgrown { judged: Judged { name, role, profile, judgement }, sizes: self.sizes }
+        TruncatedColumn { judged: JudgedColumn { name, role, profile, judgement }, sizes: self.sizes }
     }
 }
 
-/// A column that has been judged.
 #[derive(Clone, Debug)]
-pub(super) struct Judged {
+pub(super) struct JudgedColumn {
     pub name: String,
     pub role: Option<Role>,
-    pub profile: Profile,
-    pub judgement: Judgement,
+    pub profile: ColumnProfile,
+    pub judgement: IdentifierJudgement,
 }
 
-impl Judged {
-    /// Is it part of the search?
+impl JudgedColumn {
+    /// Returns true if the column is part of the search.
     pub fn is_searched(&self) -> bool {
         !self.judgement.identifies() && self.role != Some(Role::Insensitive)
     }
 }
 
-/// Does a code say that there is no value?
 pub(super) fn is_missing(code: u32) -> bool {
     code < FIRST_VALUE
 }
 
-/// A profile with the shape of a column's values. With a schema, these are canonical texts: numbers of eight digits are not
-/// telephones. Without one, everything is a text.
-pub(super) fn with_texts(profile: Profile, dictionary: &Dictionary, described: bool) -> Profile {
+/// Adds the shape of a column's values to a profile.
+///
+/// With a schema, values are canonical texts, and only strings are used: a number of eight digits is not a telephone
+/// number. Without a schema, every value is a text.
+pub(super) fn with_texts(profile: ColumnProfile, dictionary: &Dictionary, described: bool) -> ColumnProfile {
     let texts = dictionary.texts();
     if described { profile.with_texts(texts.filter(|text| text.starts_with('"'))) } else { profile.with_texts(texts) }
 }
 
-/// What follows from a profile and from what a schema declares.
-pub(super) fn judgement(column: &AuditColumn, profile: &Profile, rule: Rule) -> Judgement {
+/// Judges a column by its profile and by its declared role.
+pub(super) fn judgement(column: &AuditColumn, profile: &ColumnProfile, rule: IdentifierRule) -> IdentifierJudgement {
     let mut judgement = rule.judge(profile, column.recodable, Some(&column.name));
     if column.role == Some(Role::Identifier) {
-        judgement.reasons.insert(0, Reason::Declared);
+        judgement.reasons.insert(0, IdentifierReason::Declared);
     }
     judgement
 }
 
-/// A column that was given up while it was read, judged by what had been read of it.
+/// Column with too many values to be read completely, judged by the records read until then.
 #[derive(Clone, Debug)]
-pub(super) struct Outgrown {
-    pub judged: Judged,
-    /// How many values have so many records.
+pub(super) struct TruncatedColumn {
+    pub judged: JudgedColumn,
+    /// Number of values per number of records.
     pub sizes: BTreeMap<u64, u64>,
 }

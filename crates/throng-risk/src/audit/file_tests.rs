@@ -1,28 +1,28 @@
-//! The audit of a table in a file against that of the same table in memory, with every option.
+//! Compares the audit of a table in a file with that of the same table in memory, with all options.
 
 use super::*;
 use crate::counting::codes::WrittenColumns;
-use crate::counting::{CodeWriter, Wanted};
-use crate::identifiers::Rule;
-use crate::qid::Strategy as How;
+use crate::counting::{BackendChoice, CodeWriter};
+use crate::identifiers::IdentifierRule;
+use crate::qid::QidStrategy as How;
 use proptest::prelude::*;
 use throng_core::values::dictionary::{Dictionary, FIRST_VALUE};
-use throng_core::values::numbers::RecordNumbers;
-use throng_core::values::raw::Token;
+use throng_core::values::raw_batch::RawToken;
+use throng_core::values::record_numbers::RecordNumbers;
 
-/// Columns of cells: a number is a value, an empty text is missing.
+/// Creates columns from cells: a number is a value, `None` is missing.
 fn columns(cells: &[Vec<Option<u8>>]) -> Vec<AuditColumn> {
     let column = |(number, cells): (usize, &Vec<Option<u8>>)| {
         let mut dictionary = Dictionary::new(None);
         let spelled = cells.iter().map(|cell| cell.map_or(String::new(), |cell| format!("v{cell}")));
-        let codes = spelled.map(|text| dictionary.encode(Token::Untyped(&text)).expect("a text")).collect();
+        let codes = spelled.map(|text| dictionary.encode(RawToken::Untyped(&text)).expect("a text")).collect();
         AuditColumn { name: format!("c{number}"), role: None, recodable: number % 3 == 2, codes, dictionary }
     };
     cells.iter().enumerate().map(column).collect()
 }
 
-/// The same columns in a file, as reading leaves them.
-fn in_files(mut columns: Vec<AuditColumn>, subject: Option<usize>, memory: u64) -> ReadColumns {
+/// Writes the same columns to a file, as the reader does.
+fn write_to_files(mut columns: Vec<AuditColumn>, subject: Option<usize>, memory: u64) -> ReadColumns {
     let directory = std::env::temp_dir();
     let rows = columns[0].codes.len();
     let mut writer = CodeWriter::new(Some(&directory), columns.len()).expect("a file");
@@ -34,13 +34,14 @@ fn in_files(mut columns: Vec<AuditColumn>, subject: Option<usize>, memory: u64) 
     let numbers = (0..columns.len()).filter(|number| Some(*number) != subject).collect();
     let people = subject.map(|number| (number, FIRST_VALUE));
     let subject = subject.map(|number| columns.remove(number).name);
-    let written = WrittenColumns { writer, columns: numbers, rows, people, directory: Some(directory), memory };
-    ReadColumns { columns, given_up: Vec::new(), written, numbers: RecordNumbers::default(), subject }
+    let written =
+        WrittenColumns { writer, columns: numbers, rows, subject_column: people, directory: Some(directory), memory };
+    ReadColumns { columns, unread_columns: Vec::new(), written, numbers: RecordNumbers::default(), subject }
 }
 
-/// What does not depend on where the table lies.
-fn answer(report: Report) -> Report {
-    Report { seconds: 0.0, timings: Timings::default(), ..report }
+/// Removes the parts of a report that depend on the storage of the table.
+fn without_storage_details(report: AuditReport) -> AuditReport {
+    AuditReport { seconds: 0.0, timings: AuditTimings::default(), ..report }
 }
 
 fn tables() -> impl Strategy<Value = Vec<Vec<Option<u8>>>> {
@@ -54,7 +55,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn the_answers_are_those_of_memory(
+    fn audit_of_file_equals_audit_of_memory(
         cells in tables(),
         subject in prop::option::of(0_usize..6),
         k in 2_u32..5,
@@ -66,22 +67,22 @@ proptest! {
         cramped in 0_u64..3000,
     ) {
         let subject = subject.filter(|number| *number < cells.len());
-        let rule = Rule::of_a_file(0.8);
-        let question = AuditQuestion {
+        let rule = IdentifierRule::for_file(0.8);
+        let question = AuditRequest {
             input: "table".into(),
             k,
-            singletons: if mask { Singletons::Mask } else { Singletons::Include },
+            singletons: if mask { SingletonPolicy::Mask } else { SingletonPolicy::Include },
             strategy,
             threads,
-            backend: Wanted::Cpu,
+            backend: BackendChoice::Cpu,
             budget: None,
             memory: Some(memory),
             rows,
             read_seconds: 0.0,
         };
-        let held = ReadColumns::held(columns(&cells), RecordNumbers::default(), subject);
+        let held = ReadColumns::from_memory(columns(&cells), RecordNumbers::default(), subject);
         let held = held.and_then(|held| prepare(held, rule, show));
-        let files = prepare(in_files(columns(&cells), subject, cramped), rule, show);
+        let files = prepare(write_to_files(columns(&cells), subject, cramped), rule, show);
         let (held, files) = match (held, files) {
             (Ok(held), Ok(files)) => (held, files),
             (held, files) => {
@@ -89,30 +90,30 @@ proptest! {
                 return Ok(());
             }
         };
-        let here = audit(&held, &AuditQuestion { memory: None, ..question.clone() }, &|_| ()).expect("audited");
+        let here = audit(&held, &AuditRequest { memory: None, ..question.clone() }, &|_| ()).expect("audited");
         let there = audit(&files, &question, &|_| ()).expect("audited");
-        prop_assert_eq!(answer(there), answer(here));
+        prop_assert_eq!(without_storage_details(there), without_storage_details(here));
     }
 }
 
 #[test]
-fn a_column_of_too_many_values_is_an_identifier_by_what_was_read() {
+fn truncated_column_is_judged_by_the_records_read() {
     let cells: Vec<Vec<Option<u8>>> = vec![(0..40).map(|row| Some(row % 4)).collect(), (0..40).map(Some).collect()];
-    let mut read = in_files(columns(&cells), None, 0);
+    let mut read = write_to_files(columns(&cells), None, 0);
     let mut name = read.columns.pop().expect("two columns");
     let counts: Vec<u64> = [0, 0].into_iter().chain((0..30).map(|_| 1)).collect();
-    let given_up = GivenUp::of(&counts, &name.dictionary, false);
+    let given_up = PartialColumnCounts::of(&counts, &name.dictionary, false);
     name.dictionary = Dictionary::new(None);
     read.written.columns.pop();
-    read.given_up.push((name, given_up));
-    let table = prepare(read, Rule::of_a_file(0.8), false).expect("a table");
-    let question = AuditQuestion {
+    read.unread_columns.push((name, given_up));
+    let table = prepare(read, IdentifierRule::for_file(0.8), false).expect("a table");
+    let question = AuditRequest {
         input: "table".into(),
         k: 2,
-        singletons: Singletons::Include,
+        singletons: SingletonPolicy::Include,
         strategy: How::Border,
         threads: 1,
-        backend: Wanted::Cpu,
+        backend: BackendChoice::Cpu,
         budget: None,
         memory: Some(1 << 22),
         rows: 0,

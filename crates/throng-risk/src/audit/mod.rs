@@ -1,14 +1,14 @@
-//! The audit of one table: which columns identify, which combinations of the others do, whom that puts at risk.
+//! Audit of one table: identifying columns, quasi-identifiers among the other columns, and the resulting risk.
 //!
-//! [`audit`] joins the rooms of this wing: [`identifiers`](crate::identifiers) takes columns out,
-//! [`qid`](crate::qid) searches the rest, [`exposure`](crate::exposure) says what that means for records and
-//! people. A [`Report`] holds numbers and names of columns; values of the data are in it only where they were asked for.
+//! [`audit`] combines three modules. [`identifiers`](crate::identifiers) removes identifying columns.
+//! [`qid`](crate::qid) searches the remaining columns. [`exposure`](crate::exposure) measures the risk for records
+//! and subjects. A [`AuditReport`] holds numbers and column names; it holds values of the data only on request.
 
 mod column;
-mod inferences;
-mod parts;
+mod inference_list;
 mod prepare;
 mod report;
+mod report_builder;
 mod run;
 
 #[cfg(test)]
@@ -16,10 +16,10 @@ mod file_tests;
 #[cfg(test)]
 mod tests;
 
-pub use column::{AuditColumn, GivenUp};
+pub use column::{AuditColumn, PartialColumnCounts};
 pub use prepare::{AuditError, AuditTable, ReadColumns, prepare};
 pub use report::{
-    AttributeReport, AuditQuestion, InferenceReport, QidReport, Report, RiskReport, RiskiestReport, RiskyRecord,
-    Singletons, Step, Timings,
+    AttributeReport, AuditReport, AuditRequest, AuditStep, AuditTimings, InferenceReport, QidReport, RiskReport,
+    RiskiestReport, RiskyRecord, SingletonPolicy,
 };
 pub use run::audit;

@@ -1,269 +1,279 @@
-//! The question of an audit and its report, as it is written to JSON: `docs/audit.md` names every key.
+//! Request and report of an audit. `docs/evaluation.md` documents every JSON key of the report.
 
-use crate::counting::{Used, Wanted};
-use crate::exposure::{Reach, Risk};
-use crate::identifiers::{Category, Reason};
-use crate::linking::Linked;
-use crate::qid::{Progress, Strategy};
+use crate::counting::{BackendChoice, DeviceUsage};
+use crate::exposure::{ClassRiskSummary, ReachStep};
+use crate::identifiers::{IdentifierReason, SafeHarborCategory};
+use crate::linking::SubjectLinkReport;
+use crate::qid::{QidSearchProgress, QidStrategy};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What happens to rare single values before the search (docs/methods.md §3).
+/// Treatment of rare single values before the search (docs/internals/methods.md §3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Singletons {
-    /// Nothing: a column with one rare value is a quasi-identifier by itself.
+pub enum SingletonPolicy {
+    /// Keeps them: a column with one rare value is a quasi-identifier.
     #[default]
     Include,
-    /// Every cell whose value alone has support below k becomes `*` first.
+    /// Replaces every cell with `*` if its value alone has support below k.
     Mask,
 }
 
-/// What is asked of a table.
+/// Request of an audit.
 #[derive(Clone, Debug)]
-pub struct AuditQuestion {
-    /// The input, as reports name it.
+pub struct AuditRequest {
+    /// Name of the input in the report.
     pub input: String,
-    /// At least 2.
+    /// Required support, at least 2.
     pub k: u32,
-    /// What is done with rare single values.
-    pub singletons: Singletons,
-    /// How the search goes.
-    pub strategy: Strategy,
-    /// Threads, at least one.
+    /// Treatment of rare single values.
+    pub singletons: SingletonPolicy,
+    /// Search strategy.
+    pub strategy: QidStrategy,
+    /// Number of threads, at least one.
     pub threads: usize,
-    /// What counts.
-    pub backend: Wanted,
-    /// Time for search and measuring together.
+    /// Backend for counting.
+    pub backend: BackendChoice,
+    /// Time limit for search and measurement together.
     pub budget: Option<Duration>,
-    /// Bytes that the search may hold beside the table; of a table in files, all that counting, witnesses and search may hold.
+    /// Memory limit in bytes, in addition to the table. For a table in files, it covers counting, witnesses and
+    /// search.
     pub memory: Option<u64>,
-    /// Records to list by their score; 0 for no list.
+    /// Number of records to list by score; 0 for no list.
     pub rows: usize,
-    /// What reading took, for the report.
+    /// Duration of reading in seconds, for the report.
     pub read_seconds: f64,
 }
 
-/// What the audit is at.
+/// Current step of an audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// The search, and how far it is.
-    Searching(Progress),
-    /// Sets looked at, and how many of this kind there are.
+pub enum AuditStep {
+    /// Search, with its progress.
+    Searching(QidSearchProgress),
+    /// Measurement: sets checked, and number of sets of this kind.
     Measuring(usize, usize),
 }
 
-/// The report of an audit.
+/// Report of an audit.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Report {
-    /// The input as it was named.
+pub struct AuditReport {
+    /// Name of the input, as given by the caller.
     pub input: String,
-    /// Records judged.
+    /// Number of judged records.
     pub rows: u64,
-    /// People behind them; null where no column counts people.
+    /// Number of subjects; null without a subject column.
     pub subjects: Option<u64>,
-    /// The column that counts them.
+    /// Name of the subject column.
     pub subject: Option<String>,
-    /// The column that is likely to, where none was named: its name is that of an id of people, and its values come back.
+    /// Likely subject column, if none was given: its name suggests a subject ID, and its values repeat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub likely_subject: Option<String>,
-    /// The support that was asked for.
+    /// Required support.
     pub k: u32,
-    /// What was done with rare single values.
-    pub singletons: Singletons,
-    /// How the search went.
+    /// Treatment of rare single values.
+    pub singletons: SingletonPolicy,
+    /// Search strategy.
     pub strategy: &'static str,
-    /// `cpu` or `cuda`: what counted.
+    /// Backend that counted: `cpu` or `cuda`.
     pub backend: &'static str,
-    /// What the device was used for, where one counted.
+    /// Use of the device, if one counted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub device: Option<Used>,
-    /// Threads that searched.
+    pub device: Option<DeviceUsage>,
+    /// Number of search threads.
     pub threads: usize,
-    /// False: the time was up, or the memory. The lists then hold only what is proved, and whatever is not below a maximal non-QID is
-    /// to be treated as unsafe.
+    /// False if the search ran out of time or memory.
+    ///
+    /// The lists then hold only proved sets. Treat a set as unsafe if it is not a subset of a maximal non-QID.
     pub complete: bool,
-    /// Columns that identify by themselves, sorted; not searched.
+    /// Columns that identify a subject alone, sorted. They are not searched.
     pub standalone_identifiers: Vec<String>,
-    /// Records that can be tied to people of whom something is known, where it was asked.
+    /// Records that can be linked to subjects with known attributes, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub link: Option<Linked>,
-    /// Smallest sets of columns in which some value combination has support in [1, k − 1].
+    pub link: Option<SubjectLinkReport>,
+    /// Smallest sets of columns in which some combination of values has support in [1, k − 1].
     pub minimal_qids: Vec<Vec<String>>,
     /// Largest sets of columns in which none has.
     pub maximal_non_qids: Vec<Vec<String>>,
-    /// Sets whose classes were counted.
+    /// Number of counted sets.
     pub evaluated: u64,
     /// Sets decided without counting.
     pub pruned: u64,
-    /// From the start of reading to this report.
+    /// Seconds from the start of reading to this report.
     pub seconds: f64,
-    /// The three steps.
-    pub timings: Timings,
-    /// The risk over all searched columns together.
+    /// Durations of the three steps.
+    pub timings: AuditTimings,
+    /// Risk over all searched columns together.
     pub risk: RiskReport,
-    /// The columns by the records that they put at risk, then by their involvement; then those that are not searched.
+    /// Columns by the records that they put at risk, then by their involvement. Columns that were not searched come
+    /// last.
     pub attributes: Vec<AttributeReport>,
-    /// The first minimal QIDs in canonical order, measured; `qids_measured` says how many of all.
+    /// First minimal QIDs in canonical order, with measurements; `qids_measured` is their number.
     pub qids: Vec<QidReport>,
-    /// How many of the minimal QIDs were measured.
+    /// Number of measured minimal QIDs.
     pub qids_measured: u64,
-    /// The records that are most at risk, where they were asked for.
+    /// Records with the highest risk, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub riskiest: Option<RiskiestReport>,
-    /// Which value gives another one away, strongest first: the strongest of each ordered pair of searched columns that at
-    /// least k people support, the first of them.
+    /// Strongest inferences from one value to another, strongest first.
+    ///
+    /// Each ordered pair of searched columns contributes its strongest inference that is supported by at least k
+    /// subjects. The list is limited in length.
     pub inferences: Vec<InferenceReport>,
-    /// Pairs of columns that were looked at for these, and how many there are.
+    /// Number of column pairs that were checked for inferences.
     pub inference_pairs: u64,
-    /// How many pairs of columns there are.
+    /// Number of all column pairs.
     pub inference_pairs_of: u64,
     /// Cells masked before the search (`singletons = mask`).
     pub masked_cells: u64,
-    /// Records left out because they name nobody.
+    /// Records left out because they have no subject.
     pub without_subject: u64,
     /// Records left out because they could not be read, by reason.
     pub unreadable: BTreeMap<&'static str, u64>,
-    /// Columns that were announced and that no record has.
+    /// Columns that were declared but occur in no record.
     pub absent: Vec<String>,
-    /// Columns with cells that are arrays: each array was judged as one text, and nothing is said of what is in it.
+    /// Columns with array cells. Each array was judged as one text; its elements were not judged.
     pub arrays: Vec<String>,
-    /// Cells of columns that the schema does not know; not judged.
+    /// Cells in columns that the schema does not contain. These cells are not judged.
     pub unknown_cells: u64,
-    /// What a reader must know before trusting the numbers.
+    /// Notes that a reader needs to interpret the numbers.
     pub notes: Vec<String>,
 }
 
-/// Seconds of the three steps.
+/// Durations of the three steps, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Timings {
+pub struct AuditTimings {
     /// Reading and encoding.
     pub read: f64,
-    /// The search for quasi-identifiers.
+    /// Search for quasi-identifiers.
     pub search: f64,
-    /// Counting what they leave below k.
+    /// Measurement of the records and subjects below k.
     pub measure: f64,
 }
 
-/// Risk over all searched columns, and how far smaller sets reach.
+/// Risk over all searched columns, and the reach of smaller sets.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct RiskReport {
-    /// How many columns that is.
+    /// Number of searched columns.
     pub attributes: u64,
-    /// The risk.
+    /// Risk over all searched columns.
     #[serde(flatten)]
-    pub risk: Risk,
-    /// Records in a crowd below k for somebody who knows so many columns, for each record the ones that give it away
-    /// soonest: 1, 2, … as far as was looked.
-    pub reach: Vec<Reach>,
-    /// The last entry of `reach` is as many records as all columns together leave below k.
+    pub risk: ClassRiskSummary,
+    /// Records in a class below k for an attacker that knows a number of columns: 1, 2, … up to the largest checked
+    /// number.
+    ///
+    /// For each record, the attacker knows the columns that identify it best.
+    pub reach: Vec<ReachStep>,
+    /// True if the last entry of `reach` has as many records as all columns together put below k.
     pub reach_exhausted: bool,
 }
 
-/// One column.
+/// Report of one column.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct AttributeReport {
-    /// Its name in the input.
+    /// Name in the input.
     pub name: String,
-    /// The schema's role; null without a schema.
+    /// Role from the schema; null without a schema.
     pub role: Option<&'static str>,
-    /// Was it searched for quasi-identifiers?
+    /// True if the column was searched for quasi-identifiers.
     pub searched: bool,
-    /// Different values, a missing one included.
+    /// Number of distinct values, including a missing value.
     pub distinct: u64,
     /// Cells without a value.
     pub missing: u64,
     /// distinct / rows.
     pub cardinality: f64,
-    /// Of the value distribution, in nats.
+    /// Entropy of the value distribution, in nats.
     pub entropy: f64,
-    /// Against the uniform distribution, in nats.
+    /// Relative entropy to the uniform distribution, in nats.
     pub relative_entropy: f64,
-    /// Why it identifies by itself; empty: it does not.
-    pub identifier: Vec<Reason>,
-    /// The HIPAA Safe Harbor category that its values or its name point to.
-    pub safe_harbor: Option<Category>,
+    /// Reasons for which the column alone identifies a subject; empty if it does not.
+    pub identifier: Vec<IdentifierReason>,
+    /// HIPAA Safe Harbor category suggested by its values or its name.
+    pub safe_harbor: Option<SafeHarborCategory>,
     /// Support of its rarest value.
     pub smallest_class: u64,
-    /// Records whose value alone has support below k.
+    /// Records with a value that alone has support below k.
     pub records_below_k: u64,
-    /// Minimal QIDs that it is part of.
+    /// Minimal QIDs that contain it.
     pub minimal_qids: u64,
-    /// Its share of them, each set's vote divided among its members; all shares sum to 1.
+    /// Share of the column in the minimal QIDs. Each set's weight is divided equally among its columns; all shares
+    /// sum to 1.
     pub involvement: f64,
-    /// Columns in the smallest of them; null where it is part of none.
+    /// Number of columns in the smallest minimal QID that contains it; null if none does.
     pub smallest_qid: Option<usize>,
-    /// Records with its value in a minimal combination of values of support below k, of as many columns as
-    /// `risk.reach` has entries: without this column, that combination would be shared by k and more.
+    /// Records with a value in a minimal combination of values with support below k.
+    ///
+    /// Combinations have at most as many columns as `risk.reach` has entries. Without this column, at least k
+    /// subjects would share such a combination.
     pub records_at_risk: u64,
 }
 
-/// One measured quasi-identifier.
+/// Measurements of one quasi-identifier.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct QidReport {
-    /// Its columns, by name.
+    /// Names of its columns.
     pub attributes: Vec<String>,
     /// Support of its smallest class.
     pub smallest_class: u64,
-    /// The highest risk of a record, 1 / `smallest_class`.
+    /// Highest risk of a record, 1 / `smallest_class`.
     pub highest: f64,
-    /// Classes of a support below k.
+    /// Classes with support below k.
     pub classes_below_k: u64,
-    /// Records in them.
+    /// Records in these classes.
     pub records_below_k: u64,
-    /// Their share of all records, in [0, 1].
+    /// Share of these records in all records, in [0, 1].
     pub share_below_k: f64,
-    /// People with such a record (the records where the table names no people).
+    /// Subjects with such a record (records, without subjects).
     pub people_below_k: u64,
-    /// Values of the first record below k, in the order of `attributes`; only where they were asked for.
+    /// Values of the first record below k, in the order of `attributes`; only on request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example: Option<Vec<String>>,
 }
 
-/// The records that are most at risk.
+/// Records with the highest risk.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct RiskiestReport {
-    /// Columns of a combination, as far as was looked: M of the score.
+    /// Largest number of columns of a checked combination: M of the score.
     pub largest: usize,
-    /// All combinations of up to five columns were looked at.
+    /// True if all combinations of up to five columns were checked.
     pub complete: bool,
-    /// Records with a combination.
+    /// Records with at least one combination.
     pub at_risk: u64,
-    /// Those of them of highest score, highest first.
+    /// Records with the highest scores, highest first.
     pub records: Vec<RiskyRecord>,
 }
 
-/// One record.
+/// Record at risk.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct RiskyRecord {
-    /// Its number in the input, counted from 1; a header is no record.
+    /// Number in the input, counted from 1 without a header.
     pub record: u64,
-    /// The sum over its combinations of `Π (searched columns − i)`, i from the size of the combination to `largest`.
+    /// Sum over its combinations of `Π (searched columns − i)`, i from the size of the combination to `largest`.
     pub score: f64,
-    /// The smallest sets of columns whose values together are shared by fewer than k: smaller sets first, at most 100.
+    /// Minimal sets of columns in which fewer than k share its values: smaller sets first, at most 100.
     pub combinations: Vec<Vec<String>>,
-    /// How many there are.
+    /// Number of all such sets.
     pub combinations_of: u64,
 }
 
-/// A value of one column that gives away one of another.
+/// Inference from a value of one column to a value of another.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct InferenceReport {
-    /// The column of the value that is known.
+    /// Column of the known value.
     pub from: String,
-    /// The column of the value that it gives away.
+    /// Column of the inferred value.
     pub to: String,
-    /// Records with both values: the support.
+    /// Records with both values.
     pub records: u64,
-    /// People behind them; null where no column counts people.
+    /// Subjects with such a record; null without a subject column.
     pub people: Option<u64>,
     /// Records with the value of `from`.
     pub given: u64,
     /// `records / given`, in (0, 1].
     pub probability: f64,
-    /// The share of all records that has the value of `to`: what a guess is worth without knowing `from`.
+    /// Share of all records with the value of `to`: the probability of a correct guess without knowing `from`.
     pub expected: f64,
-    /// The two values; only where they were asked for.
+    /// The two values; only on request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<[String; 2]>,
 }

@@ -1,96 +1,106 @@
-//! The audit: search, measure, report.
+//! Runs an audit: search, measurement, report.
 
 use std::time::Instant;
 
-use super::inferences::Inferences;
-use super::parts::{Parts, from_one_column_on, nothing_searched};
+use super::inference_list::InferenceList;
 use super::prepare::{AuditError, AuditTable};
-use super::report::{AuditQuestion, Report, Singletons, Step, Timings};
-use crate::counting::backend::is_worth_a_trial;
-use crate::counting::{AttributeSet, Chosen, CodeTable, ComputeError, CpuCounter, GroupCounter, Wanted, shared_device};
-use crate::exposure::{Risk, involvement, measure, reach, riskiest};
-use crate::inferences::strongest;
-use crate::qid::{Question, search_over};
+use super::report::{AuditReport, AuditRequest, AuditStep, AuditTimings, SingletonPolicy};
+use super::report_builder::{AuditReportBuilder, empty_borders, without_empty_set};
+use crate::counting::backend::is_trial_worthwhile;
+use crate::counting::{
+    AttributeSet, BackendChoice, CodeTable, ComputeError, CpuCounter, GroupCounter, SelectedBackend, shared_device,
+};
+use crate::exposure::{ClassRiskSummary, involvement, measure_qids, riskiest_records, subset_reach};
+use crate::inferences::find_strongest_inferences;
+use crate::qid::{QidSearchRequest, search_with_witness_counter};
 
-/// Bytes for counting, for witnesses and for the search where nobody set a limit.
-const MEMORY: u64 = 4 << 30;
+/// Default memory limit in bytes, for counting, witnesses and search.
+const DEFAULT_AUDIT_MEMORY: u64 = 4 << 30;
 
-/// The search's part of a time budget; the rest is for measuring what it found.
-const SEARCH_SHARE: f64 = 0.8;
+/// Share of the time limit for the search; the rest is for the measurement of its results.
+const SEARCH_TIME_SHARE: f64 = 0.8;
 
-/// Audits a table. `progress` is called from this thread, now and then.
+/// Audits a table. `progress` is called from this thread repeatedly.
 ///
-/// Memory: `question.memory`, half of it for counting, and the dictionaries that values are shown from. A device gets a copy of a table in
-/// memory; one in a file is counted on this machine's cores.
-pub fn audit(table: &AuditTable, question: &AuditQuestion, progress: &dyn Fn(Step)) -> Result<Report, AuditError> {
+/// Memory: `question.memory`, half of it for counting, and the dictionaries of values that may be shown. A table in
+/// memory is copied to the device. A table in a file is counted on the CPU.
+pub fn audit(
+    table: &AuditTable,
+    question: &AuditRequest,
+    progress: &dyn Fn(AuditStep),
+) -> Result<AuditReport, AuditError> {
     let started = Instant::now();
     let (raw, k, threads) = (&table.columns, question.k, question.threads);
-    let memory = question.memory.unwrap_or(MEMORY);
-    let own = CpuCounter::over(raw, threads, memory / 2);
+    let memory = question.memory.unwrap_or(DEFAULT_AUDIT_MEMORY);
+    let own = CpuCounter::with_memory(raw, threads, memory / 2);
     let singles: Vec<AttributeSet> = (0..raw.width()).map(|c| AttributeSet::from_iter([c])).collect();
     let alone = own.count(&singles, k)?;
-    let masked = (question.singletons == Singletons::Mask).then(|| masked(&own, k)).transpose()?;
+    let masked = (question.singletons == SingletonPolicy::Mask).then(|| mask_rare_values(&own, k)).transpose()?;
     let columns = masked.as_ref().unwrap_or(raw);
-    let counter = CpuCounter::over(columns, threads, memory / 2);
+    let counter = CpuCounter::with_memory(columns, threads, memory / 2);
     let for_device = match question.backend {
-        Wanted::Cpu => false,
-        Wanted::Device => true,
-        Wanted::Auto => is_worth_a_trial(columns.rows(), columns.width()) && shared_device().is_ok(),
+        BackendChoice::Cpu => false,
+        BackendChoice::Device => true,
+        BackendChoice::Auto => is_trial_worthwhile(columns.rows(), columns.width()) && shared_device().is_ok(),
     };
-    let unpacked = if for_device { columns.unpacked() } else { None };
-    let chosen = unpacked.as_ref().map(|held| Chosen::for_table(question.backend, held, k, threads, shared_device));
-    let chosen = chosen.transpose()?.filter(|chosen| chosen.on_device().is_some());
-    let counting = chosen.as_ref().map_or(&counter as &dyn GroupCounter, Chosen::counter);
+    let unpacked = if for_device { columns.to_counted_table() } else { None };
+    let chosen =
+        unpacked.as_ref().map(|held| SelectedBackend::for_table(question.backend, held, k, threads, shared_device));
+    let chosen = chosen.transpose()?.filter(|chosen| chosen.device_counter().is_some());
+    let counting = chosen.as_ref().map_or(&counter as &dyn GroupCounter, SelectedBackend::counter);
     let borders = if table.searched.is_empty() {
-        nothing_searched()
+        empty_borders()
     } else {
-        let asked = Question {
+        let asked = QidSearchRequest {
             k,
             strategy: question.strategy,
             threads,
-            budget: question.budget.map(|budget| budget.mul_f64(SEARCH_SHARE)),
+            budget: question.budget.map(|budget| budget.mul_f64(SEARCH_TIME_SHARE)),
             memory: Some(memory / 4),
             columns: table.searched.clone(),
         };
-        let found = search_over(&counter, counting, &asked, &|at| progress(Step::Searching(at)))?;
-        from_one_column_on(found, &table.searched)
+        let found = search_with_witness_counter(&counter, counting, &asked, &|at| progress(AuditStep::Searching(at)))?;
+        without_empty_set(found, &table.searched)
     };
     let search_seconds = started.elapsed().as_secs_f64();
 
     let measuring = Instant::now();
     let until = question.budget.and_then(|budget| started.checked_add(budget));
-    let tell = |done, of| progress(Step::Measuring(done, of));
-    let risk = Risk::of(&counter, &table.searched, k)?;
+    let tell = |done, of| progress(AuditStep::Measuring(done, of));
+    let risk = ClassRiskSummary::of(&counter, &table.searched, k)?;
     let examples = table.values.is_some();
-    let measured = measure(columns.rows(), counting, &borders.minimal_qids, k, examples, until, &tell)?;
+    let measured = measure_qids(columns.rows(), counting, &borders.minimal_qids, k, examples, until, &tell)?;
     let qids = borders.complete.then_some(borders.minimal_qids.as_slice());
-    let reached = reach(&counter, &table.searched, qids, k, risk.records_below_k, until, &tell);
+    let reached = subset_reach(&counter, &table.searched, qids, k, risk.records_below_k, until, &tell);
     let rows = question.rows;
-    let risky = (rows > 0).then(|| riskiest(&counter, &table.searched, qids, k, rows, until, &tell));
+    let risky = (rows > 0).then(|| riskiest_records(&counter, &table.searched, qids, k, rows, until, &tell));
     let weights = involvement(&table.searched, &borders.minimal_qids);
-    let inferences = Inferences::of(table, k, threads, until, &|asked| strongest(&own, asked));
-    counter.sound()?;
-    own.sound()?;
-    let timings =
-        Timings { read: question.read_seconds, search: search_seconds, measure: measuring.elapsed().as_secs_f64() };
+    let inferences = InferenceList::of(table, k, threads, until, &|asked| find_strongest_inferences(&own, asked));
+    counter.stored_error()?;
+    own.stored_error()?;
+    let timings = AuditTimings {
+        read: question.read_seconds,
+        search: search_seconds,
+        measure: measuring.elapsed().as_secs_f64(),
+    };
     let rare: Vec<bool> = alone.iter().map(|alone| masked.is_some() && alone.is_qid()).collect();
     let cell = |column: usize, row: u32| {
-        let code = |table: &CodeTable| match table.codes_of(row, &[column]) {
+        let code = |table: &CodeTable| match table.row_codes(row, &[column]) {
             Ok(codes) => codes.first().copied(),
             Err(error) => {
-                own.remember(Err(ComputeError::Codes { reason: error.to_string() }));
+                own.store_error(Err(ComputeError::Codes { reason: error.to_string() }));
                 None
             }
         };
-        // A masked cell has the code that comes after all others of a column with rare values.
+        // A masked cell has the highest code of a column with rare values.
         let is_masked = rare[column] && code(columns).is_none_or(|c| c as usize + 1 == columns.cardinality(column));
         if is_masked { None } else { code(raw) }
     };
-    let parts = Parts {
+    let parts = AuditReportBuilder {
         table,
         cell: &cell,
         question,
-        counted_by: chosen.as_ref().map_or(("cpu", None), |chosen| (chosen.name(), chosen.used())),
+        counted_by: chosen.as_ref().map_or(("cpu", None), |chosen| (chosen.name(), chosen.device_usage())),
         alone,
         borders,
         measured,
@@ -101,18 +111,18 @@ pub fn audit(table: &AuditTable, question: &AuditQuestion, progress: &dyn Fn(Ste
         risk,
         timings,
     };
-    let report = parts.report();
-    own.sound()?;
+    let report = parts.build_audit_report();
+    own.stored_error()?;
     Ok(report)
 }
 
-/// The table with `singletons = mask`: as [`CountedTable::masked`](crate::counting::CountedTable::masked).
-fn masked(counter: &CpuCounter<'_>, k: u32) -> Result<CodeTable, ComputeError> {
+/// Masks a table as [`CountedTable::mask_rare_values`](crate::counting::CountedTable::mask_rare_values) does.
+fn mask_rare_values(counter: &CpuCounter<'_>, k: u32) -> Result<CodeTable, ComputeError> {
     let table = counter.table();
     let mut codes = Vec::with_capacity(table.width());
     for column in 0..table.width() {
         let star = table.cardinality(column) as u32;
-        let sizes = counter.values(column)?;
+        let sizes = counter.column_value_sizes(column)?;
         let masked = (0..).zip(&sizes).map(|(code, size)| if size.support < k { star } else { code });
         codes.push(masked.collect());
     }

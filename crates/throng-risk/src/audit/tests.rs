@@ -1,27 +1,27 @@
-//! Reports of small tables, by hand.
+//! Reports of small tables, computed by hand.
 
 use super::*;
-use crate::counting::Wanted;
-use crate::identifiers::{Reason, Rule};
-use crate::qid::Strategy;
+use crate::counting::BackendChoice;
+use crate::identifiers::{IdentifierReason, IdentifierRule};
+use crate::qid::QidStrategy;
 use throng_core::values::dictionary::Dictionary;
-use throng_core::values::numbers::RecordNumbers;
-use throng_core::values::raw::Token;
+use throng_core::values::raw_batch::RawToken;
+use throng_core::values::record_numbers::RecordNumbers;
 
 fn column(name: &str, cells: &[&str]) -> AuditColumn {
     let mut dictionary = Dictionary::new(None);
-    let codes = cells.iter().map(|cell| dictionary.encode(Token::Untyped(cell)).expect("a text")).collect();
+    let codes = cells.iter().map(|cell| dictionary.encode(RawToken::Untyped(cell)).expect("a text")).collect();
     AuditColumn { name: name.to_owned(), role: None, recodable: false, codes, dictionary }
 }
 
-fn question(k: u32, singletons: Singletons) -> AuditQuestion {
-    AuditQuestion {
+fn question(k: u32, singletons: SingletonPolicy) -> AuditRequest {
+    AuditRequest {
         input: "table".into(),
         k,
         singletons,
-        strategy: Strategy::Exhaustive,
+        strategy: QidStrategy::Exhaustive,
         threads: 1,
-        backend: Wanted::Cpu,
+        backend: BackendChoice::Cpu,
         budget: None,
         memory: None,
         rows: 0,
@@ -29,14 +29,19 @@ fn question(k: u32, singletons: Singletons) -> AuditQuestion {
     }
 }
 
-fn report(columns: Vec<AuditColumn>, subject: Option<usize>, k: u32, singletons: Singletons, show: bool) -> Report {
-    let read = ReadColumns::held(columns, RecordNumbers::default(), subject).expect("columns");
-    let table = prepare(read, Rule::of_a_file(0.8), show).expect("a table");
+fn report(
+    columns: Vec<AuditColumn>,
+    subject: Option<usize>,
+    k: u32,
+    singletons: SingletonPolicy,
+    show: bool,
+) -> AuditReport {
+    let read = ReadColumns::from_memory(columns, RecordNumbers::default(), subject).expect("columns");
+    let table = prepare(read, IdentifierRule::for_file(0.8), show).expect("a table");
     audit(&table, &question(k, singletons), &|_| {}).expect("a report")
 }
 
-/// Eight people. Sex and city are in crowds of two and more alone; together (f, Bern) is one person's, and the man of 52 is
-/// alone with his age.
+/// Eight subjects. Each sex and city belongs to at least two; (f, Bern) belongs to one. The age 52 belongs to one.
 fn people() -> Vec<AuditColumn> {
     vec![
         column(
@@ -63,8 +68,8 @@ fn names(sets: &[Vec<String>]) -> Vec<String> {
 }
 
 #[test]
-fn a_table_by_hand() {
-    let report = report(people(), None, 2, Singletons::Include, false);
+fn report_equals_manual_calculation() {
+    let report = report(people(), None, 2, SingletonPolicy::Include, false);
     assert_eq!((report.rows, report.subjects, report.complete), (8, None, true));
     assert_eq!(report.standalone_identifiers, ["ssn"]);
     assert_eq!(names(&report.minimal_qids), ["age", "city+sex"]);
@@ -85,25 +90,29 @@ fn a_table_by_hand() {
         [("age", 0.5, 1, Some(1)), ("city", 0.25, 1, Some(2)), ("sex", 0.25, 1, Some(2)), ("ssn", 0.0, 0, None)]
     );
     let ssn = &report.attributes[3];
-    assert!(matches!(ssn.identifier[..], [Reason::Shape { .. }, Reason::Injective]), "{:?}", ssn.identifier);
+    assert!(
+        matches!(ssn.identifier[..], [IdentifierReason::Shape { .. }, IdentifierReason::Injective]),
+        "{:?}",
+        ssn.identifier
+    );
     assert!(report.qids.iter().all(|qid| qid.example.is_none()));
 }
 
 #[test]
-fn masking_takes_the_rare_value_and_not_the_column() {
-    let report = report(people(), None, 2, Singletons::Mask, true);
-    // 52 is now *, which still stands alone: the definition applies to * as to any value.
+fn masking_removes_rare_values_and_keeps_the_column() {
+    let report = report(people(), None, 2, SingletonPolicy::Mask, true);
+    // 52 is now *, which is still unique: the definition applies to * as to any value.
     assert_eq!((names(&report.minimal_qids), report.masked_cells), (vec!["age".into(), "city+sex".into()], 1));
     let examples: Vec<_> = report.qids.iter().map(|qid| qid.example.clone().expect("values were asked for")).collect();
     assert_eq!(examples, [vec!["*"], vec!["Bern", "f"]]);
     let mut two = people();
     two[3] = column("age", &["30", "30", "30", "30", "30", "30", "51", "52"]);
-    let report = super::tests::report(two, None, 2, Singletons::Mask, false);
+    let report = super::tests::report(two, None, 2, SingletonPolicy::Mask, false);
     assert_eq!((names(&report.minimal_qids), report.masked_cells), (vec!["age+sex".into(), "city+sex".into()], 2));
 }
 
 #[test]
-fn people_are_counted_and_records_without_one_left_out() {
+fn records_without_subject_are_left_out() {
     let columns = || {
         vec![
             column("who", &["a", "a", "a", "b", "c", ""]),
@@ -111,61 +120,63 @@ fn people_are_counted_and_records_without_one_left_out() {
             column("badge", &["1", "1", "1", "2", "3", "9"]),
         ]
     };
-    let report = report(columns(), Some(0), 2, Singletons::Include, false);
+    let report = report(columns(), Some(0), 2, SingletonPolicy::Include, false);
     assert_eq!((report.rows, report.subjects, report.without_subject), (5, Some(3), 1));
     assert_eq!(report.standalone_identifiers, ["badge"], "one a person, whatever the number of records");
     assert_eq!(names(&report.minimal_qids), ["city"]);
     let risk = &report.risk.risk;
     assert_eq!((risk.records_below_k, risk.people_below_k, risk.share_people_below_k), (3, 1, 1.0 / 3.0));
     let nobody = vec![column("who", &["", ""]), column("x", &["1", "1"])];
-    let refused = ReadColumns::held(nobody, RecordNumbers::default(), Some(0))
-        .and_then(|read| prepare(read, Rule::of_a_file(0.8), false))
+    let refused = ReadColumns::from_memory(nobody, RecordNumbers::default(), Some(0))
+        .and_then(|read| prepare(read, IdentifierRule::for_file(0.8), false))
         .expect_err("refused");
-    assert_eq!(refused, AuditError::Nobody { column: "who".into() });
+    assert_eq!(refused, AuditError::WithoutSubjects { column: "who".into() });
 }
 
 #[test]
-fn the_riskiest_records_are_named_by_number_and_columns() {
-    let table = ReadColumns::held(people(), RecordNumbers::default(), None)
-        .and_then(|read| prepare(read, Rule::of_a_file(0.8), false))
+fn riskiest_records_have_numbers_and_column_names() {
+    let table = ReadColumns::from_memory(people(), RecordNumbers::default(), None)
+        .and_then(|read| prepare(read, IdentifierRule::for_file(0.8), false))
         .expect("a table");
-    let asked = AuditQuestion { rows: 2, ..question(2, Singletons::Include) };
+    let asked = AuditRequest { rows: 2, ..question(2, SingletonPolicy::Include) };
     let found = audit(&table, &asked, &|_| {}).expect("a report").riskiest.expect("it was asked for");
     assert_eq!((found.largest, found.complete, found.at_risk), (3, true, 2));
-    // Among three columns: (3 − 1)·(3 − 2) for the age of the eighth, 3 − 2 for the woman in Bern.
+    // Among three columns: (3 − 1)·(3 − 2) for the age of the eighth record, 3 − 2 for the woman in Bern.
     let records: Vec<(u64, f64, Vec<String>)> =
         found.records.iter().map(|record| (record.record, record.score, names(&record.combinations))).collect();
     assert_eq!(records, [(8, 2.0, vec!["age".into()]), (7, 1.0, vec!["city+sex".into()])]);
-    assert!(report(people(), None, 2, Singletons::Include, false).riskiest.is_none());
+    assert!(report(people(), None, 2, SingletonPolicy::Include, false).riskiest.is_none());
 }
 
 #[test]
-fn the_ends_of_the_definition() {
-    let one_row = report(vec![column("a", &["1"]), column("b", &["2"])], None, 2, Singletons::Include, false);
+fn audit_handles_degenerate_tables() {
+    let one_row = report(vec![column("a", &["1"]), column("b", &["2"])], None, 2, SingletonPolicy::Include, false);
     assert_eq!((names(&one_row.minimal_qids), one_row.maximal_non_qids.len()), (vec!["a".into(), "b".into()], 0));
     assert!(one_row.notes.iter().any(|note| note.contains("more than the 1 records")), "{:?}", one_row.notes);
-    let constant = report(vec![column("a", &["1"; 5]), column("b", &["2"; 5])], None, 2, Singletons::Include, false);
+    let constant =
+        report(vec![column("a", &["1"; 5]), column("b", &["2"; 5])], None, 2, SingletonPolicy::Include, false);
     assert_eq!((constant.minimal_qids.len(), names(&constant.maximal_non_qids)), (0, vec!["a+b".into()]));
     assert_eq!((constant.risk.risk.highest, constant.risk.risk.share_below_k), (0.2, 0.0));
-    let unique = report(vec![column("a", &["1", "2"]), column("b", &["x", "y"])], None, 2, Singletons::Include, false);
+    let unique =
+        report(vec![column("a", &["1", "2"]), column("b", &["x", "y"])], None, 2, SingletonPolicy::Include, false);
     assert_eq!(unique.standalone_identifiers, ["a", "b"]);
     assert_eq!((unique.minimal_qids.len(), unique.maximal_non_qids.len(), unique.evaluated), (0, 0, 0));
     assert!(unique.notes.iter().any(|note| note.contains("no column is left")), "{:?}", unique.notes);
 }
 
 #[test]
-fn the_order_of_the_columns_changes_nothing() {
-    let forth = report(people(), None, 3, Singletons::Include, false);
+fn report_does_not_depend_on_column_order() {
+    let forth = report(people(), None, 3, SingletonPolicy::Include, false);
     let mut columns = people();
     columns.reverse();
-    let back = report(columns, None, 3, Singletons::Include, false);
+    let back = report(columns, None, 3, SingletonPolicy::Include, false);
     assert_eq!((forth.minimal_qids, forth.maximal_non_qids), (back.minimal_qids, back.maximal_non_qids));
     assert_eq!((forth.attributes, forth.qids), (back.attributes, back.qids));
 }
 
 #[test]
-fn values_are_shown_only_where_they_were_asked_for() {
-    let text = |show| serde_json::to_string(&report(people(), None, 2, Singletons::Include, show)).expect("JSON");
+fn report_shows_values_only_on_request() {
+    let text = |show| serde_json::to_string(&report(people(), None, 2, SingletonPolicy::Include, show)).expect("JSON");
     assert!(!text(false).contains("Bern") && !text(false).contains("078-05") && !text(false).contains("52\""));
     assert!(text(true).contains("Bern"));
 }

@@ -1,30 +1,32 @@
-//! A set of attributes, by their numbers.
+//! Set of attribute numbers.
 
 use std::cmp::Ordering;
 
-/// Attributes are numbered 0 up to this, exclusive.
+/// Upper bound of attribute numbers, exclusive.
 pub const MAX_ATTRIBUTES: usize = 1024;
 
-/// A set of attribute numbers below [`MAX_ATTRIBUTES`], a bit each.
+/// Bitmap of attribute numbers below [`MAX_ATTRIBUTES`].
 ///
-/// Ordered by size first and then lexicographically by the ascending numbers: {0}, {5}, {0, 5}, {1, 2}.
+/// Sets are ordered by size, then lexicographically by the ascending numbers: {0}, {5}, {0, 5}, {1, 2}.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct AttributeSet {
-    /// Without trailing zero words, so that equal sets are equal here.
+    /// Has no trailing zero words, so derived equality compares sets.
     words: Vec<u64>,
 }
 
 impl AttributeSet {
-    /// The empty set.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// {0, …, count − 1}.
+    /// Creates the set {0, …, count − 1}.
     pub fn first(count: usize) -> Self {
         (0..count).collect()
     }
 
+    /// Adds an attribute.
+    ///
     /// # Panics
     /// If the attribute is not below [`MAX_ATTRIBUTES`].
     pub fn insert(&mut self, attribute: usize) {
@@ -36,7 +38,7 @@ impl AttributeSet {
         self.words[word] |= 1 << (attribute % 64);
     }
 
-    /// Takes an attribute out.
+    /// Removes an attribute.
     pub fn remove(&mut self, attribute: usize) {
         if let Some(word) = self.words.get_mut(attribute / 64) {
             *word &= !(1 << (attribute % 64));
@@ -50,7 +52,7 @@ impl AttributeSet {
         }
     }
 
-    /// The set and one attribute more.
+    /// Returns the set with one more attribute.
     #[must_use]
     pub fn with(&self, attribute: usize) -> Self {
         let mut set = self.clone();
@@ -58,7 +60,7 @@ impl AttributeSet {
         set
     }
 
-    /// The set without an attribute.
+    /// Returns the set without an attribute.
     #[must_use]
     pub fn without(&self, attribute: usize) -> Self {
         let mut set = self.clone();
@@ -66,27 +68,27 @@ impl AttributeSet {
         set
     }
 
-    /// Is the attribute in the set?
+    /// Returns true if the set contains the attribute.
     pub fn contains(&self, attribute: usize) -> bool {
         self.words.get(attribute / 64).is_some_and(|word| word >> (attribute % 64) & 1 == 1)
     }
 
-    /// Attributes in the set.
+    /// Returns the number of attributes.
     pub fn len(&self) -> usize {
         self.words.iter().map(|w| w.count_ones() as usize).sum()
     }
 
-    /// Has it no attribute?
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Are all attributes in the other set too?
+    /// Returns true if the other set contains all attributes of this set.
     pub fn is_subset(&self, of: &Self) -> bool {
         self.words.len() <= of.words.len() && self.words.iter().zip(&of.words).all(|(own, theirs)| own & !theirs == 0)
     }
 
-    /// The attributes of either.
+    /// Returns the union of both sets.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let (long, short) = if self.words.len() < other.words.len() { (other, self) } else { (self, other) };
@@ -95,16 +97,16 @@ impl AttributeSet {
         Self { words }
     }
 
-    /// What is in this set and not in the other.
+    /// Returns the attributes of this set that are not in the other one.
     #[must_use]
-    pub fn minus(&self, other: &Self) -> Self {
+    pub fn difference(&self, other: &Self) -> Self {
         let mut set = self.clone();
         set.words.iter_mut().zip(&other.words).for_each(|(word, less)| *word &= !less);
         set.trim();
         set
     }
 
-    /// The attributes, ascending.
+    /// Returns the attributes, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(at, &word)| {
             let rest = |word: &u64| Some(word & (word - 1)).filter(|w| *w != 0);
@@ -113,7 +115,7 @@ impl AttributeSet {
         })
     }
 
-    /// The largest attribute.
+    /// Returns the largest attribute.
     pub fn last(&self) -> Option<usize> {
         self.words.last().map(|word| self.words.len() * 64 - 1 - word.leading_zeros() as usize)
     }
@@ -157,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_tree_of_numbers(a in numbers(), b in numbers(), one in 0_usize..MAX_ATTRIBUTES) {
+        fn attribute_set_operations_match_btree_set(a in numbers(), b in numbers(), one in 0_usize..MAX_ATTRIBUTES) {
             let (x, y): (AttributeSet, AttributeSet) = (a.iter().copied().collect(), b.iter().copied().collect());
             let back = |set: &AttributeSet| set.iter().collect::<BTreeSet<_>>();
             prop_assert_eq!(back(&x), a.clone());
@@ -167,7 +169,7 @@ mod tests {
             prop_assert_eq!(x.contains(one), a.contains(&one));
             prop_assert_eq!(x.is_subset(&y), a.is_subset(&b));
             prop_assert_eq!(back(&x.union(&y)), &a | &b);
-            prop_assert_eq!(back(&x.minus(&y)), &a - &b);
+            prop_assert_eq!(back(&x.difference(&y)), &a - &b);
             prop_assert_eq!(x == y, a == b);
             let order = |s: &BTreeSet<usize>| (s.len(), s.iter().copied().collect::<Vec<_>>());
             prop_assert_eq!(x.cmp(&y), order(&a).cmp(&order(&b)));
@@ -176,9 +178,9 @@ mod tests {
     }
 
     #[test]
-    fn equal_sets_are_equal_however_they_came_to_be() {
+    fn attribute_set_equality_ignores_removed_attributes() {
         let far = AttributeSet::from_iter([3, 900]).without(900);
         assert_eq!(far, AttributeSet::from_iter([3]));
-        assert!(far.minus(&far).is_empty());
+        assert!(far.difference(&far).is_empty());
     }
 }

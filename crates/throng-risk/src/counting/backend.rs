@@ -1,62 +1,61 @@
-//! Which backend counts: the one that was asked for, or the one that was faster on the table at hand.
+//! Backend selection: the requested one, or the faster one for the given table.
 
 use super::attribute_set::AttributeSet;
-use super::columns::CountedTable;
-use super::counter::{ComputeError, GroupCounter};
+use super::counted_table::CountedTable;
 use super::cpu::CpuCounter;
-use super::cuda::{CudaCounter, Device, DeviceError, Driver, Used};
+use super::cuda::{CudaCounter, CudaDriver, Device, DeviceError, DeviceUsage};
+use super::group_counter::{ComputeError, GroupCounter};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Sets of the trial at most.
-const SETS: usize = 64;
+/// Maximum number of sets in a trial.
+const MAX_TRIAL_SETS: usize = 64;
 
-/// Tables of fewer cells are counted on the CPU without a trial: it is done before a device has begun.
-const WORTH_A_TRIAL: usize = 1 << 22;
+/// Minimum number of table cells for a trial. The CPU counts smaller tables before a device has started.
+const MIN_TRIAL_CELLS: usize = 1 << 22;
 
-/// What a trial of both backends took.
+/// Timings of a trial of both backends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Trial {
-    /// Sets that each judged.
+pub struct BackendTrial {
+    /// Sets judged by each backend.
     pub sets: usize,
-    /// Time of the CPU, in microseconds.
+    /// CPU time, in microseconds.
     pub cpu_microseconds: u64,
-    /// Time of the device, in microseconds.
+    /// Device time, in microseconds.
     pub cuda_microseconds: u64,
 }
 
-impl Trial {
-    /// Was the device faster?
-    pub fn prefers_the_device(&self) -> bool {
+impl BackendTrial {
+    /// Returns true if the device was faster.
+    pub fn prefers_device(&self) -> bool {
         self.cuda_microseconds < self.cpu_microseconds
     }
 }
 
-/// Is a table large enough that a device may win?
-pub fn is_worth_a_trial(rows: usize, width: usize) -> bool {
-    rows.saturating_mul(width) >= WORTH_A_TRIAL
+/// Returns true if the table is large enough for a device to be faster.
+pub fn is_trial_worthwhile(rows: usize, width: usize) -> bool {
+    rows.saturating_mul(width) >= MIN_TRIAL_CELLS
 }
 
-/// Pairs and triples of columns, evenly from all of them.
-fn sample(width: usize) -> Vec<AttributeSet> {
+/// Returns pairs and triples of columns, sampled evenly over all columns.
+fn sample_attribute_sets(width: usize) -> Vec<AttributeSet> {
     let pairs = (0..width).flat_map(|a| (a + 1..width).map(move |b| [a, b]));
     let mut sets: Vec<AttributeSet> = pairs.map(AttributeSet::from_iter).collect();
     if width > 2 {
         sets.extend((0..width).map(|a| AttributeSet::from_iter([a, (a + 1) % width, (a + 2) % width])));
     }
-    let step = sets.len().div_ceil(SETS).max(1);
+    let step = sets.len().div_ceil(MAX_TRIAL_SETS).max(1);
     sets.into_iter().step_by(step).collect()
 }
 
-/// Judges some sets with both backends and takes the time of each; the device's second time counts, after its memory was
-/// taken.
-pub(super) fn trial(
+/// Times both backends on some sets. Only the second run of each counts, so that memory allocation is excluded.
+pub(super) fn run_trial(
     device: &CudaCounter<'_>,
     cpu: &CpuCounter<'_>,
     width: usize,
     k: u32,
-) -> Result<Trial, ComputeError> {
-    let sets = sample(width);
+) -> Result<BackendTrial, ComputeError> {
+    let sets = sample_attribute_sets(width);
     let time = |counter: &dyn GroupCounter| -> Result<Duration, ComputeError> {
         counter.judge(&sets, k, &|| false)?;
         let started = Instant::now();
@@ -64,59 +63,65 @@ pub(super) fn trial(
         Ok(started.elapsed())
     };
     let (cuda, cpu) = (time(device)?, time(cpu)?);
-    Ok(Trial { sets: sets.len(), cpu_microseconds: cpu.as_micros() as u64, cuda_microseconds: cuda.as_micros() as u64 })
+    Ok(BackendTrial {
+        sets: sets.len(),
+        cpu_microseconds: cpu.as_micros() as u64,
+        cuda_microseconds: cuda.as_micros() as u64,
+    })
 }
 
-/// The backend that was asked for.
+/// Requested backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wanted {
-    /// The faster one on this table.
+pub enum BackendChoice {
+    /// Faster backend for the table.
     #[default]
     Auto,
-    /// This machine's cores.
+    /// CPU.
     Cpu,
-    /// The device, or an error where there is none.
+    /// Device, or an error if there is none.
     Device,
 }
 
-/// The counter to use, and how it was chosen.
+/// Selected counter, with the trial that selected it.
 #[allow(clippy::large_enum_variant, reason = "there is one for a table")]
-pub enum Chosen<'a> {
-    /// This machine's cores.
-    Cpu(CpuCounter<'a>, Option<Trial>),
-    /// A device.
-    Device(Box<CudaCounter<'a>>, Option<Trial>),
+pub enum SelectedBackend<'a> {
+    /// CPU counter.
+    Cpu(CpuCounter<'a>, Option<BackendTrial>),
+    /// Device counter.
+    Device(Box<CudaCounter<'a>>, Option<BackendTrial>),
 }
 
-impl<'a> Chosen<'a> {
-    /// The counter for a table, where `open` opens the device.
+impl<'a> SelectedBackend<'a> {
+    /// Selects the counter for a table. `open` opens the device.
     ///
     /// # Errors
-    /// With [`Wanted::Device`], when the device cannot be used.
+    /// With [`BackendChoice::Device`], if the device cannot be used.
     pub fn for_table(
-        wanted: Wanted,
+        wanted: BackendChoice,
         table: &'a CountedTable,
         k: u32,
         threads: usize,
         open: impl FnOnce() -> Result<Arc<dyn Device>, DeviceError>,
     ) -> Result<Self, DeviceError> {
         let opened = match wanted {
-            Wanted::Cpu => return Ok(Self::Cpu(CpuCounter::new(table, threads), None)),
-            Wanted::Auto if !is_worth_a_trial(table.rows(), table.width()) => {
+            BackendChoice::Cpu => return Ok(Self::Cpu(CpuCounter::new(table, threads), None)),
+            BackendChoice::Auto if !is_trial_worthwhile(table.rows(), table.width()) => {
                 return Ok(Self::Cpu(CpuCounter::new(table, threads), None));
             }
-            Wanted::Auto | Wanted::Device => open().and_then(|device| CudaCounter::new(&device, table, threads, None)),
+            BackendChoice::Auto | BackendChoice::Device => {
+                open().and_then(|device| CudaCounter::new(&device, table, threads, None))
+            }
         };
         match (wanted, opened) {
-            (Wanted::Device, opened) => Ok(Self::Device(Box::new(opened?), None)),
+            (BackendChoice::Device, opened) => Ok(Self::Device(Box::new(opened?), None)),
             (_, Err(error)) => {
                 tracing::debug!(%error, "groups are counted on the CPU");
                 Ok(Self::Cpu(CpuCounter::new(table, threads), None))
             }
             (_, Ok(device)) => {
                 let cpu = CpuCounter::new(table, threads);
-                match trial(&device, &cpu, table.width(), k) {
-                    Ok(trial) if trial.prefers_the_device() && device.used().failures == 0 => {
+                match run_trial(&device, &cpu, table.width(), k) {
+                    Ok(trial) if trial.prefers_device() && device.usage().failures == 0 => {
                         Ok(Self::Device(Box::new(device), Some(trial)))
                     }
                     tried => Ok(Self::Cpu(cpu, tried.ok())),
@@ -125,7 +130,7 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    /// The backend as it is asked.
+    /// Returns the counter as a trait object.
     pub fn counter(&self) -> &dyn GroupCounter {
         match self {
             Self::Cpu(counter, _) => counter,
@@ -133,20 +138,20 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    /// The counter of the device, where it was chosen.
-    pub fn on_device(&self) -> Option<&CudaCounter<'a>> {
+    /// Returns the device counter, if it was selected.
+    pub fn device_counter(&self) -> Option<&CudaCounter<'a>> {
         match self {
             Self::Cpu(..) => None,
             Self::Device(counter, _) => Some(counter),
         }
     }
 
-    /// What the device was used for, where it was chosen.
-    pub fn used(&self) -> Option<Used> {
-        self.on_device().map(CudaCounter::used)
+    /// Returns the device usage, if the device was selected.
+    pub fn device_usage(&self) -> Option<DeviceUsage> {
+        self.device_counter().map(CudaCounter::usage)
     }
 
-    /// `cpu` or `cuda`.
+    /// Returns `cpu` or `cuda`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Cpu(..) => "cpu",
@@ -155,10 +160,10 @@ impl<'a> Chosen<'a> {
     }
 }
 
-/// The device of this machine, opened once for the whole process.
+/// Returns the device of this machine, opened once per process.
 ///
 /// # Errors
-/// Where there is none that can be used: the same each time.
+/// If no device can be used. Each call returns the same error.
 pub fn shared_device() -> Result<Arc<dyn Device>, DeviceError> {
-    Driver::shared()
+    CudaDriver::shared()
 }

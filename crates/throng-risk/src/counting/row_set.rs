@@ -1,13 +1,13 @@
-//! A set of rows, a bit each.
+//! Bitmap of rows.
 
 use std::ops::Range;
 
-/// Rows of one table.
+/// Set of rows of one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowSet(Vec<u64>);
 
 impl RowSet {
-    /// No row of `count`.
+    /// Creates an empty set for a table of `count` rows.
     pub fn none(count: usize) -> Self {
         Self(vec![0; count.div_ceil(64)])
     }
@@ -22,17 +22,17 @@ impl RowSet {
         self.0.iter_mut().zip(&more.0).for_each(|(word, more)| *word |= more);
     }
 
-    /// Takes the rows of another set of the same table out.
+    /// Removes the rows of another set of the same table.
     pub fn remove(&mut self, less: &Self) {
         self.0.iter_mut().zip(&less.0).for_each(|(word, less)| *word &= !less);
     }
 
-    /// Is the row among them?
+    /// Returns true if the set contains the row.
     pub fn contains(&self, row: u32) -> bool {
         self.0[row as usize / 64] >> (row % 64) & 1 == 1
     }
 
-    /// The rows of some words of 64, ascending.
+    /// Returns the rows in a range of 64-row words, ascending.
     pub fn within(&self, words: Range<usize>) -> impl Iterator<Item = u32> + '_ {
         let first = words.start as u32;
         self.0[words].iter().zip(first..).flat_map(|(&word, at)| {
@@ -41,17 +41,17 @@ impl RowSet {
         })
     }
 
-    /// Words of 64 rows.
+    /// Returns the number of 64-row words.
     pub fn words(&self) -> usize {
         self.0.len()
     }
 
-    /// Is no row among them?
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }
 
-    /// How many rows are among them.
+    /// Returns the number of rows in the set.
     pub fn len(&self) -> u64 {
         self.0.iter().map(|word| u64::from(word.count_ones())).sum()
     }

@@ -1,19 +1,19 @@
-//! How exposed the records of a table are: re-identification risk, and which attributes weigh most.
+//! Exposure of the records of a table: re-identification risk, and the attributes that contribute most to it.
 //!
-//! The *risk* of a record is 1 / support of its class (the chance of picking the right person among those who share its
-//! values; [POD] §3, the prosecutor's view of the disclosure literature). Support is that of docs/methods.md §1.3:
-//! distinct subjects where the table has them, records otherwise.
+//! The *risk* of a record is 1 / support of its class: the probability of picking the right subject among those that
+//! share its values ([POD] §3; prosecutor risk). Support is defined in docs/internals/methods.md §1.3: distinct subjects if the
+//! table has them, otherwise records.
 
+mod qid_measurement;
 mod reach;
 mod risk;
 mod riskiest;
-mod walk;
-mod weights;
+mod subset_walk;
 
 #[cfg(test)]
 mod tests;
 
-pub use reach::{Reach, Reached, reach};
-pub use risk::{Bin, Risk};
-pub use riskiest::{Riskiest, riskiest};
-pub use weights::{AttributeWeight, SetRisk, involvement, measure};
+pub use qid_measurement::{AttributeWeight, SetRisk, involvement, measure_qids};
+pub use reach::{ReachStep, SubsetReach, subset_reach};
+pub use risk::{ClassRiskSummary, SupportBin};
+pub use riskiest::{RiskiestRecords, riskiest_records};

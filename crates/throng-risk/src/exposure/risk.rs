@@ -1,60 +1,63 @@
-//! The risk that a partition into classes leaves.
+//! Re-identification risk of a partition into classes.
 
 use crate::counting::{AttributeSet, ComputeError, CpuCounter};
 
-/// The risk of the records over one set of attributes.
+/// Risk of the records over one set of attributes.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Risk {
-    /// Equivalence classes.
+pub struct ClassRiskSummary {
+    /// Number of equivalence classes.
     pub classes: u64,
     /// Support of the smallest class.
     pub smallest_class: u64,
-    /// The highest risk of a record, 1 / [`smallest_class`](Self::smallest_class), in (0, 1].
+    /// Highest risk of a record, 1 / [`smallest_class`](Self::smallest_class), in (0, 1].
     pub highest: f64,
-    /// The mean risk over the records, in (0, 1].
+    /// Mean risk over the records, in (0, 1].
     pub average: f64,
-    /// Records in classes of support 1: singled out.
+    /// Records in classes of support 1.
     pub records_unique: u64,
-    /// Records in classes of a support below k.
+    /// Records in classes with support below k.
     pub records_below_k: u64,
-    /// Their share of all records, in [0, 1].
+    /// Share of these records in all records, in [0, 1].
     pub share_below_k: f64,
-    /// People with at least one such record (the records themselves where the table names no people).
+    /// Subjects with at least one such record (records, without subjects).
     pub people_below_k: u64,
-    /// Their share of all people, in [0, 1].
+    /// Share of these subjects in all subjects, in [0, 1].
     pub share_people_below_k: f64,
-    /// Records by the support of their class, empty bins included: 1, 2–3, 4–7 … up to k − 1, then k to 2k − 1,
-    /// 2k to 4k − 1 … up to the largest class.
-    pub distribution: Vec<Bin>,
+    /// Records by the support of their class, including empty bins.
+    ///
+    /// Bins are 1, 2–3, 4–7 … up to k − 1, then k to 2k − 1, 2k to 4k − 1 … up to the largest class.
+    pub distribution: Vec<SupportBin>,
 }
 
-/// Classes of a support from `from` to `to`, both included.
+/// Classes with a support from `from` to `to`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Bin {
-    /// The smallest support.
+pub struct SupportBin {
+    /// Smallest support.
     pub from: u64,
-    /// The largest support.
+    /// Largest support.
     pub to: u64,
-    /// Classes of such a support.
+    /// Classes with such a support.
     pub classes: u64,
-    /// Records in them.
+    /// Records in these classes.
     pub records: u64,
 }
 
-/// Bins from k on; the last one takes the rest.
+/// Number of bins from k on; the last one takes the rest.
 const BINS_FROM_K: usize = 8;
 
-impl Risk {
-    /// The risk at `k` ≥ 1 over the attributes of `set`.
+impl ClassRiskSummary {
+    /// Computes the risk at `k` ≥ 1 over the attributes of `set`.
     pub fn of(counter: &CpuCounter<'_>, set: &AttributeSet, k: u32) -> Result<Self, ComputeError> {
-        let (sizes, people_below) = counter.sizes(set, k)?;
+        let (sizes, people_below) = counter.class_sizes(set, k)?;
         let sizes: Vec<((u32, u32), u64)> =
             sizes.into_iter().map(|(size, classes)| ((size.support, size.records), classes)).collect();
         Ok(Self::of_sizes(&sizes, people_below, counter.table().support() as u64, k))
     }
 
-    /// From how many classes have so much support and so many records, ascending; the people below k (none where nobody is
-    /// named), and all people.
+    /// Computes the risk from the number of classes per support and size, ascending.
+    ///
+    /// `people_below` is the number of subjects below k (`None` without subjects), and `subjects` the number of all
+    /// subjects.
     fn of_sizes(sizes: &[((u32, u32), u64)], people_below: Option<u64>, people: u64, k: u32) -> Self {
         let smallest = sizes.first().map_or(0, |((support, _), _)| *support);
         let records_of = |((_, records), classes): &((u32, u32), u64)| u64::from(*records) * classes;
@@ -64,7 +67,7 @@ impl Risk {
         };
         let records_below = records_where(&|support| support < k);
         let people_below = people_below.unwrap_or(records_below);
-        // By size: neither the order of the rows nor that of the classes decides how it is rounded.
+        // Summed by size, so rounding does not depend on the order of rows or classes.
         let weighted: f64 =
             sizes.iter().map(|((s, r), classes)| *classes as f64 * (f64::from(*r) / f64::from(*s))).sum();
         Self {
@@ -86,7 +89,7 @@ fn share_of(part: f64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part / whole as f64 }
 }
 
-fn distribution(sizes: &[((u32, u32), u64)], k: u32) -> Vec<Bin> {
+fn distribution(sizes: &[((u32, u32), u64)], k: u32) -> Vec<SupportBin> {
     let largest = sizes.last().map_or(0, |((support, _), _)| u64::from(*support));
     let mut bins = Vec::new();
     let mut doubling = |from: u64, until: u64, at_most: usize| {
@@ -94,7 +97,7 @@ fn distribution(sizes: &[((u32, u32), u64)], k: u32) -> Vec<Bin> {
         while from <= until {
             let last = bins.len() + 1 >= at_most;
             let to = if last { until } else { (2 * from - 1).min(until) };
-            bins.push(Bin { from, to, classes: 0, records: 0 });
+            bins.push(SupportBin { from, to, classes: 0, records: 0 });
             from = to + 1;
         }
         bins.len()
@@ -102,7 +105,7 @@ fn distribution(sizes: &[((u32, u32), u64)], k: u32) -> Vec<Bin> {
     let below = doubling(1, u64::from(k).saturating_sub(1), usize::MAX);
     doubling(u64::from(k.max(1)), largest, below + BINS_FROM_K);
     for &((support, records), classes) in sizes {
-        // Bins are without gaps from 1 to the largest class.
+        // Bins have no gaps from 1 to the largest class.
         let index = bins.partition_point(|bin| bin.to < u64::from(support));
         if let Some(bin) = bins.get_mut(index) {
             bin.classes += classes;

@@ -1,13 +1,13 @@
-//! Standalone identifiers (docs/methods.md §2; [POD] Def. 2, 7, 8, §4.1.1): columns that single people out by
-//! themselves.
+//! Standalone identifiers (docs/internals/methods.md §2; [POD] Def. 2, 7, 8, §4.1.1): columns that identify a single subject
+//! alone.
 //!
-//! A [`Profile`] is what was counted in a column, a [`Rule`] is what is asked of it, and a [`Judgement`] says why.
-//! The planner of a stream and the audit of a file judge by the same rule with different settings.
+//! A [`ColumnProfile`] holds the counts of a column, a [`IdentifierRule`] the criteria, and a [`IdentifierJudgement`] the result with its
+//! reasons. The planner of a stream and the audit of a file use the same rule with different settings.
 
-mod judge;
+mod identifier_rule;
 mod profile;
 mod safe_harbor;
 
-pub use judge::{Judgement, Reason, Rule};
-pub use profile::{People, Profile};
-pub use safe_harbor::{Category, words};
+pub use identifier_rule::{IdentifierJudgement, IdentifierReason, IdentifierRule};
+pub use profile::{ColumnProfile, SubjectRelation};
+pub use safe_harbor::{SafeHarborCategory, header_words};

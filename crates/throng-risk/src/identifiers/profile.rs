@@ -1,47 +1,49 @@
-//! What was counted in one column.
+//! Counts of one column.
 
-use throng_core::values::shapes::{self, Shape};
+use throng_core::values::identifier_shapes::{self, IdentifierShape};
 
-/// The numbers by which a column is judged.
+/// Counts by which a column is judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Profile {
-    /// Cells, the missing ones counted.
+pub struct ColumnProfile {
+    /// Number of cells, including missing ones.
     pub rows: u64,
-    /// Different values; missing is one of them where it occurs.
+    /// Number of distinct values; a missing value counts as one.
     pub distinct: u64,
-    /// Different values that are there.
+    /// Number of distinct values without missing ones.
     pub values: u64,
     /// Cells without a value.
     pub missing: u64,
     /// Shannon entropy of the value distribution, in nats, 0 to ln `distinct`.
     pub entropy: f64,
-    /// Kullback–Leibler divergence of the value distribution from the uniform one over the same values
-    /// (Σ p ln(p/q)), in nats: 0 where every value is equally frequent.
+    /// Kullback–Leibler divergence of the value distribution from the uniform one over the same values (Σ p ln(p/q)),
+    /// in nats.
+    ///
+    /// It is 0 if all values are equally frequent.
     pub relative_entropy: f64,
-    /// The identifier shape that most different values have, and their share in (0, 1].
-    pub shape: Option<(Shape, f64)>,
-    /// How the column relates to the people of the table, where a column names them.
-    pub people: Option<People>,
+    /// Identifier shape that most distinct values have, with their share in (0, 1].
+    pub shape: Option<(IdentifierShape, f64)>,
+    /// Relation of the column to the subjects of the table, if it has subjects.
+    pub people: Option<SubjectRelation>,
 }
 
-/// A column beside the subjects of its table. Cells without a value are left out.
+/// Relation of a column to the subjects of its table, without cells that have no value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct People {
-    /// People of the table.
+pub struct SubjectRelation {
+    /// Number of subjects in the table.
     pub all: u64,
-    /// People with at least one value.
+    /// Subjects with at least one value.
     pub subjects: u64,
-    /// Different values.
+    /// Number of distinct values.
     pub values: u64,
-    /// Different pairs of a person and a value.
+    /// Number of distinct pairs of a subject and a value.
     pub pairs: u64,
 }
 
-impl Profile {
-    /// Counts a column of dense codes `0..cardinality`, for which `missing` says whether a code stands for no value.
+impl ColumnProfile {
+    /// Counts a column of dense codes `0..cardinality`; `missing` returns true for codes that mean a missing value.
     ///
     /// # Panics
-    /// When a code is not below `cardinality`.
+    /// Panics if a code is not below `cardinality`.
     pub fn of_codes(codes: &[u32], cardinality: usize, missing: impl Fn(u32) -> bool) -> Self {
         let mut counts = vec![0_u64; cardinality];
         for &code in codes {
@@ -50,7 +52,7 @@ impl Profile {
         Self::of_counts(&counts, missing)
     }
 
-    /// The same from how many rows each code has.
+    /// Creates the profile from the number of rows per code.
     pub fn of_counts(counts: &[u64], missing: impl Fn(u32) -> bool) -> Self {
         let rows = counts.iter().sum();
         let counted = (0..).zip(counts).filter(|&(_, n)| *n > 0);
@@ -71,16 +73,16 @@ impl Profile {
         }
     }
 
-    /// The same profile with the shape of the column's different values, given as canonical or plain texts.
+    /// Adds the shape of the distinct values, given as canonical or plain texts.
     #[must_use]
     pub fn with_texts<'a>(mut self, texts: impl Iterator<Item = &'a str>) -> Self {
-        self.shape = shapes::share(texts);
+        self.shape = identifier_shapes::most_frequent_shape(texts);
         self
     }
 
-    /// The same profile with the column's relation to people: `subjects[row]` beside `codes[row]`.
+    /// Adds the relation to subjects; `subjects[row]` belongs to `codes[row]`.
     #[must_use]
-    pub fn with_people(mut self, codes: &[u32], subjects: &[u32], missing: impl Fn(u32) -> bool) -> Self {
+    pub fn with_subject_relation(mut self, codes: &[u32], subjects: &[u32], missing: impl Fn(u32) -> bool) -> Self {
         let there = codes.iter().zip(subjects).filter(|(code, _)| !missing(**code));
         let mut pairs: Vec<u64> = there.map(|(&code, &subject)| u64::from(code) << 32 | u64::from(subject)).collect();
         pairs.sort_unstable();
@@ -93,19 +95,20 @@ impl Profile {
         let all = distinct(subjects.to_vec());
         let with_value = distinct(pairs.iter().map(|pair| *pair as u32).collect());
         let values = pairs.chunk_by(|a, b| a >> 32 == b >> 32).count();
-        self.people = Some(People { all, subjects: with_value, values: values as u64, pairs: pairs.len() as u64 });
+        self.people =
+            Some(SubjectRelation { all, subjects: with_value, values: values as u64, pairs: pairs.len() as u64 });
         self
     }
 
-    /// Different values over rows, in (0, 1]; 0 without rows.
+    /// Returns distinct values per row, in (0, 1]; 0 without rows.
     pub fn cardinality(&self) -> f64 {
         if self.rows == 0 { 0.0 } else { self.distinct as f64 / self.rows as f64 }
     }
 }
 
-/// −Σ p ln p of counts that sum to `total`.
+/// Returns −Σ p ln p of counts that sum to `total`.
 fn entropy(counts: &[u64], total: u64) -> f64 {
-    // ln n − (1/n) Σ c ln c: one division, and exact zero for a constant column.
+    // ln n − (1/n) Σ c ln c: one division, and exactly zero for a constant column.
     if counts.len() < 2 {
         return 0.0;
     }
@@ -125,31 +128,31 @@ mod tests {
     }
 
     #[test]
-    fn entropies_by_hand() {
+    fn entropies_equal_manual_calculation() {
         // Half, a quarter, a quarter: 1.5 bits.
-        let profile = Profile::of_codes(&[0, 0, 1, 2], 3, |code| code == 1);
+        let profile = ColumnProfile::of_codes(&[0, 0, 1, 2], 3, |code| code == 1);
         assert_eq!((profile.rows, profile.distinct, profile.missing), (4, 3, 1));
         assert!(close(profile.entropy, 1.5 * 2_f64.ln()));
         assert!(close(profile.relative_entropy, 3_f64.ln() - 1.5 * 2_f64.ln()));
         assert_eq!(profile.cardinality(), 0.75);
-        let constant = Profile::of_codes(&[0; 9], 1, |_| false);
+        let constant = ColumnProfile::of_codes(&[0; 9], 1, |_| false);
         assert_eq!((constant.entropy, constant.relative_entropy), (0.0, 0.0));
-        let empty = Profile::of_codes(&[], 0, |_| false);
+        let empty = ColumnProfile::of_codes(&[], 0, |_| false);
         assert_eq!((empty.cardinality(), empty.entropy, empty.relative_entropy), (0.0, 0.0, 0.0));
     }
 
     #[test]
-    fn people_are_counted_over_values_that_are_there() {
-        let profile = Profile::of_codes(&[], 0, |_| false);
-        let people = profile.with_people(&[7, 7, 8, 9, 0], &[1, 1, 2, 2, 3], |code| code == 0).people;
-        assert_eq!(people, Some(People { all: 3, subjects: 2, values: 3, pairs: 3 }));
+    fn subject_relation_ignores_missing_values() {
+        let profile = ColumnProfile::of_codes(&[], 0, |_| false);
+        let people = profile.with_subject_relation(&[7, 7, 8, 9, 0], &[1, 1, 2, 2, 3], |code| code == 0).people;
+        assert_eq!(people, Some(SubjectRelation { all: 3, subjects: 2, values: 3, pairs: 3 }));
     }
 
     proptest! {
-        /// Against the definitions, term by term.
+        /// Compares with the definitions, term by term.
         #[test]
-        fn agrees_with_the_formulas(codes in proptest::collection::vec(0_u32..6, 0..60), gone in 0_u32..6) {
-            let profile = Profile::of_codes(&codes, 6, |code| code == gone);
+        fn profile_equals_the_formulas(codes in proptest::collection::vec(0_u32..6, 0..60), gone in 0_u32..6) {
+            let profile = ColumnProfile::of_codes(&codes, 6, |code| code == gone);
             let mut counts: BTreeMap<u32, f64> = BTreeMap::new();
             for &code in &codes {
                 *counts.entry(code).or_default() += 1.0;

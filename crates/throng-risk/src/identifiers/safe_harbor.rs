@@ -1,11 +1,11 @@
 //! The eighteen categories of identifiers of the HIPAA Safe Harbor method ([HIP], (A)–(R)).
 
-use throng_core::values::shapes::Shape;
+use throng_core::values::identifier_shapes::IdentifierShape;
 
-/// A category, in the order of the regulation.
+/// Category of identifiers, in the order of the regulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Category {
+pub enum SafeHarborCategory {
     /// (A) Names.
     Names,
     /// (B) Geographic units smaller than a state.
@@ -44,8 +44,8 @@ pub enum Category {
     OtherCode,
 }
 
-impl Category {
-    /// All of them, in order.
+impl SafeHarborCategory {
+    /// All categories, in order.
     pub const ALL: [Self; 18] = [
         Self::Names,
         Self::Geography,
@@ -67,28 +67,28 @@ impl Category {
         Self::OtherCode,
     ];
 
-    /// The category of a value's shape.
-    pub fn of_shape(shape: Shape) -> Self {
+    /// Returns the category of a value's shape.
+    pub fn of_shape(shape: IdentifierShape) -> Self {
         match shape {
-            Shape::Email => Self::Email,
-            Shape::Url => Self::Url,
-            Shape::Uuid => Self::OtherCode,
-            Shape::MacAddress => Self::Device,
-            Shape::IpAddress => Self::IpAddress,
-            Shape::NationalId => Self::SocialSecurity,
-            Shape::CreditCard => Self::Account,
-            Shape::Phone => Self::Telephone,
+            IdentifierShape::Email => Self::Email,
+            IdentifierShape::Url => Self::Url,
+            IdentifierShape::Uuid => Self::OtherCode,
+            IdentifierShape::MacAddress => Self::Device,
+            IdentifierShape::IpAddress => Self::IpAddress,
+            IdentifierShape::NationalId => Self::SocialSecurity,
+            IdentifierShape::CreditCard => Self::Account,
+            IdentifierShape::Phone => Self::Telephone,
         }
     }
 
-    /// The category that a header names; none for most headers. Words are told apart by case and by punctuation.
+    /// Returns the category suggested by a header; `None` for most headers. Case and punctuation separate words.
     pub fn of_name(header: &str) -> Option<Self> {
-        let words = words(header);
-        // Longer expressions first: an IP address is no street, a device serial is no licence.
-        WORDS.iter().find(|(said, _)| contains(&words, said)).map(|&(_, category)| category)
+        let words = header_words(header);
+        // Earlier expressions take precedence: an IP address is no street, a license plate is no licence.
+        HEADER_WORDS.iter().find(|(said, _)| contains_run(&words, said)).map(|&(_, category)| category)
     }
 
-    /// What the category is called in a report.
+    /// Returns the name of the category in a report.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -114,83 +114,83 @@ impl Category {
     }
 }
 
-/// Expressions of headers, each a run of words; the first that occurs decides.
-const WORDS: [(&[&str], Category); 71] = [
-    (&["ip", "address"], Category::IpAddress),
-    (&["ip"], Category::IpAddress),
-    (&["mac", "address"], Category::Device),
-    (&["email"], Category::Email),
-    (&["e", "mail"], Category::Email),
-    (&["mail", "address"], Category::Email),
-    (&["fax"], Category::Fax),
-    (&["telephone"], Category::Telephone),
-    (&["phone"], Category::Telephone),
-    (&["mobile", "number"], Category::Telephone),
-    (&["ssn"], Category::SocialSecurity),
-    (&["social", "security"], Category::SocialSecurity),
-    (&["national", "id"], Category::SocialSecurity),
-    (&["ahv"], Category::SocialSecurity),
-    (&["medical", "record"], Category::MedicalRecord),
-    (&["mrn"], Category::MedicalRecord),
-    (&["patient", "id"], Category::MedicalRecord),
-    (&["patient", "number"], Category::MedicalRecord),
-    (&["health", "plan"], Category::HealthPlan),
-    (&["insurance", "number"], Category::HealthPlan),
-    (&["beneficiary"], Category::HealthPlan),
-    (&["policy", "number"], Category::HealthPlan),
-    (&["iban"], Category::Account),
-    (&["account"], Category::Account),
-    (&["credit", "card"], Category::Account),
-    (&["card", "number"], Category::Account),
-    (&["license", "plate"], Category::Vehicle),
-    (&["licence", "plate"], Category::Vehicle),
-    (&["number", "plate"], Category::Vehicle),
-    (&["vin"], Category::Vehicle),
-    (&["vehicle"], Category::Vehicle),
-    (&["license"], Category::Licence),
-    (&["licence"], Category::Licence),
-    (&["certificate"], Category::Licence),
-    (&["passport"], Category::Licence),
-    (&["serial"], Category::Device),
-    (&["imei"], Category::Device),
-    (&["udi"], Category::Device),
-    (&["device", "id"], Category::Device),
-    (&["url"], Category::Url),
-    (&["website"], Category::Url),
-    (&["homepage"], Category::Url),
-    (&["fingerprint"], Category::Biometric),
-    (&["voiceprint"], Category::Biometric),
-    (&["retina"], Category::Biometric),
-    (&["iris", "scan"], Category::Biometric),
-    (&["photo"], Category::Photograph),
-    (&["photograph"], Category::Photograph),
-    (&["portrait"], Category::Photograph),
-    (&["first", "name"], Category::Names),
-    (&["last", "name"], Category::Names),
-    (&["full", "name"], Category::Names),
-    (&["family", "name"], Category::Names),
-    (&["given", "name"], Category::Names),
-    (&["surname"], Category::Names),
-    (&["patient", "name"], Category::Names),
-    (&["zip"], Category::Geography),
-    (&["zipcode"], Category::Geography),
-    (&["postcode"], Category::Geography),
-    (&["postal"], Category::Geography),
-    (&["street"], Category::Geography),
-    (&["city"], Category::Geography),
-    (&["county"], Category::Geography),
-    (&["latitude"], Category::Geography),
-    (&["longitude"], Category::Geography),
-    (&["birth"], Category::Dates),
-    (&["birthday"], Category::Dates),
-    (&["dob"], Category::Dates),
-    (&["date"], Category::Dates),
-    (&["timestamp"], Category::Dates),
-    (&["uuid"], Category::OtherCode),
+/// Word sequences in headers with their category; the first that occurs decides.
+const HEADER_WORDS: [(&[&str], SafeHarborCategory); 71] = [
+    (&["ip", "address"], SafeHarborCategory::IpAddress),
+    (&["ip"], SafeHarborCategory::IpAddress),
+    (&["mac", "address"], SafeHarborCategory::Device),
+    (&["email"], SafeHarborCategory::Email),
+    (&["e", "mail"], SafeHarborCategory::Email),
+    (&["mail", "address"], SafeHarborCategory::Email),
+    (&["fax"], SafeHarborCategory::Fax),
+    (&["telephone"], SafeHarborCategory::Telephone),
+    (&["phone"], SafeHarborCategory::Telephone),
+    (&["mobile", "number"], SafeHarborCategory::Telephone),
+    (&["ssn"], SafeHarborCategory::SocialSecurity),
+    (&["social", "security"], SafeHarborCategory::SocialSecurity),
+    (&["national", "id"], SafeHarborCategory::SocialSecurity),
+    (&["ahv"], SafeHarborCategory::SocialSecurity),
+    (&["medical", "record"], SafeHarborCategory::MedicalRecord),
+    (&["mrn"], SafeHarborCategory::MedicalRecord),
+    (&["patient", "id"], SafeHarborCategory::MedicalRecord),
+    (&["patient", "number"], SafeHarborCategory::MedicalRecord),
+    (&["health", "plan"], SafeHarborCategory::HealthPlan),
+    (&["insurance", "number"], SafeHarborCategory::HealthPlan),
+    (&["beneficiary"], SafeHarborCategory::HealthPlan),
+    (&["policy", "number"], SafeHarborCategory::HealthPlan),
+    (&["iban"], SafeHarborCategory::Account),
+    (&["account"], SafeHarborCategory::Account),
+    (&["credit", "card"], SafeHarborCategory::Account),
+    (&["card", "number"], SafeHarborCategory::Account),
+    (&["license", "plate"], SafeHarborCategory::Vehicle),
+    (&["licence", "plate"], SafeHarborCategory::Vehicle),
+    (&["number", "plate"], SafeHarborCategory::Vehicle),
+    (&["vin"], SafeHarborCategory::Vehicle),
+    (&["vehicle"], SafeHarborCategory::Vehicle),
+    (&["license"], SafeHarborCategory::Licence),
+    (&["licence"], SafeHarborCategory::Licence),
+    (&["certificate"], SafeHarborCategory::Licence),
+    (&["passport"], SafeHarborCategory::Licence),
+    (&["serial"], SafeHarborCategory::Device),
+    (&["imei"], SafeHarborCategory::Device),
+    (&["udi"], SafeHarborCategory::Device),
+    (&["device", "id"], SafeHarborCategory::Device),
+    (&["url"], SafeHarborCategory::Url),
+    (&["website"], SafeHarborCategory::Url),
+    (&["homepage"], SafeHarborCategory::Url),
+    (&["fingerprint"], SafeHarborCategory::Biometric),
+    (&["voiceprint"], SafeHarborCategory::Biometric),
+    (&["retina"], SafeHarborCategory::Biometric),
+    (&["iris", "scan"], SafeHarborCategory::Biometric),
+    (&["photo"], SafeHarborCategory::Photograph),
+    (&["photograph"], SafeHarborCategory::Photograph),
+    (&["portrait"], SafeHarborCategory::Photograph),
+    (&["first", "name"], SafeHarborCategory::Names),
+    (&["last", "name"], SafeHarborCategory::Names),
+    (&["full", "name"], SafeHarborCategory::Names),
+    (&["family", "name"], SafeHarborCategory::Names),
+    (&["given", "name"], SafeHarborCategory::Names),
+    (&["surname"], SafeHarborCategory::Names),
+    (&["patient", "name"], SafeHarborCategory::Names),
+    (&["zip"], SafeHarborCategory::Geography),
+    (&["zipcode"], SafeHarborCategory::Geography),
+    (&["postcode"], SafeHarborCategory::Geography),
+    (&["postal"], SafeHarborCategory::Geography),
+    (&["street"], SafeHarborCategory::Geography),
+    (&["city"], SafeHarborCategory::Geography),
+    (&["county"], SafeHarborCategory::Geography),
+    (&["latitude"], SafeHarborCategory::Geography),
+    (&["longitude"], SafeHarborCategory::Geography),
+    (&["birth"], SafeHarborCategory::Dates),
+    (&["birthday"], SafeHarborCategory::Dates),
+    (&["dob"], SafeHarborCategory::Dates),
+    (&["date"], SafeHarborCategory::Dates),
+    (&["timestamp"], SafeHarborCategory::Dates),
+    (&["uuid"], SafeHarborCategory::OtherCode),
 ];
 
-/// `patientID`, `patient_id` and `Patient Id` are two words each, in lower case.
-pub fn words(header: &str) -> Vec<String> {
+/// Splits a header into lower-case words: `patientID`, `patient_id` and `Patient Id` have two words each.
+pub fn header_words(header: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let (mut open, mut lower) = (false, false);
     for c in header.chars() {
@@ -209,7 +209,7 @@ pub fn words(header: &str) -> Vec<String> {
     words
 }
 
-fn contains(words: &[String], said: &[&str]) -> bool {
+fn contains_run(words: &[String], said: &[&str]) -> bool {
     words.windows(said.len()).any(|run| run.iter().zip(said).all(|(a, b)| a == b))
 }
 
@@ -218,41 +218,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_read_word_by_word() {
+    fn header_words_determine_the_category() {
         for (header, category) in [
-            ("email", Category::Email),
-            ("user.eMail", Category::Email),
-            ("patientID", Category::MedicalRecord),
-            ("Patient Id", Category::MedicalRecord),
-            ("first_name", Category::Names),
-            ("fax-no", Category::Fax),
-            ("phone", Category::Telephone),
-            ("SSN", Category::SocialSecurity),
-            ("policyNumber", Category::HealthPlan),
-            ("iban", Category::Account),
-            ("passport_no", Category::Licence),
-            ("license_plate", Category::Vehicle),
-            ("device.serial", Category::Device),
-            ("homepage", Category::Url),
-            ("client_ip_address", Category::IpAddress),
-            ("fingerprint", Category::Biometric),
-            ("photo", Category::Photograph),
-            ("zip", Category::Geography),
-            ("date_of_birth", Category::Dates),
-            ("uuid", Category::OtherCode),
+            ("email", SafeHarborCategory::Email),
+            ("user.eMail", SafeHarborCategory::Email),
+            ("patientID", SafeHarborCategory::MedicalRecord),
+            ("Patient Id", SafeHarborCategory::MedicalRecord),
+            ("first_name", SafeHarborCategory::Names),
+            ("fax-no", SafeHarborCategory::Fax),
+            ("phone", SafeHarborCategory::Telephone),
+            ("SSN", SafeHarborCategory::SocialSecurity),
+            ("policyNumber", SafeHarborCategory::HealthPlan),
+            ("iban", SafeHarborCategory::Account),
+            ("passport_no", SafeHarborCategory::Licence),
+            ("license_plate", SafeHarborCategory::Vehicle),
+            ("device.serial", SafeHarborCategory::Device),
+            ("homepage", SafeHarborCategory::Url),
+            ("client_ip_address", SafeHarborCategory::IpAddress),
+            ("fingerprint", SafeHarborCategory::Biometric),
+            ("photo", SafeHarborCategory::Photograph),
+            ("zip", SafeHarborCategory::Geography),
+            ("date_of_birth", SafeHarborCategory::Dates),
+            ("uuid", SafeHarborCategory::OtherCode),
         ] {
-            assert_eq!(Category::of_name(header), Some(category), "{header}");
+            assert_eq!(SafeHarborCategory::of_name(header), Some(category), "{header}");
         }
         for header in ["age", "sex", "steps", "trip", "description", "shipping", "citywide", "updated", "", "日本"] {
-            assert_eq!(Category::of_name(header), None, "{header}");
+            assert_eq!(SafeHarborCategory::of_name(header), None, "{header}");
         }
     }
 
     #[test]
-    fn every_category_can_be_found() {
-        for category in Category::ALL {
-            assert!(WORDS.iter().any(|&(_, found)| found == category), "{category:?} has no word");
+    fn every_category_has_a_header_word() {
+        for category in SafeHarborCategory::ALL {
+            assert!(HEADER_WORDS.iter().any(|&(_, found)| found == category), "{category:?} has no word");
         }
-        assert_eq!(Category::ALL.len(), 18);
+        assert_eq!(SafeHarborCategory::ALL.len(), 18);
     }
 }

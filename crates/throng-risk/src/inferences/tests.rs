@@ -1,34 +1,34 @@
-//! The strongest inferences against their definition.
+//! Compares the strongest inferences with their definition.
 
 use super::*;
 use crate::counting::CountedTable;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// A table, the person of each row, and how many codes of each column are no values.
+/// Table, subject of each row, and number of missing codes per column.
 #[derive(Clone, Debug)]
-struct Case {
+struct InferenceCase {
     rows: Vec<Vec<u32>>,
     people: Option<Vec<u32>>,
     missing: Vec<u32>,
     k: u32,
 }
 
-fn cases() -> impl Strategy<Value = Case> {
+fn cases() -> impl Strategy<Value = InferenceCase> {
     (2_usize..5, 1_usize..60).prop_flat_map(|(width, rows)| {
         let column = proptest::collection::vec(0_u32..30, width).prop_map(|cells| {
-            // The first columns of few values, the last of many: dense tables and maps.
+            // The first columns have few values, the last many, to cover dense tables and maps.
             cells.iter().enumerate().map(|(c, cell)| cell % [2, 4, 9, 30][c]).collect::<Vec<u32>>()
         });
         let table = proptest::collection::vec(column, rows);
         let people = proptest::option::of(proptest::collection::vec(0_u32..12, rows));
         (table, people, proptest::collection::vec(0_u32..3, width), 1_u32..5)
-            .prop_map(|(rows, people, missing, k)| Case { rows, people, missing, k })
+            .prop_map(|(rows, people, missing, k)| InferenceCase { rows, people, missing, k })
     })
 }
 
-/// Every row against every other, over the values as they are.
-fn by_definition(case: &Case, a: usize, b: usize) -> Option<(f64, usize, usize)> {
+/// Compares every row with every other, on the original values.
+fn by_definition(case: &InferenceCase, a: usize, b: usize) -> Option<(f64, usize, usize)> {
     let rows = &case.rows;
     let person = |row: usize| case.people.as_ref().map_or(row as u32, |people| people[row]);
     let dense = |column: usize, value: u32| {
@@ -54,7 +54,7 @@ fn by_definition(case: &Case, a: usize, b: usize) -> Option<(f64, usize, usize)>
     best
 }
 
-fn table(case: &Case) -> CountedTable {
+fn table(case: &InferenceCase) -> CountedTable {
     let width = case.missing.len();
     let columns = (0..width).map(|c| case.rows.iter().map(|row| row[c]).collect()).collect();
     CountedTable::new(columns, case.people.clone()).expect("a table")
@@ -64,12 +64,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn each_ordered_pair_has_its_strongest_inference(case in cases(), threads in 1_usize..3) {
+    fn strongest_inference_equals_definition_per_pair(case in cases(), threads in 1_usize..3) {
         let table = table(&case);
         let width = table.width();
         let pairs: Vec<(usize, usize)> = (0..width).flat_map(|a| (a + 1..width).map(move |b| (a, b))).collect();
-        let asked = InferenceQuestion { k: case.k, missing: &case.missing, pairs: &pairs, threads };
-        let found = strongest(&CpuCounter::new(&table, 1), &asked);
+        let asked = InferenceRequest { k: case.k, missing: &case.missing, pairs: &pairs, threads };
+        let found = find_strongest_inferences(&CpuCounter::new(&table, 1), &asked);
         for a in 0..width {
             for b in (0..width).filter(|b| *b != a) {
                 let ours: Vec<&ValueInference> = found.iter().filter(|i| (i.from, i.to) == (a, b)).collect();
@@ -81,9 +81,9 @@ proptest! {
         for inference in &found {
             let rows = || 0..table.rows();
             let given = |row: &usize| table.column(inference.from)[*row] == inference.given;
-            let told = |row: &usize| table.column(inference.to)[*row] == inference.told;
+            let told = |row: &usize| table.column(inference.to)[*row] == inference.inferred_code;
             prop_assert_eq!(rows().filter(given).count() as u64, inference.of_given);
-            prop_assert_eq!(rows().filter(told).count() as u64, inference.of_told);
+            prop_assert_eq!(rows().filter(told).count() as u64, inference.of_inferred_code);
             prop_assert_eq!(rows().filter(|row| given(row) && told(row)).count() as u64, inference.records);
             prop_assert!(inference.people >= u64::from(case.k) && inference.people <= inference.records);
             prop_assert!(inference.probability() > inference.expected());
@@ -92,29 +92,30 @@ proptest! {
 }
 
 #[test]
-fn a_zip_tells_its_city_and_a_constant_is_told_by_nothing() {
-    // zip, city, country: three people in 8001 and three in 8002, all of Zürich; three in 3011, Bern; two of 1200, Genf.
+fn zip_predicts_city_and_no_value_predicts_a_constant() {
+    // zip, city, country: three subjects each in 8001 and 8002, all in Zürich; three in 3011, Bern; two in 1200,
+    // Genf.
     let zips = [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4];
     let cities = [1, 1, 1, 1, 1, 1, 2, 2, 2, 3, 3];
     let table = CountedTable::new(vec![zips.to_vec(), cities.to_vec(), vec![7; 11]], None).expect("a table");
     let pairs = [(0, 1), (0, 2), (1, 2)];
-    let asked = InferenceQuestion { k: 3, missing: &[0; 3], pairs: &pairs, threads: 1 };
-    let found = strongest(&CpuCounter::new(&table, 1), &asked);
+    let asked = InferenceRequest { k: 3, missing: &[0; 3], pairs: &pairs, threads: 1 };
+    let found = find_strongest_inferences(&CpuCounter::new(&table, 1), &asked);
     let forth = ValueInference {
         from: 0,
         to: 1,
         given: 0,
-        told: 0,
+        inferred_code: 0,
         records: 3,
         people: 3,
         of_given: 3,
-        of_told: 6,
+        of_inferred_code: 6,
         of_all: 11,
     };
-    // Bern has one ZIP. Genf has one as well, and only two people.
-    let back = ValueInference { from: 1, to: 0, given: 1, told: 2, of_told: 3, ..forth };
+    // Bern has one ZIP code. Genf has one as well, but only two subjects.
+    let back = ValueInference { from: 1, to: 0, given: 1, inferred_code: 2, of_inferred_code: 3, ..forth };
     assert_eq!(found, [forth, back]);
-    assert_eq!(strongest(&CpuCounter::new(&table, 1), &InferenceQuestion { k: 4, ..asked }), []);
-    assert_eq!(affordable(&pairs, 11, 25), &pairs[..2]);
-    assert_eq!((affordable(&pairs, 11, 0), affordable(&pairs, 0, 2)), (&pairs[..1], &pairs[..2]));
+    assert_eq!(find_strongest_inferences(&CpuCounter::new(&table, 1), &InferenceRequest { k: 4, ..asked }), []);
+    assert_eq!(affordable_pairs(&pairs, 11, 25), &pairs[..2]);
+    assert_eq!((affordable_pairs(&pairs, 11, 0), affordable_pairs(&pairs, 0, 2)), (&pairs[..1], &pairs[..2]));
 }

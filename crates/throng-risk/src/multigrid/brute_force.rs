@@ -1,13 +1,13 @@
-//! Nodes as sets of records, written out. Shares no code with the room.
+//! Reference implementation: nodes as sets of records. Shares no code with the aggregation.
 
-use super::{Counts, NodeNumber};
+use super::{NodeCounts, NodeNumber};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `cells[record][attribute]`.
-pub type Cells = Vec<Vec<u32>>;
+pub type ReferenceCells = Vec<Vec<u32>>;
 
-/// The records of every value, by (attribute, code).
+/// Returns the records of every value, by (attribute, code).
 pub fn records(cells: &[Vec<u32>]) -> BTreeMap<(u32, u32), BTreeSet<usize>> {
     let mut records: BTreeMap<(u32, u32), BTreeSet<usize>> = BTreeMap::new();
     for (record, codes) in cells.iter().enumerate() {
@@ -18,8 +18,8 @@ pub fn records(cells: &[Vec<u32>]) -> BTreeMap<(u32, u32), BTreeSet<usize>> {
     records
 }
 
-/// The counts of all values, a node each in ascending order, and the attribute of each.
-pub fn counts(cells: &[Vec<u32>]) -> (Counts, Vec<u32>) {
+/// Returns the counts of all values, one node per value, ascending, and the attribute of each node.
+pub fn counts(cells: &[Vec<u32>]) -> (NodeCounts, Vec<u32>) {
     let records = records(cells);
     let sets: Vec<&BTreeSet<usize>> = records.values().collect();
     let mut pairs = Vec::new();
@@ -29,12 +29,12 @@ pub fn counts(cells: &[Vec<u32>]) -> (Counts, Vec<u32>) {
         }
     }
     let nodes = sets.iter().map(|set| set.len() as u32).collect();
-    (Counts::new(nodes, pairs), records.keys().map(|(attribute, _)| *attribute).collect())
+    (NodeCounts::new(nodes, pairs), records.keys().map(|(attribute, _)| *attribute).collect())
 }
 
-/// Small tables in which much goes together: drawn columns, copies of columns under other codes, functions of columns,
-/// copies with a few cells changed, and rare and missing values.
-pub fn tables() -> impl Strategy<Value = Cells> {
+/// Small tables with many dependencies: random columns, recoded copies of columns, functions of columns, copies with
+/// a few changed cells, and rare and missing values.
+pub fn tables() -> impl Strategy<Value = ReferenceCells> {
     (1_usize..=7, 0_usize..24).prop_flat_map(|(width, rows)| {
         let cell = prop_oneof![4 => 0_u32..4, 2 => Just(0), 1 => 4_u32..12, 1 => Just(u32::MAX)];
         let drawn = proptest::collection::vec(proptest::collection::vec(cell, width), rows);

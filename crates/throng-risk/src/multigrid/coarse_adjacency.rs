@@ -1,19 +1,19 @@
-//! The adjacency on the coarse level: pairs are counted between the attributes that no other determines.
+//! Adjacency on the coarse level: counts pairs only between the attributes that no other determines.
 //!
-//! Where A → B, each value of B is the disjoint union of the values of A that go with it, so n(v, w) is the sum of
-//! n(u, w) over them, and B need not be counted. The first record with another value of B ends that: B is put back with
-//! the counts that it would have had, before the record is counted.
+//! If A → B, each value of B is the disjoint union of the values of A that occur with it. So n(v, w) is the sum of
+//! n(u, w) over them, and B need not be counted. The first record that contradicts A → B ends this. B is then added
+//! back with the counts that it would have had, before the record is counted.
 
-use super::attributes::Attributes;
-use crate::adjacency::{Adjacency, AdjacencyError, Limits, MAX_CODES, ValueNode};
+use super::attribute_aggregation::AttributeAggregation;
+use crate::adjacency::{Adjacency, AdjacencyError, AdjacencyLimits, MAX_CODES, ValueNode};
 use crate::counting::{AttributeSet, ColumnsError, CountedTable};
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::Code;
 
-/// No value has been seen.
-const UNSEEN: Code = Code::MAX;
+/// Marks a code without a known value.
+const UNKNOWN_CODE: Code = Code::MAX;
 
-/// Why a window cannot be counted coarsely. It is then as it was.
+/// Error of a coarse window. The counts are then unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each case says it")]
 pub enum CoarseError {
@@ -27,73 +27,80 @@ pub enum CoarseError {
     Window { rows: usize, counted: u64 },
 }
 
-/// What is counted no more.
+/// Attributes that are merged and no longer counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Merging {
-    /// Whatever another attribute determines: the fewest pairs.
+pub enum MergePolicy {
+    /// Every attribute that another determines. Leaves the fewest pairs to count.
     Determined,
-    /// Attributes that split the records alike, but for one of them. Where there is room for so many edges only, this leaves out
-    /// no pair that would have been counted otherwise: the pairs of both have the same edges. What is determined
-    /// by an attribute of more values has fewer edges than that one, and would be left out with it.
+    /// All but one of the attributes that split the records equally.
+    ///
+    /// Under an edge limit, this leaves out no pair that would otherwise be counted, since the pairs of both
+    /// attributes have the same edges. A determined attribute has fewer edges than its host of more values, so it
+    /// would be lost with the host.
     Identical,
 }
 
-/// The adjacency of a window, counted between some of its attributes and known between all.
+/// Adjacency of a window, counted between some of its attributes and known between all.
 #[derive(Clone, Debug)]
 pub struct CoarseAdjacency {
     counted: Adjacency,
-    derived: BTreeMap<usize, Derived>,
+    derived: BTreeMap<usize, DerivedAttribute>,
 }
 
-/// An attribute that another one determines.
+/// Attribute that another one determines.
 #[derive(Clone, Debug)]
-struct Derived {
-    /// Counted.
+struct DerivedAttribute {
+    /// Attribute that determines it and is counted.
     host: usize,
-    /// The value beside each code of the host; of codes that no record holds it means nothing.
+    /// Value per code of the host; meaningless for codes that no record holds.
     of: Vec<Code>,
-    /// Records of each value.
+    /// Number of records per value.
     n: Vec<u32>,
 }
 
 impl CoarseAdjacency {
-    /// An empty window over these attributes of the schema, ascending. All of them are counted until
-    /// [`coarsen`](Self::coarsen) finds what determines them.
+    /// Creates an empty window over these ascending attributes of the schema.
+    ///
+    /// All of them are counted until [`coarsen`](Self::coarsen) finds attributes that others determine.
     ///
     /// # Errors
-    /// When the attributes do not ascend.
-    pub fn new(attributes: &[usize], limits: Limits) -> Result<Self, AdjacencyError> {
+    /// Fails if the attributes do not ascend.
+    pub fn new(attributes: &[usize], limits: AdjacencyLimits) -> Result<Self, AdjacencyError> {
         Ok(Self { counted: Adjacency::new(attributes, limits)?, derived: BTreeMap::new() })
     }
 
-    /// A window that goes on where another one ended, before its records are added again: attributes that were not counted,
-    /// each with the one that determines it, and pairs that were left out. What takes no part is ignored.
+    /// Creates a window that continues an earlier one, before its records are added again.
+    ///
+    /// `derived` lists uncounted attributes, each with the attribute that determines it; `unknown_pair_count` lists left-out
+    /// pairs. Attributes outside the window are ignored.
     pub fn resume(
         attributes: &[usize],
-        limits: Limits,
+        limits: AdjacencyLimits,
         derived: &[(usize, usize)],
         left_out: &[(usize, usize)],
     ) -> Result<Self, AdjacencyError> {
         let mut window = Self::new(attributes, limits)?;
         let takes_part = |attribute: &usize| attributes.contains(attribute);
         for (attribute, host) in derived.iter().filter(|(a, host)| takes_part(a) && takes_part(host) && a != host) {
-            window.counted.forget(*attribute);
-            window.derived.insert(*attribute, Derived { host: *host, of: Vec::new(), n: Vec::new() });
+            window.counted.remove_attribute(*attribute);
+            window.derived.insert(*attribute, DerivedAttribute { host: *host, of: Vec::new(), n: Vec::new() });
         }
         let counted: Vec<usize> = window.counted.attributes().to_vec();
         window.derived.retain(|_, derived| counted.contains(&derived.host));
-        window.counted.leave_out(left_out);
+        window.counted.exclude_pairs(left_out);
         Ok(window)
     }
 
-    /// Looks for attributes that others determine in the whole window, given as every column of the schema, and counts
-    /// those no more that `merging` says. Gives how many these are. The window is what is counted; before anything is, it may be what will be.
+    /// Finds attributes that others determine in the whole window, and stops counting them as `merging` requires.
     ///
-    /// Time: rows · attributes, and for each pair of attributes the rows up to the first that tells them apart.
+    /// `window` holds all columns of the schema for the counted records. If no record is counted yet, it may be the
+    /// records to be counted. Number of attributes no longer counted.
+    ///
+    /// Time: rows · attributes. Each pair of attributes costs the rows up to the first counterexample.
     ///
     /// # Errors
-    /// When the columns are no table, or not the window.
-    pub fn coarsen<C: AsRef<[Code]>>(&mut self, window: &[C], merging: Merging) -> Result<usize, CoarseError> {
+    /// Fails if the columns are not a table, or are not the window.
+    pub fn coarsen<C: AsRef<[Code]>>(&mut self, window: &[C], merging: MergePolicy) -> Result<usize, CoarseError> {
         let attributes = self.counted.attributes().to_vec();
         let columns = attributes.iter().map(|a| window.get(*a).map(|c| c.as_ref().to_vec()).unwrap_or_default());
         let table = CountedTable::new(columns.collect(), None)?;
@@ -104,7 +111,7 @@ impl CoarseAdjacency {
         if rows == 0 {
             return Ok(0);
         }
-        let found = Attributes::of(&table, &AttributeSet::first(table.width()));
+        let found = AttributeAggregation::of(&table, &AttributeSet::first(table.width()));
         let roots = found.roots();
         // A host with few values gives short sums.
         let host_of = |number: usize| {
@@ -115,8 +122,8 @@ impl CoarseAdjacency {
         let mut deriving: Vec<(usize, usize)> = Vec::new();
         for number in 0..found.kept().len() {
             let root = match merging {
-                Merging::Determined => host_of(number),
-                Merging::Identical => Some(number),
+                MergePolicy::Determined => host_of(number),
+                MergePolicy::Identical => Some(number),
             };
             let Some(root) = root else { continue };
             let host = found.kept()[root];
@@ -126,41 +133,43 @@ impl CoarseAdjacency {
         let hosts: BTreeMap<usize, usize> = deriving.iter().copied().collect();
         for (attribute, host) in deriving {
             let mut of = Vec::new();
-            learn(&mut of, window[host].as_ref(), window[attribute].as_ref());
+            record_host_values(&mut of, window[host].as_ref(), window[attribute].as_ref());
             let n = self.counted.counts_of(attribute);
-            self.derived.insert(attribute, Derived { host, of, n });
-            self.counted.forget(attribute);
+            self.derived.insert(attribute, DerivedAttribute { host, of, n });
+            self.counted.remove_attribute(attribute);
         }
-        // What had one of these for its host is determined by that one's.
+        // Attributes hosted by a merged attribute get its host.
         for derived in self.derived.values_mut() {
             if let Some(host) = hosts.get(&derived.host) {
                 let beside = window[derived.host].as_ref().iter().map(|code| derived.of[*code as usize]);
                 let values: Vec<Code> = beside.collect();
                 (derived.host, derived.of) = (*host, Vec::new());
-                learn(&mut derived.of, window[*host].as_ref(), &values);
+                record_host_values(&mut derived.of, window[*host].as_ref(), &values);
             }
         }
         Ok(self.derived.len() - before)
     }
 
-    /// Counts the records of a batch, given as every column of the schema. What its first record breaks is split before
-    /// anything is counted. Gives the attributes that were, ascending.
+    /// Counts the records of a batch, given as all columns of the schema.
+    ///
+    /// Attributes with a dependency that the batch contradicts are first added back. Returns these attributes,
+    /// ascending.
     ///
     /// # Errors
-    /// When the columns are not a batch of this schema, or the model is full.
+    /// Fails if the columns are not a batch of this schema, or if the model is full.
     pub fn add<C: AsRef<[Code]>>(&mut self, columns: &[C]) -> Result<Vec<usize>, CoarseError> {
         self.check(columns)?;
         let mut broken = Vec::new();
         for (attribute, derived) in &mut self.derived {
             let host = derived.host;
             let is_held = |code| self.counted.n(ValueNode { attribute: host, code }) > 0;
-            if !derived.admits(columns[host].as_ref(), columns[*attribute].as_ref(), is_held) {
+            if !derived.accepts_batch(columns[host].as_ref(), columns[*attribute].as_ref(), is_held) {
                 broken.push(*attribute);
             }
         }
         for attribute in &broken {
             if let Some(derived) = self.derived.remove(attribute) {
-                self.counted.derive(*attribute, derived.host, &derived.of)?;
+                self.counted.add_derived_attribute(*attribute, derived.host, &derived.of)?;
             }
         }
         self.counted.add(columns)?;
@@ -176,11 +185,10 @@ impl CoarseAdjacency {
         Ok(broken)
     }
 
-    /// Takes back records that were added, given as every column of the schema. No certainty ends by
-    /// that.
+    /// Subtracts records that were added before, given as all columns of the schema. No dependency ends by that.
     ///
     /// # Errors
-    /// When the columns are not a batch of this schema, or the model does not count such records.
+    /// Fails if the columns are not a batch of this schema, or if the model does not count such records.
     pub fn subtract<C: AsRef<[Code]>>(&mut self, columns: &[C]) -> Result<(), CoarseError> {
         self.check(columns)?;
         let mut rest = Vec::with_capacity(self.derived.len());
@@ -197,19 +205,20 @@ impl CoarseAdjacency {
         Ok(())
     }
 
-    /// Renumbers the codes of one attribute of the schema, as its codebook was; `map` is old → new, and no two values that
-    /// records hold become one.
+    /// Renumbers the codes of one attribute of the schema after its codebook was compacted; `map` is old → new.
+    ///
+    /// `map` must not merge two values in use.
     ///
     /// # Errors
-    /// When a value that records still hold is forgotten.
+    /// Fails if `map` drops a value that counted records still hold.
     pub fn remap(&mut self, attribute: usize, map: &[Code]) -> Result<(), CoarseError> {
-        let new = |code: Code| map.get(code as usize).copied().unwrap_or(UNSEEN);
+        let new = |code: Code| map.get(code as usize).copied().unwrap_or(UNKNOWN_CODE);
         if let Some(derived) = self.derived.get_mut(&attribute) {
             let mut n = Vec::new();
             for (code, records) in (0..).zip(&derived.n).filter(|(_, records)| **records > 0) {
                 let code = new(code);
                 if code >= MAX_CODES {
-                    return Err(AdjacencyError::Forgets { attribute, records: u64::from(*records) }.into());
+                    return Err(AdjacencyError::DropsUsedValue { attribute, records: u64::from(*records) }.into());
                 }
                 if n.len() <= code as usize {
                     n.resize(code as usize + 1, 0);
@@ -226,7 +235,7 @@ impl CoarseAdjacency {
             for (code, value) in (0..).zip(of) {
                 let code = new(code);
                 if code < MAX_CODES && value < MAX_CODES {
-                    learn(&mut derived.of, &[code], &[value]);
+                    record_host_values(&mut derived.of, &[code], &[value]);
                 }
             }
         }
@@ -249,17 +258,17 @@ impl CoarseAdjacency {
         Ok(())
     }
 
-    /// The model between the attributes that are counted.
+    /// Returns the model between the counted attributes.
     pub fn counted(&self) -> &Adjacency {
         &self.counted
     }
 
-    /// Attributes that are not counted, each with the one that determines it.
+    /// Iterates over the uncounted attributes, each with the attribute that determines it.
     pub fn derived(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.derived.iter().map(|(attribute, derived)| (*attribute, derived.host))
     }
 
-    /// `n(u)`.
+    /// Returns `n(u)`.
     pub fn n(&self, node: ValueNode) -> u64 {
         match self.derived.get(&node.attribute) {
             Some(derived) => derived.n.get(node.code as usize).map_or(0, |n| u64::from(*n)),
@@ -267,34 +276,35 @@ impl CoarseAdjacency {
         }
     }
 
-    /// Values that some record holds.
+    /// Number of values in use.
     pub fn node_count(&self) -> u64 {
         let derived = self.derived.values().flat_map(|derived| &derived.n).filter(|n| **n > 0).count();
         self.counted.node_count() + derived as u64
     }
 
-    /// How many pairs of all attributes are not known, since those that stand for them are left out.
-    pub fn left_out(&self) -> usize {
+    /// Number of attribute pairs that are unknown, because the counted pairs that represent them are left out.
+    pub fn unknown_pair_count(&self) -> usize {
         let mut stands_for: BTreeMap<usize, usize> = BTreeMap::new();
         self.derived.values().for_each(|derived| *stands_for.entry(derived.host).or_default() += 1);
         let of = |attribute: usize| 1 + stands_for.get(&attribute).copied().unwrap_or(0);
         self.counted.left_out_pairs().into_iter().map(|(a, b)| of(a) * of(b)).sum()
     }
 
-    /// Memory held, in bytes.
+    /// Returns the allocated memory in bytes.
     pub fn bytes(&self) -> usize {
         let derived =
             self.derived.values().map(|derived| (derived.of.capacity() + derived.n.capacity()) * size_of::<u32>());
         self.counted.bytes() + derived.sum::<usize>()
     }
 
-    /// `n(u,v)`; `None` where both are of one attribute, or the pair is left out of the counted model. Time: the codes of
-    /// both hosts, and each pair of those that go with u and v.
+    /// Returns `n(u,v)`; `None` if both are of one attribute, or if the pair is left out of the counted model.
+    ///
+    /// Time: the codes of both hosts, and each pair of host values of u and v.
     pub fn n_both(&self, u: ValueNode, v: ValueNode) -> Option<u64> {
         if u.attribute == v.attribute {
             return None;
         }
-        let (of_u, of_v) = (self.parts(u), self.parts(v));
+        let (of_u, of_v) = (self.host_values(u), self.host_values(v));
         let mut sum = 0;
         for i in &of_u {
             for j in &of_v {
@@ -308,45 +318,46 @@ impl CoarseAdjacency {
         Some(sum)
     }
 
-    /// The counted values whose records, all disjoint, are those of a value.
-    fn parts(&self, node: ValueNode) -> Vec<ValueNode> {
+    /// Returns the counted values with disjoint records that form the records of a value.
+    fn host_values(&self, node: ValueNode) -> Vec<ValueNode> {
         let Some(derived) = self.derived.get(&node.attribute) else { return vec![node] };
         let beside = (0..).zip(&derived.of).filter(|(_, value)| **value == node.code);
         let parts = beside.map(|(code, _)| ValueNode { attribute: derived.host, code });
         parts.filter(|part| self.counted.n(*part) > 0).collect()
     }
 
-    /// The model between all attributes: what would have been counted without the coarse level.
+    /// Returns the model between all attributes, as it would have been counted without the coarse level.
     ///
     /// # Errors
-    /// None but for a window that has been broken by an error before.
-    pub fn prolonged(&self) -> Result<Adjacency, AdjacencyError> {
+    /// Fails only if an earlier error has damaged the window.
+    pub fn to_fine_adjacency(&self) -> Result<Adjacency, AdjacencyError> {
         let mut fine = self.counted.clone();
         for (attribute, derived) in &self.derived {
-            fine.derive(*attribute, derived.host, &derived.of)?;
+            fine.add_derived_attribute(*attribute, derived.host, &derived.of)?;
         }
         Ok(fine)
     }
 }
 
-/// Notes the value beside each code of the host.
-fn learn(of: &mut Vec<Code>, host: &[Code], values: &[Code]) {
+/// Records the value of each code of the host.
+fn record_host_values(of: &mut Vec<Code>, host: &[Code], values: &[Code]) {
     for (code, value) in host.iter().zip(values) {
         let at = *code as usize;
         if of.len() <= at {
-            of.resize(at + 1, UNSEEN);
+            of.resize(at + 1, UNKNOWN_CODE);
         }
         of[at] = *value;
     }
 }
 
-impl Derived {
-    /// Does each code of the host still go with one value? What no record holds may go with any, once.
-    fn admits(&mut self, host: &[Code], values: &[Code], is_held: impl Fn(Code) -> bool) -> bool {
+impl DerivedAttribute {
+    /// Returns true if each code of the host still has one value. A code that no record holds may get a new value
+    /// once.
+    fn accepts_batch(&mut self, host: &[Code], values: &[Code], is_held: impl Fn(Code) -> bool) -> bool {
         let mut fresh = BTreeSet::new();
         host.iter().zip(values).all(|(code, value)| {
             if self.of.get(*code as usize) == Some(value) {
-                // What an expired record left behind is settled only now.
+                // A mapping left by expired records becomes fixed with this batch.
                 if !is_held(*code) {
                     fresh.insert(*code);
                 }
@@ -354,7 +365,7 @@ impl Derived {
             }
             let is_new = !is_held(*code) && fresh.insert(*code);
             if is_new {
-                learn(&mut self.of, &[*code], &[*value]);
+                record_host_values(&mut self.of, &[*code], &[*value]);
             }
             is_new
         })

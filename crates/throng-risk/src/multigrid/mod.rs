@@ -1,35 +1,41 @@
-//! Multigrid node aggregation (docs/methods.md §5; [POD] §5.2): what always goes together is counted and searched once.
+//! Multigrid node aggregation (docs/internals/methods.md §5; [POD] §5.2): counts and searches values that always occur together
+//! only once.
 //!
-//! Write R(u) for the records that have the value u. u ⇒ v is *certain* where R(u) ⊆ R(v), which the counts say by
-//! n(u, v) = n(u); u ⇔ v where they are equal. Both are about records, never about subjects.
+//! R(u) are the records with value u. u ⇒ v is *certain* if R(u) ⊆ R(v), that is n(u, v) = n(u). u ⇔ v means that
+//! they are equal. Both are about records, never about subjects.
 //!
-//! | level | what goes together | what it serves |
+//! | level | merged | used by |
 //! |---|---|---|
-//! | attributes | columns that split the records alike (A ⇔ B), columns that others determine (A → B) | [`Attributes`]: Find-QID on the kept columns; [`CoarseAdjacency`]: pairs are counted between the roots alone |
-//! | values | u ⇔ v is one node; of v, where u ⇒ v, only the records without u stay | [`Exact`]: fewer nodes and edges, level after level, all counts kept |
+//! | attributes | columns that split the records equally (A ⇔ B), columns that others determine (A → B) | [`AttributeAggregation`]: Find-QID on the kept columns; [`CoarseAdjacency`]: only pairs of roots are counted |
+//! | values | u ⇔ v is one node; if u ⇒ v, v keeps only the records without u | [`ExactAggregation`]: fewer nodes and edges per level, all counts recoverable |
 //!
-//! **What is lossless.** If R(u) ⊆ R(v), then the records of a combination that contains u are the same with v and without,
-//! so are their subjects, and no minimal infrequent combination holds both. Taken over all values of two columns: if
-//! A → B, then X ∪ {A} and X ∪ {A, B} have the same classes, hence the same supports, at every k, counted in records
-//! or in subjects, missing and masked cells being values like others. So the minimal QIDs of the kept columns, each
-//! kept column replaced by each of its twins in turn, are those of the table, and its maximal non-QIDs are those of the
-//! kept columns with all that they imply. For counts: every fine node is a disjoint union of coarse ones, P says of which,
-//! and N = P·N_c·Pᵀ to the last entry ([`exact`](Exact)).
+//! **Losslessness.** If R(u) ⊆ R(v), a combination that contains u has the same records and subjects with v and
+//! without. So no minimal infrequent combination contains both.
 //!
-//! The whole argument, and what was measured, is in docs/model-multigrid.md.
+//! The same holds for all values of two columns. If A → B, then X ∪ {A} and X ∪ {A, B} have the same classes. Hence
+//! they have the same supports at every k, in records or in subjects. Missing and masked cells are values like
+//! others.
+//!
+//! So the minimal QIDs of the table are those of the kept columns, with each column replaced by each of its twins in
+//! turn. Its maximal non-QIDs are those of the kept columns with all columns that they imply.
+//!
+//! For counts: every fine node is a disjoint union of coarse nodes, given by P, and N = P·N_c·Pᵀ exactly
+//! ([`exact`](ExactAggregation)).
+//!
+//! The proof and the measurements are in docs/internals/model.md.
 
-mod attributes;
+mod aggregation_level;
+mod attribute_aggregation;
 mod coarse_adjacency;
-mod counts;
-mod exact;
+mod exact_aggregation;
 mod implications;
-mod level;
+mod node_counts;
 
-pub use attributes::Attributes;
-pub use coarse_adjacency::{CoarseAdjacency, CoarseError, Merging};
-pub use counts::{Counts, InexactError, NodeNumber};
-pub use exact::Exact;
-pub use level::Level;
+pub use aggregation_level::AggregationLevel;
+pub use attribute_aggregation::AttributeAggregation;
+pub use coarse_adjacency::{CoarseAdjacency, CoarseError, MergePolicy};
+pub use exact_aggregation::ExactAggregation;
+pub use node_counts::{InexactError, NodeCounts, NodeNumber};
 
 #[cfg(test)]
 pub mod brute_force;

@@ -1,19 +1,19 @@
-//! Aggregation against sets of records written out.
+//! Compares the aggregation with explicit sets of records.
 
-use super::brute_force::{Cells, counts, records, tables};
-use super::{Attributes, Exact};
+use super::brute_force::{ReferenceCells, counts, records, tables};
+use super::{AttributeAggregation, ExactAggregation};
 use crate::counting::{AttributeSet, CountedTable};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-fn columns_of(cells: &Cells) -> CountedTable {
+fn columns_of(cells: &ReferenceCells) -> CountedTable {
     let width = cells.first().map_or(0, Vec::len);
     let columns = (0..width).map(|c| cells.iter().map(|row| row[c]).collect()).collect();
     CountedTable::new(columns, None).expect("a table")
 }
 
-/// Rows that a column does not tell apart, as a set of sets.
-fn partition(cells: &Cells, column: usize) -> BTreeSet<Vec<usize>> {
+/// Returns the classes of rows with equal values in a column, as a set of row lists.
+fn partition(cells: &ReferenceCells, column: usize) -> BTreeSet<Vec<usize>> {
     let mut classes: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (row, codes) in cells.iter().enumerate() {
         classes.entry(codes[column]).or_default().push(row);
@@ -25,13 +25,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn every_count_comes_back(cells in tables()) {
+    fn aggregation_recovers_every_count(cells in tables()) {
         let (fine, attributes) = counts(&cells);
-        let exact = Exact::of(&fine, &attributes);
-        prop_assert_eq!(exact.prolonged(), fine.clone());
+        let exact = ExactAggregation::of(&fine, &attributes);
+        prop_assert_eq!(exact.to_fine_counts(), fine.clone());
         for u in fine.numbers() {
             for v in fine.numbers() {
-                prop_assert_eq!(exact.between(u, v), fine.between(u, v));
+                prop_assert_eq!(exact.fine_pair_records(u, v), fine.pair_records(u, v));
             }
         }
         prop_assert!(exact.coarse().nodes() <= fine.nodes());
@@ -39,42 +39,42 @@ proptest! {
     }
 
     #[test]
-    fn coarse_nodes_are_the_conjunctions_that_they_stand_for(cells in tables()) {
+    fn coarse_nodes_equal_their_conjunctions(cells in tables()) {
         let (fine, attributes) = counts(&cells);
-        let exact = Exact::of(&fine, &attributes);
+        let exact = ExactAggregation::of(&fine, &attributes);
         let sets: Vec<BTreeSet<usize>> = records(&cells).into_values().collect();
-        // What a coarse node stands for is in all of its records; and parts are disjoint and make up the whole.
+        // All records of a coarse node have its conjunction; parts are disjoint and form the whole.
         for (part, nodes) in (0..).zip(exact.conjunctions()) {
             let common = nodes.iter().map(|u| sets[*u as usize].clone()).reduce(|a, b| &a & &b).expect("a node");
-            prop_assert!(common.len() >= exact.coarse().of(part) as usize);
+            prop_assert!(common.len() >= exact.coarse().node_records(part) as usize);
         }
         for u in fine.numbers() {
             let parts = exact.parts(u);
-            let total: u32 = parts.iter().map(|part| exact.coarse().of(*part)).sum();
-            prop_assert_eq!(total, fine.of(u));
+            let total: u32 = parts.iter().map(|part| exact.coarse().node_records(*part)).sum();
+            prop_assert_eq!(total, fine.node_records(u));
             for (i, j) in parts.iter().flat_map(|i| parts.iter().map(move |j| (*i, *j))).filter(|(i, j)| i != j) {
-                prop_assert_eq!(exact.coarse().between(i, j), 0);
+                prop_assert_eq!(exact.coarse().pair_records(i, j), 0);
             }
         }
     }
 
     #[test]
-    fn nothing_is_left_to_merge(cells in tables()) {
+    fn coarsest_level_has_no_equivalent_nodes(cells in tables()) {
         let (fine, attributes) = counts(&cells);
-        let exact = Exact::of(&fine, &attributes);
+        let exact = ExactAggregation::of(&fine, &attributes);
         let coarse = exact.coarse();
         for u in coarse.numbers() {
             for (v, together) in coarse.neighbours(u) {
-                prop_assert!(*together < coarse.of(u) || *together < coarse.of(*v), "{} and {} are one", u, v);
+                prop_assert!(*together < coarse.node_records(u) || *together < coarse.node_records(*v), "{} and {} are one", u, v);
             }
         }
     }
 
     #[test]
-    fn attributes_merge_exactly_where_partitions_say_so(cells in tables()) {
+    fn attributes_merge_exactly_when_partitions_match(cells in tables()) {
         let table = columns_of(&cells);
         let width = table.width();
-        let found = Attributes::of(&table, &AttributeSet::first(width));
+        let found = AttributeAggregation::of(&table, &AttributeSet::first(width));
         let partitions: Vec<BTreeSet<Vec<usize>>> = (0..width).map(|c| partition(&cells, c)).collect();
         let refines = |a: usize, b: usize| {
             partitions[a].iter().all(|class| partitions[b].iter().any(|wider| class.iter().all(|r| wider.contains(r))))
@@ -95,28 +95,28 @@ proptest! {
 }
 
 /// [POD] Table 3.1: gender, ZIP, drug, disease.
-fn table_3_1() -> Cells {
+fn table_3_1() -> ReferenceCells {
     vec![vec![0, 0, 0, 0], vec![1, 1, 1, 0], vec![0, 2, 1, 0], vec![0, 2, 0, 0]]
 }
 
 #[test]
-fn female_and_her_zip_are_one_node() {
-    // [POD] Example 7: f → 64123 is certain, and so is the way back.
+fn equivalent_gender_and_zip_values_merge() {
+    // [POD] Example 7: f → 64123 is certain, and so is the converse.
     let (fine, attributes) = counts(&table_3_1());
-    let exact = Exact::of(&fine, &attributes);
+    let exact = ExactAggregation::of(&fine, &attributes);
     // Nodes: m, f, 10001, 64123, 60617, remdesivir, cortisol, COVID.
     assert_eq!(exact.parts(1), exact.parts(3));
     assert_eq!(exact.parts(1).len(), 1);
-    // m is who is at one of the other two ZIPs; COVID is everybody.
+    // m is the union of the other two ZIP codes; COVID contains all records.
     assert_eq!(exact.parts(0), [exact.parts(2), exact.parts(4)].concat());
     assert!(exact.coarse().nodes() <= 5, "{} nodes", exact.coarse().nodes());
-    assert_eq!(exact.prolonged(), fine);
+    assert_eq!(exact.to_fine_counts(), fine);
 }
 
 #[test]
-fn what_is_left_of_two_values_may_merge_on_the_next_level() {
-    // a0 ⇒ b0, and c1 is where b0 is without a0: b0 without a0 is c1, two levels down.
-    let cells: Cells = vec![
+fn remainders_merge_on_the_next_level() {
+    // a0 ⇒ b0, and c1 occurs where b0 occurs without a0. So b0 without a0 merges with c1 on the next level.
+    let cells: ReferenceCells = vec![
         vec![0, 0, 0, 5],
         vec![0, 0, 0, 6],
         vec![1, 0, 1, 5],
@@ -126,18 +126,18 @@ fn what_is_left_of_two_values_may_merge_on_the_next_level() {
         vec![1, 2, 2, 5],
     ];
     let (fine, attributes) = counts(&cells);
-    let exact = Exact::of(&fine, &attributes);
+    let exact = ExactAggregation::of(&fine, &attributes);
     assert!(exact.levels().len() >= 2, "{:?}", exact.levels());
-    assert_eq!(exact.prolonged(), fine);
+    assert_eq!(exact.to_fine_counts(), fine);
 }
 
 #[test]
-fn a_chain_leaves_its_finest_link() {
-    // ZIP → city → state: what is said of cities and states is a sum over ZIPs.
-    let cells: Cells = (0..24).map(|r| vec![r % 8, r % 8 / 2, r % 8 / 4, r % 3]).collect();
+fn chain_of_attributes_keeps_the_finest_values() {
+    // ZIP → city → state: counts of cities and states are sums over ZIP codes.
+    let cells: ReferenceCells = (0..24).map(|r| vec![r % 8, r % 8 / 2, r % 8 / 4, r % 3]).collect();
     let (fine, attributes) = counts(&cells);
-    let exact = Exact::of(&fine, &attributes);
+    let exact = ExactAggregation::of(&fine, &attributes);
     assert_eq!((fine.nodes(), exact.coarse().nodes()), (17, 11));
     assert_eq!((fine.edges(), exact.coarse().edges()), (62, 24));
-    assert_eq!(exact.prolonged(), fine);
+    assert_eq!(exact.to_fine_counts(), fine);
 }

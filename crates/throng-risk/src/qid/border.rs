@@ -1,109 +1,110 @@
-//! Both sides of the border at once, judged by witnesses first. The default.
+//! Searches both sides of the border together and judges sets by witnesses first. Default strategy.
 //!
-//! 1. *Descent*: level by level, every set whose subsets are all tentative non-QIDs is judged by the witnesses of those
-//!    subsets ([`witnesses`](super::witnesses)): proved a QID, or tentative. The table itself is read for single columns, and where no class is
-//!    small enough to be a witness.
-//! 2. *Verification*, from the top: the maximal tentative sets are judged on the table. What is proved a non-QID settles
-//!    all its subsets. What fails is a QID; the sets right below it that nothing else covers are judged next.
+//! 1. *Descent*: from small to large sets. A set with only tentative non-QIDs as subsets is judged by their witnesses
+//!    ([`witnesses`](super::witnesses)): proved a QID, or tentative. The table is read only for single columns, and
+//!    for sets without a class small enough to be a witness.
+//! 2. *Verification*: from the maximal tentative sets down, on the table. A proved non-QID decides all its subsets. A
+//!    set that fails is a QID; the uncovered sets directly below it are judged next.
 //!
-//! Exact, because a tentative set becomes a non-QID only below a verified one, and a QID only by one of its classes.
-//! Every minimal QID is met: its subsets are non-QIDs, so they are tentative, so it was a candidate of the descent.
+//! The result is exact. A tentative set becomes a non-QID only below a verified one, and a QID only by one of its
+//! classes. Every minimal QID is found: its subsets are non-QIDs and hence tentative, so it was a candidate of the
+//! descent.
 
-use super::bits::{Bits, BitsMap, BitsSet, by_columns, joined};
-use super::classes::TableClasses;
-use super::question::{Borders, MOST_SETS, Progress, Run};
-use super::witnesses::{Class, Scratch, Sight, Witnesses};
+use super::column_bits::{ColumnBits, ColumnBitsMap, ColumnBitsSet, join_level, sort_by_columns};
+use super::search_request::{MAX_LEVEL_SETS, QidBorders, QidSearchContext, QidSearchProgress};
+use super::table_classes::TableClasses;
+use super::witnesses::{WitnessClass, WitnessJudgement, WitnessScratch, WitnessStore};
 use crate::counting::cpu::in_threads;
 use crate::counting::{AttributeSet, ComputeError};
-use crate::multigrid::Attributes;
+use crate::multigrid::AttributeAggregation;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Candidates of the descent that one thread takes at once.
-const SHARE: usize = 64;
+/// Candidates of the descent that a thread takes per step.
+const CANDIDATES_PER_STEP: usize = 64;
 
-/// On the coarse table of `attributes`, whose kept columns `witnesses` are about; `classes` gives them their rows.
+/// Searches the coarse table of `attributes`; `witnesses` cover its kept columns, and `classes` supplies their rows.
 pub(super) fn search(
-    run: &Run<'_>,
-    attributes: &Attributes,
-    mut witnesses: Witnesses,
+    run: &QidSearchContext<'_>,
+    attributes: &AttributeAggregation,
+    mut witnesses: WitnessStore,
     classes: &TableClasses<'_>,
-) -> Result<Borders, ComputeError> {
+) -> Result<QidBorders, ComputeError> {
     let witnesses = &mut witnesses;
     match attributes.kept().len() {
-        0..=64 => Search::<1>::new(run, attributes, classes).borders(witnesses),
-        65..=128 => Search::<2>::new(run, attributes, classes).borders(witnesses),
-        _ => Search::<16>::new(run, attributes, classes).borders(witnesses),
+        0..=64 => BorderSearch::<1>::new(run, attributes, classes).run_to_limit(witnesses),
+        65..=128 => BorderSearch::<2>::new(run, attributes, classes).run_to_limit(witnesses),
+        _ => BorderSearch::<16>::new(run, attributes, classes).run_to_limit(witnesses),
     }
 }
 
-/// Up to when the first descent goes, where there is a budget, since the search began.
-const FIRST: Duration = Duration::from_millis(250);
+/// Duration of the first descent since the start of the search, if there is a time limit.
+const FIRST_DESCENT_TIME: Duration = Duration::from_millis(250);
 
-/// Sets that are judged between two looks at the clock, where there is a budget.
-const JUDGED: usize = 2048;
+/// Sets judged between two checks of the time limit.
+const SETS_PER_TIME_CHECK: usize = 2048;
 
-/// Bytes of a proved set: itself, in the answer, and its names in a report.
+/// Bytes of a proved set: the set, its copy in the answer, and its names in a report.
 const PROVED_BYTES: u64 = 512;
 
-/// Bytes of a set that waits to be judged.
-const JUDGED_BYTES: u64 = 512;
+/// Bytes of a set that is waiting to be judged.
+const PENDING_BYTES: u64 = 512;
 
-/// One search over the kept columns of the coarse table.
-struct Search<'a, const W: usize> {
-    run: &'a Run<'a>,
-    attributes: &'a Attributes,
+/// Search over the kept columns of the coarse table.
+struct BorderSearch<'a, const W: usize> {
+    run: &'a QidSearchContext<'a>,
+    attributes: &'a AttributeAggregation,
     classes: &'a TableClasses<'a>,
-    /// What the table has said about candidates.
-    looked_at: BitsMap<W, Sight>,
-    implied: Vec<Bits<W>>,
-    /// Tentative and verified non-QIDs, without columns that others in the set imply. With a set it holds all its subsets.
-    alive: BitsSet<W>,
-    /// Proved, minimal or not.
-    qids: Vec<Bits<W>>,
-    verified: BitsSet<W>,
+    /// Results of candidates that were judged on the table.
+    table_judgements: ColumnBitsMap<W, WitnessJudgement>,
+    implied: Vec<ColumnBits<W>>,
+    /// Tentative and verified non-QIDs, without columns that others in the set imply. Contains all subsets of its
+    /// sets.
+    alive: ColumnBitsSet<W>,
+    /// Proved QIDs, minimal or not.
+    qids: Vec<ColumnBits<W>>,
+    verified: ColumnBitsSet<W>,
     complete: bool,
     out_of_memory: bool,
     evaluated: u64,
     pruned: u64,
 }
 
-/// How far the descent is.
-struct Descent<const W: usize> {
-    /// The tentative sets of one size with their witnesses.
-    level: BitsMap<W, Vec<Class>>,
-    /// Sets one larger that are not looked at yet.
-    candidates: Vec<Bits<W>>,
-    /// The tentative ones of those that are.
-    next: BitsMap<W, Vec<Class>>,
-    /// Memory of the witnesses of both.
+/// Progress of the descent.
+struct DescentState<const W: usize> {
+    /// Tentative sets of one size with their witnesses.
+    level: ColumnBitsMap<W, Vec<WitnessClass>>,
+    /// Sets one larger that are not yet judged.
+    candidates: Vec<ColumnBits<W>>,
+    /// Judged candidates that are tentative.
+    next: ColumnBitsMap<W, Vec<WitnessClass>>,
+    /// Memory of the witnesses of `level` and `next`.
     bytes: [u64; 2],
     done: bool,
 }
 
-/// What a look at candidates gave.
-struct Sighted<const W: usize> {
-    tentative: BitsMap<W, Vec<Class>>,
-    qids: Vec<Bits<W>>,
-    /// Candidates looked at: the first ones.
-    taken: usize,
-    /// Memory of the witnesses.
+/// Result of judging candidates.
+struct JudgedCandidates<const W: usize> {
+    tentative: ColumnBitsMap<W, Vec<WitnessClass>>,
+    qids: Vec<ColumnBits<W>>,
+    /// Number of judged candidates, from the start of the list.
+    judged_count: usize,
     bytes: u64,
 }
 
-impl<'a, const W: usize> Search<'a, W> {
-    fn new(run: &'a Run<'a>, attributes: &'a Attributes, classes: &'a TableClasses<'a>) -> Self {
-        let implied = |number| Bits::of(attributes.implied(number).iter().copied());
+impl<'a, const W: usize> BorderSearch<'a, W> {
+    fn new(run: &'a QidSearchContext<'a>, attributes: &'a AttributeAggregation, classes: &'a TableClasses<'a>) -> Self {
+        let implied = |number| ColumnBits::of(attributes.implied(number).iter().copied());
         Self {
             run,
             attributes,
             classes,
-            looked_at: BitsMap::default(),
+            table_judgements: ColumnBitsMap::default(),
             implied: (0..attributes.kept().len()).map(implied).collect(),
-            alive: BitsSet::default(),
+            alive: ColumnBitsSet::default(),
             qids: Vec::new(),
-            verified: BitsSet::default(),
+            verified: ColumnBitsSet::default(),
             complete: true,
             out_of_memory: false,
             evaluated: 0,
@@ -111,15 +112,17 @@ impl<'a, const W: usize> Search<'a, W> {
         }
     }
 
-    /// Without a budget the descent goes to its end first. With one, descent and verification take turns, at times that
-    /// double: whatever the budget is, the same is done in the same order up to its end, so a longer one proves no less.
-    fn borders(mut self, witnesses: &mut Witnesses) -> Result<Borders, ComputeError> {
-        let mut descent = self.begin(witnesses)?;
-        let mut until = self.run.question.budget.map(|_| FIRST);
+    /// Alternates descent and verification until both are done or the time is over.
+    ///
+    /// Without a time limit, the descent runs to its end first. With a limit, both alternate at times that double.
+    /// The order of the work does not depend on the limit, so a longer limit never proves less.
+    fn run_to_limit(mut self, witnesses: &mut WitnessStore) -> Result<QidBorders, ComputeError> {
+        let mut descent = self.judge_single_columns(witnesses)?;
+        let mut until = self.run.question.budget.map(|_| FIRST_DESCENT_TIME);
         loop {
             self.descend(&mut descent, witnesses, until)?;
             if descent.done {
-                descent = Descent { done: true, ..Descent::new() };
+                descent = DescentState { done: true, ..DescentState::new() };
                 until = None;
             }
             let judged = self.verify(until.map(|until| until + until / 2))?;
@@ -130,128 +133,127 @@ impl<'a, const W: usize> Search<'a, W> {
                 self.complete = false;
                 break;
             }
-            self.forget_failed(&mut descent);
+            self.drop_failed(&mut descent);
             until = until.map(|until| until * 2);
         }
         self.pruned += self.alive.len().saturating_sub(self.verified.len()) as u64;
-        Ok(self.found())
+        Ok(self.into_borders())
     }
 
     fn report(&self, open: usize) {
         let Self { evaluated, pruned, .. } = *self;
-        (self.run.progress)(Progress { evaluated, pruned, found: self.qids.len(), open });
+        (self.run.progress)(QidSearchProgress { evaluated, pruned, found: self.qids.len(), open });
     }
 
-    /// Bytes held, witnesses aside.
+    /// Returns the bytes held, without witnesses.
     fn bytes(&self) -> u64 {
         let proved = (self.qids.len() + self.verified.len()) as u64;
-        proved * PROVED_BYTES + (self.alive.len() * 2 * size_of::<Bits<W>>()) as u64
+        proved * PROVED_BYTES + (self.alive.len() * 2 * size_of::<ColumnBits<W>>()) as u64
     }
 
-    /// Bytes that may still be taken.
-    fn room(&self, descent: &Descent<W>) -> u64 {
-        let candidates = (descent.candidates.len() * size_of::<Bits<W>>()) as u64;
+    fn memory_left(&self, descent: &DescentState<W>) -> u64 {
+        let candidates = (descent.candidates.len() * size_of::<ColumnBits<W>>()) as u64;
         let held = self.bytes() + candidates + descent.bytes[0] + descent.bytes[1];
         self.run.question.memory.map_or(u64::MAX, |most| most.saturating_sub(held))
     }
 
-    /// Single columns.
-    fn begin(&mut self, witnesses: &mut Witnesses) -> Result<Descent<W>, ComputeError> {
-        self.alive.insert(Bits::EMPTY);
-        let singles: Vec<Bits<W>> = (0..self.attributes.kept().len()).map(|c| Bits::of([c])).collect();
-        let sights = self.classes.of_columns(self.attributes.kept(), witnesses)?;
-        let of_column = |set: Bits<W>, _: &mut Scratch| sights[set.last().expect("a column")].clone();
+    fn judge_single_columns(&mut self, witnesses: &mut WitnessStore) -> Result<DescentState<W>, ComputeError> {
+        self.alive.insert(ColumnBits::EMPTY);
+        let singles: Vec<ColumnBits<W>> = (0..self.attributes.kept().len()).map(|c| ColumnBits::of([c])).collect();
+        let sights = self.classes.judge_columns(self.attributes.kept(), witnesses)?;
+        let of_column = |set: ColumnBits<W>, _: &mut WitnessScratch| sights[set.last().expect("a column")].clone();
         let clock = self.run.clock;
-        let sighted = self.sighted(&singles, 1, &of_column, &|_| clock.is_over());
-        let mut descent = Descent::new();
-        self.evaluated = sighted.taken as u64;
-        if sighted.taken < singles.len() {
+        let sighted = self.judge_candidates(&singles, 1, &of_column, &|_| clock.is_over());
+        let mut descent = DescentState::new();
+        self.evaluated = sighted.judged_count as u64;
+        if sighted.judged_count < singles.len() {
             self.complete = false;
             descent.done = true;
         }
-        self.learn(&mut descent, sighted);
+        self.record_judgements(&mut descent, sighted);
         Ok(descent)
     }
 
-    /// Looks at the table for the candidates about which no class of a part says anything.
-    fn look_where_nothing_is_seen(
+    /// Judges on the table the candidates without a kept class in a subset.
+    fn judge_unwitnessed(
         &mut self,
-        descent: &Descent<W>,
-        witnesses: &mut Witnesses,
+        descent: &DescentState<W>,
+        witnesses: &mut WitnessStore,
     ) -> Result<(), ComputeError> {
-        let unseen = |set: &&Bits<W>| set.iter().all(|c| descent.level[&set.without(c)].is_empty());
-        let sets: Vec<Bits<W>> = descent.candidates.iter().filter(unseen).copied().collect();
-        let originals: Vec<AttributeSet> = sets.iter().map(|set| self.attributes.original(set.iter())).collect();
+        let unseen = |set: &&ColumnBits<W>| set.iter().all(|c| descent.level[&set.without(c)].is_empty());
+        let sets: Vec<ColumnBits<W>> = descent.candidates.iter().filter(unseen).copied().collect();
+        let originals: Vec<AttributeSet> =
+            sets.iter().map(|set| self.attributes.to_table_columns(set.iter())).collect();
         let clock = self.run.clock;
-        let sights = self.classes.of_sets(&originals, witnesses, &|| clock.is_over())?;
-        self.looked_at = sets.into_iter().zip(sights).collect();
+        let sights = self.classes.judge_sets_on_table(&originals, witnesses, &|| clock.is_over())?;
+        self.table_judgements = sets.into_iter().zip(sights).collect();
         Ok(())
     }
 
-    fn learn(&mut self, descent: &mut Descent<W>, sighted: Sighted<W>) {
+    fn record_judgements(&mut self, descent: &mut DescentState<W>, sighted: JudgedCandidates<W>) {
         self.alive.extend(sighted.tentative.keys());
         self.qids.extend(sighted.qids);
         descent.next.extend(sighted.tentative);
         descent.bytes[1] += sighted.bytes;
-        descent.candidates.drain(..sighted.taken.min(descent.candidates.len()));
+        descent.candidates.drain(..sighted.judged_count.min(descent.candidates.len()));
     }
 
-    /// Level by level, up to a time or the end.
+    /// Processes level after level, until a given time or the end.
     fn descend(
         &mut self,
-        descent: &mut Descent<W>,
-        witnesses: &mut Witnesses,
+        descent: &mut DescentState<W>,
+        witnesses: &mut WitnessStore,
         until: Option<Duration>,
     ) -> Result<(), ComputeError> {
         let (clock, k) = (self.run.clock, self.run.question.k);
         while !descent.done && !clock.has_reached(until) && !clock.is_over() {
             if descent.candidates.is_empty() {
                 self.next_level(descent);
-                self.look_where_nothing_is_seen(descent, witnesses)?;
+                self.judge_unwitnessed(descent, witnesses)?;
                 continue;
             }
-            let (level, witnesses, looked_at) = (&descent.level, &*witnesses, &self.looked_at);
-            let of_parents = |set: Bits<W>, scratch: &mut Scratch| {
+            let (level, witnesses, looked_at) = (&descent.level, &*witnesses, &self.table_judgements);
+            let of_parents = |set: ColumnBits<W>, scratch: &mut WitnessScratch| {
                 if let Some(sight) = looked_at.get(&set) {
                     return sight.clone();
                 }
                 let classes = |c| level[&set.without(c)].iter().map(move |class| (class, c));
-                let parents: Vec<(&Class, usize)> = set.iter().flat_map(classes).collect();
-                witnesses.of_parents(&parents, k, scratch)
+                let parents: Vec<(&WitnessClass, usize)> = set.iter().flat_map(classes).collect();
+                witnesses.judge_by_parents(&parents, k, scratch)
             };
-            let room = self.room(descent);
+            let room = self.memory_left(descent);
             let stop = |bytes: u64| bytes > room || clock.has_reached(until) || clock.is_over();
-            let sighted = self.sighted(&descent.candidates, SHARE, &of_parents, &stop);
+            let sighted = self.judge_candidates(&descent.candidates, CANDIDATES_PER_STEP, &of_parents, &stop);
             let is_full = sighted.bytes > room;
             self.pruned += sighted.qids.len() as u64;
-            self.learn(descent, sighted);
+            self.record_judgements(descent, sighted);
             if is_full {
-                self.cut_short(descent);
+                self.end_descent(descent);
             }
         }
         Ok(())
     }
 
-    /// Memory is used up: what is tentative so far is verified, and no more.
-    fn cut_short(&mut self, descent: &mut Descent<W>) {
+    /// Ends the descent because the memory is used up; only the current tentative sets are verified.
+    fn end_descent(&mut self, descent: &mut DescentState<W>) {
         (self.complete, self.out_of_memory, descent.done) = (false, true, true);
     }
 
-    fn next_level(&mut self, descent: &mut Descent<W>) {
+    fn next_level(&mut self, descent: &mut DescentState<W>) {
         descent.level = std::mem::take(&mut descent.next);
         descent.bytes = [descent.bytes[1], 0];
-        let mut sets: Vec<Bits<W>> = descent.level.keys().copied().collect();
-        by_columns(&mut sets);
-        // Beside the candidates, the level's sets are held in a list and as keys.
-        let bytes = size_of::<Bits<W>>() as u64;
-        let room = (self.room(descent) / bytes).saturating_sub(3 * sets.len() as u64);
-        let most = usize::try_from(room).unwrap_or(usize::MAX).min(MOST_SETS);
+        let mut sets: Vec<ColumnBits<W>> = descent.level.keys().copied().collect();
+        sort_by_columns(&mut sets);
+        // In addition to the candidates, the sets of the level are held in a list and as keys.
+        let bytes = size_of::<ColumnBits<W>>() as u64;
+        let room = (self.memory_left(descent) / bytes).saturating_sub(3 * sets.len() as u64);
+        let most = usize::try_from(room).unwrap_or(usize::MAX).min(MAX_LEVEL_SETS);
         let clock = self.run.clock;
-        match joined(&sets, most, &|| clock.is_over()) {
+        match join_level(&sets, most, &|| clock.is_over()) {
             Some(candidates) => descent.candidates = candidates,
-            // The time: the verification sees it too.
+            // The time is over; the verification ends for the same reason.
             None if clock.is_over() => (self.complete, descent.done) = (false, true),
-            None => self.cut_short(descent),
+            None => self.end_descent(descent),
         }
         if sets.first().is_some_and(|set| set.len() == 1) {
             descent.candidates.retain(|set| set.iter().all(|a| self.implied[a].minus(set) == self.implied[a]));
@@ -260,42 +262,46 @@ impl<'a, const W: usize> Search<'a, W> {
         descent.done |= descent.candidates.is_empty();
     }
 
-    /// What the verification has proved to be QIDs since is no part of larger sets.
-    fn forget_failed(&self, descent: &mut Descent<W>) {
+    /// Drops sets that contain a QID found by the verification.
+    fn drop_failed(&self, descent: &mut DescentState<W>) {
         descent.level.retain(|set, _| self.alive.contains(set));
         descent.next.retain(|set, _| self.alive.contains(set));
-        descent.candidates.retain(|set| self.has_alive_parts(*set));
+        descent.candidates.retain(|set| self.has_alive_subsets(*set));
     }
 
-    fn has_alive_parts(&self, set: Bits<W>) -> bool {
+    fn has_alive_subsets(&self, set: ColumnBits<W>) -> bool {
         set.iter().all(|c| self.alive.contains(&set.without(c)))
     }
 
-    /// The tentative ones of some candidates with their witnesses, and the QIDs. `stop` is told the bytes of the former.
-    fn sighted(
+    /// Judges some candidates; returns the tentative ones with their witnesses, and the QIDs. `stop` gets the bytes
+    /// used.
+    fn judge_candidates(
         &self,
-        candidates: &[Bits<W>],
+        candidates: &[ColumnBits<W>],
         share: usize,
-        sight: &(impl Fn(Bits<W>, &mut Scratch) -> Sight + Sync),
+        sight: &(impl Fn(ColumnBits<W>, &mut WitnessScratch) -> WitnessJudgement + Sync),
         stop: &(impl Fn(u64) -> bool + Sync),
-    ) -> Sighted<W> {
-        let found = Mutex::new((BitsMap::default(), Vec::new()));
+    ) -> JudgedCandidates<W> {
+        let found = Mutex::new((ColumnBitsMap::default(), Vec::new()));
         let (next, bytes) = (AtomicUsize::new(0), AtomicU64::new(0));
-        let shares: Vec<&[Bits<W>]> = candidates.chunks(share).collect();
+        let shares: Vec<&[ColumnBits<W>]> = candidates.chunks(share).collect();
         let work = || {
-            let mut scratch = Scratch::default();
+            let mut scratch = WitnessScratch::default();
             while !stop(bytes.load(Ordering::Relaxed)) {
                 let Some(share) = shares.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                let sights: Vec<Sight> = share.iter().map(|set| sight(*set, &mut scratch)).collect();
+                let sights: Vec<WitnessJudgement> = share.iter().map(|set| sight(*set, &mut scratch)).collect();
                 let mut found = found.lock().expect("no search panics with the lock");
                 for (set, sight) in share.iter().zip(sights) {
                     match sight {
-                        Sight::Qid => {
+                        WitnessJudgement::Qid => {
                             bytes.fetch_add(PROVED_BYTES, Ordering::Relaxed);
                             found.1.push(*set);
                         }
-                        Sight::Tentative(classes) => {
-                            bytes.fetch_add(bytes_of(&classes) + 4 * size_of::<Bits<W>>() as u64, Ordering::Relaxed);
+                        WitnessJudgement::Tentative(classes) => {
+                            bytes.fetch_add(
+                                witness_bytes(&classes) + 4 * size_of::<ColumnBits<W>>() as u64,
+                                Ordering::Relaxed,
+                            );
                             found.0.insert(*set, classes);
                         }
                     }
@@ -305,12 +311,13 @@ impl<'a, const W: usize> Search<'a, W> {
         in_threads(self.run.question.threads.clamp(1, shares.len().max(1)), &work);
         let (tentative, qids) = found.into_inner().expect("no search panicked");
         let taken = (next.into_inner() * share).min(candidates.len());
-        Sighted { tentative, qids, taken, bytes: bytes.into_inner() }
+        JudgedCandidates { tentative, qids, judged_count: taken, bytes: bytes.into_inner() }
     }
 
-    /// Judges the maximal tentative sets, and what is right below those that fail. False where time was up before.
+    /// Judges the maximal tentative sets, and the sets directly below those that fail. Returns false if the time is
+    /// over.
     fn verify(&mut self, until: Option<Duration>) -> Result<bool, ComputeError> {
-        let Run { counter, question, clock, .. } = *self.run;
+        let QidSearchContext { counter, question, clock, .. } = *self.run;
         let mut pending = Vec::new();
         for (at, set) in self.alive.iter().enumerate() {
             if at % 1024 == 1023 && clock.is_over() {
@@ -320,17 +327,19 @@ impl<'a, const W: usize> Search<'a, W> {
                 pending.push(*set);
             }
         }
-        by_columns(&mut pending);
+        sort_by_columns(&mut pending);
         while !pending.is_empty() {
             if clock.is_over() || clock.has_reached(until) {
                 return Ok(false);
             }
             self.report(pending.len());
             let room = self.run.question.memory.map_or(u64::MAX, |most| most.saturating_sub(self.bytes()));
-            let room = usize::try_from(room / JUDGED_BYTES).unwrap_or(usize::MAX).max(JUDGED);
-            let at_once = if question.budget.is_some() { JUDGED.max(counter.at_once()) } else { room };
+            let room = usize::try_from(room / PENDING_BYTES).unwrap_or(usize::MAX).max(SETS_PER_TIME_CHECK);
+            let at_once =
+                if question.budget.is_some() { SETS_PER_TIME_CHECK.max(counter.preferred_batch_size()) } else { room };
             let rest = pending.split_off(at_once.min(pending.len()));
-            let sets: Vec<AttributeSet> = pending.iter().map(|set| self.attributes.original(set.iter())).collect();
+            let sets: Vec<AttributeSet> =
+                pending.iter().map(|set| self.attributes.to_table_columns(set.iter())).collect();
             let verdicts = counter.judge(&sets, question.k, &|| clock.is_over())?;
             let (mut failed, mut stopped) = (Vec::new(), false);
             for (set, verdict) in pending.iter().zip(verdicts) {
@@ -346,91 +355,92 @@ impl<'a, const W: usize> Search<'a, W> {
                     }
                 }
             }
-            let below: BitsSet<W> = failed.iter().flat_map(|set| self.right_below(*set)).collect();
+            let below: ColumnBitsSet<W> = failed.iter().flat_map(|set| self.largest_subsets(*set)).collect();
             self.qids.extend(failed);
             if stopped {
                 return Ok(false);
             }
-            // A set becomes maximal with the last set above it that fails, so it is met once.
-            let mut below: Vec<Bits<W>> = below.into_iter().filter(|set| self.waits(set)).collect();
-            by_columns(&mut below);
+            // A set becomes maximal when the last set above it fails, so it is met once.
+            let mut below: Vec<ColumnBits<W>> = below.into_iter().filter(|set| self.awaits_verification(set)).collect();
+            sort_by_columns(&mut below);
             pending = rest;
             pending.extend(below);
         }
         Ok(true)
     }
 
-    fn waits(&self, set: &Bits<W>) -> bool {
+    fn awaits_verification(&self, set: &ColumnBits<W>) -> bool {
         self.alive.contains(set) && !self.verified.contains(set) && self.is_maximal(*set)
     }
 
-    /// A set with all the columns that it implies.
-    fn closed(&self, set: Bits<W>) -> Bits<W> {
+    /// Returns a set with all columns that it implies.
+    fn closure_of(&self, set: ColumnBits<W>) -> ColumnBits<W> {
         set.iter().fold(set, |closed, c| closed.union(&self.implied[c]))
     }
 
-    /// A set without the columns that others in it imply.
-    fn generator(&self, set: Bits<W>) -> Bits<W> {
+    /// Returns a set without the columns that others in it imply.
+    fn generator(&self, set: ColumnBits<W>) -> ColumnBits<W> {
         set.iter().fold(set, |left, c| left.minus(&self.implied[c]))
     }
 
-    /// Is no larger set alive?
-    fn is_maximal(&self, set: Bits<W>) -> bool {
-        let closed = self.closed(set);
+    /// Returns true if no larger set is alive.
+    fn is_maximal(&self, set: ColumnBits<W>) -> bool {
+        let closed = self.closure_of(set);
         let grown = |c: usize| self.alive.contains(&set.minus(&self.implied[c]).with(c));
         (0..self.implied.len()).all(|c| closed.contains(c) || !grown(c))
     }
 
-    /// The largest sets below one.
-    fn right_below(&self, set: Bits<W>) -> Vec<Bits<W>> {
-        let closed = self.closed(set);
+    /// Returns the largest sets below a set.
+    fn largest_subsets(&self, set: ColumnBits<W>) -> Vec<ColumnBits<W>> {
+        let closed = self.closure_of(set);
         set.iter().map(|c| self.generator(closed.without(c))).collect()
     }
 
-    /// A set that lacks a part among the living is above a proved QID, and the others are above none: with a set, `alive`
-    /// holds all that is below it.
-    fn found(mut self) -> Borders {
-        let mut borders = Borders::settled(vec![], vec![]);
+    /// Returns the proved borders.
+    ///
+    /// A QID with a subset that is not alive is a superset of a proved QID. The other QIDs have no such subset, since
+    /// `alive` contains all subsets of its sets.
+    fn into_borders(mut self) -> QidBorders {
+        let mut borders = QidBorders::of_finished_search(vec![], vec![]);
         (borders.complete, borders.out_of_memory) = (self.complete, self.out_of_memory);
         (borders.evaluated, borders.pruned) = (self.evaluated, self.pruned);
         let qids = std::mem::take(&mut self.qids);
-        let minimal = qids.into_iter().filter(|set| self.has_alive_parts(*set));
-        borders.minimal_qids = minimal.flat_map(|set| self.attributes.minimal(set.iter())).collect();
+        let minimal = qids.into_iter().filter(|set| self.has_alive_subsets(*set));
+        borders.minimal_qids = minimal.flat_map(|set| self.attributes.expand_minimal_qid(set.iter())).collect();
         let below = self.below_verified();
         let largest = self.verified.iter().filter(|set| !below.contains(*set));
-        borders.maximal_non_qids = largest.map(|set| self.attributes.maximal(set.iter())).collect();
+        borders.maximal_non_qids = largest.map(|set| self.attributes.expand_maximal_non_qid(set.iter())).collect();
         borders.minimal_qids.sort_unstable();
         borders.maximal_non_qids.sort_unstable();
         borders
     }
 
-    /// What lies below verified sets, as far as others that were verified before may lie there.
-    fn below_verified(&self) -> BitsSet<W> {
-        let mut below = BitsSet::default();
+    /// Returns the sets below verified sets, down to the size of the sets that were verified earlier.
+    fn below_verified(&self) -> ColumnBitsSet<W> {
+        let mut below = ColumnBitsSet::default();
         let earlier = self.verified.iter().filter(|set| !self.is_maximal(**set));
-        let columns = |set: &Bits<W>| self.closed(*set).len();
+        let columns = |set: &ColumnBits<W>| self.closure_of(*set).len();
         let Some(smallest) = earlier.map(columns).min() else { return below };
-        let mut open: Vec<Bits<W>> = self.verified.iter().copied().collect();
+        let mut open: Vec<ColumnBits<W>> = self.verified.iter().copied().collect();
         while let Some(set) = open.pop() {
-            let parts = self.right_below(set).into_iter().filter(|part| columns(part) >= smallest);
+            let parts = self.largest_subsets(set).into_iter().filter(|part| columns(part) >= smallest);
             open.extend(parts.filter(|part| below.insert(*part)));
         }
         below
     }
 }
 
-/// Memory of witnesses, with what their lists take.
-fn bytes_of(classes: &[Class]) -> u64 {
-    let of_class = |class: &Class| 4 * class.rows.capacity() + size_of::<Class>() + LIST_BYTES;
+fn witness_bytes(classes: &[WitnessClass]) -> u64 {
+    let of_class = |class: &WitnessClass| 4 * class.rows.capacity() + size_of::<WitnessClass>() + LIST_BYTES;
     (classes.iter().map(of_class).sum::<usize>() + LIST_BYTES) as u64
 }
 
-/// What a list takes beside its elements.
+/// Bytes of a list in addition to its elements.
 const LIST_BYTES: usize = 40;
 
-impl<const W: usize> Descent<W> {
+impl<const W: usize> DescentState<W> {
     fn new() -> Self {
-        let (level, next) = (BitsMap::default(), BitsMap::default());
+        let (level, next) = (ColumnBitsMap::default(), ColumnBitsMap::default());
         Self { level, candidates: Vec::new(), next, bytes: [0, 0], done: false }
     }
 }

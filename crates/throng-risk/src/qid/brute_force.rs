@@ -1,20 +1,20 @@
-//! The definition of a QID, read aloud: every subset, every tuple, in maps and loops. Shares no code with the search.
+//! Reference implementation of the definition: every subset and every tuple. Shares no code with the search.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A small table for tests: `cells[row][column]`, and whose row it is.
+/// Small table for tests: `cells[row][column]`, and the subject of each row.
 #[derive(Clone, Debug)]
-pub struct Rows {
+pub struct BruteForceTable {
     pub cells: Vec<Vec<u32>>,
     pub subjects: Option<Vec<u32>>,
 }
 
-impl Rows {
+impl BruteForceTable {
     fn width(&self) -> usize {
         self.cells.first().map_or(0, Vec::len)
     }
 
-    /// Tuples of the columns of a mask, each with its rows.
+    /// Returns the tuples of the columns of a mask, each with its rows.
     pub fn classes(&self, mask: u32) -> BTreeMap<Vec<u32>, Vec<usize>> {
         let mut classes: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
         for (row, cells) in self.cells.iter().enumerate() {
@@ -35,7 +35,7 @@ impl Rows {
         self.classes(mask).values().any(|rows| self.support(rows) < k as usize)
     }
 
-    /// Minimal QIDs and maximal non-QIDs among the columns, as sorted lists of numbers in canonical order.
+    /// Returns the minimal QIDs and maximal non-QIDs as sorted lists of column numbers, in canonical order.
     pub fn borders(&self, k: u32) -> (Vec<Vec<usize>>, Vec<Vec<usize>>) {
         let width = self.width();
         let qid: Vec<bool> = (0..1_u32 << width).map(|mask| self.is_qid(mask, k)).collect();

@@ -1,24 +1,25 @@
-//! Level by level: all sets of one size that no known QID is a subset of, then the next size. The reference.
+//! Reference strategy: checks all sets of one size that contain no known QID, then the next size.
 
-use super::question::{Borders, MOST_SETS, Progress, Run};
+use super::search_request::{MAX_LEVEL_SETS, QidBorders, QidSearchContext, QidSearchProgress};
 use crate::counting::{AttributeSet, ComputeError};
 use std::collections::HashSet;
 
-/// Sets asked in one call: between two calls the clock is read.
-const BATCH: usize = 256;
+/// Sets per call and thread; the time limit is checked between two calls.
+const SETS_PER_THREAD: usize = 256;
 
-/// Counts every set whose subsets are all non-QIDs.
+/// Counts every set with only non-QIDs as subsets.
 ///
-/// Time: one group-by over the rows a set counted, as many as there are non-QIDs and minimal QIDs together.
-/// Memory: the sets of two levels, and the answer.
-pub(super) fn search(run: &Run<'_>) -> Result<Borders, ComputeError> {
-    let Run { counter, question, clock, progress, .. } = *run;
-    let mut borders = Borders::settled(vec![], vec![]);
+/// Time: one group-by over the rows per counted set; non-QIDs and minimal QIDs are counted. Memory: the sets of two
+/// levels, and the answer.
+pub(super) fn search(run: &QidSearchContext<'_>) -> Result<QidBorders, ComputeError> {
+    let QidSearchContext { counter, question, clock, progress, .. } = *run;
+    let mut borders = QidBorders::of_finished_search(vec![], vec![]);
     let mut level = vec![AttributeSet::new()];
     let mut candidates: Vec<AttributeSet> = question.columns.iter().map(|c| AttributeSet::from_iter([c])).collect();
     while !candidates.is_empty() {
         let mut next = Vec::new();
-        for batch in candidates.chunks((BATCH * question.threads.max(1)).max(counter.at_once())) {
+        for batch in candidates.chunks((SETS_PER_THREAD * question.threads.max(1)).max(counter.preferred_batch_size()))
+        {
             if clock.is_over() {
                 borders.complete = false;
                 break;
@@ -29,7 +30,12 @@ pub(super) fn search(run: &Run<'_>) -> Result<Borders, ComputeError> {
             }
             borders.evaluated += batch.len() as u64;
             let found = borders.minimal_qids.len();
-            progress(Progress { evaluated: borders.evaluated, pruned: 0, found, open: candidates.len() - batch.len() });
+            progress(QidSearchProgress {
+                evaluated: borders.evaluated,
+                pruned: 0,
+                found,
+                open: candidates.len() - batch.len(),
+            });
         }
         borders.maximal_non_qids.extend(uncovered(level, &next));
         level = next;
@@ -37,8 +43,8 @@ pub(super) fn search(run: &Run<'_>) -> Result<Borders, ComputeError> {
             break;
         }
         let held = level.len() + borders.minimal_qids.len() + borders.maximal_non_qids.len();
-        let room = run.most_sets().saturating_sub(held);
-        candidates = joined(&level, room, &|| clock.is_over()).unwrap_or_else(|| {
+        let room = run.max_held_sets().saturating_sub(held);
+        candidates = next_candidates(&level, room, &|| clock.is_over()).unwrap_or_else(|| {
             borders.complete = false;
             borders.out_of_memory = !clock.is_over();
             vec![]
@@ -50,16 +56,22 @@ pub(super) fn search(run: &Run<'_>) -> Result<Borders, ComputeError> {
     Ok(borders)
 }
 
-/// The sets of a level that are subsets of none of the next.
+/// Returns the sets of a level that are subsets of no set of the next level.
 pub(super) fn uncovered(level: Vec<AttributeSet>, next: &[AttributeSet]) -> impl Iterator<Item = AttributeSet> + use<> {
     let covered: HashSet<AttributeSet> = next.iter().flat_map(|set| set.iter().map(|a| set.without(a))).collect();
     level.into_iter().filter(move |set| !covered.contains(set))
 }
 
-/// All sets one larger whose subsets are all in the level; `None` beyond `most` and [`MOST_SETS`], or where `stop` was true
-/// before all were found. The level is in canonical order, and so is what comes.
-pub(super) fn joined(level: &[AttributeSet], most: usize, stop: &dyn Fn() -> bool) -> Option<Vec<AttributeSet>> {
-    let most = most.min(MOST_SETS);
+/// Returns all sets one larger with all their subsets in the level.
+///
+/// Returns `None` if there are more than `most` or [`MAX_LEVEL_SETS`], or if `stop` returned true before the end. The
+/// level must be in canonical order, and so is the result.
+pub(super) fn next_candidates(
+    level: &[AttributeSet],
+    most: usize,
+    stop: &dyn Fn() -> bool,
+) -> Option<Vec<AttributeSet>> {
+    let most = most.min(MAX_LEVEL_SETS);
     let known: HashSet<&AttributeSet> = level.iter().collect();
     let prefix = |set: &AttributeSet| set.last().map(|last| set.without(last));
     let mut candidates = Vec::new();

@@ -1,38 +1,40 @@
-//! Sets of high cardinality first ([POD] §4.2.2, Alg. 3): they are likely QIDs, and small ones.
+//! Greedy strategy: checks sets of high cardinality first ([POD] §4.2.2, Alg. 3), since small ones among them are
+//! likely QIDs.
 //!
-//! A candidate is counted once its summed and its mean cardinality reach the thresholds; until then it is *deferred*, and
-//! taken for a non-QID. When a walk through the levels leaves nothing to count, the thresholds are halved, and the
-//! deferred sets that no counted non-QID covers are looked at again, larger ones first: a large non-QID settles all its
-//! subsets. With thresholds of zero nothing is deferred, so the answer is complete.
+//! A candidate is counted once its sum and its mean of cardinalities reach the thresholds. Until then it is
+//! *deferred* and treated as a non-QID. When a pass through the levels has no set left to count, the thresholds are
+//! halved. Deferred sets that no counted non-QID covers are then checked again, larger ones first: a large non-QID
+//! decides all its subsets. With thresholds of zero no set is deferred, so the answer is complete.
 //!
-//! With a budget, half of it is for this walk. What the walk found is sorted out in one more look at each set, which takes
-//! no longer than finding the set has.
+//! With a time limit, half of it is for this search. Extracting the borders visits each set once more, which takes no
+//! longer than the search.
 
-use super::exhaustive::joined;
-use super::question::{Borders, Progress, Run};
+use super::exhaustive::next_candidates;
+use super::search_request::{QidBorders, QidSearchContext, QidSearchProgress};
 use crate::counting::{AttributeSet, ComputeError};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
-/// Sets judged in one call.
-const BATCH: usize = 1024;
+/// Sets judged per call.
+const GREEDY_SETS_PER_CALL: usize = 1024;
 
-/// What is known of a set.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum GreedySetState {
     Deferred,
     NonQid,
     Qid,
 }
 
-/// Time: as [`exhaustive`](super::exhaustive), less the subsets of non-QIDs that were found before them. Memory: every
-/// set looked at.
-pub(super) fn search(run: &Run<'_>) -> Result<Borders, ComputeError> {
+/// Searches the borders.
+///
+/// Time: as [`exhaustive`](super::exhaustive), without the subsets of non-QIDs found before them. Memory: every
+/// checked set.
+pub(super) fn search(run: &QidSearchContext<'_>) -> Result<QidBorders, ComputeError> {
     let question = run.question;
-    let mut walk = Walk {
+    let mut walk = GreedySearch {
         run,
-        states: BTreeMap::from([(AttributeSet::new(), State::NonQid)]),
-        borders: Borders::settled(vec![], vec![]),
+        states: BTreeMap::from([(AttributeSet::new(), GreedySetState::NonQid)]),
+        borders: QidBorders::of_finished_search(vec![], vec![]),
         found: 0,
     };
     let columns: Vec<usize> = question.columns.iter().collect();
@@ -41,60 +43,60 @@ pub(super) fn search(run: &Run<'_>) -> Result<Borders, ComputeError> {
     let median = cardinalities.get(columns.len() / 2).copied().unwrap_or(0);
     let mut thresholds = Some((2 * median, median));
     while let Some((sum, mean)) = thresholds {
-        walk.through_the_levels(&columns, sum, mean)?;
-        walk.back_from_the_top(sum, mean)?;
+        walk.count_levels(&columns, sum, mean)?;
+        walk.recheck_deferred(sum, mean)?;
         if !walk.borders.complete {
             break;
         }
         thresholds = (sum > 0).then_some((sum / 2, mean / 2));
     }
-    Ok(walk.finish())
+    Ok(walk.extract_borders())
 }
 
-struct Walk<'a> {
-    run: &'a Run<'a>,
+struct GreedySearch<'a> {
+    run: &'a QidSearchContext<'a>,
     /// In canonical order.
-    states: BTreeMap<AttributeSet, State>,
-    borders: Borders,
-    /// QIDs so far, minimal or not.
+    states: BTreeMap<AttributeSet, GreedySetState>,
+    borders: QidBorders,
+    /// Number of QIDs found, minimal or not.
     found: usize,
 }
 
-impl Walk<'_> {
+impl GreedySearch<'_> {
     fn is_over(&self) -> bool {
-        self.run.clock.has_reached(self.half())
+        self.run.clock.has_reached(self.half_budget())
     }
 
-    fn half(&self) -> Option<Duration> {
+    fn half_budget(&self) -> Option<Duration> {
         self.run.question.budget.map(|budget| budget / 2)
     }
 
-    /// Notes that time is up.
-    fn goes_on(&mut self) -> bool {
+    /// Returns false, and marks the result incomplete, if the time is over.
+    fn check_time(&mut self) -> bool {
         self.borders.complete &= !self.is_over();
         self.borders.complete
     }
 
-    fn reaches(&self, set: &AttributeSet, sum: usize, mean: usize) -> bool {
+    fn reaches_thresholds(&self, set: &AttributeSet, sum: usize, mean: usize) -> bool {
         let own: usize = set.iter().map(|c| self.run.cardinalities[c]).sum();
         own >= sum && own >= mean * set.len()
     }
 
-    /// Counts what reaches the thresholds and defers the rest, one size after the other.
-    fn through_the_levels(&mut self, columns: &[usize], sum: usize, mean: usize) -> Result<(), ComputeError> {
+    /// Counts sets that reach the thresholds and defers the rest, one size after the other.
+    fn count_levels(&mut self, columns: &[usize], sum: usize, mean: usize) -> Result<(), ComputeError> {
         let mut candidates: Vec<AttributeSet> = columns.iter().map(|c| AttributeSet::from_iter([*c])).collect();
-        while !candidates.is_empty() && self.goes_on() {
+        while !candidates.is_empty() && self.check_time() {
             let new = |set: &&AttributeSet| !self.states.contains_key(*set);
             let (now, later): (Vec<AttributeSet>, Vec<AttributeSet>) =
-                candidates.iter().filter(new).cloned().partition(|set| self.reaches(set, sum, mean));
-            self.states.extend(later.into_iter().map(|set| (set, State::Deferred)));
+                candidates.iter().filter(new).cloned().partition(|set| self.reaches_thresholds(set, sum, mean));
+            self.states.extend(later.into_iter().map(|set| (set, GreedySetState::Deferred)));
             self.count(&now)?;
-            candidates.retain(|set| self.states.get(set).is_some_and(|state| *state != State::Qid));
-            if !self.goes_on() {
+            candidates.retain(|set| self.states.get(set).is_some_and(|state| *state != GreedySetState::Qid));
+            if !self.check_time() {
                 break;
             }
-            let room = self.run.most_sets().saturating_sub(self.states.len());
-            candidates = joined(&candidates, room, &|| self.is_over()).unwrap_or_else(|| {
+            let room = self.run.max_held_sets().saturating_sub(self.states.len());
+            candidates = next_candidates(&candidates, room, &|| self.is_over()).unwrap_or_else(|| {
                 self.borders.complete = false;
                 self.borders.out_of_memory = !self.is_over();
                 vec![]
@@ -103,26 +105,26 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Counts the deferred sets that reach the thresholds and that no non-QID covers, one size after the other.
-    fn back_from_the_top(&mut self, sum: usize, mean: usize) -> Result<(), ComputeError> {
+    /// Counts the deferred sets that reach the thresholds and that no non-QID covers, from the largest size down.
+    fn recheck_deferred(&mut self, sum: usize, mean: usize) -> Result<(), ComputeError> {
         let largest = self.states.keys().next_back().map_or(0, AttributeSet::len);
         for size in (1..=largest).rev() {
-            if !self.goes_on() {
+            if !self.check_time() {
                 break;
             }
-            let of_size = |state: State| {
+            let of_size = |state: GreedySetState| {
                 let states = self.states.iter().filter(move |(set, s)| set.len() == size && **s == state);
                 states.map(|(set, _)| set.clone())
             };
             let deferred: Vec<AttributeSet> =
-                of_size(State::Deferred).filter(|set| self.reaches(set, sum, mean)).collect();
+                of_size(GreedySetState::Deferred).filter(|set| self.reaches_thresholds(set, sum, mean)).collect();
             self.count(&deferred)?;
-            // What a non-QID covers is one.
-            let of_size = self.states.iter().filter(|(set, s)| set.len() == size && **s == State::NonQid);
+            // Every subset of a non-QID is a non-QID.
+            let of_size = self.states.iter().filter(|(set, s)| set.len() == size && **s == GreedySetState::NonQid);
             let below: BTreeSet<AttributeSet> =
                 of_size.flat_map(|(set, _)| set.iter().map(|c| set.without(c)).collect::<Vec<_>>()).collect();
             for set in below {
-                if self.states.insert(set, State::NonQid) == Some(State::Deferred) {
+                if self.states.insert(set, GreedySetState::NonQid) == Some(GreedySetState::Deferred) {
                     self.borders.pruned += 1;
                 }
             }
@@ -131,12 +133,12 @@ impl Walk<'_> {
     }
 
     fn count(&mut self, sets: &[AttributeSet]) -> Result<(), ComputeError> {
-        for batch in sets.chunks(BATCH.max(self.run.counter.at_once())) {
-            if !self.goes_on() {
+        for batch in sets.chunks(GREEDY_SETS_PER_CALL.max(self.run.counter.preferred_batch_size())) {
+            if !self.check_time() {
                 break;
             }
             let run = self.run;
-            let half = self.half();
+            let half = self.half_budget();
             let verdicts = run.counter.judge(batch, run.question.k, &|| run.clock.has_reached(half))?;
             for (set, verdict) in batch.iter().zip(verdicts) {
                 let Some(qid) = verdict else {
@@ -145,24 +147,27 @@ impl Walk<'_> {
                 };
                 self.borders.evaluated += 1;
                 self.found += usize::from(qid);
-                self.states.insert(set.clone(), if qid { State::Qid } else { State::NonQid });
+                self.states.insert(set.clone(), if qid { GreedySetState::Qid } else { GreedySetState::NonQid });
             }
-            let Borders { evaluated, pruned, .. } = self.borders;
-            (run.progress)(Progress { evaluated, pruned, found: self.found, open: sets.len() });
+            let QidBorders { evaluated, pruned, .. } = self.borders;
+            (run.progress)(QidSearchProgress { evaluated, pruned, found: self.found, open: sets.len() });
         }
         Ok(())
     }
 
-    /// Every subset of a set looked at was looked at, so one step down or up at a time meets all that is below or above.
-    fn finish(mut self) -> Borders {
-        let states: HashMap<&AttributeSet, State> = self.states.iter().map(|(set, state)| (set, *state)).collect();
+    /// Extracts the borders.
+    ///
+    /// Every subset of a checked set was checked, so steps of one column reach all sets below or above.
+    fn extract_borders(mut self) -> QidBorders {
+        let states: HashMap<&AttributeSet, GreedySetState> =
+            self.states.iter().map(|(set, state)| (set, *state)).collect();
         let mut minimal = Vec::new();
         let mut above: HashSet<&AttributeSet> = HashSet::new();
-        for (set, state) in self.states.iter().filter(|(_, state)| **state != State::NonQid) {
-            let is_qid = |part: &AttributeSet| states.get(part) == Some(&State::Qid) || above.contains(part);
+        for (set, state) in self.states.iter().filter(|(_, state)| **state != GreedySetState::NonQid) {
+            let is_qid = |part: &AttributeSet| states.get(part) == Some(&GreedySetState::Qid) || above.contains(part);
             if set.iter().any(|c| is_qid(&set.without(c))) {
                 above.insert(set);
-            } else if *state == State::Qid {
+            } else if *state == GreedySetState::Qid {
                 minimal.push(set.clone());
             }
         }
@@ -170,10 +175,10 @@ impl Walk<'_> {
         let mut covered: HashSet<AttributeSet> = HashSet::new();
         for (set, state) in self.states.iter().rev() {
             let below = covered.contains(set);
-            if below || *state == State::NonQid {
+            if below || *state == GreedySetState::NonQid {
                 covered.extend(set.iter().map(|c| set.without(c)));
             }
-            if !below && *state == State::NonQid {
+            if !below && *state == GreedySetState::NonQid {
                 maximal.push(set.clone());
             }
         }

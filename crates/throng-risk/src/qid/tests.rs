@@ -1,48 +1,48 @@
-//! Every strategy against the brute force.
+//! Compares every strategy with the brute force.
 
-use super::brute_force::Rows;
-use super::{Borders, CountedTable, Question, search, search_apart, search_with};
-use crate::counting::{AttributeSet, ComputeError, CpuCounter, GroupCount, GroupCounter};
-use crate::multigrid::Attributes;
+use super::brute_force::BruteForceTable;
+use super::{CountedTable, QidBorders, QidSearchRequest, search, search_on_backend, search_without_aggregation};
+use crate::counting::{AttributeSet, ClassSummary, ComputeError, CpuCounter, GroupCounter};
+use crate::multigrid::AttributeAggregation;
 use crate::multigrid::brute_force::tables as related;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Tables of up to 9 columns and 40 rows over few values, some missing; half of them with subjects.
-pub(super) fn tables() -> impl Strategy<Value = Rows> {
+pub(super) fn tables() -> impl Strategy<Value = BruteForceTable> {
     let shape = (1_usize..=9, 0_usize..40, 1_u32..7, 1_u32..12);
     shape.prop_flat_map(|(width, rows, values, subjects)| {
-        // A skew: small codes are common, and the code u32::MAX is what a missing value becomes.
+        // Small codes are common; a missing value has the code u32::MAX.
         let cell = prop_oneof![6 => 0..values, 3 => Just(0), 1 => Just(u32::MAX)];
         let cells = proptest::collection::vec(proptest::collection::vec(cell, width), rows);
         let whose = proptest::option::of(proptest::collection::vec(0..subjects, rows));
-        (cells, whose).prop_map(|(cells, subjects)| Rows { cells, subjects })
+        (cells, whose).prop_map(|(cells, subjects)| BruteForceTable { cells, subjects })
     })
 }
 
-pub(super) fn columns_of(rows: &Rows) -> CountedTable {
+pub(super) fn columns_of(rows: &BruteForceTable) -> CountedTable {
     let width = rows.cells.first().map_or(0, Vec::len);
     let columns = (0..width).map(|c| rows.cells.iter().map(|row| row[c]).collect()).collect();
     CountedTable::new(columns, rows.subjects.clone()).expect("a table")
 }
 
-pub(super) fn question(k: u32, strategy: super::Strategy, threads: usize, width: usize) -> Question {
-    Question { k, strategy, threads, budget: None, memory: None, columns: AttributeSet::first(width) }
+pub(super) fn question(k: u32, strategy: super::QidStrategy, threads: usize, width: usize) -> QidSearchRequest {
+    QidSearchRequest { k, strategy, threads, budget: None, memory: None, columns: AttributeSet::first(width) }
 }
 
 pub(super) fn numbers(sets: &[AttributeSet]) -> Vec<Vec<usize>> {
     sets.iter().map(|set| set.iter().collect()).collect()
 }
 
-pub(super) const STRATEGIES: [super::Strategy; 3] =
-    [super::Strategy::Border, super::Strategy::Greedy, super::Strategy::Exhaustive];
+pub(super) const STRATEGIES: [super::QidStrategy; 3] =
+    [super::QidStrategy::Border, super::QidStrategy::Greedy, super::QidStrategy::Exhaustive];
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn every_strategy_finds_the_borders_of_the_brute_force(rows in tables(), k in 2_u32..=6) {
+    fn every_strategy_equals_brute_force(rows in tables(), k in 2_u32..=6) {
         let table = columns_of(&rows);
         let (minimal, maximal) = rows.borders(k);
         for strategy in STRATEGIES {
@@ -56,11 +56,12 @@ proptest! {
     }
 }
 
-/// Tables in which columns are copies and functions of each other, some but for a cell; half of them with subjects.
-fn related_tables() -> impl Strategy<Value = Rows> {
+/// Tables in which columns are copies or functions of each other, some except for one cell; half of them with
+/// subjects.
+fn related_tables() -> impl Strategy<Value = BruteForceTable> {
     (related(), 1_u32..12, any::<bool>()).prop_map(|(cells, subjects, has_subjects)| {
         let whose = (0..cells.len() as u32).map(|row| row.wrapping_mul(2_654_435_761) % subjects).collect();
-        Rows { cells, subjects: has_subjects.then_some(whose) }
+        BruteForceTable { cells, subjects: has_subjects.then_some(whose) }
     })
 }
 
@@ -68,30 +69,30 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
-    fn what_the_coarse_table_answers_is_the_answer_about_the_fine_one(
+    fn coarse_table_borders_expand_to_fine_borders(
         rows in related_tables(),
         k in 2_u32..=6,
         mask: bool,
     ) {
         let fine = if mask { columns_of(&rows).masked(k) } else { columns_of(&rows) };
-        let by_definition = question(k, super::Strategy::Exhaustive, 1, fine.width());
+        let by_definition = question(k, super::QidStrategy::Exhaustive, 1, fine.width());
         let expected = search(&fine, &by_definition, &|_| ());
-        let attributes = Attributes::of(&fine, &AttributeSet::first(fine.width()));
-        let coarse = attributes.coarse(&fine).expect("a table");
-        let on_coarse = search(&coarse, &Question { columns: AttributeSet::first(coarse.width()), ..by_definition.clone() }, &|_| ());
-        let minimal = on_coarse.minimal_qids.iter().flat_map(|set| attributes.minimal(set.iter()));
+        let attributes = AttributeAggregation::of(&fine, &AttributeSet::first(fine.width()));
+        let coarse = attributes.coarse_table(&fine).expect("a table");
+        let on_coarse = search(&coarse, &QidSearchRequest { columns: AttributeSet::first(coarse.width()), ..by_definition.clone() }, &|_| ());
+        let minimal = on_coarse.minimal_qids.iter().flat_map(|set| attributes.expand_minimal_qid(set.iter()));
         prop_assert_eq!(minimal.collect::<BTreeSet<_>>(), expected.minimal_qids.iter().cloned().collect());
-        let maximal = on_coarse.maximal_non_qids.iter().map(|set| attributes.maximal(set.iter()));
+        let maximal = on_coarse.maximal_non_qids.iter().map(|set| attributes.expand_maximal_non_qid(set.iter()));
         prop_assert_eq!(maximal.collect::<BTreeSet<_>>(), expected.maximal_non_qids.iter().cloned().collect());
-        let by_border = Question { strategy: super::Strategy::Border, ..by_definition.clone() };
-        for found in [search(&fine, &by_border, &|_| ()), search_apart(&fine, &by_border, &|_| ())] {
+        let by_border = QidSearchRequest { strategy: super::QidStrategy::Border, ..by_definition.clone() };
+        for found in [search(&fine, &by_border, &|_| ()), search_without_aggregation(&fine, &by_border, &|_| ())] {
             prop_assert_eq!(&found.minimal_qids, &expected.minimal_qids);
             prop_assert_eq!(&found.maximal_non_qids, &expected.maximal_non_qids);
         }
     }
 }
 
-/// Independent skewed columns and functions of them: large enough for early ends and shared histograms.
+/// Independent skewed columns and functions of them, large enough for early exits and shared histograms.
 pub(super) fn larger_table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u64) -> CountedTable {
     let mut roll = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -113,7 +114,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn strategies_agree_on_larger_tables(
+    fn strategies_agree_on_large_tables(
         rows in 500_usize..20_000,
         cardinalities in proptest::collection::vec(prop_oneof![3 => 2_u32..5, 1 => 5_u32..30], 4..9),
         subjects in proptest::option::of(100_u32..3000),
@@ -122,8 +123,8 @@ proptest! {
     ) {
         let table = larger_table(rows, &cardinalities, subjects, seed);
         let ask = |strategy, threads| search(&table, &question(k, strategy, threads, table.width()), &|_| ());
-        let expected = ask(super::Strategy::Exhaustive, 1);
-        for (strategy, threads) in [(super::Strategy::Border, 1), (super::Strategy::Border, 3), (super::Strategy::Greedy, 2)] {
+        let expected = ask(super::QidStrategy::Exhaustive, 1);
+        for (strategy, threads) in [(super::QidStrategy::Border, 1), (super::QidStrategy::Border, 3), (super::QidStrategy::Greedy, 2)] {
             let found = ask(strategy, threads);
             prop_assert_eq!(&found.minimal_qids, &expected.minimal_qids);
             prop_assert_eq!(&found.maximal_non_qids, &expected.maximal_non_qids);
@@ -131,7 +132,7 @@ proptest! {
     }
 }
 
-/// The minimal sets that meet every one of `sets`, by trying all subsets of `width` columns.
+/// Returns the minimal sets that intersect every one of `sets`, by trying all subsets of `width` columns.
 fn minimal_hitting_sets(sets: &[u32], width: usize) -> Vec<u32> {
     let hits = |mask: u32| sets.iter().all(|set| set & mask != 0);
     (0..1_u32 << width).filter(|&m| hits(m) && (0..width).all(|c| m >> c & 1 == 0 || !hits(m & !(1 << c)))).collect()
@@ -143,8 +144,8 @@ pub(super) fn masks(sets: &[AttributeSet]) -> Vec<u32> {
     masks
 }
 
-/// A set is a QID exactly where it meets the complement of every maximal non-QID, and the other way round.
-fn assert_dual(found: &Borders, width: usize) {
+/// Checks that a set is a QID exactly if it intersects the complement of every maximal non-QID, and the converse.
+fn assert_dual(found: &QidBorders, width: usize) {
     let all = (1_u32 << width) - 1;
     let (qids, non_qids) = (masks(&found.minimal_qids), masks(&found.maximal_non_qids));
     let complements: Vec<u32> = non_qids.iter().map(|m| all & !m).collect();
@@ -158,13 +159,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn the_borders_are_dual(rows in tables(), k in 2_u32..=6) {
+    fn both_borders_are_dual(rows in tables(), k in 2_u32..=6) {
         let table = columns_of(&rows);
-        assert_dual(&search(&table, &question(k, super::Strategy::Border, 1, table.width()), &|_| ()), table.width());
+        assert_dual(&search(&table, &question(k, super::QidStrategy::Border, 1, table.width()), &|_| ()), table.width());
     }
 
     #[test]
-    fn masking_first_is_the_plain_definition_on_the_masked_table(rows in tables(), k in 2_u32..=6) {
+    fn masked_search_equals_definition_on_masked_table(rows in tables(), k in 2_u32..=6) {
         let support = |column: usize, value: u32| {
             let of_value: Vec<usize> = (0..rows.cells.len()).filter(|r| rows.cells[*r][column] == value).collect();
             rows.support(&of_value) as u32
@@ -178,16 +179,16 @@ proptest! {
             }
         }
         let table = columns_of(&rows).masked(k);
-        let found = search(&table, &question(k, super::Strategy::Border, 1, table.width()), &|_| ());
+        let found = search(&table, &question(k, super::QidStrategy::Border, 1, table.width()), &|_| ());
         prop_assert_eq!((numbers(&found.minimal_qids), numbers(&found.maximal_non_qids)), masked.borders(k));
     }
 
     #[test]
-    fn what_is_found_in_no_time_is_right(rows in tables(), k in 2_u32..=6, nanoseconds in 0_u64..200_000) {
+    fn results_of_tiny_time_limit_are_correct(rows in tables(), k in 2_u32..=6, nanoseconds in 0_u64..200_000) {
         let table = columns_of(&rows);
         for strategy in STRATEGIES {
             let budget = Some(Duration::from_nanos(nanoseconds));
-            let found = search(&table, &Question { budget, ..question(k, strategy, 1, table.width()) }, &|_| ());
+            let found = search(&table, &QidSearchRequest { budget, ..question(k, strategy, 1, table.width()) }, &|_| ());
             for qid in masks(&found.minimal_qids) {
                 prop_assert!(rows.is_qid(qid, k), "{:?}: {:b}", strategy, qid);
             }
@@ -201,11 +202,11 @@ proptest! {
     }
 }
 
-/// A backend that only counts, as a new one may begin.
-struct OnlyCounts<'a>(CpuCounter<'a>);
+/// Minimal backend that implements only the required methods.
+struct CountOnlyBackend<'a>(CpuCounter<'a>);
 
-impl GroupCounter for OnlyCounts<'_> {
-    fn count(&self, sets: &[AttributeSet], k: u32) -> Result<Vec<GroupCount>, ComputeError> {
+impl GroupCounter for CountOnlyBackend<'_> {
+    fn count(&self, sets: &[AttributeSet], k: u32) -> Result<Vec<ClassSummary>, ComputeError> {
         self.0.count(sets, k)
     }
 
@@ -214,11 +215,11 @@ impl GroupCounter for OnlyCounts<'_> {
     }
 }
 
-/// A backend that fails.
-struct Fails;
+/// Backend that always fails.
+struct FailingBackend;
 
-impl GroupCounter for Fails {
-    fn count(&self, _: &[AttributeSet], _: u32) -> Result<Vec<GroupCount>, ComputeError> {
+impl GroupCounter for FailingBackend {
+    fn count(&self, _: &[AttributeSet], _: u32) -> Result<Vec<ClassSummary>, ComputeError> {
         Err(ComputeError::Backend { backend: "test", reason: "unplugged".to_owned() })
     }
 
@@ -229,35 +230,36 @@ impl GroupCounter for Fails {
 
 proptest! {
     #[test]
-    fn another_backend_gives_the_same_answer_or_its_error(rows in tables(), k in 2_u32..=6) {
+    fn other_backend_returns_same_borders_or_error(rows in tables(), k in 2_u32..=6) {
         let table = columns_of(&rows);
-        let backend = OnlyCounts(CpuCounter::new(&table, 1));
+        let backend = CountOnlyBackend(CpuCounter::new(&table, 1));
         for strategy in STRATEGIES {
             let ask = question(k, strategy, 1, table.width());
-            let found = search_with(&table, &backend, &ask, &|_| ()).expect("the backend counts");
+            let found = search_on_backend(&table, &backend, &ask, &|_| ()).expect("the backend counts");
             prop_assert_eq!((numbers(&found.minimal_qids), numbers(&found.maximal_non_qids)), rows.borders(k));
             if table.support() >= k as usize {
-                prop_assert!(search_with(&table, &Fails, &ask, &|_| ()).is_err());
+                prop_assert!(search_on_backend(&table, &FailingBackend, &ask, &|_| ()).is_err());
             }
         }
     }
 }
 
-fn golden(columns: &[&[u32]], k: u32) -> Borders {
+fn golden(columns: &[&[u32]], k: u32) -> QidBorders {
     let table = CountedTable::new(columns.iter().map(|c| c.to_vec()).collect(), None).expect("a table");
-    search(&table, &question(k, super::Strategy::Border, 1, table.width()), &|_| ())
+    search(&table, &question(k, super::QidStrategy::Border, 1, table.width()), &|_| ())
 }
 
 /// [POD] Table 3.1: gender, ZIP, drug, disease.
 const TABLE_3_1: [&[u32]; 4] = [&[0, 1, 0, 0], &[0, 1, 2, 2], &[0, 1, 1, 0], &[0, 0, 0, 0]];
 
 #[test]
-fn table_3_1_names_the_second_row_by_gender_or_zip() {
-    // One woman, two ZIPs of one person each: two QIDs of one attribute; drug and disease single nobody out.
+fn table_3_1_has_qids_gender_and_zip() {
+    // One record has gender F, and two ZIP codes occur once: two QIDs of one attribute. Drug and disease identify no
+    // record.
     let found = golden(&TABLE_3_1, 2);
     assert_eq!(numbers(&found.minimal_qids), [[0], [1]]);
     assert_eq!(numbers(&found.maximal_non_qids), [[2, 3]]);
-    // Cortisol and female identify the second row, as the text says; female alone does already.
+    // Cortisol and female identify the second row, as in the text; female alone is sufficient.
     let table = CountedTable::new(TABLE_3_1.iter().map(|c| c.to_vec()).collect(), None).expect("a table");
     let drug_and_gender = AttributeSet::from_iter([0, 2]);
     let counter = CpuCounter::new(&table, 1);
@@ -265,8 +267,8 @@ fn table_3_1_names_the_second_row_by_gender_or_zip() {
 }
 
 #[test]
-fn table_3_2_has_two_identifiers_and_a_date_that_says_nothing() {
-    // Patient and SSN (left out by the caller where they are identifiers), gender, birthday, ZIP, drug, disease.
+fn table_3_2_has_two_identifiers_and_an_uninformative_date() {
+    // Patient and SSN (left out by the caller if they are identifiers), gender, birthday, ZIP, drug, disease.
     let [gender, zip, drug, disease] = [&[0, 1, 0, 0][..], &[2, 3, 2, 1], &[0, 1, 1, 0], &[0, 0, 0, 0]];
     let found = golden(&[&[1, 2, 3, 4], &[5, 6, 7, 8], gender, &[0, 0, 0, 0], zip, drug, disease], 2);
     assert_eq!(numbers(&found.minimal_qids), [[0], [1], [2], [4]]);
@@ -274,7 +276,7 @@ fn table_3_2_has_two_identifiers_and_a_date_that_says_nothing() {
 }
 
 #[test]
-fn the_ends_of_the_definition() {
+fn search_handles_degenerate_tables() {
     let all = golden(&[&[1, 1, 1], &[1, 2, 3]], 4);
     assert_eq!((numbers(&all.minimal_qids), all.maximal_non_qids.len()), (vec![vec![]], 0));
     let nothing = golden(&[&[], &[]], 2);
@@ -286,23 +288,23 @@ fn the_ends_of_the_definition() {
 }
 
 #[test]
-fn wide_tables_of_twins_are_expanded() {
-    // 150 columns: 75 twins of each of two columns that are a QID together.
+fn twins_of_wide_tables_are_expanded() {
+    // 150 columns: 75 copies of each of two columns that form a QID together.
     let halves: [Vec<u32>; 2] = [vec![0, 0, 0, 1, 1, 1, 1], vec![0, 0, 1, 1, 1, 1, 0]];
     let columns = (0..150).map(|c| halves[c % 2].clone()).collect();
     let table = CountedTable::new(columns, None).expect("a table");
-    let found = search(&table, &question(2, super::Strategy::Border, 1, 150), &|_| ());
+    let found = search(&table, &question(2, super::QidStrategy::Border, 1, 150), &|_| ());
     assert_eq!((found.minimal_qids.len(), found.maximal_non_qids.len()), (75 * 75, 2));
     assert!(found.maximal_non_qids.iter().all(|set| set.len() == 75));
 }
 
 #[test]
-fn more_columns_than_one_or_two_words_hold() {
-    // Every fourth column is a twin: 75 and 150 are searched.
+fn search_handles_more_than_128_columns() {
+    // Every fourth column is a copy: 75 and 150 are searched.
     for width in [100, 200] {
         let table = larger_table(24, &vec![4; width], None, width as u64);
         let ask = |strategy| search(&table, &question(2, strategy, 2, width), &|_| ());
-        let (found, expected) = (ask(super::Strategy::Border), ask(super::Strategy::Exhaustive));
+        let (found, expected) = (ask(super::QidStrategy::Border), ask(super::QidStrategy::Exhaustive));
         assert!(found.minimal_qids.iter().any(|set| set.last() >= Some(64)));
         assert_eq!(found.minimal_qids, expected.minimal_qids);
         assert_eq!(found.maximal_non_qids, expected.maximal_non_qids);

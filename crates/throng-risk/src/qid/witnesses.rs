@@ -1,42 +1,41 @@
-//! Witnesses: a few whole classes of a set, kept by their rows.
+//! Witnesses: a few complete classes of a set, stored as rows.
 //!
-//! A class of X, split by one more column c, gives whole classes of X ∪ {c}. So a set is proved a QID without a look at
-//! the table where a class of one of its subsets splits into one below k, and otherwise inherits the smallest parts.
-//! That no part is below k proves nothing: the set is then a *tentative* non-QID.
+//! A class of X, split by one more column c, gives complete classes of X ∪ {c}. If a split class of a subset is below
+//! k, the set is proved a QID without reading the table. Otherwise the set inherits the smallest parts. Without a
+//! part below k the set is only a *tentative* non-QID.
 
-use crate::counting::cpu::{ClassRows, Field, Matrix};
+use crate::counting::cpu::{ClassRows, RowField, RowMatrix};
 
-/// Classes kept of a set.
-pub(super) const KEPT: usize = 6;
+/// Number of classes kept per set.
+pub(super) const MAX_WITNESS_CLASSES: usize = 6;
 
-/// Rows of the classes looked at for one set, unless the first class alone has more.
-pub(super) const LOOKED_AT: usize = 1 << 9;
+/// Most rows of the classes that are split for one set, unless the first class alone has more.
+pub(super) const MAX_SPLIT_ROWS: usize = 1 << 9;
 
 /// Splits classes of the searched columns.
-pub(super) struct Witnesses {
-    /// The rows that classes are made of.
-    matrix: Matrix,
-    /// Of the searched columns.
-    fields: Vec<Field>,
+pub(super) struct WitnessStore {
+    /// Rows of all classes.
+    matrix: RowMatrix,
+    fields: Vec<RowField>,
 }
 
-/// A class of some set: its rows, ascending.
+/// Class of a set: its rows, ascending.
 #[derive(Clone, Debug)]
-pub(super) struct Class {
+pub(super) struct WitnessClass {
     pub(super) rows: Vec<u32>,
 }
 
-/// What the classes of the subsets say about a set.
+/// Judgement of a set by the classes of its subsets.
 #[derive(Clone, Debug)]
-pub(super) enum Sight {
+pub(super) enum WitnessJudgement {
     Qid,
-    /// The smallest classes seen, smallest first.
-    Tentative(Vec<Class>),
+    /// Smallest classes found, smallest first.
+    Tentative(Vec<WitnessClass>),
 }
 
-/// Counters of one thread.
+/// Reusable counters of one thread.
 #[derive(Default)]
-pub(super) struct Scratch {
+pub(super) struct WitnessScratch {
     codes: Vec<u32>,
     supports: Vec<u32>,
     last: Vec<u32>,
@@ -45,35 +44,41 @@ pub(super) struct Scratch {
     seen: Vec<u32>,
 }
 
-impl Witnesses {
-    /// None so far, of a table whose rows `matrix` takes.
-    pub(super) fn new(matrix: Matrix, columns: &[usize]) -> Self {
+impl WitnessStore {
+    /// Creates an empty store for the rows of a table, which `matrix` will hold.
+    pub(super) fn new(matrix: RowMatrix, columns: &[usize]) -> Self {
         let fields = columns.iter().map(|c| matrix.fields[*c]).collect();
         Self { matrix, fields }
     }
 
-    /// Bytes of the rows that are here.
-    pub(super) fn held(&self) -> u64 {
+    pub(super) fn stored_bytes(&self) -> u64 {
         self.matrix.bytes.len() as u64
     }
 
-    /// Adds the rows of whole classes.
-    pub(super) fn add(&mut self, rows: ClassRows) -> impl Iterator<Item = Class> + use<> {
+    /// Adds the rows of complete classes.
+    pub(super) fn add(&mut self, rows: ClassRows) -> impl Iterator<Item = WitnessClass> + use<> {
         let first = self.matrix.rows as u32;
-        self.matrix.append(&rows.codes, &rows.people);
-        rows.classes.into_iter().map(move |rows| Class { rows: rows.into_iter().map(|row| first + row).collect() })
+        self.matrix.append(&rows.codes, &rows.subjects);
+        rows.classes
+            .into_iter()
+            .map(move |rows| WitnessClass { rows: rows.into_iter().map(|row| first + row).collect() })
     }
 
-    /// What classes of subsets, each with the one column that is missing there, say about the set.
-    pub(super) fn of_parents(&self, parents: &[(&Class, usize)], k: u32, scratch: &mut Scratch) -> Sight {
+    /// Judges a set by classes of its subsets, each given with the one column that its subset lacks.
+    pub(super) fn judge_by_parents(
+        &self,
+        parents: &[(&WitnessClass, usize)],
+        k: u32,
+        scratch: &mut WitnessScratch,
+    ) -> WitnessJudgement {
         let mut order: Vec<usize> = (0..parents.len()).collect();
         order.sort_by_key(|at| parents[*at].0.rows.len());
-        // Support, parent, code, and the first row: a class is known by any of its rows.
+        // Support, parent, code and last row. Any row of a class identifies it.
         let mut smallest: Vec<(u32, usize, u32, u32)> = Vec::new();
         let mut looked_at = 0;
         for at in order {
             let (class, column) = parents[at];
-            if looked_at > 0 && looked_at + class.rows.len() > LOOKED_AT {
+            if looked_at > 0 && looked_at + class.rows.len() > MAX_SPLIT_ROWS {
                 break;
             }
             looked_at += class.rows.len();
@@ -83,29 +88,29 @@ impl Witnesses {
                 smallest.push((support, at, code, scratch.last[code as usize]));
             }
             if smallest.iter().any(|part| part.0 < k) {
-                return Sight::Qid;
+                return WitnessJudgement::Qid;
             }
             smallest.sort_unstable_by_key(|(support, parent, _, row)| (*support, *row, *parent));
             smallest.dedup_by_key(|(support, _, _, row)| (*support, *row));
-            smallest.truncate(KEPT);
+            smallest.truncate(MAX_WITNESS_CLASSES);
         }
-        // Classes that nobody would look at are not kept.
+        // Classes beyond the limit of split rows would never be used, so they are dropped.
         let mut rows = 0;
         smallest.retain(|(support, ..)| {
             rows += *support as usize;
-            rows <= LOOKED_AT || rows == *support as usize
+            rows <= MAX_SPLIT_ROWS || rows == *support as usize
         });
         let kept = smallest.into_iter().map(|(_, parent, code, _)| {
             let (class, column) = parents[parent];
             self.matrix.gather(self.fields[column], &class.rows, &mut scratch.codes);
             let rows = class.rows.iter().zip(&scratch.codes).filter(|(_, c)| **c == code).map(|(row, _)| *row);
-            Class { rows: rows.collect() }
+            WitnessClass { rows: rows.collect() }
         });
-        Sight::Tentative(kept.collect())
+        WitnessJudgement::Tentative(kept.collect())
     }
 
-    /// Leaves the supports of the parts, the codes seen, and for each code the part's last row.
-    fn split(&self, class: &Class, column: usize, scratch: &mut Scratch) {
+    /// Computes the supports of the parts, the codes seen, and the last row of each part.
+    fn split(&self, class: &WitnessClass, column: usize, scratch: &mut WitnessScratch) {
         let cardinality = self.fields[column].cardinality;
         if scratch.supports.len() < cardinality {
             scratch.supports.resize(cardinality, 0);

@@ -1,43 +1,41 @@
 //! Best first, then branch and bound ([PRU] "Effective pruning in large search spaces").
 //!
-//! [PRU] climbs from the bottom, where almost everything has to be suppressed and every check is dear. From the top
-//! everything is admissible and classes are few: the first phase follows the cheapest policy downward, and has a good
-//! one after a few checks of each level. The second phase proves it. It goes through the ranks from the top
-//! downward, and of each rank only through what may still be better: a branch ends where its least bound is beaten
-//! or where its most general policy loses too many records. Policies of one rank are incomparable, so no
-//! check in a batch could have spared another.
+//! [PRU] climbs from the bottom, where most records are suppressed and checks are expensive. At the top, every policy
+//! is admissible and classes are few. The first phase follows the cheapest policy downward to a good one. The second
+//! phase proves it, rank by rank from the top: a branch ends if its least bound is beaten or its most general policy
+//! loses too many records. Policies of one rank are incomparable, so batches waste no checks.
 
-use crate::anonymity::lattice::policy::{Policy, rank};
-use crate::anonymity::lattice::search::{BATCH, Search};
+use crate::anonymity::lattice::policy::{LatticePolicy, policy_rank};
+use crate::anonymity::lattice::search::{CHECK_BATCH_POLICIES, LatticeSearch};
 use ordered_float::OrderedFloat;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 
-pub fn run(search: &mut Search<'_>) -> bool {
-    if !descend(search) {
+pub fn search_best_first(search: &mut LatticeSearch<'_>) -> bool {
+    if !find_good_policy(search) {
         return false;
     }
-    prove(search)
+    prove_best_policy(search)
 }
 
-/// Expansions without a better policy after which the first phase ends: more in large lattices, where the second
-/// takes long to find what the first has missed.
-fn patience(search: &Search<'_>) -> u64 {
+/// Idle expansions that end the first phase; more in large lattices, where the second phase finds missed policies
+/// slowly.
+fn max_idle_expansions(search: &LatticeSearch<'_>) -> u64 {
     let large = (search.lattice.approximate_size().sqrt() / 16.0).min(4096.0) as u64;
     large.max(search.lattice.width() as u64)
 }
 
-/// False when the time is up.
-fn descend(search: &mut Search<'_>) -> bool {
-    let top: Policy = search.lattice.top().into();
-    let mut seen: HashSet<Policy> = HashSet::from([top.clone()]);
+/// First phase; false when the search must end.
+fn find_good_policy(search: &mut LatticeSearch<'_>) -> bool {
+    let top: LatticePolicy = search.lattice.top().into();
+    let mut seen: HashSet<LatticePolicy> = HashSet::from([top.clone()]);
     let outcome = search.check(std::slice::from_ref(&top)).remove(0);
     let mut open = BinaryHeap::new();
     open.push((Reverse(OrderedFloat(outcome.cost)), top));
-    let patience = patience(search);
+    let patience = max_idle_expansions(search);
     let mut idle = 0;
     while let Some((_, next)) = open.pop() {
-        if search.over() {
+        if search.must_end_search() {
             return false;
         }
         if idle > patience {
@@ -45,10 +43,12 @@ fn descend(search: &mut Search<'_>) -> bool {
         }
         let before = search.best.as_ref().map(|best| best.cost);
         let lattice = search.lattice.clone();
-        let below: Vec<Policy> =
-            lattice.specialisations(&next).filter(|x| !search.lost.covers(x) && seen.insert(x.clone())).collect();
-        for batch in below.chunks(BATCH) {
-            if search.over() {
+        let below: Vec<LatticePolicy> = lattice
+            .one_level_specializations(&next)
+            .filter(|x| !search.losing_policies.covers(x) && seen.insert(x.clone()))
+            .collect();
+        for batch in below.chunks(CHECK_BATCH_POLICIES) {
+            if search.must_end_search() {
                 return false;
             }
             for (policy, outcome) in batch.iter().zip(search.check(batch)) {
@@ -62,12 +62,16 @@ fn descend(search: &mut Search<'_>) -> bool {
     true
 }
 
-/// False when the time is up.
-fn prove(search: &mut Search<'_>) -> bool {
+/// Second phase; false when the search must end.
+fn prove_best_policy(search: &mut LatticeSearch<'_>) -> bool {
     let width = search.lattice.width();
-    for wanted in (0..=rank(search.lattice.top())).rev() {
-        let mut branch =
-            Branch { wanted, least: search.lattice.bottom(), greatest: search.lattice.top().into(), found: Vec::new() };
+    for wanted in (0..=policy_rank(search.lattice.top())).rev() {
+        let mut branch = RankBranch {
+            target_rank: wanted,
+            least: search.lattice.bottom(),
+            greatest: search.lattice.top().into(),
+            pending_policies: Vec::new(),
+        };
         if !branch.grow(search, 0, 0, width) || !branch.flush(search) {
             return false;
         }
@@ -75,39 +79,39 @@ fn prove(search: &mut Search<'_>) -> bool {
     true
 }
 
-/// Policies of one rank, attribute after attribute.
-struct Branch {
-    wanted: u32,
-    /// The levels decided so far, and the bottom behind them.
-    least: Policy,
-    /// The same with the top behind them.
-    greatest: Policy,
-    found: Vec<Policy>,
+/// Policies of one rank, built attribute by attribute.
+struct RankBranch {
+    target_rank: u32,
+    /// Decided levels, followed by the bottom.
+    least: LatticePolicy,
+    /// Decided levels, followed by the top.
+    greatest: LatticePolicy,
+    pending_policies: Vec<LatticePolicy>,
 }
 
-/// Policies gathered before they are checked.
-const GATHERED: usize = 64 * BATCH;
+const MAX_PENDING_POLICIES: usize = 64 * CHECK_BATCH_POLICIES;
 
-impl Branch {
-    /// False when the time is up. A branch may lead to nothing for long, so the clock is read at each of its steps.
-    fn grow(&mut self, search: &mut Search<'_>, attribute: usize, sum: u32, width: usize) -> bool {
-        if search.over() {
+impl RankBranch {
+    /// False when the search must end. Reads the clock at each step, because a branch can run long without a
+    /// candidate.
+    fn grow(&mut self, search: &mut LatticeSearch<'_>, attribute: usize, sum: u32, width: usize) -> bool {
+        if search.must_end_search() {
             return false;
         }
         if attribute == width {
             let settled = search.excludes(&self.least)
-                || search.is_settled(&self.least)
-                || search.excludes_after_those_above(&self.least);
+                || search.has_known_loss(&self.least)
+                || search.excludes_by_parent_losses(&self.least);
             if !settled {
-                self.found.push(self.least.clone());
+                self.pending_policies.push(self.least.clone());
             }
-            return self.found.len() < GATHERED || self.flush(search);
+            return self.pending_policies.len() < MAX_PENDING_POLICIES || self.flush(search);
         }
-        let behind: u32 = rank(&search.lattice.top()[attribute + 1..]);
+        let behind: u32 = policy_rank(&search.lattice.top()[attribute + 1..]);
         let top = search.lattice.top()[attribute];
         for level in (0..=top).rev() {
             let now = sum + u32::from(level);
-            if now > self.wanted || now + behind < self.wanted {
+            if now > self.target_rank || now + behind < self.target_rank {
                 continue;
             }
             self.least[attribute] = level;
@@ -122,13 +126,13 @@ impl Branch {
         true
     }
 
-    fn flush(&mut self, search: &mut Search<'_>) -> bool {
-        let found = std::mem::take(&mut self.found);
-        for batch in found.chunks(BATCH) {
-            if search.over() {
+    fn flush(&mut self, search: &mut LatticeSearch<'_>) -> bool {
+        let found = std::mem::take(&mut self.pending_policies);
+        for batch in found.chunks(CHECK_BATCH_POLICIES) {
+            if search.must_end_search() {
                 return false;
             }
-            let needed: Vec<Policy> = batch.iter().filter(|policy| !search.excludes(policy)).cloned().collect();
+            let needed: Vec<LatticePolicy> = batch.iter().filter(|policy| !search.excludes(policy)).cloned().collect();
             if !needed.is_empty() {
                 search.check(&needed);
             }
@@ -139,43 +143,48 @@ impl Branch {
 
 #[cfg(test)]
 mod tests {
-    use crate::anonymity::domain::{Domain, Level};
-    use crate::anonymity::lattice::check::{Checker, Terms};
-    use crate::anonymity::lattice::search::Strategy;
-    use crate::anonymity::lattice::strategies::search;
-    use crate::anonymity::lattice::table::{Records, Table};
-    use crate::anonymity::lattice::until::Until;
-    use crate::anonymity::privacy::Model;
-    use crate::anonymity::quality::Measure;
+    use crate::anonymity::domain::{Domain, HierarchyLevel};
+    use crate::anonymity::lattice::policy_check::{PolicyChecker, PolicyTerms};
+    use crate::anonymity::lattice::search::LatticeStrategy;
+    use crate::anonymity::lattice::search_deadline::SearchDeadline;
+    use crate::anonymity::lattice::strategies::search_lattice;
+    use crate::anonymity::lattice::table::{LatticeTable, TableRecords};
+    use crate::anonymity::privacy::ClassPrivacyModel;
+    use crate::anonymity::quality::QualityMeasure;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
-    /// Every look at the clock takes a second, and nothing else takes time.
-    fn in_time(limit: u64) -> (bool, bool, u64) {
+    /// Each clock reading advances it by one second.
+    fn search_with_clock_limit(limit: u64) -> (bool, bool, u64) {
         let domain = |name: usize| {
-            let raw = Level { cell_of: vec![0, 1], loss: vec![0.0, 0.0] };
-            let all = Level { cell_of: vec![0, 0], loss: vec![1.0] };
+            let raw = HierarchyLevel { cell_of: vec![0, 1], loss: vec![0.0, 0.0] };
+            let all = HierarchyLevel { cell_of: vec![0, 0], loss: vec![1.0] };
             Domain::new(name.to_string(), vec![raw, all]).expect("a hierarchy")
         };
         let value = |row: u32, column: u32| row.wrapping_mul(2_654_435_761).rotate_left(7 * column) >> 13 & 1;
         let quasi = (0..12).map(|column| (0..60).map(|row| value(row, column)).collect()).collect();
         let table =
-            Table::new((0..12).map(domain).collect(), &Records { quasi, ..Records::default() }).expect("a table");
-        let terms = Terms { models: vec![Model::KAnonymity { k: 5 }], limit: 0.0, measure: Measure::Loss };
-        let checker = Checker::new(&table, &terms).expect("terms");
+            LatticeTable::new((0..12).map(domain).collect(), &TableRecords { quasi, ..TableRecords::default() })
+                .expect("a table");
+        let terms = PolicyTerms {
+            models: vec![ClassPrivacyModel::KAnonymity { k: 5 }],
+            limit: 0.0,
+            measure: QualityMeasure::Loss,
+        };
+        let checker = PolicyChecker::new(&table, &terms).expect("terms");
         let looks = AtomicU64::new(0);
         let clock = || Duration::from_secs(looks.fetch_add(1, Ordering::Relaxed));
-        let until = Until::timed(&clock, Some(Duration::from_secs(limit)));
-        let found = search(&checker, Strategy::Bfs, until, &|_| ()).expect("any size will do");
+        let until = SearchDeadline::timed(&clock, Some(Duration::from_secs(limit)));
+        let found = search_lattice(&checker, LatticeStrategy::Bfs, until, &|_| ()).expect("any size will do");
         (found.complete, found.best.is_some(), looks.load(Ordering::Relaxed))
     }
 
     #[test]
-    fn branches_that_lead_to_nothing_end_with_the_time() {
-        let (complete, _, all) = in_time(1 << 40);
+    fn best_first_without_candidates_ends_at_time_limit() {
+        let (complete, _, all) = search_with_clock_limit(1 << 40);
         assert!(complete && all > 1000, "{all} looks in all");
         for limit in (1..20).map(|n| n * all / 20) {
-            let (complete, has_best, looked) = in_time(limit);
+            let (complete, has_best, looked) = search_with_clock_limit(limit);
             assert!(!complete && has_best);
             assert!(looked < limit + 40, "{looked} looks in the time of {limit}");
         }

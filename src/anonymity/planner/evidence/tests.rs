@@ -1,3 +1,5 @@
+//! Compares gathered evidence with its definition, on the CPU and on an emulated device.
+
 use super::*;
 use crate::anonymity::planner::LadderLimits;
 use crate::anonymity::planner::{GroupShape, make_plan};
@@ -5,11 +7,11 @@ use proptest::prelude::*;
 use proptest::strategy::Strategy;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use throng_core::values::codebook::books_of;
-use throng_core::values::raw::Token;
-use throng_core::values::table::Batch;
-use throng_risk::counting::cuda::emulator::Emulator;
-use throng_risk::counting::{Arrival, Device, DeviceError, Wanted};
+use throng_core::values::code_batch::CodeBatch;
+use throng_core::values::codebook::test_codebooks;
+use throng_core::values::raw_batch::RawToken;
+use throng_risk::counting::cuda::emulator::EmulatedDevice;
+use throng_risk::counting::{BackendChoice, Device, DeviceError, WindowArrival};
 
 const WIDTH: usize = 4;
 const K: usize = 3;
@@ -17,21 +19,21 @@ const K: usize = 3;
 fn witnessed(rows: &[[u8; WIDTH]], with_subjects: bool) -> (EvidenceInput, PlannerSettings) {
     let attribute = |name: &str| format!("[[attribute]]\nname = \"{name}\"\ntype = \"string\"\n");
     let text = format!("name = \"t\"\n{}", ["a", "b", "c", "d"].map(attribute).concat());
-    let mut books = books_of(&text, 1000);
-    let mut batch = Batch::new(WIDTH);
+    let mut books = test_codebooks(&text, 1000);
+    let mut batch = CodeBatch::new(WIDTH);
     for (number, row) in rows.iter().enumerate() {
         for ((column, book), value) in batch.columns.iter_mut().zip(&mut books).zip(row) {
-            column.push(book.encode(Token::Text(&format!("v{value}"))).expect("a text"));
+            column.push(book.encode(RawToken::Text(&format!("v{value}"))).expect("a text"));
         }
         batch.subjects.push(number as u64 / 2 + 1);
     }
-    let mut sample = Sample::new(WIDTH, 100, 100);
+    let mut sample = PlannerSample::new(WIDTH, 100, 100);
     sample.add(&batch, 0);
-    let mut model = CoarseAdjacency::new(&[0, 1, 2, 3], Limits::default()).expect("in order");
+    let mut model = CoarseAdjacency::new(&[0, 1, 2, 3], AdjacencyLimits::default()).expect("in order");
     model.add(&batch.columns).expect("room");
     let settings = PlannerSettings {
         k: K,
-        ladder: LadderLimits { complete: 100, chosen: 10 },
+        ladder: LadderLimits { max_complete_nodes: 100, max_selected_nodes: 10 },
         identifier_cardinality: 1.0,
         window_records: 100,
         batch_records: 100,
@@ -63,11 +65,11 @@ fn witnessed(rows: &[[u8; WIDTH]], with_subjects: bool) -> (EvidenceInput, Plann
     )
 }
 
-fn on_the_cpu() -> KeptWindow {
-    KeptWindow::new(Wanted::Cpu, || Err(DeviceError::Absent { reason: "nobody asks for it".to_owned() }))
+fn cpu_window() -> StreamWindow {
+    StreamWindow::new(BackendChoice::Cpu, || Err(DeviceError::Absent { reason: "nobody asks for it".to_owned() }))
 }
 
-/// All attribute sets by definition: masked cells, then some tuple with a support below k.
+/// Minimal quasi-identifiers by definition: cells masked, then any tuple with support below k.
 fn qids(rows: &[[u8; WIDTH]], with_subjects: bool) -> Vec<Vec<usize>> {
     use std::collections::{BTreeMap, BTreeSet};
     let person = |row: usize| if with_subjects { row / 2 } else { row };
@@ -99,8 +101,7 @@ fn qids(rows: &[[u8; WIDTH]], with_subjects: bool) -> Vec<Vec<usize>> {
     minimal
 }
 
-/// By definition: each row takes the first node at which enough people share its cells, and loses the cells that are
-/// suppressed there; one that finds none loses all.
+/// Each row uses the first node with enough subjects and loses its suppressed cells, or all without a node.
 fn expected_loss_of(rows: &[[u8; WIDTH]], plan: &Plan, least: usize) -> f64 {
     use std::collections::BTreeSet;
     let ladder = &plan.groups[0].ladder;
@@ -118,7 +119,7 @@ fn expected_loss_of(rows: &[[u8; WIDTH]], plan: &Plan, least: usize) -> f64 {
     (0..rows.len()).map(lost).sum::<f64>() / rows.len() as f64
 }
 
-/// The strongest inference from `a` to `b` by definition: probability, people, records.
+/// Probability, subjects and records by definition.
 fn inference(rows: &[[u8; WIDTH]], with_subjects: bool, a: usize, b: usize) -> Option<(f64, u64, u64)> {
     use std::collections::BTreeSet;
     let mut best: Option<(f64, u64, u64)> = None;
@@ -138,16 +139,16 @@ fn inference(rows: &[[u8; WIDTH]], with_subjects: bool, a: usize, b: usize) -> O
 
 proptest! {
     #[test]
-    fn the_evidence_is_what_the_window_shows(
+    fn evidence_matches_definition_on_random_windows(
         rows in proptest::collection::vec([0_u8..4, 0_u8..3, 0_u8..6, 0_u8..2], 8..60),
         with_subjects in any::<bool>(),
     ) {
         let (from, settings) = witnessed(&rows, with_subjects);
         let searched: Vec<usize> = (0..WIDTH).filter(|a| !from.plan.identifiers.contains(a)).collect();
-        // Of a window of 100 the sample has all rows: as many people are needed as the sample's share of the window says.
+        // The sample has all rows, so k is scaled by their share of the window.
         let least = (K * rows.len()).div_ceil(100).clamp(2, K);
         let loss = expected_loss_of(&rows, &from.plan, least);
-        let found = gather(from, &settings, &mut on_the_cpu(), Duration::from_secs(60)).expect("a table");
+        let found = gather_evidence(from, &settings, &mut cpu_window(), Duration::from_secs(60)).expect("a table");
         prop_assert!(found.complete && found.plan == 7 && found.computed_by == "cpu");
         prop_assert_eq!(&found.attributes, &searched);
         if searched.len() == WIDTH {
@@ -158,7 +159,7 @@ proptest! {
             prop_assert_eq!(listed, expected);
         }
         if searched.len() == WIDTH {
-            // The triage is compared with the quasi-identifiers of people, where there are people.
+            // Triage also counts by subject.
             let minimal = qids(&rows, with_subjects);
             for size in &found.triage.as_ref().expect("a complete search").sizes {
                 let sets = (1..1_usize << WIDTH).map(|mask| (0..WIDTH).filter(|a| mask >> a & 1 == 1).collect::<Vec<_>>());
@@ -185,87 +186,90 @@ proptest! {
 }
 
 thread_local! {
-    static DEVICE: Arc<Emulator> = Emulator::start(64 << 20, 1);
+    static DEVICE: Arc<EmulatedDevice> = EmulatedDevice::start(64 << 20, 1);
 }
 
-/// A record, and whom it counts for; 0: for nobody.
-type Row = ([u8; WIDTH], u8);
+/// Record and its subject; 0: no subject.
+type WindowTestRecord = ([u8; WIDTH], u8);
 
 #[derive(Clone, Debug)]
-enum Event {
-    /// A batch has left.
-    Batch(Vec<Row>),
-    /// One that the queue had no room for.
-    Missed(Vec<Row>),
-    /// The dictionary of a column was compacted: its codes are others.
-    Renumbered(usize, u32),
-    /// Evidence is gathered, without this attribute.
-    Gather(Option<usize>),
-    /// The device fails after some more calls.
-    Fails(u64),
+enum WindowTestEvent {
+    BatchReleased(Vec<WindowTestRecord>),
+    /// Dropped by a full queue.
+    BatchDropped(Vec<WindowTestRecord>),
+    /// New codes after compaction.
+    CodesRenumbered(usize, u32),
+    /// Without this attribute.
+    GatherEvidence(Option<usize>),
+    /// After this many calls.
+    DeviceFails(u64),
 }
 
-fn events() -> impl Strategy<Value = Vec<Event>> {
+fn events() -> impl Strategy<Value = Vec<WindowTestEvent>> {
     let row = || ([0_u8..4, 0_u8..3, 0_u8..6, 0_u8..2], 0_u8..12);
     let rows = || proptest::collection::vec(row(), 0..40);
     let event = prop_oneof![
-        6 => rows().prop_map(Event::Batch),
-        1 => rows().prop_map(Event::Missed),
-        1 => (0..WIDTH, 0_u32..700).prop_map(|(column, by)| Event::Renumbered(column, by)),
-        6 => proptest::option::weighted(0.3, 0..WIDTH).prop_map(Event::Gather),
-        1 => (0_u64..60).prop_map(Event::Fails),
+        6 => rows().prop_map(WindowTestEvent::BatchReleased),
+        1 => rows().prop_map(WindowTestEvent::BatchDropped),
+        1 => (0..WIDTH, 0_u32..700).prop_map(|(column, by)| WindowTestEvent::CodesRenumbered(column, by)),
+        6 => proptest::option::weighted(0.3, 0..WIDTH).prop_map(WindowTestEvent::GatherEvidence),
+        1 => (0_u64..60).prop_map(WindowTestEvent::DeviceFails),
     ];
     (rows(), proptest::collection::vec(event, 1..16)).prop_map(|(first, rest)| {
-        [Event::Batch(first), Event::Gather(None)].into_iter().chain(rest).chain([Event::Gather(None)]).collect()
+        [WindowTestEvent::BatchReleased(first), WindowTestEvent::GatherEvidence(None)]
+            .into_iter()
+            .chain(rest)
+            .chain([WindowTestEvent::GatherEvidence(None)])
+            .collect()
     })
 }
 
-/// The daemon's side of a stream: its window, and the codes of its values.
-struct Stream {
+/// Window and codes, as in the daemon.
+struct WindowTestStream {
     with_subjects: bool,
     capacity: usize,
-    window: VecDeque<Row>,
+    window: VecDeque<WindowTestRecord>,
     to: u64,
     numbering: u64,
-    /// The code of value v in a column: `v + shift`, of every other value turned round.
+    /// The code of value v is `v + shift`; odd shifts reverse the values.
     shifts: [u32; WIDTH],
 }
 
-impl Stream {
+impl WindowTestStream {
     fn code(&self, column: usize, value: u8) -> Code {
         let shift = self.shifts[column];
         shift + if shift % 2 == 1 { 9 - u32::from(value) } else { u32::from(value) }
     }
 
-    fn counted<'r>(&self, rows: impl Iterator<Item = &'r Row>) -> Vec<Row> {
+    fn rows_counted_for_subjects<'r>(&self, rows: impl Iterator<Item = &'r WindowTestRecord>) -> Vec<WindowTestRecord> {
         rows.filter(|(_, person)| !self.with_subjects || *person != 0).copied().collect()
     }
 
-    fn columns(&self, rows: &[Row]) -> Vec<Vec<Code>> {
+    fn columns(&self, rows: &[WindowTestRecord]) -> Vec<Vec<Code>> {
         (0..WIDTH).map(|c| rows.iter().map(|(values, _)| self.code(c, values[c])).collect()).collect()
     }
 
-    fn subjects(&self, rows: &[Row]) -> Option<Vec<u64>> {
+    fn subjects(&self, rows: &[WindowTestRecord]) -> Option<Vec<u64>> {
         self.with_subjects.then(|| rows.iter().map(|(_, person)| 1_000_000_007 * u64::from(*person)).collect())
     }
 
-    fn arrives(&mut self, rows: &[Row]) -> Arrival {
+    fn add_batch_rows(&mut self, rows: &[WindowTestRecord]) -> WindowArrival {
         let from = self.to;
         self.to += rows.len() as u64;
         self.window.extend(rows);
         self.window.drain(..self.window.len().saturating_sub(self.capacity));
-        let counted = self.counted(rows.iter());
+        let counted = self.rows_counted_for_subjects(rows.iter());
         let (columns, subjects) = (self.columns(&counted), self.subjects(&counted));
-        Arrival { numbering: self.numbering, from, to: self.to, columns, subjects }
+        WindowArrival { numbering: self.numbering, from, to: self.to, columns, subjects }
     }
 
-    fn witnessed(&self, without: Option<usize>) -> (EvidenceInput, PlannerSettings) {
-        let counted = self.counted(self.window.iter());
+    fn evidence_input_without(&self, without: Option<usize>) -> (EvidenceInput, PlannerSettings) {
+        let counted = self.rows_counted_for_subjects(self.window.iter());
         let values: Vec<[u8; WIDTH]> = counted.iter().map(|(values, _)| *values).collect();
         let (mut from, settings) = witnessed(&values, false);
         from.columns = self.columns(&counted);
         from.subjects = self.subjects(&counted);
-        let mut model = CoarseAdjacency::new(&[0, 1, 2, 3], Limits::default()).expect("in order");
+        let mut model = CoarseAdjacency::new(&[0, 1, 2, 3], AdjacencyLimits::default()).expect("in order");
         model.add(&from.columns).expect("room");
         from.model = WindowModel::Counted(model);
         from.plan.identifiers = without.into_iter().collect();
@@ -274,41 +278,44 @@ impl Stream {
     }
 }
 
-fn without_time(evidence: Evidence) -> Evidence {
-    Evidence { seconds: 0.0, computed_by: String::new(), ..evidence }
+fn without_time(evidence: PlanEvidence) -> PlanEvidence {
+    PlanEvidence { seconds: 0.0, computed_by: String::new(), ..evidence }
 }
 
-/// What is gathered after these events, by a window that follows them on the device; the same as from a fresh one on the
-/// CPU, whatever happens.
-fn follow(events: &[Event], with_subjects: bool, capacity: usize, seed: u64) -> Result<KeptWindow, TestCaseError> {
+/// Compares evidence from the device window with that from a new CPU window.
+fn compare_device_with_cpu(
+    events: &[WindowTestEvent],
+    with_subjects: bool,
+    capacity: usize,
+    seed: u64,
+) -> Result<StreamWindow, TestCaseError> {
     let device = DEVICE.with(Arc::clone);
     device.reseed(seed);
     let shared: Arc<dyn Device> = device.clone();
-    let mut counting = KeptWindow::new(Wanted::Device, move || Ok(Arc::clone(&shared)));
+    let mut counting = StreamWindow::new(BackendChoice::Device, move || Ok(Arc::clone(&shared)));
     let (window, shifts) = (VecDeque::new(), [0; WIDTH]);
-    let mut stream = Stream { with_subjects, capacity, window, to: 0, numbering: 0, shifts };
+    let mut stream = WindowTestStream { with_subjects, capacity, window, to: 0, numbering: 0, shifts };
     let mut may_fail = false;
     for event in events {
         match event {
-            Event::Batch(rows) => counting.arrive(&stream.arrives(rows)),
-            Event::Missed(rows) => drop(stream.arrives(rows)),
-            Event::Renumbered(column, shift) => {
+            WindowTestEvent::BatchReleased(rows) => counting.append_arrival(&stream.add_batch_rows(rows)),
+            WindowTestEvent::BatchDropped(rows) => drop(stream.add_batch_rows(rows)),
+            WindowTestEvent::CodesRenumbered(column, shift) => {
                 stream.shifts[*column] = *shift;
                 stream.numbering += 1;
             }
-            Event::Fails(calls) => {
+            WindowTestEvent::DeviceFails(calls) => {
                 device.fail_after(*calls);
                 may_fail = true;
             }
-            Event::Gather(without) => {
-                let (mut from, settings) = stream.witnessed(*without);
+            WindowTestEvent::GatherEvidence(without) => {
+                let (mut from, settings) = stream.evidence_input_without(*without);
                 let rows = from.columns[0].len();
-                let expected = gather(from.clone(), &settings, &mut on_the_cpu(), Duration::from_secs(60));
-                // Every other time the model is counted where the window is.
+                let expected = gather_evidence(from.clone(), &settings, &mut cpu_window(), Duration::from_secs(60));
                 if stream.to % 2 == 1 {
-                    from.model = WindowModel::Recount(Limits::default());
+                    from.model = WindowModel::Recount(AdjacencyLimits::default());
                 }
-                let found = gather(from, &settings, &mut counting, Duration::from_secs(60)).expect("a table");
+                let found = gather_evidence(from, &settings, &mut counting, Duration::from_secs(60)).expect("a table");
                 if !may_fail {
                     prop_assert_eq!(found.computed_by.as_str(), if rows > 0 { "cuda" } else { "cpu" });
                 }
@@ -317,8 +324,8 @@ fn follow(events: &[Event], with_subjects: bool, capacity: usize, seed: u64) -> 
         }
     }
     device.fail_after(u64::MAX);
-    prop_assert!(may_fail || counting.used().failures == 0);
-    prop_assert_eq!(counting.is_lost(), counting.used().failures > 0);
+    prop_assert!(may_fail || counting.usage().failures == 0);
+    prop_assert_eq!(counting.is_lost(), counting.usage().failures > 0);
     Ok(counting)
 }
 
@@ -326,31 +333,42 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn a_window_that_stays_on_the_device_gives_the_evidence_of_a_fresh_one(
+    fn device_window_gives_same_evidence_as_new_cpu_window(
         events in events(),
         with_subjects: bool,
         capacity in 8_usize..90,
         seed: u64,
     ) {
-        let taken = DEVICE.with(|device| device.taken());
-        drop(follow(&events, with_subjects, capacity, seed)?);
-        prop_assert_eq!(DEVICE.with(|device| device.taken()), taken, "all memory was given back");
+        let taken = DEVICE.with(|device| device.allocated_bytes());
+        drop(compare_device_with_cpu(&events, with_subjects, capacity, seed)?);
+        prop_assert_eq!(DEVICE.with(|device| device.allocated_bytes()), taken, "all memory was given back");
     }
 }
 
 #[test]
-fn only_what_is_new_goes_to_the_device() {
-    let rows =
-        |from: u8| (from..from + 30).map(|n| ([n % 4, n % 3, n % 6, n / 16 % 2], n % 11 + 1)).collect::<Vec<Row>>();
-    let fills = |events: &[Event]| follow(events, true, 70, 1).expect("the same evidence").fills();
-    let told = [0, 30, 60, 90, 120].map(|from| [Event::Batch(rows(from)), Event::Gather(None)]).concat();
+fn device_window_is_refilled_only_after_gap_or_renumbering() {
+    let rows = |from: u8| {
+        (from..from + 30).map(|n| ([n % 4, n % 3, n % 6, n / 16 % 2], n % 11 + 1)).collect::<Vec<WindowTestRecord>>()
+    };
+    let fills =
+        |events: &[WindowTestEvent]| compare_device_with_cpu(events, true, 70, 1).expect("the same evidence").fills();
+    let told = [0, 30, 60, 90, 120]
+        .map(|from| [WindowTestEvent::BatchReleased(rows(from)), WindowTestEvent::GatherEvidence(None)])
+        .concat();
     assert_eq!(fills(&told), 1, "what was there stays");
-    let missed = [Event::Missed(rows(7)), Event::Gather(None)];
+    let missed = [WindowTestEvent::BatchDropped(rows(7)), WindowTestEvent::GatherEvidence(None)];
     assert_eq!(fills(&[&told[..], &missed].concat()), 2, "a gap is filled anew");
-    let renumbered = [Event::Renumbered(2, 300), Event::Batch(rows(9)), Event::Gather(None)];
+    let renumbered = [
+        WindowTestEvent::CodesRenumbered(2, 300),
+        WindowTestEvent::BatchReleased(rows(9)),
+        WindowTestEvent::GatherEvidence(None),
+    ];
     assert_eq!(fills(&[&told[..], &renumbered].concat()), 2, "so are other codes");
-    // A gap that has left the window is none.
-    let healed =
-        [[Event::Missed(rows(7))].to_vec(), [1, 31, 61].map(|from| Event::Batch(rows(from))).to_vec()].concat();
-    assert_eq!(fills(&[&told[..], &healed, &[Event::Gather(None)]].concat()), 1);
+    // A gap outside the window does not count.
+    let healed = [
+        [WindowTestEvent::BatchDropped(rows(7))].to_vec(),
+        [1, 31, 61].map(|from| WindowTestEvent::BatchReleased(rows(from))).to_vec(),
+    ]
+    .concat();
+    assert_eq!(fills(&[&told[..], &healed, &[WindowTestEvent::GatherEvidence(None)]].concat()), 1);
 }

@@ -1,78 +1,81 @@
-//! Which classes stand together in a catalog ([HCE] Alg. 2; docs/methods.md §15.4).
+//! Groups the classes of a catalog ([HCE] Alg. 2; docs/internals/methods.md §15.4).
 //!
-//! Lemma 1 of the paper asks of every class and value that the true lines of the *other* classes of its group be at least as many as its
-//! counterfeits. A reader who knows how classes are filled knows more than the lemma lets him: that a class larger than the least
-//! size has no counterfeit, and that none has more of them than leaves k true lines. So here all classes of a group have the
-//! least size, and what is asked of a class is asked of all its values together: true lines of the others could be its
-//! counterfeits, one for one, with no class having more of them than it may. Then no class can be shown to have any.
-//! Lemma 1 follows.
+//! Lemma 1 of the paper: for every class and value, the other classes of the group have at least as many true lines
+//! as the class has counterfeits. A reader that knows how classes are filled can exclude more: a larger class has no
+//! counterfeit, and every class has at least k true lines.
+//!
+//! So all classes of a group have the minimum size here, and the condition covers all values of a class together.
+//! True lines of the others could be its counterfeits, one for one, within their limits. Then no class can be proven
+//! to have counterfeits, and Lemma 1 follows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Values with how many lines show them.
-pub type Counts = BTreeMap<u32, u32>;
+/// Number of lines by value.
+pub type ValueCounts = BTreeMap<u32, u32>;
 
-/// A class of a release, its counterfeits beside its true lines.
+/// Class of a release with its true lines and counterfeits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Class {
-    /// Names it whatever the order of the input.
+pub struct CatalogClass {
+    /// Identity of the class, independent of the order of the input.
     pub identity: u128,
-    /// True lines by value.
-    pub shown: Counts,
-    /// Counterfeits by value.
-    pub counterfeits: Counts,
+    /// Number of true lines by value.
+    pub true_counts: ValueCounts,
+    /// Number of counterfeits by value.
+    pub counterfeits: ValueCounts,
 }
 
-/// How many lines counts add up to.
-pub fn total(counts: &Counts) -> u32 {
+/// Returns the total number of lines.
+pub fn total_lines(counts: &ValueCounts) -> u32 {
     counts.values().sum()
 }
 
-impl Class {
-    /// True lines and counterfeits.
-    pub fn lines(&self) -> u32 {
-        total(&self.shown) + total(&self.counterfeits)
+impl CatalogClass {
+    /// Returns the number of true lines and counterfeits.
+    pub fn line_count(&self) -> u32 {
+        total_lines(&self.true_counts) + total_lines(&self.counterfeits)
     }
 }
 
-/// What became of classes.
+/// Result of grouping classes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Grouped {
-    /// Positions of classes, ascending in each group; at least two, one of which has a counterfeit. No class is in two.
+pub struct ClassGrouping {
+    /// Positions of classes, ascending per group. Groups are disjoint, have at least two classes and at least one
+    /// counterfeit.
     pub groups: Vec<Vec<usize>>,
-    /// Classes whose counterfeits nobody conceals; the groups are worth nothing then.
-    pub open: Vec<usize>,
+    /// Classes with counterfeits that no other class conceals. If there are any, the groups are not usable.
+    pub unconcealed_classes: Vec<usize>,
 }
 
-/// Groups `classes`, all of one size, none of which may have more than `most` counterfeits.
+/// Groups `classes` of equal size, each with at most `most` counterfeits.
 ///
-/// The class with the most counterfeits goes first. It is joined with the group that conceals most of what is left of them, the smallest of
-/// several, until nothing is left.
+/// Starts with the class with the most counterfeits. Joins it with the group that conceals most of its remaining
+/// counterfeits (the smallest on a tie), until none remain.
 ///
-/// Time: O(counterfeits · classes) look-ups in the worst case. What is found is safe; where nothing is found, a safe grouping may exist.
-pub fn group(classes: &[Class], most: u32) -> Grouped {
+/// Time: O(counterfeits · classes) look-ups in the worst case. Every result is safe; a failure does not prove that no
+/// safe grouping exists.
+pub fn group_classes(classes: &[CatalogClass], most: u32) -> ClassGrouping {
     let mut showing: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (at, class) in classes.iter().enumerate() {
-        for &value in class.shown.keys() {
+        for &value in class.true_counts.keys() {
             showing.entry(value).or_default().push(at);
         }
     }
     let mut order: Vec<usize> = (0..classes.len()).filter(|&at| !classes[at].counterfeits.is_empty()).collect();
-    order.sort_by_key(|&at| (std::cmp::Reverse(total(&classes[at].counterfeits)), classes[at].identity));
+    order.sort_by_key(|&at| (std::cmp::Reverse(total_lines(&classes[at].counterfeits)), classes[at].identity));
     let mut group_of: Vec<usize> = (0..classes.len()).collect();
     let mut groups: Vec<Vec<usize>> = (0..classes.len()).map(|at| vec![at]).collect();
     let mut open = Vec::new();
     for class in order {
         let mut left = classes[class].counterfeits.clone();
-        conceal(classes, most, groups[group_of[class]].iter().filter(|&&other| other != class), &mut left);
+        subtract_concealed(classes, most, groups[group_of[class]].iter().filter(|&&other| other != class), &mut left);
         while !left.is_empty() {
             let own = group_of[class];
             let candidates = left.keys().filter_map(|value| showing.get(value)).flatten().map(|&other| group_of[other]);
             let candidates: BTreeSet<usize> = candidates.filter(|&other| other != own).collect();
             let worth = |&group: &usize| {
                 let mut after = left.clone();
-                conceal(classes, most, groups[group].iter(), &mut after);
-                let matched = total(&left) - total(&after);
+                subtract_concealed(classes, most, groups[group].iter(), &mut after);
+                let matched = total_lines(&left) - total_lines(&after);
                 let first = groups[group].iter().map(|&at| classes[at].identity).min().unwrap_or_default();
                 (matched, std::cmp::Reverse(groups[group].len()), std::cmp::Reverse(first), group)
             };
@@ -81,7 +84,7 @@ pub fn group(classes: &[Class], most: u32) -> Grouped {
                 break;
             };
             let joined = std::mem::take(&mut groups[best]);
-            conceal(classes, most, joined.iter(), &mut left);
+            subtract_concealed(classes, most, joined.iter(), &mut left);
             joined.iter().for_each(|&at| group_of[at] = own);
             groups[own].extend(joined);
         }
@@ -89,16 +92,21 @@ pub fn group(classes: &[Class], most: u32) -> Grouped {
     groups.retain(|group| group.len() > 1);
     groups.iter_mut().for_each(|group| group.sort_unstable());
     open.sort_unstable();
-    Grouped { groups, open }
+    ClassGrouping { groups, unconcealed_classes: open }
 }
 
-/// Takes from `left` what true lines of `others` could be.
-fn conceal<'a>(classes: &[Class], most: u32, others: impl Iterator<Item = &'a usize>, left: &mut Counts) {
+/// Subtracts from `left` the counterfeits that could be true lines of `others`.
+fn subtract_concealed<'a>(
+    classes: &[CatalogClass],
+    most: u32,
+    others: impl Iterator<Item = &'a usize>,
+    left: &mut ValueCounts,
+) {
     for &other in others {
         let class = &classes[other];
-        let mut room = most.saturating_sub(total(&class.counterfeits));
+        let mut room = most.saturating_sub(total_lines(&class.counterfeits));
         left.retain(|value, count| {
-            let taken = (*count).min(room).min(class.shown.get(value).copied().unwrap_or(0));
+            let taken = (*count).min(room).min(class.true_counts.get(value).copied().unwrap_or(0));
             room -= taken;
             *count -= taken;
             *count > 0

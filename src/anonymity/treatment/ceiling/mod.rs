@@ -1,6 +1,6 @@
-//! h-ceiling with counterfeits ([HCE]; docs/methods.md §15): off unless asked for.
+//! h-ceiling with counterfeits ([HCE]; docs/internals/methods.md §15), off by default.
 //!
-//! `release::ceiling` recounts what leaves, and shares none of this.
+//! `release::ceiling` recounts the release and shares none of this code.
 
 pub mod fill;
 pub mod grouping;

@@ -1,17 +1,17 @@
-use super::super::grouping::total;
+use super::super::grouping::total_lines;
 use super::super::partition::degree;
 use super::*;
-use crate::anonymity::domain::{Domain, Level};
-use crate::anonymity::lattice::check::Terms;
-use crate::anonymity::lattice::table::Table;
-use crate::anonymity::privacy::Model;
-use crate::anonymity::quality::Measure;
+use crate::anonymity::domain::{Domain, HierarchyLevel};
+use crate::anonymity::lattice::policy_check::PolicyTerms;
+use crate::anonymity::lattice::table::LatticeTable;
+use crate::anonymity::privacy::ClassPrivacyModel;
+use crate::anonymity::quality::QualityMeasure;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Four values, two pairs, one root.
+/// Domain of four values, two pairs and one root.
 fn domain(name: &str) -> Domain {
-    let level = |cell_of: &[u32], loss: &[f64]| Level { cell_of: cell_of.to_vec(), loss: loss.to_vec() };
+    let level = |cell_of: &[u32], loss: &[f64]| HierarchyLevel { cell_of: cell_of.to_vec(), loss: loss.to_vec() };
     let third = 1.0 / 3.0;
     let levels =
         vec![level(&[0, 1, 2, 3], &[0.0; 4]), level(&[0, 0, 1, 1], &[third, third]), level(&[0, 0, 0, 0], &[1.0])];
@@ -31,9 +31,9 @@ fn identity(policy: &[u8], values: [u32; 2]) -> u128 {
     u128::from(mix(u64::from(cell(policy[0], values[0])) << 8 | u64::from(cell(policy[1], values[1]))))
 }
 
-/// Every policy, everything from the definitions but the drawing and the grouping, which are judged elsewhere.
-fn twin(records: &Records, question: &Question<'_>) -> Vec<Candidate> {
-    let (work, table) = (Work::new(question), question.checker.table());
+/// Judges every policy by the definitions; drawing and grouping are tested elsewhere.
+fn search_exhaustively(records: &TableRecords, question: &CeilingQuery<'_>) -> Vec<CeilingCandidate> {
+    let (work, table) = (CeilingSearch::new(question), question.checker.table());
     let n = records.len();
     let mut found = Vec::new();
     for policy in table.lattice().iter() {
@@ -43,22 +43,22 @@ fn twin(records: &Records, question: &Question<'_>) -> Vec<Candidate> {
         });
         let mut classes: BTreeMap<u128, Vec<usize>> = BTreeMap::new();
         (0..n).for_each(|row| classes.entry(identity(&policy, values(row))).or_default().push(row));
-        let people = question.asked.people as usize;
+        let people = question.fill_limits.min_true_lines as usize;
         let rows: Vec<u32> =
             (0..n as u32).filter(|&row| classes[&identity(&policy, values(row as usize))].len() >= people).collect();
-        let leaving = work.lines(&policy, rows);
+        let leaving = work.group_lines(&policy, rows);
         let silent = policy.iter().all(|&level| level == 2);
         if steep || silent || leaving.rows.is_empty() {
             continue;
         }
         let shown: Vec<u32> = leaving.rows.iter().map(|&row| records.sensitive[0].0[row as usize]).collect();
-        let filled = work.fill(&policy, &leaving, &shown, &|_| false, &|v| (question.mark)(v));
+        let filled = work.fill_lines(&policy, &leaving, &shown, &|_| false, &|v| (question.sensitive_number)(v));
         let genuine = |class: u32, value: u32| -> f64 {
-            let group = filled.groups.iter().find(|group| group.iter().any(|&at| filled.number[at] == class));
+            let group = filled.groups.iter().find(|group| group.iter().any(|&at| filled.class_numbers[at] == class));
             let Some(group) = group else { return 1.0 };
             let of = |pick: &dyn Fn(usize) -> u32| -> f64 { group.iter().map(|&at| f64::from(pick(at))).sum() };
             let invented = of(&|at| filled.classes[at].counterfeits.get(&value).copied().unwrap_or(0));
-            let all = invented + of(&|at| filled.classes[at].shown.get(&value).copied().unwrap_or(0));
+            let all = invented + of(&|at| filled.classes[at].true_counts.get(&value).copied().unwrap_or(0));
             1.0 - invented / all
         };
         let (mut marginal, mut left) = (0.0, 0);
@@ -83,9 +83,9 @@ fn twin(records: &Records, question: &Question<'_>) -> Vec<Candidate> {
         if n - left > question.checker.limit() as usize || left == 0 {
             continue;
         }
-        let rce = Rce { marginal: marginal + 3.0 * (n - left) as f64, joint: 0.0 };
-        let counterfeits = filled.classes.iter().map(|class| u64::from(total(&class.counterfeits))).sum();
-        found.push(Candidate { policy, rce, counterfeits, suppressed: (n - left) as u64 });
+        let rce = ReconstructionError { marginal: marginal + 3.0 * (n - left) as f64, joint: 0.0 };
+        let counterfeits = filled.classes.iter().map(|class| u64::from(total_lines(&class.counterfeits))).sum();
+        found.push(CeilingCandidate { policy, rce, counterfeits, suppressed: (n - left) as u64 });
     }
     found.sort_by(|a, b| a.rce.marginal.total_cmp(&b.rce.marginal));
     found
@@ -94,7 +94,7 @@ fn twin(records: &Records, question: &Question<'_>) -> Vec<Candidate> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
     #[test]
-    fn the_search_finds_what_looking_at_every_policy_finds(
+    fn ceiling_search_matches_exhaustive_search(
         rows in prop::collection::vec((0..4u32, 0..4u32, 0..3u32), 1..30),
         people in 1..3u32,
         more in 1..3u32,
@@ -102,26 +102,26 @@ proptest! {
         limit in prop::sample::select(vec![0.0, 0.2]),
         most in 0..10u64,
     ) {
-        let records = Records {
+        let records = TableRecords {
             quasi: vec![rows.iter().map(|row| row.0).collect(), rows.iter().map(|row| row.1).collect()],
             sensitive: vec![(rows.iter().map(|row| row.2).collect(), 3)],
-            ..Records::default()
+            ..TableRecords::default()
         };
-        let table = Table::new(vec![domain("a"), domain("b")], &records).unwrap();
-        let models = vec![Model::KAnonymity { k: u64::from(people) }];
-        let checker = Checker::new(&table, &Terms { models, limit, measure: Measure::Loss }).unwrap();
-        let question = Question {
+        let table = LatticeTable::new(vec![domain("a"), domain("b")], &records).unwrap();
+        let models = vec![ClassPrivacyModel::KAnonymity { k: u64::from(people) }];
+        let checker = PolicyChecker::new(&table, &PolicyTerms { models, limit, measure: QualityMeasure::Loss }).unwrap();
+        let question = CeilingQuery {
             checker: &checker,
             records: &records,
             h,
-            asked: Asked { lines: people + more, people, most },
+            fill_limits: FillLimits { min_lines: people + more, min_true_lines: people, max_counterfeits: most },
             identity: &|policy, row| identity(policy, [records.quasi[0][row as usize], records.quasi[1][row as usize]]),
             seed: &|identity, number| u128::from(mix(identity as u64 ^ mix(u64::from(number) + 9))) << 64,
-            mark: &|value| mix(u64::from(value) + 1),
+            sensitive_number: &|value| mix(u64::from(value) + 1),
         };
-        let found = search(&question, Until::proved(), &|_| {}).unwrap();
+        let found = search_under_ceiling(&question, SearchDeadline::without_deadline(), &|_| {}).unwrap();
         prop_assert!(found.complete);
-        let twin = twin(&records, &question);
+        let twin = search_exhaustively(&records, &question);
         prop_assert_eq!(found.candidates.is_empty(), twin.is_empty(), "{:?}", twin.first());
         let Some((best, twin_best)) = found.candidates.first().zip(twin.first()) else { return Ok(()) };
         prop_assert!((best.rce.marginal - twin_best.rce.marginal).abs() < 1e-6, "{best:?} {twin_best:?}");
@@ -132,7 +132,7 @@ proptest! {
 }
 
 #[test]
-fn positions_are_those_of_the_lattice() {
+fn position_matches_lattice_order() {
     let lattice = Lattice::new(vec![2, 0, 3]);
-    assert!((0..).zip(lattice.iter()).all(|(at, policy)| at_position(&lattice, at) == policy));
+    assert!((0..).zip(lattice.iter()).all(|(at, policy)| policy_at_position(&lattice, at) == policy));
 }

@@ -1,50 +1,50 @@
-//! Ranges: a batch is divided into classes that show their own extent (docs/methods.md §10.7).
+//! Divides a batch into classes that show the ranges of their values (docs/internals/methods.md §10.7).
 //!
-//! The division is a tree of cuts. A cut divides a class along one attribute: numbers between two intervals of the public grid,
-//! labels into the children of the label that all share, or values from missing ones. Parts without a crowd stay together. The cut
-//! that saves most loss is made first, and a class is final when no cut saves any.
+//! The division is a tree of cuts along one attribute each: numbers between two grid intervals, labels into the
+//! children of the common label, or values from missing ones. Parts with too few subjects stay together, as the rest.
+//! The cut that saves most loss is made first. A class is final if no cut saves any loss.
 //!
-//! Nobody of a class would have left in another: the first cut that parts two classes stands between their extents, or the one is of parts
-//! without a crowd, of which nobody has a value of the other.
+//! No row of a class could have been released in another class: the first cut between them separates their extents,
+//! or no row of the rest has a value of the other class.
 
 mod axis;
-mod cuts;
-mod table;
+mod class_cuts;
+mod range_table;
 
-use super::crowd::NO_SUBJECT;
-use super::recode::{Assignment, UNRELEASED};
-use axis::{Axis, Cell};
-use cuts::{Node, People};
-use table::Table;
+use super::local_recoding::{ClassAssignment, UNRELEASED_NODE};
+use super::subject_counting::NO_SUBJECT;
+use axis::{Axis, RankedCell};
+use class_cuts::{CutNode, SeenSubjects};
+use range_table::RangeTable;
 use throng_core::values::codebook::{CellId, Code, Codebook, SUPPRESSED};
 
-/// The quasi attributes of one group over the rows of a batch.
+/// Quasi-identifiers of one group over the rows of a batch.
 pub struct RangeColumns<'a> {
-    /// Digest that names the attribute set.
+    /// Digest that identifies the attribute set.
     pub base: u128,
-    /// The attributes, by position in the schema.
+    /// Attributes, by position in the schema.
     pub attributes: &'a [usize],
-    /// Those of them that identify by themselves: they are suppressed.
+    /// Attributes that are identifiers; they are suppressed.
     pub identifiers: &'a [usize],
-    /// The codes of all attributes, by attribute and row of the batch.
+    /// Codes of all attributes, by attribute and row of the batch.
     pub columns: &'a [Vec<Code>],
-    /// By row of the batch, the subject that it counts for.
+    /// Subject that each row of the batch counts for.
     pub subjects: &'a [u64],
-    /// By attribute.
+    /// Codebooks, by attribute.
     pub books: &'a [Codebook],
 }
 
-/// Divides `rows` into classes of `k` subjects at least. Where all of them together have fewer, nothing is released, nor is a
-/// class of which every cell is suppressed.
+/// Divides `rows` into classes of at least `k` subjects. Rows are not released if all together have fewer subjects,
+/// or if all cells of their class are suppressed.
 ///
-/// Time: O(rows × attributes² × depth of the tree); the tree is about log₂(rows / k) deep. Neither the order of the rows nor the
-/// numbers of codes decide anything.
-pub fn divide(columns: &RangeColumns<'_>, rows: &[u32], k: usize) -> Assignment {
+/// Time: O(rows × attributes² × depth of the tree); the depth is about log₂(rows / k). The order of the rows and the
+/// numbers of the codes have no effect.
+pub fn divide_into_ranges(columns: &RangeColumns<'_>, rows: &[u32], k: usize) -> ClassAssignment {
     let all = columns.subjects.len();
-    let mut assignment = Assignment::nothing(all);
+    let mut assignment = ClassAssignment::none_released(all);
     let mut shown = vec![vec![SUPPRESSED; all]; columns.attributes.len()];
-    let table = table(columns, rows, k);
-    for class in classes(&table) {
+    let table = build_table(columns, rows, k);
+    for class in final_classes(&table) {
         let cells: Vec<CellId> = table
             .axes
             .iter()
@@ -63,17 +63,16 @@ pub fn divide(columns: &RangeColumns<'_>, rows: &[u32], k: usize) -> Assignment 
             shown.iter_mut().zip(&cells).for_each(|(column, &cell)| column[row] = cell);
         }
     }
-    debug_assert!(assignment.node.iter().all(|node| matches!(*node, 0 | UNRELEASED)));
-    Assignment { shown: Some(shown), ..assignment }
+    debug_assert!(assignment.node.iter().all(|node| matches!(*node, 0 | UNRELEASED_NODE)));
+    ClassAssignment { range_cells: Some(shown), ..assignment }
 }
 
-/// The table of `rows`.
-fn table(columns: &RangeColumns<'_>, rows: &[u32], k: usize) -> Table {
+fn build_table(columns: &RangeColumns<'_>, rows: &[u32], k: usize) -> RangeTable {
     let axis = |&attribute: &usize| {
         let suppressed = columns.identifiers.contains(&attribute);
-        Axis::of(attribute, suppressed, &columns.books[attribute], &columns.columns[attribute], rows)
+        Axis::from_codes(attribute, suppressed, &columns.books[attribute], &columns.columns[attribute], rows)
     };
-    let axes: Vec<(Axis, Vec<Cell>)> = columns.attributes.iter().map(axis).collect();
+    let axes: Vec<(Axis, Vec<RankedCell>)> = columns.attributes.iter().map(axis).collect();
     let mut cells = Vec::with_capacity(rows.len() * axes.len());
     for row in 0..rows.len() {
         cells.extend(axes.iter().map(|(_, column)| column[row]));
@@ -85,20 +84,20 @@ fn table(columns: &RangeColumns<'_>, rows: &[u32], k: usize) -> Table {
     };
     let subjects: Vec<Option<u32>> = rows.iter().map(|&row| number(columns.subjects[row as usize])).collect();
     let people = numbers.len();
-    Table { axes: axes.into_iter().map(|(axis, _)| axis).collect(), cells, subjects, people, k }
+    RangeTable { axes: axes.into_iter().map(|(axis, _)| axis).collect(), cells, subjects, people, k }
 }
 
-/// The final classes, as rows of the table.
-fn classes(table: &Table) -> Vec<Vec<u32>> {
+/// Returns the final classes, as rows of the table.
+fn final_classes(table: &RangeTable) -> Vec<Vec<u32>> {
     if table.people < table.k {
         return Vec::new();
     }
     let rows = u32::try_from(table.subjects.len()).expect("a batch is bounded");
-    let (mut open, mut classes) = (vec![Node::new((0..rows).collect(), table)], Vec::new());
-    let mut counted = People::new(table.people);
+    let (mut open, mut classes) = (vec![CutNode::new((0..rows).collect(), table)], Vec::new());
+    let mut counted = SeenSubjects::new(table.people);
     while let Some(node) = open.pop() {
         match node.best_cut(table, &mut counted) {
-            Some(parts) => open.extend(parts.into_iter().map(|rows| Node::new(rows, table))),
+            Some(parts) => open.extend(parts.into_iter().map(|rows| CutNode::new(rows, table))),
             None => classes.push(node.into_rows()),
         }
     }

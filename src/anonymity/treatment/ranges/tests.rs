@@ -1,11 +1,13 @@
-//! The division against its definition: classes have their crowds, cover their rows, share no tuple, and every cut is the best one.
+//! Compares the division with its definition.
+//!
+//! Classes have enough subjects, cover their rows and share no tuple, and every cut is the best one.
 
 use super::*;
-use crate::anonymity::treatment::recode::UNRELEASED;
+use crate::anonymity::treatment::local_recoding::UNRELEASED_NODE;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use throng_core::values::codebook::{ABSENT, NULL, UNCOVERED, books_of};
-use throng_core::values::raw::Token;
+use throng_core::values::codebook::{ABSENT, NULL, UNCOVERED, test_codebooks};
+use throng_core::values::raw_batch::RawToken;
 
 const SCHEMA: &str = r#"
 name = "t"
@@ -44,15 +46,16 @@ const AGES: [&str; 9] = ["0", "3", "4", "5", "17", "20", "22", "38", "39"];
 const DOSES: [&str; 6] = ["0", "0.5", "1", "3.5", "4", "8"];
 const DEVICES: [&str; 4] = ["W1", "W2", "B1", "B2"];
 
-/// Codes by attribute and row, with the books that know them. A number beyond the values is a missing, an absent or an uncovered cell.
-fn coded(rows: &[(usize, usize, usize)]) -> (Vec<Vec<Code>>, Vec<Codebook>) {
-    let mut books = books_of(SCHEMA, 100);
+/// Returns codes by attribute and row, with their codebooks. A number beyond the values is a missing, absent or
+/// uncovered cell.
+fn encode_rows(rows: &[(usize, usize, usize)]) -> (Vec<Vec<Code>>, Vec<Codebook>) {
+    let mut books = test_codebooks(SCHEMA, 100);
     let mut columns = vec![Vec::new(); 3];
     for &(age, dose, device) in rows {
         for ((at, number), texts) in [age, dose, device].into_iter().enumerate().zip([&AGES[..], &DOSES, &DEVICES]) {
             let code = match texts.get(number) {
-                Some(text) if at == 2 => books[at].encode(Token::Text(text)).unwrap(),
-                Some(text) => books[at].encode(Token::Number(text)).unwrap(),
+                Some(text) if at == 2 => books[at].encode(RawToken::Text(text)).unwrap(),
+                Some(text) => books[at].encode(RawToken::Number(text)).unwrap(),
                 None => [NULL, ABSENT, UNCOVERED][number - texts.len()],
             };
             columns[at].push(code);
@@ -61,38 +64,38 @@ fn coded(rows: &[(usize, usize, usize)]) -> (Vec<Vec<Code>>, Vec<Codebook>) {
     (columns, books)
 }
 
-/// The number of what is never a part by itself.
-const REST: u64 = u64::MAX;
+/// Number of the part that always belongs to the rest.
+const REST_PART: u64 = u64::MAX;
 
-struct Case {
+struct RangeCase {
     columns: Vec<Vec<Code>>,
     books: Vec<Codebook>,
     subjects: Vec<u64>,
     k: usize,
 }
 
-impl Case {
+impl RangeCase {
     fn of(rows: &[(usize, usize, usize)], subjects: &[u64], k: usize) -> Self {
-        let (columns, books) = coded(rows);
+        let (columns, books) = encode_rows(rows);
         Self { columns, books, subjects: subjects.to_vec(), k }
     }
 
-    fn divide(&self, rows: &[u32]) -> Assignment {
+    fn divide(&self, rows: &[u32]) -> ClassAssignment {
         let (columns, subjects, books) = (&self.columns[..], &self.subjects[..], &self.books[..]);
         let columns = RangeColumns { base: 1, attributes: &[0, 1, 2], identifiers: &[], columns, subjects, books };
-        divide(&columns, rows, self.k)
+        divide_into_ranges(&columns, rows, self.k)
     }
 
-    fn people(&self, rows: &[u32]) -> usize {
+    fn subject_count(&self, rows: &[u32]) -> usize {
         let people: BTreeSet<u64> = rows.iter().map(|&row| self.subjects[row as usize]).filter(|s| *s != 0).collect();
         people.len()
     }
 
-    fn crowd(&self, rows: &[u32]) -> bool {
-        self.people(rows) >= self.k
+    fn has_k_subjects(&self, rows: &[u32]) -> bool {
+        self.subject_count(rows) >= self.k
     }
 
-    /// The cell of a set of rows, by definition.
+    /// Returns the cell of a set of rows, by definition.
     fn shown(&self, attribute: usize, rows: &[u32]) -> CellId {
         let book = &self.books[attribute];
         let codes: BTreeSet<Code> = rows.iter().map(|&row| self.columns[attribute][row as usize]).collect();
@@ -124,7 +127,7 @@ impl Case {
         (0..3).map(of).sum()
     }
 
-    /// All cuts that leave every part its crowd, with the loss of the parts.
+    /// Returns all cuts that leave enough subjects in every part, with the loss of the parts.
     fn cuts(&self, rows: &[u32]) -> Vec<(f64, Vec<Vec<u32>>)> {
         let mut cuts = Vec::new();
         let parted = |by: &dyn Fn(u32) -> u64| {
@@ -133,19 +136,20 @@ impl Case {
             parts
         };
         let mut add = |parts: Vec<Vec<u32>>| {
-            if parts.len() > 1 && parts.iter().all(|part| self.crowd(part)) {
+            if parts.len() > 1 && parts.iter().all(|part| self.has_k_subjects(part)) {
                 cuts.push((parts.iter().map(|part| self.loss(part)).sum(), parts));
             }
         };
-        // Parts without a crowd stay together, with the smallest that have one where they have none together. `REST` is never alone.
+        // Parts with too few subjects form the rest. If the rest has too few, the smallest separate parts join it.
+        // `REST_PART` is never separate.
         let apart = |by: &dyn Fn(u32) -> u64| {
             let (mut alone, few): (Vec<_>, Vec<_>) =
-                parted(by).into_iter().partition(|(number, part)| *number != REST && self.crowd(part));
+                parted(by).into_iter().partition(|(number, part)| *number != REST_PART && self.has_k_subjects(part));
             let mut rest: Vec<u32> = few.into_iter().flat_map(|(_, part)| part).collect();
-            while !rest.is_empty() && !self.crowd(&rest) {
-                let least = alone.iter().map(|(_, part)| self.people(part)).min().unwrap_or(0);
+            while !rest.is_empty() && !self.has_k_subjects(&rest) {
+                let least = alone.iter().map(|(_, part)| self.subject_count(part)).min().unwrap_or(0);
                 let (joining, staying): (Vec<_>, Vec<_>) =
-                    alone.into_iter().partition(|(_, part)| self.people(part) == least);
+                    alone.into_iter().partition(|(_, part)| self.subject_count(part) == least);
                 if joining.is_empty() {
                     return Vec::new();
                 }
@@ -161,7 +165,7 @@ impl Case {
             let (book, column) = (&self.books[attribute], &self.columns[attribute]);
             let code = |row: u32| column[row as usize];
             let kind = |row: u32| match code(row) {
-                UNCOVERED => REST,
+                UNCOVERED => REST_PART,
                 code => u64::from(code.min(3)),
             };
             let values: Vec<u32> = rows.iter().copied().filter(|&row| code(row) > UNCOVERED).collect();
@@ -197,78 +201,78 @@ impl Case {
         cuts
     }
 
-    /// Whether the best cuts lead to these classes.
-    fn leads_to(&self, rows: &[u32], classes: &[BTreeSet<u32>]) -> bool {
-        const EQUAL: f64 = 1e-5;
+    /// Checks that the best cuts lead to these classes.
+    fn best_cuts_reach(&self, rows: &[u32], classes: &[BTreeSet<u32>]) -> bool {
+        const EQUAL_LOSS_TOLERANCE: f64 = 1e-5;
         let cuts = self.cuts(rows);
         let least = cuts.iter().map(|(loss, _)| *loss).fold(f64::INFINITY, f64::min);
         let together: BTreeSet<u32> = rows.iter().copied().collect();
-        if least > self.loss(rows) - EQUAL && classes.contains(&together) {
+        if least > self.loss(rows) - EQUAL_LOSS_TOLERANCE && classes.contains(&together) {
             return true;
         }
-        let best = cuts.iter().filter(|(loss, _)| *loss < least + EQUAL && *loss < self.loss(rows));
+        let best = cuts.iter().filter(|(loss, _)| *loss < least + EQUAL_LOSS_TOLERANCE && *loss < self.loss(rows));
         let mut best = best.map(|(_, parts)| parts);
-        best.any(|parts| parts.iter().all(|part| self.leads_to(part, classes)))
+        best.any(|parts| parts.iter().all(|part| self.best_cuts_reach(part, classes)))
     }
 }
 
-fn classes(assignment: &Assignment) -> BTreeMap<u128, Vec<u32>> {
+fn released_classes(assignment: &ClassAssignment) -> BTreeMap<u128, Vec<u32>> {
     let mut classes: BTreeMap<u128, Vec<u32>> = BTreeMap::new();
     for (row, node) in (0u32..).zip(&assignment.node) {
-        if *node != UNRELEASED {
+        if *node != UNRELEASED_NODE {
             classes.entry(assignment.class[row as usize]).or_default().push(row);
         }
     }
     classes
 }
 
-fn texts(case: &Case, assignment: &Assignment, row: usize) -> Vec<String> {
-    let shown = assignment.shown.as_ref().unwrap();
-    (0..3).map(|a| case.books[a].printed(shown[a][row]).into_owned()).collect()
+fn printed_cells(case: &RangeCase, assignment: &ClassAssignment, row: usize) -> Vec<String> {
+    let shown = assignment.range_cells.as_ref().unwrap();
+    (0..3).map(|a| case.books[a].printed_text(shown[a][row]).into_owned()).collect()
 }
 
 #[test]
-fn classes_show_their_own_extent() {
-    // Ages 0, 3, 4, 5 | 20, 22, 38, 39; one dose; watches | bands.
+fn range_classes_show_extent_of_their_rows() {
+    // Ages 0, 3, 5 | 20, 22, 38; one dose; watches | bands.
     let rows = [(0, 3, 0), (1, 3, 0), (3, 3, 1), (5, 3, 2), (6, 3, 2), (7, 3, 3)];
-    let case = Case::of(&rows, &[1, 2, 3, 4, 5, 6], 3);
+    let case = RangeCase::of(&rows, &[1, 2, 3, 4, 5, 6], 3);
     let assignment = case.divide(&[0, 1, 2, 3, 4, 5]);
-    assert_eq!(texts(&case, &assignment, 0), [r#""0-9""#, "3.5", r#""watch""#]);
-    assert_eq!(texts(&case, &assignment, 5), [r#""20-39""#, "3.5", r#""band""#]);
+    assert_eq!(printed_cells(&case, &assignment, 0), [r#""0-9""#, "3.5", r#""watch""#]);
+    assert_eq!(printed_cells(&case, &assignment, 5), [r#""20-39""#, "3.5", r#""band""#]);
     let few = case.divide(&[0, 1]);
-    assert!(few.node.iter().all(|node| *node == UNRELEASED), "two people are no crowd of three");
+    assert!(few.node.iter().all(|node| *node == UNRELEASED_NODE), "two people are no crowd of three");
 }
 
 #[test]
-fn identifiers_are_suppressed() {
-    let case = Case::of(&[(0, 0, 0), (0, 0, 0), (0, 0, 0)], &[1, 2, 3], 2);
+fn range_division_suppresses_identifiers() {
+    let case = RangeCase::of(&[(0, 0, 0), (0, 0, 0), (0, 0, 0)], &[1, 2, 3], 2);
     let (columns, subjects, books) = (&case.columns[..], &case.subjects[..], &case.books[..]);
     let columns = RangeColumns { base: 1, attributes: &[0, 1, 2], identifiers: &[0], columns, subjects, books };
-    let assignment = divide(&columns, &[0, 1, 2], 2);
-    assert_eq!(texts(&case, &assignment, 1), [r#""*""#, "0", r#""W1""#]);
+    let assignment = divide_into_ranges(&columns, &[0, 1, 2], 2);
+    assert_eq!(printed_cells(&case, &assignment, 1), [r#""*""#, "0", r#""W1""#]);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn the_division_is_its_definition(
+    fn range_division_matches_definition(
         rows in prop::collection::vec(((0usize..12, 0usize..9, 0usize..7), 0u64..9), 0..14), k in 2usize..4,
         rare in 0u8..4,
     ) {
-        // Mostly values: what is missing or uncovered keeps an axis together.
+        // Mostly values: missing or uncovered cells keep an axis together.
         let plain = |(age, dose, device): (usize, usize, usize)| match rare {
             0 => (age, dose, device),
             _ => (age % 9, dose % 6, device % 4),
         };
         let (cells, subjects): (Vec<_>, Vec<u64>) = rows.iter().map(|&(cells, subject)| (plain(cells), subject)).unzip();
-        let case = Case::of(&cells, &subjects, k);
+        let case = RangeCase::of(&cells, &subjects, k);
         let all: Vec<u32> = (0u32..).take(cells.len()).collect();
         let assignment = case.divide(&all);
-        let classes = classes(&assignment);
-        let shown = assignment.shown.as_ref().unwrap();
+        let classes = released_classes(&assignment);
+        let shown = assignment.range_cells.as_ref().unwrap();
         for rows in classes.values() {
-            prop_assert!(case.crowd(rows));
+            prop_assert!(case.has_k_subjects(rows));
             for (a, cells) in shown.iter().enumerate() {
                 let cell = case.shown(a, rows);
                 let digest = |row: &u32| case.books[a].digest(cells[*row as usize]) == case.books[a].digest(cell);
@@ -281,20 +285,20 @@ proptest! {
             }
         }
         let silent = |rows: &Vec<u32>| (0..3).all(|a| case.shown(a, rows) == SUPPRESSED);
-        if case.crowd(&all) {
+        if case.has_k_subjects(&all) {
             let mut found: Vec<BTreeSet<u32>> = classes.values().map(|rows| rows.iter().copied().collect()).collect();
-            let left: Vec<u32> = all.iter().copied().filter(|row| assignment.node[*row as usize] == UNRELEASED).collect();
-            // Classes that say nothing do not leave; there may be several of them.
+            let left: Vec<u32> = all.iter().copied().filter(|row| assignment.node[*row as usize] == UNRELEASED_NODE).collect();
+            // Classes with only suppressed cells are not released; there may be several of them.
             if left.is_empty() {
-                prop_assert!(case.leads_to(&all, &found), "{found:?}");
-            } else if silent(&left) && case.crowd(&left) {
+                prop_assert!(case.best_cuts_reach(&all, &found), "{found:?}");
+            } else if silent(&left) && case.has_k_subjects(&left) {
                 found.push(left.into_iter().collect());
-                prop_assert!(case.leads_to(&all, &found), "{found:?}");
+                prop_assert!(case.best_cuts_reach(&all, &found), "{found:?}");
             }
         } else {
             prop_assert!(classes.is_empty());
         }
-        // The order of the rows decides nothing.
+        // The result does not depend on the order of the rows.
         let back: Vec<u32> = all.iter().rev().copied().collect();
         prop_assert_eq!(case.divide(&back).class, assignment.class);
     }

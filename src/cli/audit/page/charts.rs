@@ -1,17 +1,17 @@
 //! Charts as inline SVG, coloured by the style sheet.
 
-use crate::cli::page::{Bar, bars};
-use crate::cli::text::{number, percent};
+use crate::cli::page_components::{ChartBar, bars};
+use crate::cli::text_format::{number, percent};
 use maud::{Markup, html};
-use throng_risk::audit::{AttributeReport, Report};
-use throng_risk::exposure::Bin;
+use throng_risk::audit::{AttributeReport, AuditReport};
+use throng_risk::exposure::SupportBin;
 
-/// A hundred dots: how many of a hundred records stand alone, below k, in a crowd.
-pub fn hundred(report: &Report) -> Markup {
+/// Draws a hundred dots that represent all records: unique, below k, and in classes of at least k.
+pub fn hundred_dots_chart(report: &AuditReport) -> Markup {
     let risk = &report.risk.risk;
     let all = report.rows.max(1) as f64;
     let parts = [risk.records_unique, risk.records_below_k - risk.records_unique, report.rows - risk.records_below_k];
-    let dots = apportion(parts.map(|n| n as f64 / all));
+    let dots = apportion_dots(parts.map(|n| n as f64 / all));
     let kinds = [("warmer", "alone", 2), ("pale", "below k", 78), ("coolpale", "in a crowd", 160)];
     let colours = kinds.iter().zip(dots).flat_map(|((colour, ..), n)| std::iter::repeat_n(*colour, n));
     html! {
@@ -28,8 +28,8 @@ pub fn hundred(report: &Report) -> Markup {
     }
 }
 
-/// A hundred dots for shares that sum to 1: the largest remainders round up, and what is not nothing gets one.
-fn apportion(shares: [f64; 3]) -> [usize; 3] {
+/// Distributes a hundred dots over shares that sum to 1, by largest remainder. A share above 0 gets at least one dot.
+fn apportion_dots(shares: [f64; 3]) -> [usize; 3] {
     let mut dots = shares.map(|share| if share > 0.0 { ((share * 100.0).floor() as usize).max(1) } else { 0 });
     while dots.iter().sum::<usize>() != 100 {
         let missing = dots.iter().sum::<usize>() < 100;
@@ -47,8 +47,8 @@ fn apportion(shares: [f64; 3]) -> [usize; 3] {
     dots
 }
 
-/// How many records so many columns single out; what fewer had singled out already is paler.
-pub fn reach(report: &Report) -> Markup {
+/// Draws the records singled out per number of columns. Records that fewer columns single out already are paler.
+pub fn reach_chart(report: &AuditReport) -> Markup {
     let all = report.rows.max(1) as f64;
     let columns = |n: usize| if n == 1 { "1 column".to_owned() } else { format!("{n} columns") };
     let mut steps: Vec<(String, u64)> =
@@ -57,47 +57,47 @@ pub fn reach(report: &Report) -> Markup {
         steps.push((format!("all {}", report.risk.attributes), report.risk.risk.records_below_k));
     }
     let before = std::iter::once(0).chain(steps.iter().map(|(_, records)| *records));
-    let bar = |((label, records), before): (&(String, u64), u64)| Bar {
+    let bar = |((label, records), before): (&(String, u64), u64)| ChartBar {
         pieces: vec![(before as f64 / all, "pale"), ((records - before) as f64 / all, "warm")],
         value: format!("{}  ({})", percent(*records as f64 / all), number(*records)),
         hint: format!("{label}: {} records, {} of them new", number(*records), number(records - before)),
         label: label.clone(),
     };
-    let rows: Vec<Bar> = steps.iter().zip(before).map(bar).collect();
+    let rows: Vec<ChartBar> = steps.iter().zip(before).map(bar).collect();
     bars("records below k by the number of columns known", &rows)
 }
 
-/// Records by the size of their crowd.
-pub fn crowds(report: &Report) -> Markup {
+/// Draws the records by class size.
+pub fn class_size_chart(report: &AuditReport) -> Markup {
     let bins = &report.risk.risk.distribution;
     let most = bins.iter().map(|bin| bin.records).max().unwrap_or(0).max(1) as f64;
     let all = report.rows.max(1) as f64;
-    let bar = |bin: &Bin| {
-        let Bin { from, to, records, classes } = *bin;
+    let bar = |bin: &SupportBin| {
+        let SupportBin { from, to, records, classes } = *bin;
         let colour = match to {
             1 if report.k > 1 => "warmer",
             to if to < u64::from(report.k) => "warm",
             _ => "cool",
         };
         let range = if from == to { number(from) } else { format!("{}–{}", number(from), number(to)) };
-        Bar {
+        ChartBar {
             pieces: vec![(records as f64 / most, colour)],
             value: format!("{}  ({})", percent(records as f64 / all), number(records)),
             hint: format!("crowds of {range}: {} records in {} classes", number(records), number(classes)),
             label: range,
         }
     };
-    let rows: Vec<Bar> = bins.iter().map(bar).collect();
+    let rows: Vec<ChartBar> = bins.iter().map(bar).collect();
     bars("records by the size of their crowd", &rows)
 }
 
-/// Columns by the records that they help to give away.
-pub fn attributes(report: &Report, shown: usize) -> Markup {
+/// Draws the columns by the number of records that they help to single out.
+pub fn attribute_risk_chart(report: &AuditReport, shown: usize) -> Markup {
     let involved = report.attributes.iter().filter(|a| a.searched && a.minimal_qids > 0).take(shown);
     let all = report.rows.max(1) as f64;
     let bar = |attribute: &AttributeReport| {
         let (share, records) = (attribute.records_at_risk as f64 / all, number(attribute.records_at_risk));
-        Bar {
+        ChartBar {
             label: attribute.name.clone(),
             pieces: vec![(share, "warm")],
             value: format!("{}  ({records})  ·  {} of the sets", percent(share), percent(attribute.involvement)),
@@ -109,53 +109,52 @@ pub fn attributes(report: &Report, shown: usize) -> Markup {
             ),
         }
     };
-    let rows: Vec<Bar> = involved.map(bar).collect();
+    let rows: Vec<ChartBar> = involved.map(bar).collect();
     bars("records that each column helps to give away", &rows)
 }
 
-/// Baseline and height of the chart of sizes.
-const BASE: f64 = 160.0;
-const TALL: f64 = 130.0;
-const WIDE: f64 = 480.0;
+const CHART_BASELINE: f64 = 160.0;
+const CHART_HEIGHT: f64 = 130.0;
+const CHART_WIDTH: f64 = 480.0;
 
-/// How many minimal quasi-identifiers and largest safe sets there are of each size.
-pub fn sizes(report: &Report) -> Markup {
+/// Draws the number of minimal quasi-identifiers and largest safe sets of each size.
+pub fn set_size_chart(report: &AuditReport) -> Markup {
     let largest = report.minimal_qids.iter().chain(&report.maximal_non_qids).map(Vec::len).max().unwrap_or(0);
     let count = |sets: &[Vec<String>], size: usize| sets.iter().filter(|set| set.len() == size).count() as u64;
     let pairs: Vec<(u64, u64)> =
         (1..=largest).map(|n| (count(&report.minimal_qids, n), count(&report.maximal_non_qids, n))).collect();
     let most = pairs.iter().map(|(a, b)| *a.max(b)).max().unwrap_or(0).max(1) as f64;
-    let step = WIDE / largest.max(1) as f64;
+    let step = CHART_WIDTH / largest.max(1) as f64;
     let thick = (step * 0.36).min(34.0);
     let tenths = |x: f64| format!("{x:.1}");
     let column = |n: u64, colour: &str, x: f64, size: usize| {
-        let tall = (n as f64 / most * TALL).max(2.0);
+        let tall = (n as f64 / most * CHART_HEIGHT).max(2.0);
         html! {
             @if n > 0 {
                 g {
                     title { (number(n)) " of " (size) " columns" }
-                    rect.(colour) x=(tenths(x)) y=(tenths(BASE - tall)) width=(tenths(thick)) height=(tenths(tall)) rx="2" {}
+                    rect.(colour) x=(tenths(x)) y=(tenths(CHART_BASELINE - tall)) width=(tenths(thick)) height=(tenths(tall)) rx="2" {}
                     @if largest <= 14 {
-                        text.soft.mid x=(tenths(x + thick / 2.0)) y=(tenths(BASE - tall - 5.0)) { (compact(n)) }
+                        text.soft.mid x=(tenths(x + thick / 2.0)) y=(tenths(CHART_BASELINE - tall - 5.0)) { (compact_count(n)) }
                     }
                 }
             }
         }
     };
     html! {
-        svg viewBox={ "0 0 " (WIDE) " 190" } role="img" aria-label="sets by their number of columns" {
-            line.axis x1="0" x2=(WIDE) y1=(BASE) y2=(BASE) {}
+        svg viewBox={ "0 0 " (CHART_WIDTH) " 190" } role="img" aria-label="sets by their number of columns" {
+            line.axis x1="0" x2=(CHART_WIDTH) y1=(CHART_BASELINE) y2=(CHART_BASELINE) {}
             @for (size, (qids, safe)) in (1..).zip(&pairs) {
                 @let middle = (size as f64 - 0.5) * step;
                 (column(*qids, "warm", middle - thick - 1.0, size)) (column(*safe, "cool", middle + 1.0, size))
-                @if largest <= 24 || size % 5 == 0 { text.soft.mid x=(tenths(middle)) y=(BASE + 16.0) { (size) } }
+                @if largest <= 24 || size % 5 == 0 { text.soft.mid x=(tenths(middle)) y=(CHART_BASELINE + 16.0) { (size) } }
             }
         }
     }
 }
 
-/// `12345` as `12k`: room is scarce above a column.
-fn compact(n: u64) -> String {
+/// Shortens `12345` to `12k`, because the space above a column is limited.
+fn compact_count(n: u64) -> String {
     match n {
         0..10_000 => number(n),
         10_000..10_000_000 => format!("{}k", n / 1_000),
@@ -170,11 +169,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_hundred_dots_and_none_forgotten(a in 0_u32..10_000, b in 0_u32..10_000, c in 0_u32..10_000) {
+        fn dots_sum_to_hundred_and_cover_every_share(a in 0_u32..10_000, b in 0_u32..10_000, c in 0_u32..10_000) {
             let sum = f64::from(a + b + c);
             prop_assume!(sum > 0.0);
             let shares = [a, b, c].map(|n| f64::from(n) / sum);
-            let dots = apportion(shares);
+            let dots = apportion_dots(shares);
             prop_assert_eq!(dots.iter().sum::<usize>(), 100);
             for (share, dots) in shares.iter().zip(dots) {
                 prop_assert_eq!(*share > 0.0, dots > 0);

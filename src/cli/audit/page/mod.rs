@@ -1,4 +1,4 @@
-//! The audit as one page.
+//! Audit report as one HTML page.
 
 mod charts;
 
@@ -8,74 +8,76 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
-use super::next;
-use crate::cli::page::{card, fact, legend, more, report as page, set, table, text, tile};
-use crate::cli::text::{clean, counted, number, percent, ratio, reason, seconds};
-use throng_risk::audit::{AttributeReport, InferenceReport, QidReport, Report, RiskyRecord, Singletons};
-use throng_risk::linking::Tied;
+use super::next_steps;
+use crate::cli::page_components::{
+    card, fact_badge, hidden_count_note, legend, name_boxes, report_document as page, table, text, tile,
+};
+use crate::cli::text_format::{counted, identifier_reason, number, percent, ratio, sanitize_text, seconds};
+use throng_risk::audit::{AttributeReport, AuditReport, InferenceReport, QidReport, RiskyRecord, SingletonPolicy};
+use throng_risk::linking::ColumnSetLinks;
 
-/// Rows of a table and bars of a chart at most; the JSON report has all.
-const SHOWN: usize = 25;
+/// Maximum number of table rows and chart bars; the JSON report has all of them.
+const MAX_AUDIT_PAGE_ROWS: usize = 25;
 
-/// What a page was made from.
+/// Origin of a page.
 #[derive(Debug, Default)]
-pub struct MadeFrom {
-    /// Digest of the input; none where it was standard input.
+pub struct PageOrigin {
+    /// Digest of the input; none for standard input and for several files.
     pub sha256: Option<String>,
     /// Options and their values; a value may be empty.
     pub options: Vec<(&'static str, String)>,
 }
 
-/// The page; `now` is written on it.
-pub fn render(report: &Report, made: &MadeFrom, now: DateTime<Utc>) -> String {
+/// Renders the page; `now` is its creation time.
+pub fn render(report: &AuditReport, made: &PageOrigin, now: DateTime<Utc>) -> String {
     let charts = html! {
         @if report.risk.attributes > 0 {
             div.row { (reach(report)) (crowds(report)) }
-            div.row { (sizes(report)) (safe(report)) }
+            div.row { (sizes(report)) (safe_sets_card(report)) }
         }
     };
     let parts = [
         verdict(report),
         tiles(report),
-        what_next(report),
+        next_steps_card(report),
         identifiers(report),
         charts,
         attributes(report),
         qids(report),
         riskiest(report),
-        link(report),
+        linked_records_card(report),
         inferences(report),
         columns(report),
         method(report),
-        made_from(made),
+        origin_card(made),
     ];
-    page("re-identification audit", &name(report), &facts(report), now, &alarms(report), &parts)
+    page("re-identification audit", &input_file_name(report), &facts(report), now, &alarms(report), &parts)
 }
 
-/// The input without the folders of somebody's machine.
-fn name(report: &Report) -> String {
+/// Name of the input without its local directories.
+fn input_file_name(report: &AuditReport) -> String {
     Path::new(&report.input)
         .file_name()
         .map_or_else(|| report.input.clone(), |name| name.to_string_lossy().into_owned())
 }
 
-fn who(report: &Report) -> &'static str {
+fn class_unit(report: &AuditReport) -> &'static str {
     if report.subjects.is_some() { "people" } else { "records" }
 }
 
-fn facts(report: &Report) -> Markup {
+fn facts(report: &AuditReport) -> Markup {
     html! {
-        (fact(number(report.rows), "records"))
-        @if let Some(people) = report.subjects { (fact(number(people), "people")) }
+        (fact_badge(number(report.rows), "records"))
+        @if let Some(people) = report.subjects { (fact_badge(number(people), "people")) }
         span { b { (report.attributes.len()) } " columns, " b { (report.risk.attributes) } " searched" }
         span { b { "k = " (report.k) } }
-        @if report.singletons == Singletons::Mask { (fact(number(report.masked_cells), "rare cells masked first")) }
+        @if report.singletons == SingletonPolicy::Mask { (fact_badge(number(report.masked_cells), "rare cells masked first")) }
     }
 }
 
-fn alarms(report: &Report) -> Markup {
+fn alarms(report: &AuditReport) -> Markup {
     html! {
-        @if let Some(said) = next::about_arrays(report) { p.alarm { b { "Not judged." } " " (said) } }
+        @if let Some(said) = next_steps::array_warning(report) { p.alarm { b { "Not judged." } " " (said) } }
         @if !report.complete {
             p.alarm {
                 b { "The search was cut short." } " This page holds what was proved by then; every set of columns that is not \
@@ -85,7 +87,7 @@ fn alarms(report: &Report) -> Markup {
     }
 }
 
-fn verdict(report: &Report) -> Markup {
+fn verdict(report: &AuditReport) -> Markup {
     let risk = &report.risk.risk;
     if report.risk.attributes == 0 {
         return html! {
@@ -95,12 +97,12 @@ fn verdict(report: &Report) -> Markup {
         };
     }
     let columns = counted(report.risk.attributes, "searched column");
-    let crowd = format!("at least {} {}", number(risk.smallest_class), who(report));
+    let crowd = format!("at least {} {}", number(risk.smallest_class), class_unit(report));
     let half = report.risk.reach.iter().find(|step| step.records * 2 >= risk.records_below_k);
     let (class, says) = if risk.records_below_k > 0 {
         let says = html! {
             "Somebody who knows all " (columns) " of a person finds " b { (percent(risk.share_below_k)) " of the records" }
-            " in a crowd of fewer than " (report.k) " " (who(report)) "."
+            " in a crowd of fewer than " (report.k) " " (class_unit(report)) "."
             @if let Some(step) = half {
                 @if step.size == 1 { " One column, the right one, is" } @else { " " (step.size) " columns, the right ones, are" }
                 " enough for " (percent(step.records as f64 / report.rows as f64)) "."
@@ -117,10 +119,10 @@ fn verdict(report: &Report) -> Markup {
         };
         ("open", says)
     };
-    html! { section.card.verdict.(class) { p { (says) } (charts::hundred(report)) } }
+    html! { section.card.verdict.(class) { p { (says) } (charts::hundred_dots_chart(report)) } }
 }
 
-fn tiles(report: &Report) -> Markup {
+fn tiles(report: &AuditReport) -> Markup {
     let (risk, k) = (&report.risk.risk, report.k);
     if report.risk.attributes == 0 {
         return html! {};
@@ -128,7 +130,7 @@ fn tiles(report: &Report) -> Markup {
     let (bad, least) = (risk.records_below_k > 0, 1.0 / f64::from(k));
     let crowd = match risk.smallest_class {
         1 => "somebody stands alone".to_owned(),
-        n => format!("the smallest crowd has {} {}", number(n), who(report)),
+        n => format!("the smallest crowd has {} {}", number(n), class_unit(report)),
     };
     let of = |n: u64, all: u64| format!("{} of {}", number(n), number(all));
     let qids = report.minimal_qids.len() as u64;
@@ -146,8 +148,8 @@ fn tiles(report: &Report) -> Markup {
     }
 }
 
-fn what_next(report: &Report) -> Markup {
-    let steps = next::steps(report);
+fn next_steps_card(report: &AuditReport) -> Markup {
+    let steps = next_steps::recommended_steps(report);
     if steps.is_empty() {
         return html! {};
     }
@@ -155,7 +157,7 @@ fn what_next(report: &Report) -> Markup {
     card("What to do next", "In the order in which it helps", list)
 }
 
-fn made_from(made: &MadeFrom) -> Markup {
+fn origin_card(made: &PageOrigin) -> Markup {
     let content = html! {
         dl {
             dt { "input" }
@@ -170,7 +172,7 @@ fn made_from(made: &MadeFrom) -> Markup {
     card("What this page was made from", "The same input and options give the same numbers", content)
 }
 
-fn reach(report: &Report) -> Markup {
+fn reach(report: &AuditReport) -> Markup {
     if report.risk.risk.records_below_k == 0 {
         return card("Who is at risk", "Nobody: no set of the searched columns is a quasi-identifier.", "");
     }
@@ -180,28 +182,28 @@ fn reach(report: &Report) -> Markup {
         report.k
     );
     let keys = legend(&[("warm", "by this many columns"), ("pale", "by fewer already")]);
-    card("Who is at risk", sub, html! { (charts::reach(report)) (keys) })
+    card("Who is at risk", sub, html! { (charts::reach_chart(report)) (keys) })
 }
 
-fn crowds(report: &Report) -> Markup {
+fn crowds(report: &AuditReport) -> Markup {
     let k = report.k;
-    let sub = format!("Records by the number of {} that share all their searched values", who(report));
+    let sub = format!("Records by the number of {} that share all their searched values", class_unit(report));
     let (below, more) = (format!("below {k}"), format!("{k} and more"));
     let keys = legend(&[("warmer", "alone"), ("warm", &below), ("cool", &more)]);
-    card("Sizes of the crowds", sub, html! { (charts::crowds(report)) (keys) })
+    card("Sizes of the crowds", sub, html! { (charts::class_size_chart(report)) (keys) })
 }
 
-fn sizes(report: &Report) -> Markup {
+fn sizes(report: &AuditReport) -> Markup {
     let title = "Quasi-identifiers by size";
     if report.minimal_qids.is_empty() && report.maximal_non_qids.is_empty() {
         return card(title, "Nothing was searched.", "");
     }
     let keys = legend(&[("warm", "minimal quasi-identifiers"), ("cool", "largest sets that are none")]);
     let sub = "Sets by their number of columns: the further left the first, the less it takes";
-    card(title, sub, html! { (charts::sizes(report)) (keys) })
+    card(title, sub, html! { (charts::set_size_chart(report)) (keys) })
 }
 
-fn identifiers(report: &Report) -> Markup {
+fn identifiers(report: &AuditReport) -> Markup {
     let title = "Standalone identifiers";
     let found: Vec<_> = report.attributes.iter().filter(|a| !a.identifier.is_empty()).collect();
     if report.subject.is_none() && found.is_empty() {
@@ -211,15 +213,15 @@ fn identifiers(report: &Report) -> Markup {
         table.names {
             tbody {
                 @if let Some(subject) = &report.subject {
-                    tr { th scope="row" class="set" { (set([subject])) } td.soft { "counts the people" } }
+                    tr { th scope="row" class="set" { (name_boxes([subject])) } td.soft { "counts the people" } }
                 }
-                @for attribute in found.iter().take(SHOWN) {
+                @for attribute in found.iter().take(MAX_AUDIT_PAGE_ROWS) {
                     tr {
-                        th scope="row" class="set" { (set([&attribute.name])) }
+                        th scope="row" class="set" { (name_boxes([&attribute.name])) }
                         td.soft {
                             @for (at, why) in attribute.identifier.iter().enumerate() {
                                 @if at > 0 { br; }
-                                (reason(why))
+                                (identifier_reason(why))
                             }
                             @if let Some(category) = attribute.safe_harbor {
                                 br; span.tag { "Safe Harbor: " (category.title()) }
@@ -229,7 +231,7 @@ fn identifiers(report: &Report) -> Markup {
                 }
             }
         }
-        (more(found.len(), SHOWN))
+        (hidden_count_note(found.len(), MAX_AUDIT_PAGE_ROWS))
     };
     card(
         title,
@@ -238,17 +240,21 @@ fn identifiers(report: &Report) -> Markup {
     )
 }
 
-fn attributes(report: &Report) -> Markup {
+fn attributes(report: &AuditReport) -> Markup {
     let involved = report.attributes.iter().filter(|a| a.searched && a.minimal_qids > 0).count();
     if involved == 0 {
         return html! {};
     }
     let sub = "Records in which the column's value is part of a smallest combination that gives them away · its share in \
                the minimal quasi-identifiers, each set's one vote divided among its columns";
-    card("Columns that matter most", sub, html! { (charts::attributes(report, SHOWN)) (more(involved, SHOWN)) })
+    card(
+        "Columns that matter most",
+        sub,
+        html! { (charts::attribute_risk_chart(report, MAX_AUDIT_PAGE_ROWS)) (hidden_count_note(involved, MAX_AUDIT_PAGE_ROWS)) },
+    )
 }
 
-fn qids(report: &Report) -> Markup {
+fn qids(report: &AuditReport) -> Markup {
     if report.qids.is_empty() {
         return html! {};
     }
@@ -256,7 +262,7 @@ fn qids(report: &Report) -> Markup {
     worst.sort_by_key(|qid| Reverse(qid.records_below_k));
     let row = |qid: &&QidReport| {
         let names = html! {
-            (set(&qid.attributes))
+            (name_boxes(&qid.attributes))
             @if let Some(values) = &qid.example { div.values { "for example " (values.join(" · ")) } }
         };
         let mut cells = vec![names, text(number(qid.records_below_k)), text(percent(qid.share_below_k))];
@@ -270,31 +276,30 @@ fn qids(report: &Report) -> Markup {
     if report.subjects.is_some() {
         heads.insert(3, "people");
     }
-    let table = table("The worst quasi-identifiers", &heads, worst.iter().take(SHOWN).map(row));
+    let table = table("The worst quasi-identifiers", &heads, worst.iter().take(MAX_AUDIT_PAGE_ROWS).map(row));
     let sub = format!(
         "Sets of columns in which some combination of values is shared by fewer than {} {}, and no part of which is \
          one. Counted: what they leave below {}",
         report.k,
-        who(report),
+        class_unit(report),
         report.k
     );
-    let rest = more(report.minimal_qids.len(), SHOWN.min(worst.len()));
+    let rest = hidden_count_note(report.minimal_qids.len(), MAX_AUDIT_PAGE_ROWS.min(worst.len()));
     card("The worst quasi-identifiers", sub, html! { (table) (rest) })
 }
 
-/// Combinations of one record that are shown.
-const COMBINATIONS: usize = 5;
+const MAX_PAGE_COMBINATIONS: usize = 5;
 
-fn riskiest(report: &Report) -> Markup {
+fn riskiest(report: &AuditReport) -> Markup {
     let Some(found) = &report.riskiest else { return html! {} };
     let title = "The riskiest records";
     if found.records.is_empty() {
         return card(title, "None: no small combination of values singles a record out.", "");
     }
     let row = |record: &RiskyRecord| {
-        let rest = record.combinations_of.saturating_sub(COMBINATIONS as u64);
+        let rest = record.combinations_of.saturating_sub(MAX_PAGE_COMBINATIONS as u64);
         let combinations = html! {
-            @for names in record.combinations.iter().take(COMBINATIONS) { div { (set(names)) } }
+            @for names in record.combinations.iter().take(MAX_PAGE_COMBINATIONS) { div { (name_boxes(names)) } }
             @if rest > 0 { p.more { "… and " (number(rest)) " more" } }
         };
         vec![combinations, text(number(record.record)), text(number(record.score as u64))]
@@ -305,18 +310,18 @@ fn riskiest(report: &Report) -> Markup {
          The score (SUDA) is higher, the more such sets there are and the smaller they are; sets of at most {} were looked at. \
          {} with such a set in all",
         report.k,
-        who(report),
+        class_unit(report),
         counted(found.largest as u64, "column"),
         counted(found.at_risk, "record"),
     );
     card(title, sub, table)
 }
 
-fn link(report: &Report) -> Markup {
+fn linked_records_card(report: &AuditReport) -> Markup {
     let Some(link) = &report.link else { return html! {} };
-    let row = |tied: &Tied| {
+    let row = |tied: &ColumnSetLinks| {
         let counts = [tied.records, tied.below_k, tied.uniquely, tied.one_to_one];
-        std::iter::once(set(&tied.attributes)).chain(counts.map(|n| text(number(n)))).collect()
+        std::iter::once(name_boxes(&tied.attributes)).chain(counts.map(|n| text(number(n)))).collect()
     };
     let below = format!("below {}", report.k);
     let heads = ["columns together", "records tied", below.as_str(), "to one person", "one to one"];
@@ -329,10 +334,9 @@ fn link(report: &Report) -> Markup {
     card("Records that what is known ties", sub, table("Tied records", &heads, rows))
 }
 
-/// Largest safe sets shown beside the chart of sizes.
-const SAFE_SHOWN: usize = 6;
+const MAX_SAFE_SETS: usize = 6;
 
-fn safe(report: &Report) -> Markup {
+fn safe_sets_card(report: &AuditReport) -> Markup {
     let title = "Largest sets that are safe together";
     let all = &report.maximal_non_qids;
     if all.is_empty() {
@@ -346,36 +350,36 @@ fn safe(report: &Report) -> Markup {
     let content = html! {
         table {
             tbody {
-                @for names in all.iter().rev().take(SAFE_SHOWN) {
+                @for names in all.iter().rev().take(MAX_SAFE_SETS) {
                     tr {
                         td.set.safe {
-                            (set(names.iter().take(SHOWN)))
-                            @if names.len() > SHOWN { " and " (names.len() - SHOWN) " more" }
+                            (name_boxes(names.iter().take(MAX_AUDIT_PAGE_ROWS)))
+                            @if names.len() > MAX_AUDIT_PAGE_ROWS { " and " (names.len() - MAX_AUDIT_PAGE_ROWS) " more" }
                         }
                     }
                 }
             }
         }
-        (more(all.len(), SAFE_SHOWN))
+        (hidden_count_note(all.len(), MAX_SAFE_SETS))
     };
     let sub = format!(
         "In each of them every combination of values is shared by {} or more {}. Two of them side by side can still be \
          joined{}",
         report.k,
-        who(report),
+        class_unit(report),
         report.likely_subject.as_ref().map_or(String::new(), |id| format!(
             ". {} is likely to be the id of a person: no set with it is safe to release",
-            clean(id)
+            sanitize_text(id)
         ))
     );
     card(title, sub, content)
 }
 
-fn inferences(report: &Report) -> Markup {
+fn inferences(report: &AuditReport) -> Markup {
     let Some(strongest) = report.inferences.first() else { return html! {} };
     let row = |inference: &InferenceReport| {
         let names = html! {
-            (set([&inference.from])) " → " (set([&inference.to]))
+            (name_boxes([&inference.from])) " → " (name_boxes([&inference.to]))
             @if let Some([given, told]) = &inference.values { div.values { (given) " → " (told) } }
         };
         let mut cells = vec![names, text(percent(inference.probability)), text(percent(inference.expected))];
@@ -387,19 +391,23 @@ fn inferences(report: &Report) -> Markup {
     if strongest.people.is_some() {
         heads.insert(3, "people");
     }
-    let table = table("What gives what away", &heads, report.inferences.iter().take(SHOWN).map(row));
+    let table = table("What gives what away", &heads, report.inferences.iter().take(MAX_AUDIT_PAGE_ROWS).map(row));
     let sub = format!(
         "Of each ordered pair of columns the strongest inference that {} or more {} support. Whoever knows the one value \
          knows the other so surely, whatever the size of the crowd",
         report.k,
-        who(report)
+        class_unit(report)
     );
-    card("What gives what away", sub, html! { (table) (more(report.inferences.len(), SHOWN)) })
+    card(
+        "What gives what away",
+        sub,
+        html! { (table) (hidden_count_note(report.inferences.len(), MAX_AUDIT_PAGE_ROWS)) },
+    )
 }
 
-fn column_row(report: &Report, attribute: &AttributeReport) -> Vec<Markup> {
+fn column_row(report: &AuditReport, attribute: &AttributeReport) -> Vec<Markup> {
     let names = html! {
-        (set([&attribute.name]))
+        (name_boxes([&attribute.name]))
         @if !attribute.identifier.is_empty() { span.tag.warm { "identifier" } }
         @else if !attribute.searched { span.tag { "left out" } }
         @if let Some(category) = attribute.safe_harbor { span.tag { (category.title()) } }
@@ -417,17 +425,17 @@ fn column_row(report: &Report, attribute: &AttributeReport) -> Vec<Markup> {
     ]
 }
 
-fn columns(report: &Report) -> Markup {
+fn columns(report: &AuditReport) -> Markup {
     let sub = "Different values (a missing one counts as one), values per record, entropy in nats, and what each column \
                shows by itself";
     let below = format!("records below {}", report.k);
     let heads = ["column", "different", "missing", "per record", "entropy", "rarest value", below.as_str()];
-    let rows = report.attributes.iter().take(8 * SHOWN).map(|attribute| column_row(report, attribute));
+    let rows = report.attributes.iter().take(8 * MAX_AUDIT_PAGE_ROWS).map(|attribute| column_row(report, attribute));
     let table = table("All columns", &heads, rows);
-    card("All columns", sub, html! { (table) (more(report.attributes.len(), 8 * SHOWN)) })
+    card("All columns", sub, html! { (table) (hidden_count_note(report.attributes.len(), 8 * MAX_AUDIT_PAGE_ROWS)) })
 }
 
-fn method(report: &Report) -> Markup {
+fn method(report: &AuditReport) -> Markup {
     let t = report.timings;
     let shown = report.qids.iter().any(|qid| qid.example.is_some())
         || report.inferences.iter().any(|inference| inference.values.is_some());
@@ -438,7 +446,7 @@ fn method(report: &Report) -> Markup {
     };
     let content = html! {
         dl {
-            dt { "crowd" } dd { "the " (who(report)) " that share all values over a set of columns" }
+            dt { "crowd" } dd { "the " (class_unit(report)) " that share all values over a set of columns" }
             dt { "risk of a record" } dd { "1 / size of its crowd: the chance of picking the right one" }
             dt { "quasi-identifier" }
             dd {
@@ -460,7 +468,7 @@ fn method(report: &Report) -> Markup {
                 (seconds(t.read + t.search + t.measure)) " in all; strategy " (report.strategy) ", " (report.backend)
             }
         }
-        @if !report.notes.is_empty() { ul.notes { @for note in &report.notes { li { (clean(note)) } } } }
+        @if !report.notes.is_empty() { ul.notes { @for note in &report.notes { li { (sanitize_text(note)) } } } }
     };
     card("How to read this", values, content)
 }

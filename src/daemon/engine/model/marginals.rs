@@ -1,22 +1,22 @@
-//! n(u) of every value of the window, up to date with each batch: what drift is measured by.
+//! Records n(u) per value of the window, the basis of drift.
 
 use throng_core::values::codebook::Code;
 use throng_risk::adjacency::{Adjacency, MAX_CODES};
 
-/// How often each value of some attributes occurs, in the window.
+/// Occurrences of each value in the window.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Marginals {
-    /// By place of the attribute, by code.
+pub(super) struct ValueMarginals {
+    /// By attribute position, then code.
     counts: Vec<Vec<u64>>,
     records: u64,
 }
 
-impl Marginals {
+impl ValueMarginals {
     pub fn new(attributes: usize) -> Self {
         Self { counts: vec![Vec::new(); attributes], records: 0 }
     }
 
-    /// Those of an adjacency.
+    /// Copies adjacency counts.
     pub fn of(adjacency: &Adjacency) -> Self {
         let mut all = Self::new(adjacency.attributes().len());
         for (node, n) in adjacency.nodes() {
@@ -30,17 +30,17 @@ impl Marginals {
         all
     }
 
-    /// Records that are counted.
+    /// Returns the counted records.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// n(u) of a value of the attribute at `place`.
+    /// Returns n(u).
     pub fn n(&self, place: usize, code: Code) -> u64 {
         self.counts.get(place).and_then(|counts| counts.get(code as usize)).copied().unwrap_or(0)
     }
 
-    /// Adds records, a column an attribute.
+    /// Adds records, one column per attribute.
     pub fn add<'a>(&mut self, columns: impl Iterator<Item = &'a [Code]>) {
         let mut rows = 0;
         for (counts, column) in self.counts.iter_mut().zip(columns) {
@@ -52,7 +52,7 @@ impl Marginals {
         self.records += rows;
     }
 
-    /// Takes back records that were added.
+    /// Subtracts records.
     pub fn subtract<'a>(&mut self, columns: impl Iterator<Item = &'a [Code]>) {
         let mut rows = 0;
         for (counts, column) in self.counts.iter_mut().zip(columns) {
@@ -65,7 +65,7 @@ impl Marginals {
         self.records = self.records.saturating_sub(rows);
     }
 
-    /// Renumbers the codes of the attribute at `place`; `map` is old → new. Values that it forgets are counted no more.
+    /// Renumbers codes; `map` is old → new. Values missing from it are dropped.
     pub fn remap(&mut self, place: usize, map: &[Code]) {
         let mut renumbered = Vec::new();
         for (code, n) in self.counts[place].iter().enumerate().filter(|(_, n)| **n > 0) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use throng_core::values::digest::DigestKey;
-use throng_core::values::raw::Token;
+use throng_core::values::raw_batch::RawToken;
 use throng_core::values::schema::Schema;
 use throng_risk::adjacency::ValueNode;
 
@@ -19,25 +19,25 @@ fn books() -> Vec<Codebook> {
     schema.attributes.iter().map(book).collect()
 }
 
-fn batch(rows: &[[u8; WIDTH]], books: &mut [Codebook]) -> Batch {
-    let mut batch = Batch::new(WIDTH);
+fn batch(rows: &[[u8; WIDTH]], books: &mut [Codebook]) -> CodeBatch {
+    let mut batch = CodeBatch::new(WIDTH);
     for row in rows {
         for ((column, book), value) in batch.columns.iter_mut().zip(&mut *books).zip(row) {
-            column.push(book.encode(Token::Text(&format!("v{value}"))).expect("a text"));
+            column.push(book.encode(RawToken::Text(&format!("v{value}"))).expect("a text"));
         }
         batch.subjects.push(u64::from(row[0]) + 1);
     }
     batch
 }
 
-/// Records by value text.
-type Occurrences = BTreeMap<(usize, String), u64>;
+/// Records by attribute and text.
+type ValueOccurrences = BTreeMap<(usize, String), u64>;
 
-/// The window by definition: the last rows of the stream.
-fn by_definition(stream: &[Vec<[u8; WIDTH]>], capacity: usize) -> (Occurrences, u64) {
+/// The last rows, counted directly.
+fn window_by_definition(stream: &[Vec<[u8; WIDTH]>], capacity: usize) -> (ValueOccurrences, u64) {
     let rows: Vec<&[u8; WIDTH]> = stream.iter().flatten().collect();
     let rows = &rows[rows.len().saturating_sub(capacity)..];
-    let mut occurrences = Occurrences::new();
+    let mut occurrences = ValueOccurrences::new();
     for row in rows {
         for (attribute, value) in row.iter().enumerate() {
             *occurrences.entry((attribute, format!("\"v{value}\""))).or_default() += 1;
@@ -46,27 +46,27 @@ fn by_definition(stream: &[Vec<[u8; WIDTH]>], capacity: usize) -> (Occurrences, 
     (occurrences, rows.len() as u64)
 }
 
-/// The model of all attributes, whichever of them are counted.
-fn prolonged(model: &Model) -> Adjacency {
-    model.adjacency().prolonged().expect("a sound model")
+/// Adjacency of all attributes, also derived ones.
+fn full_adjacency(model: &StreamModel) -> Adjacency {
+    model.adjacency().to_fine_adjacency().expect("a sound model")
 }
 
-fn seen(model: &mut Model, books: &[Codebook]) -> (Occurrences, u64) {
-    model.settle().expect("room");
-    for (node, n) in prolonged(model).nodes() {
+fn counted_values(model: &mut StreamModel, books: &[Codebook]) -> (ValueOccurrences, u64) {
+    model.wait_for_pairs().expect("room");
+    for (node, n) in full_adjacency(model).nodes() {
         assert_eq!(model.marginals.n(node.attribute, node.code), n);
     }
     assert_eq!(model.marginals.records(), model.counted().records());
     let text = |node: ValueNode| (node.attribute, books[node.attribute].canonical(node.code).to_owned());
-    let occurrences = prolonged(model).nodes().map(|(node, n)| (text(node), n)).collect();
+    let occurrences = full_adjacency(model).nodes().map(|(node, n)| (text(node), n)).collect();
     (occurrences, model.counted().records())
 }
 
-/// Every edge by the texts of its ends.
-fn edges(model: &mut Model, books: &[Codebook]) -> BTreeMap<(usize, String, usize, String), u64> {
-    model.settle().expect("room");
+/// Edges by the texts of their values.
+fn edges(model: &mut StreamModel, books: &[Codebook]) -> BTreeMap<(usize, String, usize, String), u64> {
+    model.wait_for_pairs().expect("room");
     let text = |node: ValueNode| books[node.attribute].canonical(node.code).to_owned();
-    prolonged(model).edges().map(|(u, v, n)| ((u.attribute, text(u), v.attribute, text(v)), n)).collect()
+    full_adjacency(model).edges().map(|(u, v, n)| ((u.attribute, text(u), v.attribute, text(v)), n)).collect()
 }
 
 fn streams() -> impl Strategy<Value = Vec<Vec<[u8; WIDTH]>>> {
@@ -77,9 +77,9 @@ fn streams() -> impl Strategy<Value = Vec<Vec<[u8; WIDTH]>>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// What is counted is the window, and a start that counts it again has the same model, to the last edge.
+    /// Counts equal the window, and a restart has the same model.
     #[test]
-    fn the_model_is_that_of_its_window_and_survives_a_restart(
+    fn model_after_each_batch_and_restart_equals_window(
         stream in streams(),
         capacity in 1_usize..40,
         restart in 0_usize..10,
@@ -88,8 +88,8 @@ proptest! {
     ) {
         let settings = ModelSettings { window_records: capacity, max_edges, value_bytes: None };
         let new = |rows, derived: &[_], left_out: &[_]| {
-            let past = Progress { rows, derived: derived.to_vec(), left_out: left_out.to_vec(), ..Progress::default() };
-            Model::new(WIDTH, vec![0, 1, 2], settings, &past).expect("attributes in order")
+            let past = StreamProgress { rows, derived: derived.to_vec(), left_out: left_out.to_vec(), ..StreamProgress::default() };
+            StreamModel::new(WIDTH, vec![0, 1, 2], settings, &past).expect("attributes in order")
         };
         let (mut model, mut known) = (new(0, &[], &[]), books());
         let (mut packer, mut blocks, mut first) = (RowPacker::default(), Vec::new(), 0_u64);
@@ -101,12 +101,12 @@ proptest! {
             if plans[number] {
                 model.coarsen();
             }
-            model.begin(&batch);
-            // What the state of this batch knows: a start learns it again from its rows.
+            model.observe_first_batch(&batch);
+            // Stored state of this batch.
             let (derived, left_out) = (model.derived(), model.counted().left_out_pairs());
             model.learn(&batch, &known).expect("room");
             first += batch.rows() as u64;
-            prop_assert_eq!(seen(&mut model, &known), by_definition(&stream[..=number], capacity));
+            prop_assert_eq!(counted_values(&mut model, &known), window_by_definition(&stream[..=number], capacity));
             let oldest = first - model.window().rows() as u64;
             blocks.retain(|block| block.last >= oldest);
             if number == restart {
@@ -128,16 +128,16 @@ proptest! {
         }
     }
 
-    /// Compacting the dictionaries renames and changes nothing.
+    /// Compaction changes codes but no counts.
     #[test]
-    fn a_compacted_dictionary_changes_no_count(stream in streams(), capacity in 1_usize..20) {
+    fn model_counts_after_dictionary_compaction_are_unchanged(stream in streams(), capacity in 1_usize..20) {
         let settings = ModelSettings { window_records: capacity, max_edges: 1 << 20, value_bytes: None };
-        let mut model = Model::new(WIDTH, vec![0, 1, 2], settings, &Progress::default()).expect("attributes in order");
+        let mut model = StreamModel::new(WIDTH, vec![0, 1, 2], settings, &StreamProgress::default()).expect("attributes in order");
         let mut known = books();
         for rows in &stream {
             model.coarsen();
             let batch = batch(rows, &mut known);
-            model.begin(&batch);
+            model.observe_first_batch(&batch);
             model.learn(&batch, &known).expect("room");
             let before = edges(&mut model, &known);
             for (attribute, book) in known.iter_mut().enumerate() {
@@ -152,24 +152,23 @@ proptest! {
 }
 
 proptest! {
-    /// Below a limit of bytes the window is the most of the last records whose different values weigh no more, whatever the codes are
-    /// and however many more rows a start finds in the state.
+    /// The window is the longest suffix within the byte limit, regardless of codes and surplus stored rows.
     #[test]
-    fn a_window_below_a_limit_of_bytes_is_a_function_of_the_stream(
+    fn window_with_byte_limit_depends_only_on_stream(
         stream in streams(),
         capacity in 1_usize..40,
         values in 1_u64..14,
         restart in 0_usize..10,
     ) {
         let mut known = books();
-        let code = known[0].encode(Token::Text("v0")).expect("a text");
-        let value = known[0].weight(code);
+        let code = known[0].encode(RawToken::Text("v0")).expect("a text");
+        let value = known[0].approximate_value_bytes(code);
         let settings = ModelSettings {
             window_records: capacity, max_edges: 1 << 20, value_bytes: Some(values * value),
         };
         let new = |rows| {
-            let past = Progress { rows, ..Progress::default() };
-            Model::new(WIDTH, vec![0, 1, 2], settings, &past).expect("attributes in order")
+            let past = StreamProgress { rows, ..StreamProgress::default() };
+            StreamModel::new(WIDTH, vec![0, 1, 2], settings, &past).expect("attributes in order")
         };
         let (mut model, mut packer, mut blocks, mut first) = (new(0), RowPacker::default(), Vec::new(), 0_u64);
         let mut all: Vec<[u8; WIDTH]> = Vec::new();
@@ -188,16 +187,16 @@ proptest! {
             };
             let expected = (0..=all.len()).rev().take_while(|&n| n == all.len() || n + 1 == all.len() || fits(&all[n..])).min();
             let expected = &all[expected.unwrap_or(0)..];
-            let seen = |model: &Model, books: &[Codebook]| -> Vec<Vec<String>> {
+            let seen = |model: &StreamModel, books: &[Codebook]| -> Vec<Vec<String>> {
                 let text = |a: usize| model.window().codes(a).map(|c| books[a].canonical(c).to_owned()).collect();
                 (0..WIDTH).map(text).collect()
             };
             let texts = |a: usize| expected.iter().map(|row| format!("\"v{}\"", row[a])).collect::<Vec<_>>();
             prop_assert_eq!(seen(&model, &known), (0..WIDTH).map(texts).collect::<Vec<_>>());
-            let (_, records) = self::seen(&mut model, &known);
+            let (_, records) = self::counted_values(&mut model, &known);
             prop_assert_eq!(records, expected.len() as u64, "what has left is counted no more");
             if number == restart {
-                // All rows that there ever were, one block after another.
+                // All rows of the stream, block by block.
                 let (mut again, mut others) = (new(first), books());
                 for block in &blocks {
                     again.restore(block, &mut others).expect("a block of these attributes");
@@ -217,47 +216,47 @@ proptest! {
 }
 
 #[test]
-fn a_pair_that_was_left_out_stays_out_after_a_restart() {
+fn model_pair_omitted_before_restart_stays_omitted() {
     let settings = ModelSettings { window_records: 100, max_edges: 10, value_bytes: None };
-    let mut model = Model::new(WIDTH, vec![0, 1, 2], settings, &Progress::default()).expect("attributes in order");
+    let mut model =
+        StreamModel::new(WIDTH, vec![0, 1, 2], settings, &StreamProgress::default()).expect("attributes in order");
     let mut known = books();
     let rows: Vec<[u8; WIDTH]> = (0..30).map(|n| [n % 2, n, n % 3]).collect();
     let batch = batch(&rows, &mut known);
     let block = RowPacker::default().pack(&batch, 0, &[0, 1, 2], &known);
     model.learn(&batch, &known).expect("room");
-    model.settle().expect("room");
+    model.wait_for_pairs().expect("room");
     let left_out = model.counted().left_out_pairs();
     assert!(!left_out.is_empty() && model.counted().edge_count() <= 10);
-    let past = Progress { rows: 30, left_out: left_out.clone(), ..Progress::default() };
-    let mut again = Model::new(WIDTH, vec![0, 1, 2], settings, &past).expect("attributes in order");
+    let past = StreamProgress { rows: 30, left_out: left_out.clone(), ..StreamProgress::default() };
+    let mut again = StreamModel::new(WIDTH, vec![0, 1, 2], settings, &past).expect("attributes in order");
     let mut others = books();
     again.restore(&block, &mut others).expect("a block of these attributes");
     assert_eq!(edges(&mut again, &others), edges(&mut model, &known));
     assert_eq!(again.counted().left_out_pairs(), left_out);
 }
 
-/// A ZIP and the office that serves it are one, a sign is another: the office is known and not counted, until a ZIP has
-/// two of them.
+/// ZIP and office determine each other: only one is counted, until a ZIP has two offices.
 #[test]
-fn what_is_identical_is_counted_once_and_not_left_out() {
-    // 60 ZIPs × 7 signs: with the offices there would be more edges than may be.
+fn model_identical_attributes_are_counted_once() {
+    // 60 ZIPs × 7 signs: with offices too many edges.
     let rows: Vec<[u8; WIDTH]> = (0..200_u8).map(|n| [n % 60, 60 - n % 60, n % 7]).collect();
     let settings = ModelSettings { window_records: 400, max_edges: 250, value_bytes: None };
-    let model = || Model::new(WIDTH, vec![0, 1, 2], settings, &Progress::default()).expect("in order");
+    let model = || StreamModel::new(WIDTH, vec![0, 1, 2], settings, &StreamProgress::default()).expect("in order");
     let (mut coarse, mut fine, mut known) = (model(), model(), books());
     let first = batch(&rows, &mut known);
-    coarse.begin(&first);
+    coarse.observe_first_batch(&first);
     for model in [&mut coarse, &mut fine] {
         model.learn(&first, &known).expect("room");
-        model.settle().expect("room");
+        model.wait_for_pairs().expect("room");
     }
     assert_eq!((coarse.derived(), coarse.size().left_out_pairs), (vec![(1, 0)], 0));
     assert!(fine.derived().is_empty() && fine.size().left_out_pairs > 0);
     assert!(coarse.size().edges < 250 && coarse.size().nodes == fine.size().nodes);
     let second = batch(&[[3, 9, 1]], &mut known);
-    coarse.begin(&second);
+    coarse.observe_first_batch(&second);
     coarse.learn(&second, &known).expect("room");
-    coarse.settle().expect("room");
+    coarse.wait_for_pairs().expect("room");
     assert_eq!(coarse.derived(), [], "the ZIP has a second office");
     assert!(coarse.size().left_out_pairs > 0 && coarse.size().edges <= 250);
 }

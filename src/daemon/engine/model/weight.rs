@@ -1,50 +1,50 @@
-//! What the values of the window take in the dictionaries, and how many records fit below a limit.
+//! Dictionary bytes of window values, and records that fit a limit.
 //!
-//! The window keeps the most of its last records whose different values weigh no more than the limit: a function of the stream alone. A
-//! value weighs by its text and not by its code, so that a start which counts the rows of the state again forgets the very same records.
+//! The window keeps the most recent records with distinct values within the limit. Weights depend on text and not on
+//! codes, so a restart drops the same records.
 
+use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{Code, Codebook};
-use throng_core::values::table::Batch;
-use throng_core::values::window::Window;
+use throng_core::values::record_window::RecordWindow;
 
-/// Weighs the values that the window holds.
-pub(super) struct Weight {
-    /// Bytes that they may weigh.
+/// Byte count of window values.
+pub(super) struct WindowWeight {
+    /// Maximum bytes.
     most: u64,
     bytes: u64,
-    /// Records of the window that hold a value, by place of the attribute, by code.
+    /// Records per value, by attribute position, then code.
     holders: Vec<Vec<u32>>,
 }
 
-/// Records that make room.
+/// Records dropped for room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Leaving {
-    /// The oldest of the window.
+pub(super) struct EvictedRecords {
+    /// Oldest of the window.
     pub of_window: usize,
-    /// The oldest of the batch itself: they never enter.
+    /// Oldest of the batch; these never enter.
     pub of_batch: usize,
 }
 
-impl Weight {
-    /// Of an empty window; its values may weigh `most` bytes.
+impl WindowWeight {
+    /// Creates an empty count with a limit of `most` bytes.
     pub fn new(attributes: usize, most: u64) -> Self {
         Self { most, bytes: 0, holders: vec![Vec::new(); attributes] }
     }
 
-    /// Adds the records of `batch`, and takes away the oldest of all until what remains weighs no more than the limit and is at most
-    /// `capacity`. One record always remains. `attributes` are those that are weighed, ascending.
-    pub fn admit(
+    /// Adds `batch`, and drops the oldest records beyond the byte limit or `capacity`; one always remains.
+    /// `attributes` are ascending.
+    pub fn make_room_for(
         &mut self,
-        window: &Window,
-        batch: &Batch,
+        window: &RecordWindow,
+        batch: &CodeBatch,
         attributes: &[usize],
         books: &[Codebook],
         capacity: usize,
-    ) -> Leaving {
+    ) -> EvictedRecords {
         let columns = || attributes.iter().enumerate().map(|(place, &attribute)| (place, attribute));
         for (place, attribute) in columns() {
             for &code in &batch.columns[attribute] {
-                self.enter(place, code, &books[attribute]);
+                self.add_value(place, code, &books[attribute]);
             }
         }
         let held: Vec<(&[Code], &[Code])> = attributes.iter().map(|&attribute| window.column(attribute)).collect();
@@ -57,33 +57,33 @@ impl Weight {
                     Some(row) => batch.columns[attribute][row],
                     None => older.get(gone).copied().unwrap_or_else(|| newer[gone - older.len()]),
                 };
-                self.leave(place, code, &books[attribute]);
+                self.remove_value(place, code, &books[attribute]);
             }
             gone += 1;
         }
-        Leaving { of_window: gone.min(before), of_batch: gone.saturating_sub(before) }
+        EvictedRecords { of_window: gone.min(before), of_batch: gone.saturating_sub(before) }
     }
 
-    fn enter(&mut self, place: usize, code: Code, book: &Codebook) {
+    fn add_value(&mut self, place: usize, code: Code, book: &Codebook) {
         let (holders, at) = (&mut self.holders[place], code as usize);
         if holders.len() <= at {
             holders.resize(at + 1, 0);
         }
         holders[at] += 1;
         if holders[at] == 1 {
-            self.bytes += book.weight(code);
+            self.bytes += book.approximate_value_bytes(code);
         }
     }
 
-    fn leave(&mut self, place: usize, code: Code, book: &Codebook) {
+    fn remove_value(&mut self, place: usize, code: Code, book: &Codebook) {
         let Some(holders) = self.holders[place].get_mut(code as usize).filter(|holders| **holders > 0) else { return };
         *holders -= 1;
         if *holders == 0 {
-            self.bytes = self.bytes.saturating_sub(book.weight(code));
+            self.bytes = self.bytes.saturating_sub(book.approximate_value_bytes(code));
         }
     }
 
-    /// Renumbers the codes of the attribute at `place`; `map` is old → new. No value of the window is forgotten.
+    /// Renumbers codes; `map` is old → new, and contains every value of the window.
     pub fn remap(&mut self, place: usize, map: &[Code]) {
         let old = std::mem::take(&mut self.holders[place]);
         let held = |(code, holders): (usize, u32)| Some((*map.get(code)? as usize, holders));

@@ -1,32 +1,32 @@
-//! Checks of a state: whether every value opens and is what its key says, and whether the values fit together.
+//! Checks of a state: every value opens, decodes as the kind of its key, and is consistent with the other values.
 
-use super::kinds::CHECK_VALUE;
-use super::{Recovered, Store};
+use super::value_kinds::CHECK_VALUE_KIND;
+use super::{RecoveredState, StateStore};
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::OffsetRange;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use throng_core::values::schema::Schema;
 
-/// How many values of one kind there are, and how many of them are damaged.
+/// Number of values of one kind, and of damaged ones among them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Examined {
-    /// All of them.
+pub struct KindExamination {
+    /// All values.
     pub values: u64,
     /// Bytes of keys and sealed values.
     pub bytes: u64,
-    /// They do not open: changed on the disk, moved to another key, or sealed with another secret.
+    /// Values that do not open: changed on disk, moved to another key, or sealed with another secret.
     pub sealed_otherwise: u64,
-    /// They open and are not what their key says.
+    /// Values that open but do not decode as the kind of their key.
     pub unreadable: u64,
 }
 
-impl Store {
-    /// Opens and reads every value; `passed` is told the bytes of each.
-    pub fn examine(&self, mut passed: impl FnMut(u64)) -> Result<BTreeMap<&'static str, Examined>, StateError> {
-        let mut found: BTreeMap<&'static str, Examined> = BTreeMap::new();
-        self.visit(|kind, key, sealed| {
-            if kind.name == CHECK_VALUE {
+impl StateStore {
+    /// Opens and decodes every value; calls `passed` with the bytes of each.
+    pub fn examine(&self, mut passed: impl FnMut(u64)) -> Result<BTreeMap<&'static str, KindExamination>, StateError> {
+        let mut found: BTreeMap<&'static str, KindExamination> = BTreeMap::new();
+        self.visit_values(|kind, key, sealed| {
+            if kind.name == CHECK_VALUE_KIND {
                 return Ok(());
             }
             let bytes = (key.len() + sealed.len()) as u64;
@@ -45,8 +45,8 @@ impl Store {
     }
 }
 
-impl Recovered {
-    /// What does not fit together of values that can all be read, in sentences; nothing where all fits.
+impl RecoveredState {
+    /// Describes inconsistencies between readable values, one sentence each; empty if there are none.
     #[must_use]
     pub fn contradictions(&self, schema: &Schema) -> Vec<String> {
         let progress = &self.progress;
@@ -96,27 +96,27 @@ impl Recovered {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::daemon::state::records::{KeptRow, Progress};
+    use crate::daemon::state::records::{StoredRow, StreamProgress};
     use crate::daemon::state::store::PROGRESS;
-    use crate::daemon::state::store::binding::STREAM;
-    use crate::daemon::state::store::kinds::UNKNOWN;
-    use crate::telemetry::Totals;
+    use crate::daemon::state::store::state_binding::STREAM;
+    use crate::daemon::state::store::value_kinds::UNKNOWN_KIND;
+    use crate::telemetry::RecordTotals;
     use std::path::Path;
-    use throng_core::ledger::per_subject::Ledger;
-    use throng_core::values::raw::Coordinate;
+    use throng_core::ledger::subject_ledger::SubjectLedger;
+    use throng_core::values::raw_batch::RecordPosition;
 
     const SECRET: &[u8] = b"a secret of a test";
 
     #[test]
-    fn whatever_is_damaged_is_counted_under_its_kind() {
+    fn examination_counts_damaged_values_by_kind() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("state");
-        let missing = Store::existing(&path, Some(SECRET)).err().expect("no state");
+        let missing = StateStore::open_existing(&path, Some(SECRET)).err().expect("no state");
         assert!(matches!(missing, StateError::Missing(_)), "{missing}");
         assert!(!path.exists(), "nothing was made");
-        let mut ledger = Ledger::default();
-        let (mut store, ..) = Store::open(&path, Some(SECRET), &mut ledger).expect("a state");
-        store.bind("a stream").and_then(|()| store.note_progress(&Progress::default())).expect("writes");
+        let mut ledger = SubjectLedger::default();
+        let (mut store, ..) = StateStore::open(&path, Some(SECRET), &mut ledger).expect("a state");
+        store.bind_stream("a stream").and_then(|()| store.write_progress(&StreamProgress::default())).expect("writes");
         let sound = store.examine(|_| ()).expect("a look");
         assert!(
             sound.values().all(|kind| kind.values == 1 && kind.sealed_otherwise + kind.unreadable == 0),
@@ -124,8 +124,8 @@ mod tests {
         );
         assert_eq!(sound.keys().copied().collect::<Vec<_>>(), ["progress", "stream"]);
         let (unread, strange) = (store.sealer.seal(PROGRESS, b""), store.sealer.seal(b"strange", b"x"));
-        // Not by opening it once more: a process that another test starts may hold the lock for a moment.
-        let damaged = store.keeper.read(move |d| {
+        // Does not reopen the store: a process started by another test may hold the lock for a moment.
+        let damaged = store.database_handle.read(move |d| {
             let stream = d.tree.get(STREAM)?.expect("a value");
             d.tree.insert("held/00000001", stream)?;
             d.tree.insert(PROGRESS, unread)?;
@@ -136,15 +136,15 @@ mod tests {
         let found = store.examine(|passed| bytes += passed).expect("a look");
         assert_eq!((found["held"].sealed_otherwise, found["held"].unreadable), (1, 0), "moved to another key");
         assert_eq!((found["progress"].sealed_otherwise, found["progress"].unreadable), (0, 1), "cut short");
-        assert_eq!(found[UNKNOWN].unreadable, 1);
+        assert_eq!(found[UNKNOWN_KIND].unreadable, 1);
         assert_eq!(bytes, found.values().map(|kind| kind.bytes).sum::<u64>());
     }
 
-    fn row(ordinal: u64, released: bool) -> KeptRow {
-        KeptRow {
+    fn row(ordinal: u64, released: bool) -> StoredRow {
+        StoredRow {
             ordinal,
             subject: 1,
-            coordinate: Coordinate { topic: 0, partition: 0, offset: 0, element: 0 },
+            coordinate: RecordPosition { topic: 0, partition: 0, offset: 0, element: 0 },
             waited: 0,
             released,
             parts: None,
@@ -153,12 +153,12 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_said() {
+    fn contradicting_values_are_described() {
         let text = "name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"string\"\n";
         let schema = Schema::parse(text, "schema.toml", Path::new("")).expect("a schema");
-        let mut found = Recovered::default();
+        let mut found = RecoveredState::default();
         assert_eq!(found.contradictions(&schema), Vec::<String>::new());
-        found.progress.totals = Totals { consumed: 3, released: 1, ..Totals::default() };
+        found.progress.totals = RecordTotals { consumed: 3, released: 1, ..RecordTotals::default() };
         found.progress.rows = 3;
         found.held = vec![row(1, false), row(2, false), row(0, true)];
         found.sample = vec![row(0, false), row(2, false)];

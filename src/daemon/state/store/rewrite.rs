@@ -1,56 +1,61 @@
-//! Rewrites of the database: without the people of an erasure, without free space, or as the working copy of a job over files.
+//! Rewrites of the database: without erased subjects, without free space, or as the working copy of a job over files.
 //!
-//! sled keeps removed and replaced values on the disk until it reuses their space. So a rewrite fills a new database beside the one in
-//! force, writes its name to the file `database`, whole or not at all, and removes the old one. A start finds the state before the
-//! rewrite or the state after it, nothing between.
+//! sled keeps removed and replaced values on disk until it reuses their space. A rewrite therefore fills a new
+//! database, atomically writes its name to the file `database`, and removes the old database. A start finds the state
+//! either before or after the rewrite.
 
-use super::Store;
-use super::kinds::Kind;
+use super::StateStore;
+use super::value_kinds::StoredValueKind;
+use crate::daemon::state::database_thread::DatabaseThread;
 use crate::daemon::state::databases;
 use crate::daemon::state::directory::StateError;
-use crate::daemon::state::keeper::Keeper;
 use crate::faults::{self, crash_point};
 use sled::IVec;
 use std::sync::Arc;
 
-/// Bytes of values that are read and written at a time; at least one value.
+/// Bytes of values that are read and written per step; at least one value.
 const PART_BYTES: usize = 1 << 20;
-/// A database of fewer bytes is never compacted.
+/// Minimum size in bytes of a database that is compacted.
 const MIN_COMPACTED: u64 = 64 << 20;
-/// Bytes on the disk per byte of values up to which a database is not compacted.
+/// Maximum number of bytes on disk per byte of values without a compaction.
 const MAX_OVERHEAD: u64 = 6;
 
-/// A value in the new database.
-pub enum Edit {
-    /// The same.
+/// Change of one value in the new database.
+pub enum ValueEdit {
+    /// Keeps the value.
     Keep,
-    /// Another one, sealed.
+    /// Replaces it with another sealed value.
     Replace(Vec<u8>),
-    /// None.
+    /// Removes it.
     Remove,
 }
 
-/// Changes that a rewrite makes.
-pub trait Editor {
+/// Changes made by a rewrite.
+pub trait ValueEditor {
     /// Edits one value. Called by descending keys, first for the rows of the window.
-    fn edit(&mut self, store: &Store, kind: Kind, key: &[u8], sealed: &[u8]) -> Result<Edit, StateError>;
+    fn edit(
+        &mut self,
+        store: &StateStore,
+        kind: StoredValueKind,
+        key: &[u8],
+        sealed: &[u8],
+    ) -> Result<ValueEdit, StateError>;
 
-    /// Values that are written last, sealed.
-    fn additions(&self, _store: &Store) -> Vec<(&'static [u8], Vec<u8>)> {
+    /// Returns sealed values that are written last.
+    fn additions(&self, _store: &StateStore) -> Vec<(&'static [u8], Vec<u8>)> {
         Vec::new()
     }
 }
 
-/// Changes nothing.
-struct Copy;
+struct UneditedCopy;
 
-impl Editor for Copy {
-    fn edit(&mut self, _: &Store, _: Kind, _: &[u8], _: &[u8]) -> Result<Edit, StateError> {
-        Ok(Edit::Keep)
+impl ValueEditor for UneditedCopy {
+    fn edit(&mut self, _: &StateStore, _: StoredValueKind, _: &[u8], _: &[u8]) -> Result<ValueEdit, StateError> {
+        Ok(ValueEdit::Keep)
     }
 }
 
-/// The last values of a tree before the key `end`, by descending keys.
+/// Returns the last values of a tree before the key `end`, by descending keys.
 fn part_before(tree: &sled::Tree, end: Option<IVec>) -> sled::Result<Vec<(IVec, IVec)>> {
     let values = end.map_or_else(|| tree.iter(), |end| tree.range(..end));
     let (mut part, mut bytes) = (Vec::new(), 0);
@@ -65,7 +70,7 @@ fn part_before(tree: &sled::Tree, end: Option<IVec>) -> sled::Result<Vec<(IVec, 
     Ok(part)
 }
 
-impl Store {
+impl StateStore {
     /// Reads all values in parts, by descending keys: first the rows of the window (`true`), then the others.
     fn read_parts(
         &self,
@@ -75,7 +80,9 @@ impl Store {
             let mut end: Option<IVec> = None;
             loop {
                 let before = end.take();
-                let part = self.keeper.read(move |d| part_before(if window { &d.window } else { &d.tree }, before))?;
+                let part = self
+                    .database_handle
+                    .read(move |d| part_before(if window { &d.window } else { &d.tree }, before))?;
                 let Some((first, _)) = part.last() else { break };
                 end = Some(first.clone());
                 visit(window, part)?;
@@ -84,21 +91,24 @@ impl Store {
         Ok(())
     }
 
-    /// Visits all values, in the order of [`Editor::edit`].
-    pub fn visit(&self, mut visit: impl FnMut(Kind, &[u8], &[u8]) -> Result<(), StateError>) -> Result<(), StateError> {
+    /// Visits all values, in the order of [`ValueEditor::edit`].
+    pub fn visit_values(
+        &self,
+        mut visit: impl FnMut(StoredValueKind, &[u8], &[u8]) -> Result<(), StateError>,
+    ) -> Result<(), StateError> {
         self.read_parts(|window, part| {
-            part.iter().try_for_each(|(key, sealed)| visit(Kind::of(window, key), key, sealed))
+            part.iter().try_for_each(|(key, sealed)| visit(StoredValueKind::of(window, key), key, sealed))
         })
     }
 
-    fn fill(&self, new: &Keeper, editor: &mut dyn Editor) -> Result<(), StateError> {
+    fn fill_database(&self, new: &DatabaseThread, editor: &mut dyn ValueEditor) -> Result<(), StateError> {
         self.read_parts(|window, part| {
             let (mut kept, mut bytes) = (sled::Batch::default(), 0);
             for (key, sealed) in part {
-                let sealed = match editor.edit(self, Kind::of(window, &key), &key, &sealed)? {
-                    Edit::Keep => sealed,
-                    Edit::Replace(sealed) => sealed.into(),
-                    Edit::Remove => continue,
+                let sealed = match editor.edit(self, StoredValueKind::of(window, &key), &key, &sealed)? {
+                    ValueEdit::Keep => sealed,
+                    ValueEdit::Replace(sealed) => sealed.into(),
+                    ValueEdit::Remove => continue,
                 };
                 bytes += key.len() + sealed.len();
                 kept.insert(key, sealed);
@@ -111,70 +121,73 @@ impl Store {
         new.write(0, |d| d.tree.flush().map(drop))
     }
 
-    /// Fills a new database and puts it into force. What only the memory knows must have been [flushed](Self::flush).
+    /// Fills a new database and puts it into force. The caller must have [flushed](Self::flush) pending changes.
     ///
     /// # Errors
-    /// When the database fails. The old one is in force then, unless [`database`](Self::database) has changed.
-    pub fn rewrite(&mut self, editor: &mut dyn Editor) -> Result<(), StateError> {
-        databases::clear_databases(&self.path, &self.database)?;
+    /// If the database fails. The old database is then in force, unless [`database`](Self::database) has changed.
+    pub fn rewrite(&mut self, editor: &mut dyn ValueEditor) -> Result<(), StateError> {
+        databases::remove_other_databases(&self.path, &self.database)?;
         let name = databases::next_database(&self.database);
         let mut new = self.write_database(&name, editor).inspect_err(|_| {
-            self.clear_others("an unfinished database stays until the next start");
+            self.remove_other_databases_or_warn("an unfinished database stays until the next start");
         })?;
         crash_point("database-copied");
-        databases::name_database(&self.path, &name)?;
+        databases::put_database_in_force(&self.path, &name)?;
         crash_point("database-named");
         self.database = name;
-        new.succeed(&self.keeper);
+        new.inherit_watch(&self.database_handle);
         // Waits until the thread of the old database has closed its files.
-        drop(std::mem::replace(&mut self.keeper, Arc::new(new)));
-        self.clear_others("the old database stays until the next start");
+        drop(std::mem::replace(&mut self.database_handle, Arc::new(new)));
+        self.remove_other_databases_or_warn("the old database stays until the next start");
         crash_point("database-cleared");
         Ok(())
     }
 
-    /// Removes the databases that are not in force. A failure is only logged: the next rewrite and the next start try again.
-    fn clear_others(&self, what: &'static str) {
-        if let Err(error) = databases::clear_databases(&self.path, &self.database) {
+    /// Removes the databases that are not in force. A failure is only logged: the next rewrite and the next start try
+    /// again.
+    fn remove_other_databases_or_warn(&self, what: &'static str) {
+        if let Err(error) = databases::remove_other_databases(&self.path, &self.database) {
             tracing::warn!(%error, "{what}");
         }
     }
 
-    /// Writes the database `name` to its end and onto the disk.
-    fn write_database(&self, name: &str, editor: &mut dyn Editor) -> Result<Keeper, StateError> {
-        let new = Keeper::open(&self.path, name)?;
+    fn write_database(&self, name: &str, editor: &mut dyn ValueEditor) -> Result<DatabaseThread, StateError> {
+        let new = DatabaseThread::open(&self.path, name)?;
         crash_point("database-begun");
         if faults::is_set("database-fails") {
-            return Err(StateError::Broken { path: self.path.clone(), why: "a test has made it fail".to_owned() });
+            return Err(StateError::DatabaseStopped {
+                path: self.path.clone(),
+                why: "a test has made it fail".to_owned(),
+            });
         }
-        self.fill(&new, editor)?;
-        databases::onto_disk(&self.path, name)?;
+        self.fill_database(&new, editor)?;
+        databases::sync_database(&self.path, name)?;
         Ok(new)
     }
 
-    /// Name of the database in force. It changes with every [`rewrite`](Self::rewrite).
+    /// Returns the name of the database in force. It changes with every [`rewrite`](Self::rewrite).
     #[must_use]
     pub fn database(&self) -> &str {
         &self.database
     }
 
-    /// Rewrites a database that takes more than 64 MiB and six times the bytes of its values: what a killed process has not freed stays on
-    /// the disk. Without room for the copy the database stays as it is.
+    /// Compacts a database that exceeds 64 MiB by more than six times the bytes of its values: space not freed by a
+    /// killed process stays on disk. Without room for the copy the database is unchanged.
     pub(super) fn compact(&mut self) -> Result<(), StateError> {
-        let disk = self.keeper.read(|d| d.db.size_on_disk())?;
+        let disk = self.database_handle.read(|d| d.db.size_on_disk())?;
         if disk < MIN_COMPACTED {
             return Ok(());
         }
         let mut held = 0;
-        self.visit(|_, key, sealed| {
+        self.visit_values(|_, key, sealed| {
             held += (key.len() + sealed.len()) as u64;
             Ok(())
         })?;
         if disk < MIN_COMPACTED + MAX_OVERHEAD * held {
             return Ok(());
         }
-        match self.rewrite(&mut Copy) {
-            Err(error @ StateError::NoRoom { .. }) => {
+        match self.rewrite(&mut UneditedCopy) {
+            Err(error @ StateError::DiskFull { .. }) => {
                 tracing::warn!(%error, disk, held, "the state takes more room than it needs, and there is too little to rewrite it");
                 Ok(())
             }
@@ -186,13 +199,13 @@ impl Store {
         }
     }
 
-    /// Goes on with a copy of the database: the state stays as it is until [`keep_copy`](Self::keep_copy). The next start removes a copy
-    /// that is not kept.
+    /// Switches to a copy of the database. The state is unchanged until [`keep_copy`](Self::keep_copy). The next
+    /// start removes a copy that is not kept.
     pub fn work_on_copy(&mut self) -> Result<(), StateError> {
         let name = databases::next_database(&self.database);
-        let copy = Keeper::open(&self.path, &name)?;
-        self.fill(&copy, &mut Copy)?;
-        drop(std::mem::replace(&mut self.keeper, Arc::new(copy)));
+        let copy = DatabaseThread::open(&self.path, &name)?;
+        self.fill_database(&copy, &mut UneditedCopy)?;
+        drop(std::mem::replace(&mut self.database_handle, Arc::new(copy)));
         self.copied_from = Some(std::mem::replace(&mut self.database, name));
         Ok(())
     }

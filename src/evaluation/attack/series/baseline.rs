@@ -1,20 +1,21 @@
-//! Releases of the same values by simpler rules, for comparison: means of the members who are present, and means of cohorts that are drawn again.
+//! Releases of the same values by simpler rules, for comparison: means of the present members, and means of cohorts
+//! that are redrawn.
 
-use super::panel::{Channel, Fill, Panel, Sum};
+use super::panel::{FillMode, Panel, PublishedSetMean, SignalChannel};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The same people and values with unrounded means of other sets.
-struct Baseline<'a> {
+/// Same subjects and values, with unrounded means of other sets.
+struct BaselineRelease<'a> {
     panel: &'a Panel,
     numbers: BTreeMap<Vec<u32>, u32>,
     sets: Vec<Vec<u32>>,
 }
 
-impl Baseline<'_> {
-    fn set(&mut self, mut members: Vec<u32>) -> u32 {
+impl BaselineRelease<'_> {
+    fn set_number(&mut self, mut members: Vec<u32>) -> u32 {
         members.sort_unstable();
         let next = self.sets.len() as u32;
         *self.numbers.entry(members).or_insert_with_key(|members| {
@@ -23,8 +24,12 @@ impl Baseline<'_> {
         })
     }
 
-    /// A panel whose rows are those that `rows` gives for each channel.
-    fn release(mut self, fill: Fill, rows: impl Fn(&mut Self, &Channel) -> Vec<(u32, u32, u32)>) -> Panel {
+    /// Builds a panel with the rows that `rows` returns for each channel.
+    fn build_panel(
+        mut self,
+        fill: FillMode,
+        rows: impl Fn(&mut Self, &SignalChannel) -> Vec<(u32, u32, u32)>,
+    ) -> Panel {
         let bare = Panel { channels: Vec::new(), sets: Vec::new(), fill, ..*self.panel };
         let mut channels = Vec::new();
         for channel in &self.panel.channels {
@@ -32,16 +37,16 @@ impl Baseline<'_> {
             let sum = |&(bucket, stream, set): &(u32, u32, u32)| {
                 let members = &self.sets[set as usize];
                 let total: f64 = members.iter().map(|person| bare.contribution(channel, *person, bucket)).sum();
-                Sum { bucket, stream, set, mean: total / members.len() as f64, quartiles: None, step: 0.0 }
+                PublishedSetMean { bucket, stream, set, mean: total / members.len() as f64, quartiles: None, step: 0.0 }
             };
-            channels.push(Channel { rows: rows.iter().map(sum).collect(), ..channel.clone() });
+            channels.push(SignalChannel { rows: rows.iter().map(sum).collect(), ..channel.clone() });
         }
         Panel { channels, sets: self.sets, ..bare }
     }
 }
 
-/// By bucket: people with a value.
-fn present(channel: &Channel) -> BTreeMap<u32, Vec<u32>> {
+/// Returns the subjects with a value, by bucket.
+fn present_by_bucket(channel: &SignalChannel) -> BTreeMap<u32, Vec<u32>> {
     let mut present: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (person, values) in (0_u32..).zip(&channel.values) {
         values.iter().for_each(|(bucket, _)| present.entry(*bucket).or_default().push(person));
@@ -49,16 +54,16 @@ fn present(channel: &Channel) -> BTreeMap<u32, Vec<u32>> {
     present
 }
 
-/// Means over everybody present, of at least a crowd.
+/// Releases means over all present subjects, of at least a crowd.
 #[must_use]
 pub fn plain_means(panel: &Panel) -> Panel {
     let everybody: BTreeSet<u32> = (0..panel.people as u32).collect();
     means_of_present(panel, &|_| BTreeMap::from([(0, everybody.clone())]))
 }
 
-/// Means over the members of each cohort who are present, of at least a crowd.
+/// Releases means over the present members of each cohort, of at least a crowd.
 #[must_use]
-pub fn plain_means_of_cohorts(panel: &Panel) -> Panel {
+pub fn cohort_means(panel: &Panel) -> Panel {
     means_of_present(panel, &|channel| {
         let mut cohorts: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         for row in &channel.rows {
@@ -68,15 +73,15 @@ pub fn plain_means_of_cohorts(panel: &Panel) -> Panel {
     })
 }
 
-fn means_of_present(panel: &Panel, cohorts: &dyn Fn(&Channel) -> BTreeMap<u32, BTreeSet<u32>>) -> Panel {
-    let baseline = Baseline { panel, numbers: BTreeMap::new(), sets: Vec::new() };
-    baseline.release(Fill::None, |baseline, channel| {
-        let (mut rows, present) = (Vec::new(), present(channel));
+fn means_of_present(panel: &Panel, cohorts: &dyn Fn(&SignalChannel) -> BTreeMap<u32, BTreeSet<u32>>) -> Panel {
+    let baseline = BaselineRelease { panel, numbers: BTreeMap::new(), sets: Vec::new() };
+    baseline.build_panel(FillMode::None, |baseline, channel| {
+        let (mut rows, present) = (Vec::new(), present_by_bucket(channel));
         for (stream, members) in cohorts(channel) {
             for (bucket, people) in &present {
                 let people: Vec<u32> = people.iter().copied().filter(|person| members.contains(person)).collect();
                 if people.len() >= panel.crowd {
-                    rows.push((*bucket, stream, baseline.set(people)));
+                    rows.push((*bucket, stream, baseline.set_number(people)));
                 }
             }
         }
@@ -84,32 +89,32 @@ fn means_of_present(panel: &Panel, cohorts: &dyn Fn(&Channel) -> BTreeMap<u32, B
     })
 }
 
-/// Means over cohorts of `size` people that are drawn again every `buckets` buckets, of the people with a value in them. Members without
-/// a value in a bucket are filled.
+/// Releases means over cohorts of about `size` subjects that are redrawn every `buckets` buckets from the subjects
+/// with a value in them. Members without a value in a bucket are filled.
 #[must_use]
 pub fn redrawn_cohorts(panel: &Panel, size: usize, buckets: u32, seed: u64) -> Panel {
-    let baseline = Baseline { panel, numbers: BTreeMap::new(), sets: Vec::new() };
-    baseline.release(Fill::Carried, |baseline, channel| {
+    let baseline = BaselineRelease { panel, numbers: BTreeMap::new(), sets: Vec::new() };
+    baseline.build_panel(FillMode::Carried, |baseline, channel| {
         let mut rows = Vec::new();
         let mut draws: BTreeMap<u32, BTreeMap<u32, Vec<u32>>> = BTreeMap::new();
-        for (bucket, people) in present(channel) {
+        for (bucket, people) in present_by_bucket(channel) {
             draws.entry(bucket / buckets).or_default().insert(bucket, people);
         }
         for (draw, by_bucket) in draws {
             let mut people: Vec<u32> = by_bucket.values().flatten().copied().collect();
             people.sort_unstable();
             people.dedup();
-            // One draw for all channels of a timeline.
+            // Seeded per draw, so that all channels of a timeline have the same cohorts.
             people.shuffle(&mut ChaCha8Rng::seed_from_u64(seed ^ u64::from(draw)));
             let cohorts = (people.len() / size).max(1);
             for cohort in 0..cohorts {
                 let part = &people[cohort * people.len() / cohorts..(cohort + 1) * people.len() / cohorts];
-                let set = baseline.set(part.to_vec());
+                let set = baseline.set_number(part.to_vec());
                 let enough = |of_bucket: &Vec<u32>| {
                     part.iter().filter(|person| of_bucket.binary_search(person).is_ok()).count() >= panel.crowd
                 };
                 let buckets = by_bucket.iter().filter(|(_, of_bucket)| enough(of_bucket));
-                // A cohort of one draw is none of the next.
+                // A cohort of one draw is a different stream from those of the next.
                 let stream = draw << 16 | cohort as u32;
                 rows.extend(buckets.map(|(bucket, _)| (*bucket, stream, set)));
             }

@@ -1,45 +1,46 @@
-//! Best linear guess of every person's level and values from everything published (kriging, solved by conjugate gradients).
+//! Best linear guess of every subject's level and values from all published rows (kriging, solved by conjugate
+//! gradients).
 //!
-//! The attacker knows who is in which set, who sent when and how rows are filled, so each row is a known linear combination of unknown
-//! values. A value is a mean of all, the person's level, what a bucket adds for everybody, and noise; the attacker knows their
-//! variances, and how levels and noise of the signals relate (taken from the original, so the attacker is stronger than a real one).
-//! Of all linear combinations of rows the conditional expectation has the smallest error.
+//! The attacker knows the members of all sets, the presence of each subject and the filling of rows. Each row is then
+//! a known linear combination of unknown values. A value is the sum of a global mean, the subject's level, a bucket
+//! effect for all, and noise. The attacker knows their variances and the correlations of levels and noise between
+//! signals. These come from the original, so this attacker is stronger than a real one. The conditional expectation
+//! has the smallest error of all linear combinations of rows.
 
-use super::panel::{Channel, Panel};
+use super::panel::{Panel, SignalChannel};
 use std::collections::BTreeMap;
 
-/// Values at most: channels beyond it are left out.
+/// Maximum number of values; further channels are left out.
 const MOST_VALUES: usize = 4_000_000;
-/// Weights of all rows at most.
 const MOST_WEIGHTS: usize = 40_000_000;
-/// Channels that are solved together at most: time grows with their square.
+/// Maximum number of channels that are solved together: time grows with its square.
 const MOST_CHANNELS: usize = 40;
 const ITERATIONS: usize = 300;
-/// Relative size of the residual at which the solution is good enough.
+/// Relative size of the residual at which the iteration stops.
 const TOLERANCE: f64 = 1e-6;
-/// Variance of a row beyond the rounding, as a share of that of its values: without it the system is singular.
+/// Variance of a row beyond the rounding, as a share of that of its values; it keeps the system from being singular.
 const NUGGET: f64 = 1e-6;
 
-/// Guesses of one channel, in units of the values, less what buckets add for everybody.
+/// Guesses of one channel, in units of the values, without bucket effects.
 pub struct BestGuess {
     /// Position of the channel in the panel.
     pub channel: usize,
-    /// By person; the mean of all for people without a row.
+    /// Level by subject; the global mean for subjects without a row.
     pub levels: Vec<f64>,
-    /// By person and value, in the order of the channel.
+    /// Values by subject, in the order of the channel.
     pub values: Vec<Vec<f64>>,
 }
 
-/// One channel as a linear system.
-struct Part<'a> {
-    channel: &'a Channel,
+struct ChannelSystem<'a> {
+    channel: &'a SignalChannel,
     at: usize,
     offsets: Vec<usize>,
-    /// By value: its place among the places of the timeline, and its bucket and person.
+    /// By value: its index among the values of the timeline, its bucket and its subject.
     places: Vec<usize>,
     buckets: Vec<u32>,
     people: Vec<u32>,
-    /// By row: positions of values with their weights, the published sum less the expected one, the variance of the rounding.
+    /// By row: indices of values with their weights, the published sum minus the expected one, and the variance of
+    /// the rounding.
     rows: Vec<Vec<(u32, f64)>>,
     observed: Vec<f64>,
     rounding: Vec<f64>,
@@ -48,14 +49,13 @@ struct Part<'a> {
     shared: f64,
 }
 
-/// Relations between channels.
-struct Prior {
+struct ChannelCovariances {
     levels: Vec<Vec<f64>>,
     noise: Vec<Vec<f64>>,
     timelines: Vec<usize>,
 }
 
-/// Guesses for all channels that fit into memory, from the rows of [`MOST_CHANNELS`] channels together.
+/// Returns guesses for all channels that fit into memory, from the rows of [`MOST_CHANNELS`] channels together.
 pub fn best_guesses(panel: &Panel) -> Vec<BestGuess> {
     let mut left = MOST_VALUES;
     let mut fitting: Vec<usize> = Vec::new();
@@ -67,11 +67,11 @@ pub fn best_guesses(panel: &Panel) -> Vec<BestGuess> {
         left -= values;
         fitting.push(at);
     }
-    fitting.chunks(MOST_CHANNELS).flat_map(|channels| guesses_of(panel, channels)).collect()
+    fitting.chunks(MOST_CHANNELS).flat_map(|channels| guess_channels(panel, channels)).collect()
 }
 
-fn guesses_of(panel: &Panel, channels: &[usize]) -> Vec<BestGuess> {
-    let mut parts: Vec<Part<'_>> = Vec::new();
+fn guess_channels(panel: &Panel, channels: &[usize]) -> Vec<BestGuess> {
+    let mut parts: Vec<ChannelSystem<'_>> = Vec::new();
     let mut places: BTreeMap<usize, BTreeMap<(u32, u32), usize>> = BTreeMap::new();
     let mut weights = 0;
     for &at in channels {
@@ -79,7 +79,7 @@ fn guesses_of(panel: &Panel, channels: &[usize]) -> Vec<BestGuess> {
             break;
         }
         let channel = &panel.channels[at];
-        if let Some(part) = part(panel, at, channel, places.entry(channel.timeline).or_default()) {
+        if let Some(part) = channel_system(panel, at, channel, places.entry(channel.timeline).or_default()) {
             weights += part.rows.iter().map(Vec::len).sum::<usize>();
             parts.push(part);
         }
@@ -88,19 +88,19 @@ fn guesses_of(panel: &Panel, channels: &[usize]) -> Vec<BestGuess> {
         return Vec::new();
     }
     let sizes: BTreeMap<usize, usize> = places.into_iter().map(|(timeline, places)| (timeline, places.len())).collect();
-    let prior = prior(panel, &mut parts, &sizes);
-    let system = System { panel, parts: &parts, prior: &prior, sizes: &sizes };
+    let prior = estimate_covariances(panel, &mut parts, &sizes);
+    let system = RowCovariance { panel, parts: &parts, prior: &prior, sizes: &sizes };
     let solution = system.solve();
     system.guesses(&solution)
 }
 
-/// The linear system of a channel in units of its standard deviation; none where all values are equal.
-fn part<'a>(
+/// Builds the linear system of a channel in units of its standard deviation; none if all values are equal.
+fn channel_system<'a>(
     panel: &Panel,
     at: usize,
-    channel: &'a Channel,
+    channel: &'a SignalChannel,
     places: &mut BTreeMap<(u32, u32), usize>,
-) -> Option<Part<'a>> {
+) -> Option<ChannelSystem<'a>> {
     let all: Vec<f64> = channel.values.iter().flatten().map(|(_, value)| *value).collect();
     let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
     let scale = (all.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / all.len().max(1) as f64).sqrt();
@@ -132,11 +132,29 @@ fn part<'a>(
         rows.push(form);
     }
     let places = of_values;
-    Some(Part { channel, at, offsets, places, buckets, people, rows, observed, rounding, mean, scale, shared: 0.0 })
+    Some(ChannelSystem {
+        channel,
+        at,
+        offsets,
+        places,
+        buckets,
+        people,
+        rows,
+        observed,
+        rounding,
+        mean,
+        scale,
+        shared: 0.0,
+    })
 }
 
-/// Variances and correlations of levels and noise. Sums of products of columns without gaps are positive semidefinite, so the whole is.
-fn prior(panel: &Panel, parts: &mut [Part<'_>], sizes: &BTreeMap<usize, usize>) -> Prior {
+/// Returns variances and covariances of levels and noise. Products of columns without gaps give a positive
+/// semidefinite matrix.
+fn estimate_covariances(
+    panel: &Panel,
+    parts: &mut [ChannelSystem<'_>],
+    sizes: &BTreeMap<usize, usize>,
+) -> ChannelCovariances {
     let (mut levels, mut noises) = (Vec::new(), Vec::new());
     for part in parts.iter_mut() {
         let standard = |value: f64| (value - part.mean) / part.scale;
@@ -161,11 +179,11 @@ fn prior(panel: &Panel, parts: &mut [Part<'_>], sizes: &BTreeMap<usize, usize>) 
         let within = noise.iter().map(|x| x * x).sum::<f64>() / part.places.len() as f64;
         let shared = of_bucket.values().map(|(sum, n)| (sum / n).powi(2) - within / n).sum::<f64>();
         part.shared = (shared / of_bucket.len() as f64).max(0.0);
-        // The mean of a person's values varies by the noise of these values as well.
+        // The mean of a subject's values also varies by the noise of these values.
         let mean_values = part.places.len() as f64 / f64::max(people, 1.0);
         let between = (squares / f64::max(people, 1.0) - within / mean_values).max(0.01);
-        levels.push(scaled(level, between));
-        noises.push(scaled(noise, within.max(1e-6)));
+        levels.push(scale_column(level, between));
+        noises.push(scale_column(noise, within.max(1e-6)));
     }
     let timelines: Vec<usize> = parts.iter().map(|part| part.channel.timeline).collect();
     let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
@@ -173,32 +191,36 @@ fn prior(panel: &Panel, parts: &mut [Part<'_>], sizes: &BTreeMap<usize, usize>) 
         let cell = |a: usize, b: usize| if is_related(a, b) { product(&columns[a], &columns[b]) } else { 0.0 };
         (0..columns.len()).map(|a| (0..columns.len()).map(|b| cell(a, b)).collect()).collect()
     };
-    Prior { levels: gram(&levels, &|_, _| true), noise: gram(&noises, &|a, b| timelines[a] == timelines[b]), timelines }
+    ChannelCovariances {
+        levels: gram(&levels, &|_, _| true),
+        noise: gram(&noises, &|a, b| timelines[a] == timelines[b]),
+        timelines,
+    }
 }
 
-/// A column with this sum of squares.
-fn scaled(mut column: Vec<f64>, variance: f64) -> Vec<f64> {
+/// Scales a column to this sum of squares.
+fn scale_column(mut column: Vec<f64>, variance: f64) -> Vec<f64> {
     let length = column.iter().map(|x| x * x).sum::<f64>().sqrt();
     column.iter_mut().for_each(|x| *x *= variance.sqrt() / length.max(1e-12));
     column
 }
 
-/// The covariance of all rows as a product of sparse factors.
-struct System<'a> {
+/// Covariance of all rows as a product of sparse factors.
+struct RowCovariance<'a> {
     panel: &'a Panel,
-    parts: &'a [Part<'a>],
-    prior: &'a Prior,
+    parts: &'a [ChannelSystem<'a>],
+    prior: &'a ChannelCovariances,
     sizes: &'a BTreeMap<usize, usize>,
 }
 
-/// By channel and row.
-type Vector = Vec<Vec<f64>>;
+/// Numbers by channel and row, subject or value.
+type ChannelVector = Vec<Vec<f64>>;
 
-impl System<'_> {
-    /// Covariance of the levels of all people, and of all values without what buckets share, with a combination of rows; and the covariance of the
-    /// values with what buckets share.
-    fn spread(&self, combination: &Vector) -> (Vector, Vector, Vector) {
-        let by_value: Vector = self
+impl RowCovariance<'_> {
+    /// Returns covariances with a combination of rows: of the levels of all subjects, of all values without bucket
+    /// effects, and of the bucket effects of the values.
+    fn covariances_with(&self, combination: &ChannelVector) -> (ChannelVector, ChannelVector, ChannelVector) {
+        let by_value: ChannelVector = self
             .parts
             .iter()
             .zip(combination)
@@ -210,7 +232,7 @@ impl System<'_> {
                 values
             })
             .collect();
-        let mut levels: Vector = vec![vec![0.0; self.panel.people]; self.parts.len()];
+        let mut levels: ChannelVector = vec![vec![0.0; self.panel.people]; self.parts.len()];
         let mut places: Vec<Vec<f64>> =
             self.parts.iter().map(|part| vec![0.0; self.sizes[&part.channel.timeline]]).collect();
         for (from, (part, values)) in self.parts.iter().zip(&by_value).enumerate() {
@@ -238,9 +260,9 @@ impl System<'_> {
         (levels, own, shared)
     }
 
-    /// Covariance of all rows times a combination of rows.
-    fn times(&self, combination: &Vector) -> Vector {
-        let (_, own, shared) = self.spread(combination);
+    /// Multiplies the covariance of all rows by a combination of rows.
+    fn multiply(&self, combination: &ChannelVector) -> ChannelVector {
+        let (_, own, shared) = self.covariances_with(combination);
         let parts = self.parts.iter().zip(combination).zip(own.iter().zip(&shared));
         parts
             .map(|((part, combination), (own, shared))| {
@@ -252,13 +274,12 @@ impl System<'_> {
             .collect()
     }
 
-    /// Conjugate gradients from zero.
-    fn solve(&self) -> Vector {
-        let dot = |a: &Vector, b: &Vector| -> f64 {
+    fn solve(&self) -> ChannelVector {
+        let dot = |a: &ChannelVector, b: &ChannelVector| -> f64 {
             a.iter().flatten().zip(b.iter().flatten()).map(|(a, b)| a * b).sum::<f64>()
         };
-        let mut residual: Vector = self.parts.iter().map(|part| part.observed.clone()).collect();
-        let mut solution: Vector = residual.iter().map(|rows| vec![0.0; rows.len()]).collect();
+        let mut residual: ChannelVector = self.parts.iter().map(|part| part.observed.clone()).collect();
+        let mut solution: ChannelVector = residual.iter().map(|rows| vec![0.0; rows.len()]).collect();
         let mut direction = residual.clone();
         let mut size = dot(&residual, &residual);
         let enough = size * TOLERANCE * TOLERANCE;
@@ -266,10 +287,10 @@ impl System<'_> {
             if size <= enough {
                 break;
             }
-            let image = self.times(&direction);
+            let image = self.multiply(&direction);
             let step = size / dot(&direction, &image);
-            add(&mut solution, step, &direction);
-            add(&mut residual, -step, &image);
+            add_scaled(&mut solution, step, &direction);
+            add_scaled(&mut residual, -step, &image);
             let next = dot(&residual, &residual);
             let keep = next / size;
             direction.iter_mut().flatten().zip(residual.iter().flatten()).for_each(|(d, r)| *d = keep * *d + r);
@@ -278,8 +299,8 @@ impl System<'_> {
         solution
     }
 
-    fn guesses(&self, solution: &Vector) -> Vec<BestGuess> {
-        let (levels, own, _) = self.spread(solution);
+    fn guesses(&self, solution: &ChannelVector) -> Vec<BestGuess> {
+        let (levels, own, _) = self.covariances_with(solution);
         let mut guesses = Vec::new();
         for ((part, level), own) in self.parts.iter().zip(levels).zip(own) {
             let back = |x: f64| part.mean + part.scale * x;
@@ -294,6 +315,6 @@ impl System<'_> {
     }
 }
 
-fn add(to: &mut Vector, factor: f64, what: &Vector) {
+fn add_scaled(to: &mut ChannelVector, factor: f64, what: &ChannelVector) {
     to.iter_mut().flatten().zip(what.iter().flatten()).for_each(|(to, what)| *to += factor * what);
 }

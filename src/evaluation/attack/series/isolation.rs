@@ -1,36 +1,37 @@
-//! Smallest group of people of whom a combination of published sums tells something (G1 of docs/guarantees.md).
+//! Isolation attack: the smallest group of subjects that a combination of published sums depends on (G1 of
+//! docs/guarantees.md).
 //!
-//! A linear combination of sums gives each person the combination of the indicators of their sets as a coefficient. People who are in
-//! the same sets always have the same coefficient: they are one class. The fewest people with a non-zero coefficient is the minimum
-//! weight of the span of the sets, searched exactly where that is feasible, and else among the rows of the reduced matrix and the
-//! differences of two sets.
+//! In a linear combination of sums, the coefficient of a subject is the combination of the indicators of its sets.
+//! Subjects in the same sets always have the same coefficient: they form one class. The fewest subjects with a
+//! non-zero coefficient is the minimum weight of the span of the sets. The search is exact if feasible. Otherwise it
+//! covers the rows of the reduced matrix and the differences of two sets.
 
 use super::panel::Panel;
-use crate::evaluation::attack::trials::{Trials, Yield};
+use crate::evaluation::attack::trials::{AttackTrials, AttackYield};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Subsets of classes that are searched exactly.
+/// Maximum number of subsets of classes for an exact search.
 const MOST_SUBSETS: u64 = 20_000;
-/// Cells of a matrix times its rank that are reduced.
+/// Maximum number of matrix cells times rank for a reduction.
 const MOST_STEPS: u64 = 2_000_000_000;
-/// Sets of which all differences of two are tried.
+/// Number of sets for which all differences of two are tried.
 const MOST_PAIRS: usize = 2_000;
-/// Coefficients below it are zero.
+/// Threshold below which a coefficient is zero.
 const ZERO: f64 = 1e-9;
 
-/// Fewest people with a non-zero coefficient.
+/// Fewest subjects with a non-zero coefficient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Weight {
+pub struct MinimumWeight {
     pub people: usize,
-    /// No combination has fewer; else fewer may exist.
+    /// True if no combination has fewer; otherwise fewer may exist.
     pub is_exact: bool,
 }
 
-/// One trial for each group of sets that share people.
-pub fn run(panel: &Panel) -> Yield {
-    let mut trials = Trials::default();
+/// Runs one trial for each group of sets that share subjects.
+pub fn run(panel: &Panel) -> AttackYield {
+    let mut trials = AttackTrials::default();
     let (mut least, mut is_exact) = (usize::MAX, true);
-    for sets in components(&published(panel)) {
+    for sets in components(&published_sets(panel)) {
         let weight = minimum_weight(&sets);
         trials.add(1.0 / weight.people.max(1) as f64, 1.0 / panel.people.max(1) as f64);
         (least, is_exact) = (least.min(weight.people), is_exact && weight.is_exact);
@@ -40,16 +41,16 @@ pub fn run(panel: &Panel) -> Yield {
         (least, true) => format!("smallest combination of all sums: {least} people"),
         (least, false) => format!("smallest combination of sums found: {least} people"),
     };
-    trials.sum_up("series: isolation", given, Some(1.0 / panel.crowd.max(1) as f64)).of_each_trial()
+    trials.into_yield("series: isolation", given, Some(1.0 / panel.crowd.max(1) as f64)).judge_each_trial()
 }
 
-/// All published sets, each once.
-fn published(panel: &Panel) -> Vec<&[u32]> {
+fn published_sets(panel: &Panel) -> Vec<&[u32]> {
     let sets: BTreeSet<&[u32]> = panel.sets.iter().map(Vec::as_slice).collect();
     sets.into_iter().filter(|set| !set.is_empty()).collect()
 }
 
-/// Sets grouped so that sets of two groups share nobody: a combination of several groups weighs as much as its parts together.
+/// Groups sets so that sets of two groups share no subject. The weight of a combination of several groups is the sum
+/// of its parts.
 pub fn components<'a>(sets: &[&'a [u32]]) -> Vec<Vec<&'a [u32]>> {
     let mut group_of: BTreeMap<u32, usize> = BTreeMap::new();
     let mut groups: Vec<Vec<&[u32]>> = Vec::new();
@@ -73,8 +74,8 @@ pub fn components<'a>(sets: &[&'a [u32]]) -> Vec<Vec<&'a [u32]>> {
     groups
 }
 
-/// Minimum weight of the span of sets.
-pub fn minimum_weight(sets: &[&[u32]]) -> Weight {
+/// Returns the minimum weight of the span of sets.
+pub fn minimum_weight(sets: &[&[u32]]) -> MinimumWeight {
     let mut sets_of: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (at, set) in (0_u32..).zip(sets) {
         set.iter().for_each(|person| sets_of.entry(*person).or_default().push(at));
@@ -82,7 +83,7 @@ pub fn minimum_weight(sets: &[&[u32]]) -> Weight {
     let mut sizes: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
     sets_of.into_values().for_each(|sets| *sizes.entry(sets).or_default() += 1);
     let (classes, sizes): (Vec<Vec<u32>>, Vec<usize>) = sizes.into_iter().unzip();
-    let smallest = |found: usize, is_exact| Weight { people: found, is_exact };
+    let smallest = |found: usize, is_exact| MinimumWeight { people: found, is_exact };
     let (width, height) = (classes.len() as u64, sets.len() as u64);
     if width * height * width.min(height) > MOST_STEPS {
         return smallest(least_difference(sets), false);
@@ -92,18 +93,18 @@ pub fn minimum_weight(sets: &[&[u32]]) -> Weight {
     for (column, sets) in classes.iter().enumerate() {
         sets.iter().for_each(|set| matrix[*set as usize][column] = 1.0);
     }
-    let rank = reduce(&mut matrix);
+    let rank = reduce_rows(&mut matrix);
     matrix.truncate(rank);
     if rank == classes.len() {
         return smallest(sizes.iter().copied().min().unwrap_or(0), true);
     }
     let weight = |row: &[f64]| row.iter().zip(&sizes).filter(|(x, _)| x.abs() > ZERO).map(|(_, size)| size).sum();
-    if subsets(classes.len() as u64, rank as u64 - 1) <= MOST_SUBSETS {
+    if subset_count(classes.len() as u64, rank as u64 - 1) <= MOST_SUBSETS {
         let mut least = usize::MAX;
         let mut chosen = Vec::new();
         for_each_subset(classes.len(), rank - 1, &mut chosen, &mut |zeros| {
-            // The combination that is zero on these classes, where they leave only one.
-            if let Some(row) = vanishing(&matrix, zeros) {
+            // The combination that is zero on these classes, if it is unique.
+            if let Some(row) = vanishing_combination(&matrix, zeros) {
                 least = least.min(weight(&row));
             }
         });
@@ -113,7 +114,7 @@ pub fn minimum_weight(sets: &[&[u32]]) -> Weight {
     smallest(least.min(least_difference(sets)), false)
 }
 
-/// Fewest people in a set, or in one of two sets and not in both.
+/// Returns the fewest subjects in a set, or in exactly one of two sets.
 fn least_difference(sets: &[&[u32]]) -> usize {
     let mut least = sets.iter().map(|set| set.len()).min().unwrap_or(0);
     for (at, a) in sets.iter().enumerate().take(MOST_PAIRS) {
@@ -127,8 +128,8 @@ fn least_difference(sets: &[&[u32]]) -> usize {
     least
 }
 
-/// Reduced row echelon form; returns the rank. Rows beyond it are zero.
-fn reduce(matrix: &mut [Vec<f64>]) -> usize {
+/// Computes the reduced row echelon form and returns the rank. Rows beyond it are zero.
+fn reduce_rows(matrix: &mut [Vec<f64>]) -> usize {
     let (mut rank, width) = (0, matrix.first().map_or(0, Vec::len));
     for column in 0..width {
         let largest = (rank..matrix.len()).max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()));
@@ -147,12 +148,13 @@ fn reduce(matrix: &mut [Vec<f64>]) -> usize {
     rank
 }
 
-/// The only combination of independent rows that is zero in these columns; none where there is no single one.
-fn vanishing(rows: &[Vec<f64>], columns: &[usize]) -> Option<Vec<f64>> {
-    // Unknown factors of the rows: one equation for each column.
+/// Returns the combination of independent rows that is zero in these columns; none if it is not unique up to a
+/// factor.
+fn vanishing_combination(rows: &[Vec<f64>], columns: &[usize]) -> Option<Vec<f64>> {
+    // The unknowns are the factors of the rows, with one equation for each column.
     let mut equations: Vec<Vec<f64>> =
         columns.iter().map(|column| rows.iter().map(|row| row[*column]).collect()).collect();
-    if reduce(&mut equations) + 1 != rows.len() {
+    if reduce_rows(&mut equations) + 1 != rows.len() {
         return None;
     }
     let pivots: Vec<usize> =
@@ -165,8 +167,7 @@ fn vanishing(rows: &[Vec<f64>], columns: &[usize]) -> Option<Vec<f64>> {
     Some((0..rows[0].len()).map(combine).collect())
 }
 
-/// Number of subsets of this size.
-fn subsets(of: u64, size: u64) -> u64 {
+fn subset_count(of: u64, size: u64) -> u64 {
     (0..size).fold(1_u64, |number, at| number.saturating_mul(of - at) / (at + 1))
 }
 
@@ -188,9 +189,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// By definition: every combination with small whole factors. Exact for few sets of few people, whose isolating combinations have
-    /// small factors.
-    fn by_definition(sets: &[Vec<u32>], people: u32) -> usize {
+    /// Reference by definition: every combination with small integer factors. It is exact for few sets of few
+    /// subjects, because their isolating combinations have small factors.
+    fn brute_force_weight(sets: &[Vec<u32>], people: u32) -> usize {
         let mut least = usize::MAX;
         for code in 1..7_usize.pow(sets.len() as u32) {
             let factor = |set: usize| (code / 7_usize.pow(set as u32) % 7) as i64 - 3;
@@ -205,12 +206,12 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(400))]
         #[test]
-        fn minimum_weight_is_that_of_all_combinations(bits in proptest::collection::vec(1_u32..256, 1..5)) {
+        fn minimum_weight_matches_all_combinations(bits in proptest::collection::vec(1_u32..256, 1..5)) {
             let sets: Vec<Vec<u32>> =
                 bits.iter().map(|bits| (0..8).filter(|person| bits & (1 << person) != 0).collect()).collect();
             let borrowed: Vec<&[u32]> = sets.iter().map(Vec::as_slice).collect();
             let whole = minimum_weight(&borrowed);
-            prop_assert_eq!(whole, Weight { people: by_definition(&sets, 8), is_exact: true });
+            prop_assert_eq!(whole, MinimumWeight { people: brute_force_weight(&sets, 8), is_exact: true });
             let least = components(&borrowed).iter().map(|sets| minimum_weight(sets).people).min();
             prop_assert_eq!(least, Some(whole.people));
             prop_assert!(least_difference(&borrowed) >= whole.people);
@@ -218,10 +219,10 @@ mod tests {
     }
 
     #[test]
-    fn sets_that_differ_by_one_person_isolate_them() {
+    fn sets_differing_by_one_subject_isolate_it() {
         let sets: Vec<Vec<u32>> = vec![(0..10).collect(), (0..9).collect(), (20..30).collect()];
         let sets: Vec<&[u32]> = sets.iter().map(Vec::as_slice).collect();
-        assert_eq!(minimum_weight(&sets), Weight { people: 1, is_exact: true });
-        assert_eq!(minimum_weight(&sets[1..]), Weight { people: 9, is_exact: true });
+        assert_eq!(minimum_weight(&sets), MinimumWeight { people: 1, is_exact: true });
+        assert_eq!(minimum_weight(&sets[1..]), MinimumWeight { people: 9, is_exact: true });
     }
 }

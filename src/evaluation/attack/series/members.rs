@@ -1,18 +1,17 @@
-//! Whose history is whose (G2 of docs/guarantees.md), and in which cohort somebody is whose values are known.
+//! Attribution of a history to a member (G2 of docs/guarantees.md), and membership in a cohort from known values.
 
-use super::panel::{Channel, Panel, Sum};
-use crate::evaluation::attack::trials::{Trials, Yield};
+use super::panel::{Panel, PublishedSetMean, SignalChannel};
+use crate::evaluation::attack::trials::{AttackTrials, AttackYield};
 use rand::Rng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Days of a history that an attacker knows.
+/// Number of days of a history that an attacker knows.
 const KNOWN_DAYS: [usize; 3] = [7, 30, 60];
 
-/// Rows of a channel by stream, in the order of their buckets.
-fn streams(channel: &Channel) -> BTreeMap<u32, Vec<Sum>> {
-    let mut streams: BTreeMap<u32, Vec<Sum>> = BTreeMap::new();
+fn rows_by_stream(channel: &SignalChannel) -> BTreeMap<u32, Vec<PublishedSetMean>> {
+    let mut streams: BTreeMap<u32, Vec<PublishedSetMean>> = BTreeMap::new();
     for row in &channel.rows {
         streams.entry(row.stream).or_default().push(*row);
     }
@@ -20,13 +19,13 @@ fn streams(channel: &Channel) -> BTreeMap<u32, Vec<Sum>> {
     streams
 }
 
-/// The members of a stream and an unnamed history of seven days of one of them are known: whoever is in the sets of all these days is as
-/// likely as the others.
-pub fn attribution(panel: &Panel, targets: usize, dice: &mut ChaCha8Rng) -> Yield {
-    let mut trials = Trials::default();
+/// Attributes an unnamed history of seven days to a member of a stream with known members. All subjects that are in
+/// the sets of all these days are equally likely.
+pub fn attribution(panel: &Panel, targets: usize, dice: &mut ChaCha8Rng) -> AttackYield {
+    let mut trials = AttackTrials::default();
     let each = (targets / panel.channels.len().max(1)).max(20);
     for channel in &panel.channels {
-        let streams: Vec<Vec<Sum>> = streams(channel).into_values().collect();
+        let streams: Vec<Vec<PublishedSetMean>> = rows_by_stream(channel).into_values().collect();
         for _ in 0..if streams.is_empty() { 0 } else { each } {
             let rows = &streams[dice.random_range(0..streams.len())];
             let row = rows[dice.random_range(0..rows.len())];
@@ -35,10 +34,10 @@ pub fn attribution(panel: &Panel, targets: usize, dice: &mut ChaCha8Rng) -> Yiel
                 continue;
             }
             let target = members[dice.random_range(0..members.len())];
-            let is_known = |row: &&Sum| {
+            let is_known = |row: &&PublishedSetMean| {
                 channel.value(target, row.bucket).is_some() && panel.members(row).binary_search(&target).is_ok()
             };
-            let mut days: Vec<&Sum> = rows.iter().filter(is_known).collect();
+            let mut days: Vec<&PublishedSetMean> = rows.iter().filter(is_known).collect();
             days.shuffle(dice);
             days.truncate(KNOWN_DAYS[0]);
             if days.is_empty() {
@@ -47,37 +46,38 @@ pub fn attribution(panel: &Panel, targets: usize, dice: &mut ChaCha8Rng) -> Yiel
             let in_all = |person: &&u32| days.iter().all(|row| panel.members(row).binary_search(person).is_ok());
             let candidates = members.iter().filter(in_all).count();
             let everybody: BTreeSet<u32> = rows.iter().flat_map(|row| panel.members(row)).copied().collect();
-            trials.add_to(&channel.name, 1.0 / candidates.max(1) as f64, 1.0 / everybody.len() as f64);
+            trials.add_to_group(&channel.name, 1.0 / candidates.max(1) as f64, 1.0 / everybody.len() as f64);
         }
     }
     let given = "the members, and a history of 7 days".to_owned();
-    trials.sum_up("series: whose history", given, Some(1.0 / panel.crowd.max(1) as f64)).of_each_trial()
+    trials.into_yield("series: whose history", given, Some(1.0 / panel.crowd.max(1) as f64)).judge_each_trial()
 }
 
-/// A person's own values of some days are known: the stream whose means follow them best, less what all streams share. Chance is the
-/// largest stream's share of the people.
-pub fn membership(panel: &Panel, targets: usize, dice: &mut ChaCha8Rng) -> Vec<Yield> {
+/// Guesses the cohort of a subject with known values of some days: the stream with the means that follow them best,
+/// minus the common trend. Chance is the largest stream's share of the subjects.
+pub fn membership(panel: &Panel, targets: usize, dice: &mut ChaCha8Rng) -> Vec<AttackYield> {
     let mut yields = Vec::new();
     for days in KNOWN_DAYS {
-        let mut trials = Trials::default();
+        let mut trials = AttackTrials::default();
         let each = (targets / panel.channels.len().max(1)).max(20);
         for channel in &panel.channels {
             find_members(panel, channel, days, each, &mut trials, dice);
         }
-        yields.push(trials.sum_up("series: membership", format!("own values of {days} days"), None).measured_only());
+        yields
+            .push(trials.into_yield("series: membership", format!("own values of {days} days"), None).measured_only());
     }
     yields
 }
 
 fn find_members(
     panel: &Panel,
-    channel: &Channel,
+    channel: &SignalChannel,
     days: usize,
     targets: usize,
-    trials: &mut Trials,
+    trials: &mut AttackTrials,
     dice: &mut ChaCha8Rng,
 ) {
-    let streams = streams(channel);
+    let streams = rows_by_stream(channel);
     let mut by_bucket: BTreeMap<u32, Vec<(u32, f64)>> = BTreeMap::new();
     let mut members: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for row in streams.values().flatten() {
@@ -99,8 +99,8 @@ fn find_members(
         if known.len() < days {
             continue;
         }
-        // Sum of products of deviations from the mean of all streams, less half of the stream's own square: the likelihood of the means
-        // given that the person is a member.
+        // Sum of products of deviations from the mean of all streams, minus half of the stream's square. This is the
+        // log-likelihood of the means if the subject is a member.
         let mut scores: BTreeMap<u32, f64> = BTreeMap::new();
         for (bucket, value) in known {
             let rows = &by_bucket[&bucket];
@@ -112,6 +112,6 @@ fn find_members(
         }
         let best = scores.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(stream, _)| stream);
         let right = best.is_some_and(|best| members[&best].contains(&person));
-        trials.add_to(&channel.name, f64::from(u8::from(right)), chance);
+        trials.add_to_group(&channel.name, f64::from(u8::from(right)), chance);
     }
 }

@@ -1,17 +1,18 @@
-//! Attacks on series: statistics of cohorts over time (docs/methods.md §14.3).
+//! Attacks on series: statistics of cohorts over time (docs/internals/methods.md §14.3).
 //!
-//! The attacker reads every row, knows the members of all sets and when each person sent, and guesses levels, values and members.
+//! The attacker reads every row, knows the members of all sets and the presence of each subject, and guesses levels,
+//! values and members.
 //!
 //! | file | attack |
 //! |---|---|
-//! | `panel` | input: values of people over time, and published means of sets of them |
-//! | `evidence` | the release of a run as that input |
-//! | `isolation` | the smallest group of which a combination of rows tells something (G1) |
-//! | `members` | whose history is whose (G2); the cohort of somebody whose values are known |
-//! | `averaging` | a value by the mean of the members who are not known (G3) |
-//! | `best_guess`, `differencing` | levels and values by differences of rows, and by the best combination of all |
-//! | `quartiles` | the level of somebody who has stopped, by quartiles that repeat |
-//! | `reconstruction` | values of one bucket: a linear programme, exact sums, the largest value |
+//! | `panel` | input: values of subjects over time, and published means of sets of them |
+//! | `evidence` | conversion of a run's release to that input |
+//! | `isolation` | the smallest group that a combination of rows depends on (G1) |
+//! | `members` | attribution of a history (G2); the cohort of a subject with known values |
+//! | `averaging` | a value from the mean of the unknown members (G3) |
+//! | `best_guess`, `differencing` | levels and values from differences of rows, and from the best combination of all |
+//! | `quartiles` | the level of a subject that has stopped, from quartiles that repeat |
+//! | `reconstruction` | values of one bucket: linear program, exact sums, largest value |
 //! | [`baseline`] | releases by simpler rules, for comparison |
 //! | `explained` | share of the variance that guesses explain |
 
@@ -19,13 +20,13 @@ mod averaging;
 pub mod baseline;
 mod best_guess;
 mod differencing;
-mod evidence;
-mod explained;
+mod explained_variance;
 mod isolation;
 mod members;
 #[cfg(test)]
 mod moments_tests;
 mod panel;
+mod panel_builder;
 mod quartiles;
 mod reconstruction;
 #[cfg(test)]
@@ -33,15 +34,15 @@ mod stream_tests;
 #[cfg(test)]
 mod tests;
 
-pub use panel::{Channel, Fill, Panel, Sum};
+pub use panel::{FillMode, Panel, PublishedSetMean, SignalChannel};
 
-use super::release::Effort;
-use super::trials::Yield;
+use super::attack_input::AttackEffort;
+use super::trials::AttackYield;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// Runs every attack on series; `tell` is called with the name of each before it runs.
-pub fn run(panel: &Panel, effort: Effort, tell: &dyn Fn(&'static str)) -> Vec<Yield> {
+/// Runs every attack on series and reports its name to the callback before it starts.
+pub fn run(panel: &Panel, effort: AttackEffort, tell: &dyn Fn(&'static str)) -> Vec<AttackYield> {
     let mut dice = ChaCha8Rng::seed_from_u64(effort.seed);
     tell("isolation");
     let mut yields = vec![isolation::run(panel)];

@@ -1,11 +1,13 @@
-//! The best linear combination of everything published about people of whom one has a single complete day in an epoch, or a few.
+//! Best linear combination of all published rows about subjects, one of which has only one or a few complete days in
+//! an epoch.
 //!
-//! 15 people have a heart rate on each day of two epochs of 28 days: a level of 60 ± 8, and ± 4 on each day. One of them has only some days
-//! in the second epoch, with values of another level. The attacker knows who sent when, and how all numbers are distributed.
+//! 15 subjects have a heart rate on each day of two epochs of 28 days: a level of 60 ± 8, and ± 4 on each day. One of
+//! them has only some days in the second epoch, with values of another level. The attacker knows the presence of each
+//! subject and the distribution of all numbers.
 
 use crate::anonymity::series::{
-    CARRY, CohortTerms, DAY_MS, MomentStatistic, MomentTerms, Readings, SeriesRow, SeriesState, SeriesTerms, Signal,
-    Statistic, Terms, propose,
+    AllSeriesTerms, CARRIED_SHARE, CohortTerms, DAY_MS, MomentStatistic, MomentTerms, RowStatistic, SeriesReadings,
+    SeriesRow, SeriesSignal, SeriesState, SeriesTerms, propose_series,
 };
 use crate::release::series::verify_series;
 use std::sync::Arc;
@@ -18,9 +20,10 @@ const LEVEL_SD: f64 = 8.0;
 const DAY_SD: f64 = 4.0;
 const TRIALS: u64 = 60;
 
-/// Both series have the same signals, as no configuration may have them: `model` as it is released, `daily` to show what it would add.
-fn terms(least: u32) -> Arc<Terms> {
-    let signal = |attribute: usize| Signal {
+/// Returns two series with the same signals, which no configuration allows: `model` as released, and `daily` to
+/// measure its additional information.
+fn terms(least: u32) -> Arc<AllSeriesTerms> {
+    let signal = |attribute: usize| SeriesSignal {
         attribute,
         name: format!("s{attribute}"),
         unit: None,
@@ -53,29 +56,28 @@ fn terms(least: u32) -> Arc<Terms> {
         max_histories: 1 << 20,
         is_batch: true,
     };
-    Arc::new(Terms { cohorts, series: vec![daily, model] })
+    Arc::new(AllSeriesTerms { cohorts, series: vec![daily, model] })
 }
 
-/// A standard normal number, nearly.
+/// Returns an approximately standard normal number.
 fn normal(seed: u64) -> f64 {
     (0..12).map(|part| (mix(seed.wrapping_mul(12) + part) >> 11) as f64 / (1_u64 << 53) as f64).sum::<f64>() - 6.0
 }
 
-/// Heart rates of one trial.
-struct Trial {
+struct MomentTrial {
     seed: u64,
     /// Days of the target in the second epoch, from 0 at the start of the first.
     days: Vec<i64>,
-    /// Rows that a person needs in an epoch.
+    /// Minimum number of rows of a subject in an epoch.
     least: u32,
 }
 
-impl Trial {
+impl MomentTrial {
     fn is_present(&self, person: u64, day: i64) -> bool {
         person != TARGET || day < EPOCH_DAYS || self.days.contains(&day)
     }
 
-    /// The target's level in the second epoch is another one.
+    /// The target has a different level in the second epoch.
     fn level(&self, person: u64, day: i64) -> f64 {
         let moved = u64::from(person == TARGET && day >= EPOCH_DAYS) << 40;
         60.0 + LEVEL_SD * normal(mix(self.seed ^ person << 8) ^ moved)
@@ -86,39 +88,39 @@ impl Trial {
         ((self.level(person, day) + noise) * 10.0).round() / 10.0
     }
 
-    /// Mean of the target over the days of the second epoch.
     fn truth(&self) -> f64 {
         self.days.iter().map(|day| self.value(TARGET, *day)).sum::<f64>() / self.days.len() as f64
     }
 
-    /// All rows of the heart rate, verified.
-    fn release(&self, terms: &Arc<Terms>) -> Vec<SeriesRow> {
+    /// Returns all rows of the heart rate, verified.
+    fn release(&self, terms: &Arc<AllSeriesTerms>) -> Vec<SeriesRow> {
         let first = 4 * DAY_MS;
         let cells = (0..2 * EPOCH_DAYS).flat_map(|day| (0..PEOPLE).map(move |person| (person, day)));
         let cells: Vec<(u64, i64)> = cells.filter(|(person, day)| self.is_present(*person, *day)).collect();
         let steps = |(person, day): &(u64, i64)| 2_000.0 + (mix(self.seed ^ person << 16 ^ *day as u64) % 7_000) as f64;
-        let readings = Readings {
+        let readings = SeriesReadings {
             subjects: cells.iter().map(|(person, _)| person + 1).collect(),
             times: cells.iter().map(|(_, day)| Some(first + day * DAY_MS)).collect(),
             values: vec![
                 cells.iter().map(|(person, day)| self.value(*person, *day)).collect(),
                 cells.iter().map(steps).collect(),
             ],
-            ..Readings::default()
+            ..SeriesReadings::default()
         };
         let state = SeriesState::new(terms);
-        let proposal = propose(terms, &state, &readings, None, true, &|number| u128::from(mix(number as u64)));
+        let proposal = propose_series(terms, &state, &readings, None, true, &|number| u128::from(mix(number as u64)));
         let verified = verify_series(terms, &state, &readings, None, &proposal).expect("a sound proposal");
         let rows = verified.rows().iter().filter(|row| !row.sets.is_empty() && row.signal == 0);
         rows.cloned().map(|row| SeriesRow { bucket: (row.bucket - first) / DAY_MS, ..row }).collect()
     }
 
-    /// Weight of each day of a person in what they contribute to a row, and the published mean; none of a row without a mean.
+    /// Returns the published mean and the weight of each day of each subject in its contribution to a row; none for a
+    /// row without a mean.
     fn observation(&self, row: &SeriesRow) -> Option<(f64, Vec<Vec<(i64, f64)>>)> {
         let mean = match row.statistic {
-            Statistic::Mean(statistic) => statistic.mean,
-            Statistic::Moment(MomentStatistic { mean: Some(mean), .. }) => mean,
-            Statistic::Moment(_) | Statistic::Bin { .. } | Statistic::Noisy(_) => return None,
+            RowStatistic::Mean(statistic) => statistic.mean,
+            RowStatistic::Moment(MomentStatistic { mean: Some(mean), .. }) => mean,
+            RowStatistic::Moment(_) | RowStatistic::Bin { .. } | RowStatistic::Noisy(_) => return None,
         };
         let days = |person: u64, from: i64, to: i64| (from..to).filter(move |day| self.is_present(person, *day));
         let of_day = |person: u64| -> Vec<(i64, f64)> {
@@ -127,7 +129,7 @@ impl Trial {
             }
             let past: Vec<i64> = days(person, 0, row.bucket).collect();
             let last = past[past.len() - 1];
-            let kept = CARRY.powi((row.bucket - last) as i32);
+            let kept = CARRIED_SHARE.powi((row.bucket - last) as i32);
             let share = |day: i64| (1.0 - kept) / past.len() as f64 + if day == last { kept } else { 0.0 };
             past.iter().map(|day| (*day, share(*day))).collect()
         };
@@ -140,12 +142,13 @@ impl Trial {
         Some((mean, (0..PEOPLE).map(weights).collect()))
     }
 
-    /// Conditional expectation of the target's mean in the second epoch. The target's first level is known where `knows_level`.
+    /// Returns the conditional expectation of the target's mean in the second epoch. With `knows_level`, the target's
+    /// first level is known.
     fn guess(&self, rows: &[&SeriesRow], knows_level: bool) -> f64 {
         let observations: Vec<(f64, Vec<Vec<(i64, f64)>>)> =
             rows.iter().filter_map(|row| self.observation(row)).collect();
         let n = PEOPLE as f64;
-        // What a cell is expected to be, the source of its level, and the variance of that.
+        // Expected value of a cell, and variance of the level behind it.
         let expected = |person: u64, day: i64| {
             if knows_level && person == TARGET && day < EPOCH_DAYS { self.level(TARGET, 0) } else { 60.0 }
         };
@@ -184,14 +187,14 @@ impl Trial {
             line.push(mean - sum / n);
             matrix.push(line);
         }
-        let solution = solved(matrix);
+        let solution = solve_system(matrix);
         let covariances = observations.iter().map(|(_, weights)| product(&wanted, weights) / n);
         60.0 + covariances.zip(solution).map(|(covariance, factor)| covariance * factor).sum::<f64>()
     }
 }
 
-/// Solves a positive definite system whose right side is the last column.
-fn solved(mut matrix: Vec<Vec<f64>>) -> Vec<f64> {
+/// Solves a positive definite system with the right side as the last column.
+fn solve_system(mut matrix: Vec<Vec<f64>>) -> Vec<f64> {
     let size = matrix.len();
     for pivot in 0..size {
         for row in (0..size).filter(|row| *row != pivot) {
@@ -204,34 +207,31 @@ fn solved(mut matrix: Vec<Vec<f64>>) -> Vec<f64> {
     (0..size).map(|at| matrix[at][size] / matrix[at][at]).collect()
 }
 
-/// Share of the variance of the truths that guesses explain; below 0 where they are worse than a constant.
-fn explained(guesses: &[(f64, f64)]) -> f64 {
+/// Returns the share of the variance of the truths that guesses explain; below 0 if they are worse than a constant.
+fn share_explained(guesses: &[(f64, f64)]) -> f64 {
     let mean = guesses.iter().map(|(_, truth)| truth).sum::<f64>() / guesses.len() as f64;
     let error: f64 = guesses.iter().map(|(guess, truth)| (guess - truth).powi(2)).sum();
     1.0 - error / guesses.iter().map(|(_, truth)| (truth - mean).powi(2)).sum::<f64>()
 }
 
 /// R² of the target's mean in the second epoch.
-struct Explained {
-    /// From moments.
+struct MomentShares {
     moments: f64,
-    /// From rows of days.
     days: f64,
-    /// From both.
     both: f64,
 }
 
 /// Attacks trials with `days` days of the target, in moments that count epochs of `least` rows.
-fn attacked(days: &[i64], knows_level: bool, least: u32) -> Explained {
+fn attack_trials(days: &[i64], knows_level: bool, least: u32) -> MomentShares {
     let terms = terms(least);
     let (mut guesses, mut withheld) = ([const { Vec::new() }; 3], 0);
     for seed in 0..TRIALS {
         let start = EPOCH_DAYS + (mix(seed) % 20) as i64;
-        let trial = Trial { seed: mix(seed + 1_000), days: days.iter().map(|day| start + day).collect(), least };
+        let trial = MomentTrial { seed: mix(seed + 1_000), days: days.iter().map(|day| start + day).collect(), least };
         let rows = trial.release(&terms);
         let of = |series: usize| rows.iter().filter(|row| row.series == series).collect::<Vec<&SeriesRow>>();
         let known = [of(1), of(0), rows.iter().collect()];
-        // The second one is withheld where the person dominates the variance.
+        // The second epoch is withheld if the subject dominates the variance.
         let epochs = known[0].iter().filter(|row| trial.observation(row).is_some()).count();
         if epochs == 1 {
             withheld += 1;
@@ -243,42 +243,43 @@ fn attacked(days: &[i64], knows_level: bool, least: u32) -> Explained {
         }
     }
     assert!(withheld < TRIALS / 10, "{withheld} withheld");
-    let [moments, days, both] = guesses.map(|guesses| explained(&guesses));
+    let [moments, days, both] = guesses.map(|guesses| share_explained(&guesses));
     println!(
         "level known: {knows_level}, epochs of {least} rows: {moments:.3} {days:.3} {both:.3}, withheld {withheld} of {TRIALS}"
     );
-    Explained { moments, days, both }
+    MomentShares { moments, days, both }
 }
 
-/// Before, rows of days left beside moments that counted every epoch with a row.
+/// An earlier version released daily rows together with moments that counted every epoch with a row.
 #[test]
-fn threat_42_moments_tell_nothing_of_the_only_day_of_a_person() {
+fn threat_42_moments_hide_single_day_of_subject() {
     for knows_level in [false, true] {
-        let before = attacked(&[0], knows_level, 1);
-        // Of somebody whose level is not known, only the difference from it is found.
+        let before = attack_trials(&[0], knows_level, 1);
+        // Without the level of the subject, only the difference from it is found.
         assert!(before.both > if knows_level { 0.9 } else { 0.5 }, "the attack works: {}", before.both);
         assert!(before.moments > 0.5, "an epoch of one row is the row: {}", before.moments);
-        let now = attacked(&[0], knows_level, 4);
+        let now = attack_trials(&[0], knows_level, 4);
         assert!(now.moments < 0.05, "chance is 0: {}", now.moments);
     }
 }
 
-/// The limit that docs/guarantees.md states: the change of one person between two epochs is not hidden where all others are steady.
+/// The limit stated in docs/guarantees.md: the change of one subject between two epochs is visible if all others are
+/// constant.
 #[test]
-fn moments_tell_of_a_person_who_changes_among_steady_ones() {
+fn moments_show_change_of_one_subject_among_constant_ones() {
     for knows_level in [false, true] {
-        let now = attacked(&[0, 1, 2, 3], knows_level, 4);
+        let now = attack_trials(&[0, 1, 2, 3], knows_level, 4);
         assert!((0.4..0.95).contains(&now.moments), "{}", now.moments);
         assert!(now.days > 0.3, "{}", now.days);
     }
 }
 
-/// Exactly: no published number depends on it.
+/// No published number depends on such rows.
 #[test]
-fn moments_do_not_depend_on_rows_of_too_short_an_epoch() {
+fn moments_ignore_rows_of_short_epochs() {
     let terms = terms(4);
     let release = |days: Vec<i64>, seed: u64| {
-        let rows = Trial { seed, days, least: 4 }.release(&terms);
+        let rows = MomentTrial { seed, days, least: 4 }.release(&terms);
         rows.into_iter().filter(|row| row.series == 1).collect::<Vec<SeriesRow>>()
     };
     for seed in 0..10 {

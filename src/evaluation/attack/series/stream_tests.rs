@@ -1,11 +1,11 @@
-//! Promises of series on random streams, recounted from the records: late and missing records, restarts, erasures and returns, strata,
-//! people who stop, several series of the same people.
+//! Checks the guarantees of series on random streams, recounted from the records. Streams have late and missing
+//! records, restarts, erasures and returns, strata, subjects that stop, and several series of the same subjects.
 
-use super::isolation::{Weight, components, minimum_weight};
-use super::{Channel, Fill, Panel, Sum};
+use super::isolation::{MinimumWeight, components, minimum_weight};
+use super::{FillMode, Panel, PublishedSetMean, SignalChannel};
 use crate::anonymity::series::{
-    Cohort, CohortTerms, Cycle, DAY_MS, MeanStatistic, MomentTerms, Readings, SeriesChanges, SeriesRow, SeriesState,
-    SeriesTerms, Signal, Statistic, Terms, propose,
+    AllSeriesTerms, CohortState, CohortTerms, DAY_MS, MeanStatistic, MomentTerms, RowStatistic, SeriesChanges,
+    SeriesReadings, SeriesRow, SeriesSignal, SeriesState, SeriesTerms, SlotCycle, propose_series,
 };
 use crate::release::series::verify_series;
 use proptest::prelude::*;
@@ -16,20 +16,19 @@ use throng_core::values::digest::mix;
 use throng_core::values::hierarchy::Ruler;
 
 const HALF_DAY: i64 = DAY_MS / 2;
-/// Length of an epoch of moments.
 const EPOCH: i64 = 4 * DAY_MS;
 
-/// A record: person, time, two values, NaN where missing.
+/// Record: subject, time, and two values, NaN if missing.
 #[derive(Clone, Copy, Debug)]
-struct Record {
+struct StreamRecord {
     person: u64,
     time: i64,
     values: [f64; 2],
 }
 
-/// A random stream and what happens to it.
+/// Parameters of a random stream and of its events.
 #[derive(Clone, Copy, Debug)]
-struct Scene {
+struct StreamScenario {
     seed: u64,
     people: u64,
     days: i64,
@@ -38,15 +37,15 @@ struct Scene {
     strata: usize,
     lateness: i64,
     batch: usize,
-    /// One in so many batches is followed by a restart; one in so many by the erasure of a person.
+    /// One in this many batches is followed by a restart, and one in this many by the erasure of a subject.
     restarts: u64,
     erasures: u64,
 }
 
-fn scenes() -> impl Strategy<Value = Scene> {
+fn stream_scenarios() -> impl Strategy<Value = StreamScenario> {
     let sizes = (2_usize..5).prop_flat_map(|crowd| (Just(crowd), crowd..4 * crowd));
     (any::<u64>(), 0_u64..40, 1_i64..40, sizes, 0_usize..2, 0_i64..3 * DAY_MS, 1_usize..120, 1_u64..6, 1_u64..60)
-        .prop_map(|(seed, people, days, (crowd, size), strata, lateness, batch, restarts, erasures)| Scene {
+        .prop_map(|(seed, people, days, (crowd, size), strata, lateness, batch, restarts, erasures)| StreamScenario {
             seed,
             people,
             days,
@@ -60,11 +59,11 @@ fn scenes() -> impl Strategy<Value = Scene> {
         })
 }
 
-fn terms(scene: Scene) -> Arc<Terms> {
+fn terms(scene: StreamScenario) -> Arc<AllSeriesTerms> {
     let signal = |attribute: usize| {
         let range = if attribute == 0 { (-50.0, 90.0) } else { (-1_000.0, 1_000.0) };
-        let intervals = Ruler::of_widths(true, Rounding::None, range, 0.0, &[20.0, 100.0]).ok();
-        Signal { attribute, name: format!("s{attribute}"), unit: None, range, intervals }
+        let intervals = Ruler::from_widths(true, Rounding::None, range, 0.0, &[20.0, 100.0]).ok();
+        SeriesSignal { attribute, name: format!("s{attribute}"), unit: None, range, intervals }
     };
     let series = |name: &str, every_ms, cycle, pooled, signals: &[usize]| SeriesTerms {
         name: name.to_owned(),
@@ -79,7 +78,7 @@ fn terms(scene: Scene) -> Arc<Terms> {
         noise: None,
     };
     let moments = Some(MomentTerms { every_ms: EPOCH, every: "4d".to_owned() });
-    Arc::new(Terms {
+    Arc::new(AllSeriesTerms {
         cohorts: CohortTerms {
             crowd: scene.crowd,
             colluders: 0,
@@ -95,14 +94,15 @@ fn terms(scene: Scene) -> Arc<Terms> {
         series: vec![
             series("daily", DAY_MS, None, false, &[0, 1]),
             series("halves", HALF_DAY, None, true, &[1]),
-            series("week", 7 * DAY_MS, Some(Cycle::DayOfWeek), false, &[0]),
+            series("week", 7 * DAY_MS, Some(SlotCycle::DayOfWeek), false, &[0]),
             SeriesTerms { moments, ..series("model", DAY_MS, None, scene.seed.is_multiple_of(2), &[0, 1]) },
         ],
     })
 }
 
-/// Records in the order of their arrival: some people pause for weeks, stop for ever, send late or leave values out.
-fn stream(scene: Scene) -> Vec<Record> {
+/// Generates records in the order of their arrival: some subjects pause for weeks, stop forever, send late or omit
+/// values.
+fn stream(scene: StreamScenario) -> Vec<StreamRecord> {
     let mut records = Vec::new();
     for person in 1..=scene.people {
         let habit = mix(scene.seed ^ person);
@@ -125,15 +125,15 @@ fn stream(scene: Scene) -> Vec<Record> {
                 5 => (value - 75.0) / 20.0,
                 _ => value - 40.0 + (half % 9) as f64,
             };
-            records.push((arrival, Record { person, time, values: [first, second] }));
+            records.push((arrival, StreamRecord { person, time, values: [first, second] }));
         }
     }
     records.sort_by_key(|(arrival, record)| (*arrival, record.person));
     records.into_iter().map(|(_, record)| record).collect()
 }
 
-fn readings(records: &[Record], strata: usize) -> Readings {
-    Readings {
+fn readings(records: &[StreamRecord], strata: usize) -> SeriesReadings {
+    SeriesReadings {
         subjects: records.iter().map(|record| record.person).collect(),
         times: records.iter().map(|record| Some(record.time)).collect(),
         values: (0..2).map(|at| records.iter().map(|record| record.values[at]).collect()).collect(),
@@ -142,38 +142,36 @@ fn readings(records: &[Record], strata: usize) -> Readings {
     }
 }
 
-/// A published row with the people behind it, each in one of their lives.
-struct Seen {
+/// Published row with its subjects, each with the number of its life.
+struct ReleasedRow {
     row: SeriesRow,
     members: Vec<u64>,
 }
 
-/// All that was published, and every record that was not dropped, by series.
-struct Outcome {
-    terms: Arc<Terms>,
-    seen: Vec<Seen>,
-    taken: Vec<Vec<Record>>,
+/// All published rows, and every record that was not dropped, by series.
+struct StreamOutcome {
+    terms: Arc<AllSeriesTerms>,
+    seen: Vec<ReleasedRow>,
+    taken: Vec<Vec<StreamRecord>>,
     state: SeriesState,
-    /// Records of erased people in open buckets, by series together.
+    /// Number of records of erased subjects in open buckets, over all series.
     erased_open: u64,
     erasures: usize,
-    /// Closed time by series after each batch.
     closed: Vec<Vec<i64>>,
 }
 
-/// Lives of a person at most.
 const LIVES: u64 = 1_000;
 
-/// A person's number in one of their lives: an erasure begins another one, without a history.
-fn life(person: u64, lives: &BTreeMap<u64, u64>) -> u64 {
+/// Returns the number of a subject's current life: an erasure begins a new one, without a history.
+fn life_number(person: u64, lives: &BTreeMap<u64, u64>) -> u64 {
     person * LIVES + lives.get(&person).copied().unwrap_or(0)
 }
 
-/// Runs a scene as the engine does: propose, verify, write and apply; a restart reads what was written.
-fn play(scene: Scene) -> Outcome {
+/// Runs a scene in the order of the engine: propose, verify, write and apply. A restart reads the written state.
+fn run_scenario(scene: StreamScenario) -> StreamOutcome {
     let terms = terms(scene);
     let records = stream(scene);
-    let mut outcome = Outcome {
+    let mut outcome = StreamOutcome {
         seen: Vec::new(),
         taken: vec![Vec::new(); terms.series.len()],
         state: SeriesState::new(&terms),
@@ -186,12 +184,12 @@ fn play(scene: Scene) -> Outcome {
     let draw = |number: u128| u128::from(mix(number as u64 ^ scene.seed)) << 64 | u128::from(mix(number as u64));
     for (at, batch) in records.chunks(scene.batch).enumerate() {
         let readings = readings(batch, scene.strata);
-        let proposal = propose(&terms, &outcome.state, &readings, None, false, &draw);
+        let proposal = propose_series(&terms, &outcome.state, &readings, None, false, &draw);
         let verified = verify_series(&terms, &outcome.state, &readings, None, &proposal);
         let verified = verified.unwrap_or_else(|refusal| panic!("batch {at}: {refusal}"));
         for (row, record) in batch.iter().enumerate() {
             for series in (0..terms.series.len()).filter(|series| !proposal.dropped.contains(&(row, *series))) {
-                outcome.taken[series].push(Record { person: life(record.person, &lives), ..*record });
+                outcome.taken[series].push(StreamRecord { person: life_number(record.person, &lives), ..*record });
             }
         }
         let written = postcard::to_stdvec(&proposal.changes).expect("changes are written");
@@ -199,22 +197,25 @@ fn play(scene: Scene) -> Outcome {
         outcome.state.apply(postcard::from_bytes::<SeriesChanges>(&written).expect("changes are read"));
         for row in rows {
             let member = |&(cohort, atoms): &(u32, u16)| {
-                outcome.state.cohorts[&cohort].members(atoms).map(|person| life(person, &lives)).collect::<Vec<u64>>()
+                outcome.state.cohorts[&cohort]
+                    .members(atoms)
+                    .map(|person| life_number(person, &lives))
+                    .collect::<Vec<u64>>()
             };
             let mut members: Vec<u64> = row.sets.iter().flat_map(member).collect();
             members.sort_unstable();
-            outcome.seen.push(Seen { row, members });
+            outcome.seen.push(ReleasedRow { row, members });
         }
         outcome.closed.push(outcome.state.head.closed_ms.clone());
         let event = mix(scene.seed ^ at as u64 ^ 0xE7);
         if event.is_multiple_of(scene.restarts) {
-            outcome.state = restarted(&outcome.state);
+            outcome.state = restored_state(&outcome.state);
         }
         if scene.people > 0 && (event >> 8).is_multiple_of(scene.erasures) {
             let person = 1 + (event >> 16) % scene.people;
             let open = outcome.state.open.get(&person).into_iter().flatten();
             outcome.erased_open += open.map(|open| u64::from(open.records)).sum::<u64>();
-            outcome.state.erase(|subject| subject == person);
+            outcome.state.erase_subjects(|subject| subject == person);
             *lives.entry(person).or_default() += 1;
             outcome.erasures += 1;
         }
@@ -222,8 +223,8 @@ fn play(scene: Scene) -> Outcome {
     outcome
 }
 
-/// The state as it is read back: all entries in any order.
-fn restarted(state: &SeriesState) -> SeriesState {
+/// Returns the state as it is restored: all entries in any order.
+fn restored_state(state: &SeriesState) -> SeriesState {
     let changes = SeriesChanges {
         head: state.head.clone(),
         people: state.people.clone().into_iter().rev().collect(),
@@ -232,26 +233,26 @@ fn restarted(state: &SeriesState) -> SeriesState {
     };
     let mut read = SeriesState::default();
     read.apply(changes);
-    read.release_members();
+    read.return_members_to_pool();
     assert_eq!(&read, state, "a restart changes the state");
     read
 }
 
-/// The release as attackers see it: one channel for each series, signal and slot.
-fn panel(outcome: &Outcome, crowd: usize) -> Panel {
+/// Builds the attackers' view of the release: one channel for each series, signal and slot.
+fn panel(outcome: &StreamOutcome, crowd: usize) -> Panel {
     let terms = &outcome.terms;
     let people: BTreeSet<u64> = outcome.taken.iter().flatten().map(|record| record.person).collect();
     let people: Vec<u64> = people.into_iter().collect();
     let index = |person: &u64| people.binary_search(person).expect("a person of a record") as u32;
     let first_ms = outcome.taken.iter().flatten().map(|record| record.time).min().unwrap_or(0) - 7 * DAY_MS;
-    let mut channels: Vec<Channel> = Vec::new();
+    let mut channels: Vec<SignalChannel> = Vec::new();
     for (at, series) in terms.series.iter().enumerate() {
         for _ in 0..series.channels() {
-            channels.push(Channel {
+            channels.push(SignalChannel {
                 timeline: at,
                 values: vec![Vec::new(); people.len()],
                 range: (-1_000.0, 1_000.0),
-                ..Channel::default()
+                ..SignalChannel::default()
             });
         }
         if series.moments.is_some() {
@@ -282,15 +283,22 @@ fn panel(outcome: &Outcome, crowd: usize) -> Panel {
         let mean = statistic.map_or(f64::NAN, |statistic| statistic.mean);
         let step = statistic.map_or(0.0, |statistic| statistic.rounding_step(seen.row.n));
         if !seen.row.is_of_epoch() {
-            channels[number].rows.push(Sum { bucket, stream: 0, set: sets.len() as u32, mean, quartiles: None, step });
+            channels[number].rows.push(PublishedSetMean {
+                bucket,
+                stream: 0,
+                set: sets.len() as u32,
+                mean,
+                quartiles: None,
+                step,
+            });
         }
         sets.push(seen.members.iter().map(&index).collect());
     }
-    Panel { people: people.len(), crowd, sets, channels, fill: Fill::Carried }
+    Panel { people: people.len(), crowd, sets, channels, fill: FillMode::Carried }
 }
 
-/// Every row recounted from the records: presence, value, dominance and the people of an interval.
-fn recount(outcome: &Outcome, panel: &Panel) -> Result<(), TestCaseError> {
+/// Recounts every row from the records: presence, value, dominance and the subjects of an interval.
+fn recount(outcome: &StreamOutcome, panel: &Panel) -> Result<(), TestCaseError> {
     let mut next: Vec<usize> = vec![0; panel.channels.len()];
     for seen in outcome.seen.iter().filter(|seen| !seen.members.is_empty() && !seen.row.is_of_epoch()) {
         let series = &outcome.terms.series[seen.row.series];
@@ -306,21 +314,21 @@ fn recount(outcome: &Outcome, panel: &Panel) -> Result<(), TestCaseError> {
         prop_assert_eq!(seen.row.n, values.len() as u64);
         prop_assert!((seen.row.filled - (n - present as f64) / n).abs() <= 0.050_001);
         match &seen.row.statistic {
-            Statistic::Mean(statistic) => {
+            RowStatistic::Mean(statistic) => {
                 recount_mean(statistic, values, channel.range)?;
             }
-            Statistic::Bin { label, share } => {
+            RowStatistic::Bin { label, share } => {
                 prop_assert!(share * n + 0.005 * n >= panel.crowd as f64, "{label} holds {share} of {n} people");
             }
-            Statistic::Moment(_) => unreachable!("moments are recounted by themselves"),
-            Statistic::Noisy(_) => return Err(TestCaseError::fail("no series has noise")),
+            RowStatistic::Moment(_) => unreachable!("moments are recounted by themselves"),
+            RowStatistic::Noisy(_) => return Err(TestCaseError::fail("no series has noise")),
         }
     }
     Ok(())
 }
 
-/// Values of both signals of each bucket that has both, by life and epoch.
-fn complete_rows(outcome: &Outcome, series: usize) -> BTreeMap<u64, BTreeMap<i64, Vec<[f64; 2]>>> {
+/// Returns the values of both signals of each bucket with both, by life and epoch.
+fn complete_rows(outcome: &StreamOutcome, series: usize) -> BTreeMap<u64, BTreeMap<i64, Vec<[f64; 2]>>> {
     let terms = &outcome.terms.series[series];
     let mut sums: BTreeMap<(u64, i64), [(f64, f64); 2]> = BTreeMap::new();
     for record in &outcome.taken[series] {
@@ -342,13 +350,14 @@ fn complete_rows(outcome: &Outcome, series: usize) -> BTreeMap<u64, BTreeMap<i64
     rows
 }
 
-/// Every row of moments recounted from the records: presence, people, means and covariances with each person at weight one.
-fn recount_moments(outcome: &Outcome, crowd: usize) -> Result<(), TestCaseError> {
+/// Recounts every row of moments from the records: presence, subjects, means and covariances with each subject at
+/// weight one.
+fn recount_moments(outcome: &StreamOutcome, crowd: usize) -> Result<(), TestCaseError> {
     let Some(series) = outcome.terms.series.iter().position(|series| series.moments.is_some()) else { return Ok(()) };
     let rows = complete_rows(outcome, series);
     prop_assert!(outcome.seen.iter().all(|seen| seen.row.is_of_epoch() == (seen.row.series == series)));
     for seen in outcome.seen.iter().filter(|seen| seen.row.series == series) {
-        let Statistic::Moment(shown) = seen.row.statistic else { continue };
+        let RowStatistic::Moment(shown) = seen.row.statistic else { continue };
         let (epoch, n) = (seen.row.bucket, seen.members.len() as f64);
         let epochs_of = |member: &u64| rows.get(member).ok_or_else(|| TestCaseError::fail("a member has no epoch"));
         let mut present = 0;
@@ -404,19 +413,17 @@ fn recount_mean(shown: &MeanStatistic, mut values: Vec<f64>, (low, high): (f64, 
     Ok(())
 }
 
-/// Label of the interval of a row; none of a mean.
 fn label(row: &SeriesRow) -> Option<String> {
     match &row.statistic {
-        Statistic::Bin { label, .. } => Some(label.clone()),
-        Statistic::Mean(_) | Statistic::Moment(_) | Statistic::Noisy(_) => None,
+        RowStatistic::Bin { label, .. } => Some(label.clone()),
+        RowStatistic::Mean(_) | RowStatistic::Moment(_) | RowStatistic::Noisy(_) => None,
     }
 }
 
-/// The other signal of a row of moments.
-fn with(row: &SeriesRow) -> Option<usize> {
+fn second_signal(row: &SeriesRow) -> Option<usize> {
     match &row.statistic {
-        Statistic::Moment(moment) => Some(moment.with),
-        Statistic::Mean(_) | Statistic::Bin { .. } | Statistic::Noisy(_) => None,
+        RowStatistic::Moment(moment) => Some(moment.with),
+        RowStatistic::Mean(_) | RowStatistic::Bin { .. } | RowStatistic::Noisy(_) => None,
     }
 }
 
@@ -424,22 +431,22 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_streams_keep_every_promise_of_series(scene in scenes()) {
-        let outcome = play(scene);
+    fn random_streams_keep_series_guarantees(scene in stream_scenarios()) {
+        let outcome = run_scenario(scene);
         let panel = panel(&outcome, scene.crowd);
         recount(&outcome, &panel)?;
         recount_moments(&outcome, scene.crowd)?;
-        // Somebody erased who comes back is the same person: the combinations of all rows count.
-        let people = |seen: &Seen| seen.members.iter().map(|life| (life / LIVES) as u32).collect::<Vec<u32>>();
+        // A subject that returns after its erasure is the same person: the combinations of all rows count.
+        let people = |seen: &ReleasedRow| seen.members.iter().map(|life| (life / LIVES) as u32).collect::<Vec<u32>>();
         let sets: BTreeSet<Vec<u32>> = outcome.seen.iter().map(people).filter(|set| !set.is_empty()).collect();
         let sets: Vec<&[u32]> = sets.iter().map(Vec::as_slice).collect();
         for sets in components(&sets) {
-            let Weight { people, .. } = minimum_weight(&sets);
+            let MinimumWeight { people, .. } = minimum_weight(&sets);
             prop_assert!(people >= scene.crowd, "a combination of {people} people in {sets:?}");
         }
-        let key = |seen: &Seen| {
+        let key = |seen: &ReleasedRow| {
             let row = &seen.row;
-            (row.series, row.bucket, row.signal, row.cohort.clone(), row.stratum.clone(), label(row), with(row))
+            (row.series, row.bucket, row.signal, row.cohort.clone(), row.stratum.clone(), label(row), second_signal(row))
         };
         let keys: BTreeSet<_> = outcome.seen.iter().map(key).collect();
         prop_assert_eq!(keys.len(), outcome.seen.len(), "a bucket is published twice");
@@ -457,20 +464,20 @@ proptest! {
     }
 
     #[test]
-    fn restarts_and_batches_change_no_row(scene in scenes()) {
-        let calm = Scene { restarts: u64::MAX, erasures: u64::MAX, batch: usize::MAX, ..scene };
-        let rows = |scene: Scene| play(scene).seen.into_iter().map(|seen| (seen.row, seen.members)).collect::<Vec<_>>();
-        prop_assert_eq!(rows(calm), rows(Scene { erasures: u64::MAX, ..scene }));
+    fn rows_are_independent_of_restarts_and_batches(scene in stream_scenarios()) {
+        let calm = StreamScenario { restarts: u64::MAX, erasures: u64::MAX, batch: usize::MAX, ..scene };
+        let rows = |scene: StreamScenario| run_scenario(scene).seen.into_iter().map(|seen| (seen.row, seen.members)).collect::<Vec<_>>();
+        prop_assert_eq!(rows(calm), rows(StreamScenario { erasures: u64::MAX, ..scene }));
     }
 }
 
-/// The scenes above contain what they promise: rows of retired and new cohorts, late records, erasures, several sets of one person.
+/// The scenes above contain rows of retired and new cohorts, late records, erasures, and subjects in several sets.
 #[test]
-fn random_streams_hold_hard_cases() {
+fn random_streams_contain_hard_cases() {
     let (mut rows, mut binned, mut late, mut retired, mut erasures, mut veterans) = (0, 0, 0, 0, 0, 0);
     let (mut moments, mut filled) = (0, 0);
     for seed in 0..40 {
-        let scene = Scene {
+        let scene = StreamScenario {
             seed,
             people: 30,
             days: 36,
@@ -482,7 +489,7 @@ fn random_streams_hold_hard_cases() {
             restarts: 3,
             erasures: 20,
         };
-        let outcome = play(scene);
+        let outcome = run_scenario(scene);
         rows += outcome.seen.len();
         let of_epochs = || outcome.seen.iter().filter(|seen| seen.row.is_of_epoch());
         (moments, filled) =
@@ -491,7 +498,7 @@ fn random_streams_hold_hard_cases() {
         late += outcome.state.head.totals().late;
         retired += outcome.state.cohorts.values().filter(|cohort| cohort.is_retired).count();
         erasures += outcome.erasures;
-        let cohorts = outcome.state.cohorts.values().flat_map(Cohort::everybody);
+        let cohorts = outcome.state.cohorts.values().flat_map(CohortState::all_members);
         let mut of_person: BTreeMap<u64, u32> = BTreeMap::new();
         cohorts.for_each(|person| *of_person.entry(person).or_default() += 1);
         veterans += of_person.values().filter(|cohorts| **cohorts > 1).count();

@@ -1,20 +1,21 @@
-//! Attacks on releases whose answer is known: they succeed on plain means and re-drawn cohorts, and find nothing in locked cohorts.
+//! Tests the attacks on releases with a known answer: they succeed on plain means and redrawn cohorts, and fail on
+//! locked cohorts.
 
 use super::*;
-use crate::anonymity::series::CARRY;
+use crate::anonymity::series::CARRIED_SHARE;
 use crate::evaluation::attack::series::baseline::{plain_means, redrawn_cohorts};
 use throng_core::values::digest::mix;
 
-const EFFORT: Effort = Effort { targets: 400, known: 4, seed: 7 };
+const EFFORT: AttackEffort = AttackEffort { targets: 400, known_attributes: 4, seed: 7 };
 
-/// A standard normal number, nearly.
+/// Returns an approximately standard normal number.
 fn normal(seed: u64) -> f64 {
     (0..12).map(|part| (mix(seed.wrapping_mul(12) + part) >> 11) as f64 / (1_u64 << 53) as f64).sum::<f64>() - 6.0
 }
 
-/// Two signals of people who have a level each and miss one day of `gap`; the second follows the first.
+/// Two correlated signals of subjects with a constant level and a value missing on about one day in `gap`.
 fn values(people: u32, days: u32, gap: u64, noise: f64) -> Panel {
-    let signal = |number: u64| -> Channel {
+    let signal = |number: u64| -> SignalChannel {
         let of_person = |person: u32| {
             let key = mix(u64::from(person)) ^ number;
             let level = 60.0 + 8.0 * normal(u64::from(person)) + 2.0 * normal(key);
@@ -23,23 +24,22 @@ fn values(people: u32, days: u32, gap: u64, noise: f64) -> Panel {
             (0..days).filter(is_present).map(|day| (day, value(day))).collect()
         };
         let values = (0..people).map(of_person).collect();
-        Channel { name: format!("daily s{number}"), values, range: (0.0, 200.0), ..Channel::default() }
+        SignalChannel { name: format!("daily s{number}"), values, range: (0.0, 200.0), ..SignalChannel::default() }
     };
     Panel {
         people: people as usize,
         crowd: 5,
         sets: Vec::new(),
         channels: vec![signal(1), signal(2)],
-        fill: Fill::Foreseen,
+        fill: FillMode::Foreseen,
     }
 }
 
-/// Rounded means of cohorts of `size` people that never change.
 fn locked_cohorts(panel: &Panel, size: usize, step: f64) -> Panel {
     locked_cohorts_with(panel, size, step, 0)
 }
 
-/// The same with quartiles that are means of the order statistics up to `reach` places from each.
+/// Adds quartiles that are means of the order statistics up to `reach` positions away.
 fn locked_cohorts_with(panel: &Panel, size: usize, step: f64, reach: usize) -> Panel {
     let sets: Vec<Vec<u32>> =
         (0..panel.people / size).map(|set| (set * size..(set + 1) * size).map(|p| p as u32).collect()).collect();
@@ -61,7 +61,7 @@ fn locked_cohorts_with(panel: &Panel, size: usize, step: f64, reach: usize) -> P
                         rounded(window.iter().sum::<f64>() / window.len() as f64)
                     };
                     let quartiles = [1, 2, 3].map(|quarter| near(quarter * (values.len() - 1) / 4));
-                    rows.push(Sum { bucket, stream: set, set, mean, quartiles: Some(quartiles), step });
+                    rows.push(PublishedSetMean { bucket, stream: set, set, mean, quartiles: Some(quartiles), step });
                 }
             }
         }
@@ -70,17 +70,17 @@ fn locked_cohorts_with(panel: &Panel, size: usize, step: f64, reach: usize) -> P
     locked
 }
 
-fn found<'a>(yields: &'a [Yield], attack: &str, given: &str) -> &'a Yield {
-    let is_named = |found: &&Yield| found.attack == attack && found.given.contains(given);
+fn find_yield<'a>(yields: &'a [AttackYield], attack: &str, given: &str) -> &'a AttackYield {
+    let is_named = |found: &&AttackYield| found.attack == attack && found.given.contains(given);
     yields.iter().find(is_named).unwrap_or_else(|| panic!("{attack} given {given} is missing"))
 }
 
-fn attacked(panel: &Panel) -> Vec<Yield> {
+fn run_attacks(panel: &Panel) -> Vec<AttackYield> {
     run(panel, EFFORT, &|_| {})
 }
 
 #[test]
-fn carried_values_are_those_of_the_formula() {
+fn carried_values_match_formula() {
     let panel = values(1, 40, 3, 5.0);
     let channel = &panel.channels[0];
     let (mut seen, mut mean, mut last, mut missed) = (0.0, 0.0, channel.values[0][0].1, 0);
@@ -94,7 +94,7 @@ fn carried_values_are_those_of_the_formula() {
             }
             None => {
                 missed += 1;
-                if seen == 0.0 { last } else { mean + CARRY.powi(missed) * (last - mean) }
+                if seen == 0.0 { last } else { mean + CARRIED_SHARE.powi(missed) * (last - mean) }
             }
         };
         assert!((panel.contribution(channel, 0, bucket) - expected).abs() < 1e-9, "bucket {bucket}");
@@ -102,80 +102,80 @@ fn carried_values_are_those_of_the_formula() {
 }
 
 #[test]
-fn plain_means_give_levels_and_members_away() {
-    let yields = attacked(&plain_means(&values(40, 120, 3, 3.0)));
+fn plain_means_reveal_levels_and_members() {
+    let yields = run_attacks(&plain_means(&values(40, 120, 3, 3.0)));
     let isolation = &yields[0];
     assert!(isolation.is_above() && isolation.rate > 0.99, "one person is isolated: {isolation:?}");
-    let level = found(&yields, "series: differencing", "level, everything");
+    let level = find_yield(&yields, "series: differencing", "level, everything");
     assert!(level.rate > 0.6 && level.is_above(), "{level:?}");
-    let value = found(&yields, "series: differencing", "value, any day");
+    let value = find_yield(&yields, "series: differencing", "value, any day");
     assert!(value.rate > 0.5, "{value:?}");
-    assert!(found(&yields, "series: whose history", "").is_above());
+    assert!(find_yield(&yields, "series: whose history", "").is_above());
 }
 
 #[test]
-fn rows_that_differ_by_one_person_give_the_level_away() {
-    // One person is missing every second day, by turns.
+fn rows_differing_by_one_subject_reveal_level() {
+    // Each subject in turn is missing on one odd day.
     let mut panel = values(30, 120, 1_000, 1.0);
     for channel in &mut panel.channels {
         for (person, values) in (0_u32..).zip(&mut channel.values) {
             values.retain(|(day, _)| day % 2 == 0 || day / 2 % 30 != person);
         }
     }
-    let yields = attacked(&plain_means(&panel));
-    let level = found(&yields, "series: neighbouring rows", "level");
+    let yields = run_attacks(&plain_means(&panel));
+    let level = find_yield(&yields, "series: neighbouring rows", "level");
     assert!(level.rate > 0.6 && level.is_above(), "{level:?}");
-    let locked = attacked(&locked_cohorts(&panel, 15, 0.5));
-    let level = found(&locked, "series: neighbouring rows", "level");
+    let locked = run_attacks(&locked_cohorts(&panel, 15, 0.5));
+    let level = find_yield(&locked, "series: neighbouring rows", "level");
     assert!(level.trials > 40 && level.rate < 0.1 && !level.is_above(), "{level:?}");
 }
 
 #[test]
-fn redrawn_cohorts_give_levels_away() {
+fn redrawn_cohorts_reveal_levels() {
     let panel = redrawn_cohorts(&values(40, 140, 12, 3.0), 10, 7, 1);
-    let yields = attacked(&panel);
+    let yields = run_attacks(&panel);
     assert!(yields[0].is_above(), "{:?}", yields[0]);
-    let level = found(&yields, "series: differencing", "level, everything");
+    let level = find_yield(&yields, "series: differencing", "level, everything");
     assert!(level.rate > 0.5 && level.is_above(), "{level:?}");
 }
 
 #[test]
-fn locked_cohorts_keep_every_promise() {
-    let yields = attacked(&locked_cohorts(&values(90, 100, 8, 4.0), 15, 0.5));
+fn locked_cohorts_keep_every_guarantee() {
+    let yields = run_attacks(&locked_cohorts(&values(90, 100, 8, 4.0), 15, 0.5));
     assert_eq!(yields[0].given, "smallest combination of all sums: 15 people");
     for found in &yields {
         assert!(!found.is_above(), "{found:?}");
     }
-    let level = found(&yields, "series: differencing", "level, everything");
+    let level = find_yield(&yields, "series: differencing", "level, everything");
     assert!(level.rate < 0.2 && level.trials == 180, "{level:?}");
-    let averaging = found(&yields, "series: averaging", "no member");
+    let averaging = find_yield(&yields, "series: averaging", "no member");
     assert!((averaging.rate - 1.0 / 15.0).abs() < 0.04, "{averaging:?}");
-    let known = found(&yields, "series: averaging", "all but 5");
+    let known = find_yield(&yields, "series: averaging", "all but 5");
     assert!((known.rate - 1.0 / 5.0).abs() < 0.07, "{known:?}");
-    let history = found(&yields, "series: whose history", "");
+    let history = find_yield(&yields, "series: whose history", "");
     assert!((history.rate - 1.0 / 15.0).abs() < 1e-9, "{history:?}");
-    // Values are whole numbers, and 15 half units hold 8 of them.
-    let sum = found(&yields, "series: exact sum", "");
+    // Values are integers, and 15 half units allow 8 sums.
+    let sum = find_yield(&yields, "series: exact sum", "");
     assert!(sum.rate < 0.13, "{sum:?}");
 }
 
 #[test]
-fn persons_own_days_find_their_cohort() {
-    // Two cohorts of quite different levels.
+fn known_days_of_subject_find_cohort() {
+    // Two cohorts with very different levels.
     let mut panel = values(30, 100, 8, 4.0);
     for channel in &mut panel.channels {
         channel.values[15..].iter_mut().flatten().for_each(|(_, value)| *value += 60.0);
     }
-    let yields = attacked(&locked_cohorts(&panel, 15, 0.5));
-    let found = found(&yields, "series: membership", "7 days");
+    let yields = run_attacks(&locked_cohorts(&panel, 15, 0.5));
+    let found = find_yield(&yields, "series: membership", "7 days");
     assert!(found.rate > 0.9 && (found.chance - 0.5).abs() < 0.01, "{found:?}");
 }
 
-/// Thirty overlapping sets of twenty people give all values of each bucket; one set gives no more than its mean.
+/// Thirty overlapping sets of twenty subjects reveal all values of each bucket; one set reveals only its mean.
 #[test]
-fn overlapping_sets_of_one_bucket_are_solved() {
+fn overlapping_sets_of_bucket_reveal_values() {
     let mut panel = values(20, 30, 1_000, 4.0);
-    panel.fill = Fill::None;
+    panel.fill = FillMode::None;
     panel.sets = (0..30_u64)
         .map(|set| (0..20).filter(|person| !mix(set << 8 | u64::from(*person)).is_multiple_of(2)).collect())
         .collect();
@@ -188,34 +188,34 @@ fn overlapping_sets_of_one_bucket_are_solved() {
                 (values.clone().count() == set.len()).then(|| values.sum::<f64>() / set.len() as f64)
             };
             if let Some(mean) = mean(&panel.sets[set as usize]) {
-                rows.push(Sum { bucket, stream: set, set, mean, quartiles: None, step: 0.0 });
+                rows.push(PublishedSetMean { bucket, stream: set, set, mean, quartiles: None, step: 0.0 });
             }
         }
         panel.channels[at].rows = rows;
     }
-    let solved = found(&attacked(&panel), "series: linear programme", "").clone();
+    let solved = find_yield(&run_attacks(&panel), "series: linear programme", "").clone();
     assert!(solved.rate > 0.8 && solved.chance < 0.2, "{solved:?}");
-    let locked = found(&attacked(&locked_cohorts(&panel, 10, 0.5)), "series: linear programme", "").clone();
+    let locked = find_yield(&run_attacks(&locked_cohorts(&panel, 10, 0.5)), "series: linear programme", "").clone();
     assert!(locked.rate < 0.2, "{locked:?}");
 }
 
 #[test]
-fn dominated_sums_tell_the_largest_value() {
+fn dominated_sums_reveal_largest_value() {
     let mut panel = values(20, 30, 1_000, 4.0);
     for channel in &mut panel.channels {
         channel.values.iter_mut().flatten().for_each(|(_, value)| *value /= 1_000.0);
         channel.values[3].iter_mut().for_each(|(_, value)| *value = 10.0);
         channel.range = (0.0, 20.0);
     }
-    let yields = attacked(&locked_cohorts(&panel, 10, 0.001));
-    let largest = found(&yields, "series: largest value", "");
+    let yields = run_attacks(&locked_cohorts(&panel, 10, 0.001));
+    let largest = find_yield(&yields, "series: largest value", "");
     assert!(largest.is_above() && largest.rate > 0.45, "{largest:?}");
 }
 
-/// One person of each cohort stops: quartiles that are values of single members show the level, rounded or not; means of five members
-/// hide it.
+/// One subject of each cohort stops. Quartiles that are values of single members reveal its level, rounded or not;
+/// means of five members hide it.
 #[test]
-fn quartiles_of_single_members_tell_the_level_of_a_person_who_stopped() {
+fn single_member_quartiles_reveal_level_of_stopped_subject() {
     let mut panel = values(450, 120, 1_000, 6.0);
     for channel in &mut panel.channels {
         channel.values.iter_mut().flatten().for_each(|(day, value)| *value += normal(u64::from(*day) * 7 + 1) / 50.0);
@@ -224,7 +224,7 @@ fn quartiles_of_single_members_tell_the_level_of_a_person_who_stopped() {
         }
     }
     let attacked = |step: f64, reach: usize| {
-        found(&attacked(&locked_cohorts_with(&panel, 15, step, reach)), "series: quartiles", "").clone()
+        find_yield(&run_attacks(&locked_cohorts_with(&panel, 15, step, reach)), "series: quartiles", "").clone()
     };
     for single in [attacked(0.000_1, 0), attacked(1.0, 0)] {
         assert!(single.trials == 60 && single.rate > 0.6 && single.chance < 0.2, "{single:?}");

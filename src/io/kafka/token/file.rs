@@ -1,35 +1,35 @@
-//! A token in a file that somebody else renews, as Kubernetes does.
+//! Token in a file that another program renews, for example Kubernetes.
 
-use super::jwt::{Claims, is_token, now_ms};
-use crate::config::Oauth;
-use crate::io::kafka::live::Token;
-use crate::io::kafka::refusal::Refusal;
+use super::jwt::{TokenClaims, is_token, now_ms};
+use crate::config::OauthConfig;
+use crate::io::kafka::managed_client::BearerToken;
+use crate::io::kafka::refusal::ConnectionRefusal;
 use std::io::Read;
 use zeroize::Zeroizing;
 
-/// The most that is read.
-const MOST_BYTES: u64 = 128 << 10;
+/// Largest number of bytes that is read.
+const MAX_TOKEN_FILE_BYTES: u64 = 128 << 10;
 
-/// How long a token is taken for good that does not say: it is read again long before.
-const UNLESS_SAID: i64 = 3_600_000;
+/// Lifetime in milliseconds of a token without an expiry. The file is read again long before.
+const ASSUMED_LIFETIME_MS: i64 = 3_600_000;
 
-/// The token that stands there now.
-pub(super) fn token(oauth: &Oauth) -> Result<Token, Refusal> {
-    let path = oauth.token_file.as_deref().ok_or(Refusal::NoToken)?;
+/// Reads the current token.
+pub(super) fn token(oauth: &OauthConfig) -> Result<BearerToken, ConnectionRefusal> {
+    let path = oauth.token_file.as_deref().ok_or(ConnectionRefusal::NoToken)?;
     let mut text = Zeroizing::new(String::new());
-    let file = std::fs::File::open(path).map_err(|_| Refusal::NoToken)?;
-    file.take(MOST_BYTES).read_to_string(&mut text).map_err(|_| Refusal::NoToken)?;
+    let file = std::fs::File::open(path).map_err(|_| ConnectionRefusal::NoToken)?;
+    file.take(MAX_TOKEN_FILE_BYTES).read_to_string(&mut text).map_err(|_| ConnectionRefusal::NoToken)?;
     let value = Zeroizing::new(text.trim().to_owned());
     if !is_token(&value) {
-        return Err(Refusal::NoToken);
+        return Err(ConnectionRefusal::NoToken);
     }
-    let claims = Claims::of(&value);
-    let expires_ms = claims.expires_ms().unwrap_or(now_ms() + UNLESS_SAID);
+    let claims = TokenClaims::of(&value);
+    let expires_ms = claims.expires_ms().unwrap_or(now_ms() + ASSUMED_LIFETIME_MS);
     if expires_ms <= now_ms() {
-        return Err(Refusal::NoToken);
+        return Err(ConnectionRefusal::NoToken);
     }
     let principal = claims.sub.unwrap_or_else(|| "throng".to_owned());
-    Ok(Token { value, principal, expires_ms, extensions: oauth.extensions.clone() })
+    Ok(BearerToken { value, principal, expires_ms, extensions: oauth.extensions.clone() })
 }
 
 #[cfg(test)]
@@ -39,11 +39,11 @@ mod tests {
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
     #[test]
-    fn a_token_is_read_each_time_and_one_that_has_ended_is_none() {
+    fn token_file_is_reread_and_expired_token_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("token");
-        let oauth = Oauth { token_file: Some(path.clone()), ..Oauth::default() };
-        assert_eq!(token(&oauth).err(), Some(Refusal::NoToken));
+        let oauth = OauthConfig { token_file: Some(path.clone()), ..OauthConfig::default() };
+        assert_eq!(token(&oauth).err(), Some(ConnectionRefusal::NoToken));
         for (text, taken) in [("one\n", true), ("two", true), ("", false), ("two words", false)] {
             std::fs::write(&path, text).expect("a file");
             assert_eq!(token(&oauth).ok().map(|t| t.value.to_string()), taken.then(|| text.trim().to_owned()));

@@ -4,50 +4,49 @@ pub(super) mod endpoint;
 mod file;
 mod jwt;
 
-use super::live::Token;
-use super::refusal::Refusal;
-use crate::config::{Mechanism, Security};
+use super::managed_client::BearerToken;
+use super::refusal::ConnectionRefusal;
+use crate::config::{SaslMechanism, SecurityConfig};
 use jwt::now_ms;
 use std::time::Duration;
 
-/// What gives tokens.
 #[derive(Debug)]
-pub(super) enum Provider {
+pub(super) enum TokenProvider {
     Endpoint,
     File,
 }
 
-/// How often a file is read again.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval at which a token file is read again.
+const TOKEN_FILE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The shortest and the longest that a token is kept before the next one is asked for.
-const SHORTEST: Duration = Duration::from_millis(500);
-const LONGEST: Duration = Duration::from_secs(3600);
+/// Shortest wait before the next token is requested; `MAX_TOKEN_WAIT` is the longest.
+const MIN_TOKEN_WAIT: Duration = Duration::from_millis(500);
+const MAX_TOKEN_WAIT: Duration = Duration::from_secs(3600);
 
-impl Provider {
-    /// What gives the tokens of `security`; none for mechanisms without.
-    pub(super) fn of(security: &Security) -> Option<Self> {
+impl TokenProvider {
+    /// Returns the token source for `security`; `None` for mechanisms without tokens.
+    pub(super) fn of(security: &SecurityConfig) -> Option<Self> {
         match security.mechanism? {
-            Mechanism::Oauthbearer if security.oauth.token_file.is_some() => Some(Self::File),
-            Mechanism::Oauthbearer => Some(Self::Endpoint),
-            Mechanism::Plain | Mechanism::ScramSha256 | Mechanism::ScramSha512 => None,
+            SaslMechanism::Oauthbearer if security.oauth.token_file.is_some() => Some(Self::File),
+            SaslMechanism::Oauthbearer => Some(Self::Endpoint),
+            SaslMechanism::Plain | SaslMechanism::ScramSha256 | SaslMechanism::ScramSha512 => None,
         }
     }
 
-    /// A token as it is given now.
-    pub(super) fn token(&self, security: &Security) -> Result<Token, Refusal> {
+    pub(super) fn token(&self, security: &SecurityConfig) -> Result<BearerToken, ConnectionRefusal> {
         match self {
             Self::Endpoint => endpoint::token(&security.oauth),
             Self::File => file::token(&security.oauth),
         }
     }
 
-    /// How long to wait before the next one is asked for. The client itself would ask at 80 % of its life, and nobody hears it.
-    pub(super) fn pause(&self, token: &Token) -> Duration {
+    /// Returns the wait before the next token is requested. The client would refresh at 80 % of the lifetime, but its
+    /// request is not handled.
+    pub(super) fn renewal_wait(&self, token: &BearerToken) -> Duration {
         let left = Duration::from_millis(u64::try_from(token.expires_ms - now_ms()).unwrap_or(0));
         match self {
-            Self::File => LOOK,
-            Self::Endpoint => left.mul_f64(0.7).clamp(SHORTEST, LONGEST),
+            Self::File => TOKEN_FILE_INTERVAL,
+            Self::Endpoint => left.mul_f64(0.7).clamp(MIN_TOKEN_WAIT, MAX_TOKEN_WAIT),
         }
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
-use crate::values::raw::Coordinate;
-use crate::values::schema::{Schema, Type};
+use crate::values::raw_batch::RecordPosition;
+use crate::values::schema::{AttributeType, Schema};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ const KEY: DigestKey = DigestKey([7; 32]);
 
 fn book(kind: &str, extra: &str, max_values: usize) -> Codebook {
     let text = format!("name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"{kind}\"\n{extra}\n");
-    books_of(&text, max_values).remove(0)
+    test_codebooks(&text, max_values).remove(0)
 }
 
 fn path(book: &Codebook, code: Code) -> Vec<&str> {
@@ -17,13 +17,13 @@ fn path(book: &Codebook, code: Code) -> Vec<&str> {
 }
 
 #[test]
-fn fixed_codes() {
+fn fixed_codes_have_fixed_cells() {
     let mut b = book("integer", "hierarchy = { kind = \"intervals\", min = 0, max = 99, widths = [10] }", 10);
-    assert_eq!(b.encode(Token::Absent).unwrap(), ABSENT);
-    assert_eq!(b.encode(Token::Null).unwrap(), NULL);
-    assert_eq!(b.encode(Token::Untyped("")).unwrap(), NULL);
-    assert_eq!(b.encode(Token::Number("100")).unwrap(), UNCOVERED);
-    assert_eq!(b.encode(Token::Number("100")).unwrap(), UNCOVERED);
+    assert_eq!(b.encode(RawToken::Absent).unwrap(), ABSENT);
+    assert_eq!(b.encode(RawToken::Null).unwrap(), NULL);
+    assert_eq!(b.encode(RawToken::Untyped("")).unwrap(), NULL);
+    assert_eq!(b.encode(RawToken::Number("100")).unwrap(), UNCOVERED);
+    assert_eq!(b.encode(RawToken::Number("100")).unwrap(), UNCOVERED);
     assert_eq!((b.uncovered(), b.overflowed(), b.values()), (2, 0, 0));
     assert_eq!(path(&b, ABSENT), ["", "", "\"*\""]);
     assert_eq!(path(&b, NULL), ["null", "null", "\"*\""]);
@@ -35,13 +35,13 @@ fn fixed_codes() {
         );
     }
     assert_eq!(b.losses(0)[UNCOVERED as usize], 1.0);
-    let code = b.encode(Token::Number("37")).unwrap();
+    let code = b.encode(RawToken::Number("37")).unwrap();
     assert_eq!(path(&b, code), ["37", "\"30-39\"", "\"*\""]);
     assert_eq!(b.losses(1)[code as usize], 9.0 / 99.0);
     assert_eq!(b.coverage_of("\"30-39\""), Some(b.digests(1)[code as usize]));
     assert_eq!(b.coverage_of("\"30-40\""), None);
     assert!(b.is_exact(b.cell(code, 0)) && !b.is_exact(b.cell(code, 1)) && b.is_exact(MISSING));
-    assert!(b.encode(Token::Text("canary")).is_err());
+    assert!(b.encode(RawToken::Text("canary")).is_err());
     for code in [ABSENT, NULL, UNCOVERED, code] {
         let text = b.canonical(code).to_owned();
         assert_eq!(b.encode_canonical(&text), code);
@@ -49,11 +49,11 @@ fn fixed_codes() {
 }
 
 #[test]
-fn labels_above_a_text_follow_its_path() {
+fn coarser_labels_of_a_text_follow_its_path() {
     let extra = "[attribute.hierarchy]\nkind = \"tree\"\n[attribute.hierarchy.tree]\n\
                  \"DACH\" = { \"CH\" = [\"Zug\", \"Bern\"], \"AT\" = [\"Wien\"] }\n\"West\" = { \"FR\" = [\"Paris\", \"Lyon\"] }\n";
     let mut b = book("string", extra, 10);
-    let codes = ["Zug", "Bern", "Wien", "Paris"].map(|city| b.encode(Token::Text(city)).unwrap());
+    let codes = ["Zug", "Bern", "Wien", "Paris"].map(|city| b.encode(RawToken::Text(city)).unwrap());
     let above = |b: &Codebook, text: &str| -> Vec<Option<String>> {
         let texts: Vec<String> = ["CH", "AT", "FR", "DACH", "West"].map(|name| format!("\"{name}\"")).to_vec();
         let name = |digest| texts.iter().find(|text| b.coverage_of(text) == Some(digest)).cloned();
@@ -79,45 +79,45 @@ fn labels_above_a_text_follow_its_path() {
 }
 
 #[test]
-fn a_raw_value_never_prints_a_generalized_text() {
+fn raw_value_like_a_label_is_uncovered() {
     let mut b = book("string", "hierarchy = { kind = \"prefix\", keep = [3] }", 100);
-    assert_eq!(b.encode(Token::Text("606**")).unwrap(), UNCOVERED);
-    let code = b.encode(Token::Text("60617")).unwrap();
+    assert_eq!(b.encode(RawToken::Text("606**")).unwrap(), UNCOVERED);
+    let code = b.encode(RawToken::Text("60617")).unwrap();
     assert_eq!(path(&b, code), ["\"60617\"", "\"606**\"", "\"*\""]);
-    assert_eq!(b.encode(Token::Text("606**")).unwrap(), UNCOVERED);
-    let star = b.encode(Token::Text("*")).unwrap();
+    assert_eq!(b.encode(RawToken::Text("606**")).unwrap(), UNCOVERED);
+    let star = b.encode(RawToken::Text("*")).unwrap();
     assert_eq!(path(&b, star)[0], r#""\\*""#);
     let mut b = book("string", "hierarchy = { kind = \"tree\", tree = { g = [\"a\", \"b\"], h = [\"c\"] } }", 100);
-    assert_eq!(b.encode(Token::Text("g")).unwrap(), UNCOVERED);
-    let code = b.encode(Token::Text("c")).unwrap();
+    assert_eq!(b.encode(RawToken::Text("g")).unwrap(), UNCOVERED);
+    let code = b.encode(RawToken::Text("c")).unwrap();
     assert_eq!(path(&b, code), ["\"c\"", "\"c\"", "\"*\""]);
     assert_eq!(b.digests(0)[code as usize], b.digests(1)[code as usize]);
 }
 
 #[test]
-fn the_limit_holds_and_room_comes_back() {
+fn full_codebook_has_room_after_compaction() {
     let mut b = book("integer", "", 2);
-    let one = b.encode(Token::Number("1")).unwrap();
-    b.encode(Token::Number("2")).unwrap();
-    assert_eq!(b.encode(Token::Number("3")).unwrap(), UNCOVERED);
+    let one = b.encode(RawToken::Number("1")).unwrap();
+    b.encode(RawToken::Number("2")).unwrap();
+    assert_eq!(b.encode(RawToken::Number("3")).unwrap(), UNCOVERED);
     assert_eq!((b.values(), b.overflowed(), b.uncovered()), (2, 1, 0));
     let mut used = vec![false; b.codes()];
     used[one as usize] = true;
     let map = b.retain(&used);
     assert_eq!(map, [0, 1, 2, 3, FORGOTTEN]);
-    assert_eq!(b.encode(Token::Number("3")).unwrap(), 4);
-    assert_eq!(b.encode(Token::Number("1")).unwrap(), 3);
+    assert_eq!(b.encode(RawToken::Number("3")).unwrap(), 4);
+    assert_eq!(b.encode(RawToken::Number("1")).unwrap(), 3);
     let attribute = Arc::clone(b.attribute());
     assert!(Codebook::new(Arc::clone(&attribute), &KEY, 0).is_err());
     assert!(Codebook::new(attribute, &KEY, usize::MAX).is_err());
 }
 
 #[test]
-fn columns_report_their_failures() {
+fn encode_column_lists_cells_of_wrong_type() {
     let mut b = book("integer", "", 100);
     let mut batch = RawBatch::new(1);
-    for (offset, token) in [Token::Number("5"), Token::Text("x"), Token::Null].into_iter().enumerate() {
-        batch.push_row(Coordinate { topic: 0, partition: 0, offset: i64::try_from(offset).unwrap(), element: 0 });
+    for (offset, token) in [RawToken::Number("5"), RawToken::Text("x"), RawToken::Null].into_iter().enumerate() {
+        batch.push_row(RecordPosition { topic: 0, partition: 0, offset: i64::try_from(offset).unwrap(), element: 0 });
         batch.set(0, token);
     }
     let (mut out, mut failures) = (Vec::new(), Vec::new());
@@ -128,26 +128,27 @@ fn columns_report_their_failures() {
     assert_eq!(b.uncovered(), 0);
 }
 
-/// Cells that elements have in common are looked at once, and count for each.
+/// Cells shared by elements are encoded once and counted for each element.
 #[test]
-fn shared_cells_are_encoded_as_cells_of_their_own() {
+fn shared_cells_are_encoded_like_separate_cells() {
     let hierarchy = "hierarchy = { kind = \"intervals\", min = 0, max = 100, widths = [10] }";
-    for token in [Token::Number("5"), Token::Number("500"), Token::Text("x"), Token::Null, Token::Absent] {
+    for token in [RawToken::Number("5"), RawToken::Number("500"), RawToken::Text("x"), RawToken::Null, RawToken::Absent]
+    {
         let (mut shared, mut own) = (RawBatch::new(2), RawBatch::new(2));
-        let at = |offset| Coordinate { topic: 0, partition: 0, offset, element: 0 };
+        let at = |offset| RecordPosition { topic: 0, partition: 0, offset, element: 0 };
         shared.push_row(at(0));
         shared.set(0, token);
         let each = |batch: &mut RawBatch, element: i32| {
-            batch.set(1, Token::Bool(element > 1));
+            batch.set(1, RawToken::Bool(element > 1));
             Ok(())
         };
         shared.explode((0..4).collect(), u64::MAX, each).unwrap();
         for (offset, element) in (0..4).enumerate() {
             own.push_row(at(i64::try_from(offset).unwrap()));
             own.set(0, token);
-            own.set(1, Token::Bool(element > 1));
+            own.set(1, RawToken::Bool(element > 1));
         }
-        assert!((1..4).all(|row| shared.repeats(row, 0)) && !shared.repeats(0, 0));
+        assert!((1..4).all(|row| shared.repeats_previous(row, 0)) && !shared.repeats_previous(0, 0));
         let encoded = |batch: &RawBatch| {
             let (mut b, mut out, mut failures) = (book("integer", hierarchy, 100), Vec::new(), Vec::new());
             b.encode_column(batch, 0, &mut out, &mut failures);
@@ -157,7 +158,7 @@ fn shared_cells_are_encoded_as_cells_of_their_own() {
     }
 }
 
-/// A random attribute with a hierarchy of its kind, and tokens that it mostly covers.
+/// Random attribute with a hierarchy of its type, and tokens that it mostly covers.
 fn attribute() -> impl Strategy<Value = (String, String, Vec<String>)> {
     let numbers = |range: std::ops::Range<i32>| proptest::collection::vec(range.prop_map(|n| n.to_string()), 1..40);
     let halves = || proptest::collection::vec((-40_i32..440).prop_map(|n| format!("{}", f64::from(n) / 4.0)), 1..40);
@@ -201,7 +202,7 @@ fn attribute() -> impl Strategy<Value = (String, String, Vec<String>)> {
             ("coordinates".into(), "round = 0.01\nhierarchy = { kind = \"grid\", cells = [0.1, 1, 10] }".into(), values)
         }),
         (1_usize..4, 1_usize..4, proptest::collection::vec(0_usize..40, 1..40)).prop_map(|(inner, outer, values)| {
-            // Labels that look like values, and levels whose groups may be equal.
+            // Labels that look like values, and levels with equal groups.
             let mut tree = String::new();
             for o in 0..(24 / (inner * outer)).max(1) {
                 let groups: Vec<String> = (0..outer)
@@ -227,11 +228,11 @@ proptest! {
     fn text_and_coverage_are_one_to_one((kind, extra, values) in attribute()) {
         let mut b = book(&kind, &extra, 1_000);
         for value in &values {
-            b.encode(Token::Text(value)).unwrap();
+            b.encode(RawToken::Text(value)).unwrap();
         }
         let mut coverage: HashMap<&str, u128> = HashMap::new();
         let mut text: HashMap<u128, &str> = HashMap::new();
-        // The values seen under each text: a cell that claims to be exact has one.
+        // Values of each text: an exact cell has only one.
         let mut members: HashMap<&str, Vec<Code>> = HashMap::new();
         for code in 0..Code::try_from(b.codes()).unwrap() {
             for level in 0..b.levels() {
@@ -256,10 +257,10 @@ proptest! {
     }
 
     #[test]
-    fn levels_only_merge((kind, extra, values) in attribute()) {
+    fn higher_levels_only_merge_cells((kind, extra, values) in attribute()) {
         let mut b = book(&kind, &extra, 1_000);
         for value in &values {
-            b.encode(Token::Text(value)).unwrap();
+            b.encode(RawToken::Text(value)).unwrap();
         }
         let top = b.levels() - 1;
         for one in 0..b.codes() {
@@ -278,15 +279,15 @@ proptest! {
     }
 
     #[test]
-    fn neither_cache_nor_order_nor_compaction_changes_what_leaves((kind, extra, values) in attribute(), keep in any::<u64>()) {
+    fn cache_order_and_compaction_do_not_change_released_texts((kind, extra, values) in attribute(), keep in any::<u64>()) {
         let mut cached = book(&kind, &extra, 1_000);
-        let codes: Vec<Code> = values.iter().map(|v| cached.encode(Token::Text(v)).unwrap()).collect();
-        let again: Vec<Code> = values.iter().map(|v| cached.encode(Token::Text(v)).unwrap()).collect();
+        let codes: Vec<Code> = values.iter().map(|v| cached.encode(RawToken::Text(v)).unwrap()).collect();
+        let again: Vec<Code> = values.iter().map(|v| cached.encode(RawToken::Text(v)).unwrap()).collect();
         prop_assert_eq!(&codes, &again);
         let mut reverse = book(&kind, &extra, 1_000);
         for (value, &code) in values.iter().zip(&codes).rev() {
             reverse.cache.clear();
-            let other = reverse.encode(Token::Text(value)).unwrap();
+            let other = reverse.encode(RawToken::Text(value)).unwrap();
             prop_assert_eq!(path(&cached, code), path(&reverse, other));
             for level in 0..cached.levels() {
                 prop_assert_eq!(cached.digests(level)[code as usize], reverse.digests(level)[other as usize]);
@@ -308,7 +309,7 @@ proptest! {
             }
         }
         for (value, &code) in values.iter().zip(&codes) {
-            let fresh = cached.encode(Token::Text(value)).unwrap();
+            let fresh = cached.encode(RawToken::Text(value)).unwrap();
             prop_assert_eq!(path(&before, code), path(&cached, fresh));
             let canonical = cached.canonical(fresh).to_owned();
             prop_assert_eq!(cached.encode_canonical(&canonical), fresh);
@@ -316,7 +317,7 @@ proptest! {
     }
 }
 
-/// Every field of a CSV file through the codebooks of its schema.
+/// Encodes every field of a CSV file with the codebooks of its schema.
 fn through(schema: &Schema, file: &Path, separator: u8) -> Vec<Codebook> {
     let mut books: Vec<Codebook> =
         schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &KEY, 100_000).unwrap()).collect();
@@ -328,7 +329,7 @@ fn through(schema: &Schema, file: &Path, separator: u8) -> Vec<Codebook> {
     for record in reader.records() {
         let record = record.unwrap();
         for (book, &column) in books.iter_mut().zip(&columns) {
-            book.encode(Token::Untyped(&record[column])).unwrap();
+            book.encode(RawToken::Untyped(&record[column])).unwrap();
         }
     }
     books
@@ -346,7 +347,7 @@ fn shipped(name: &str) -> Schema {
 
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names"]
-fn real_data_adult_groups_and_losses_are_those_of_the_files() {
+fn real_data_adult_groups_and_losses_match_hierarchy_files() {
     let adult = test_data().expect("THRONG_TEST_DATA is set").join("adult");
     let books = through(&shipped("adult.toml"), &adult.join("adult.csv"), b';');
     for book in books {
@@ -356,7 +357,7 @@ fn real_data_adult_groups_and_losses_are_those_of_the_files() {
         let rows: Vec<Vec<&str>> = file.lines().filter(|l| !l.is_empty()).map(|l| l.split(';').collect()).collect();
         assert_eq!(book.levels(), rows[0].len(), "{name}");
         for code in FIRST_VALUE..Code::try_from(book.codes()).unwrap() {
-            let raw = if book.attribute().kind() == Type::Integer {
+            let raw = if book.attribute().kind() == AttributeType::Integer {
                 book.canonical(code)
             } else {
                 book.canonical(code).trim_matches('"')
@@ -381,11 +382,11 @@ fn real_data_adult_groups_and_losses_are_those_of_the_files() {
 
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names"]
-fn real_data_lifesnaps_is_covered() {
+fn real_data_lifesnaps_has_no_uncovered_values() {
     let file = test_data().expect("THRONG_TEST_DATA is set").join("lifesnaps/daily.csv");
     for book in through(&shipped("lifesnaps.toml"), &file, b',') {
         assert_eq!((book.uncovered(), book.overflowed()), (0, 0), "{}", book.attribute().name);
         assert!(book.values() > 1, "{}", book.attribute().name);
-        assert_eq!(book.shape_share().filter(|(_, share)| *share > 0.5), None, "{}", book.attribute().name);
+        assert_eq!(book.dominant_shape().filter(|(_, share)| *share > 0.5), None, "{}", book.attribute().name);
     }
 }

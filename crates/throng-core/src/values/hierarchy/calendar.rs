@@ -1,63 +1,63 @@
-//! Dates and timestamps truncated to calendar units.
+//! Truncation of dates and timestamps to calendar units.
 
 use chrono::Datelike;
 
-use super::{Cover, Flaw};
+use super::{HierarchyFlaw, ValueCover};
 use crate::values::json::{quoted, unquoted};
-use crate::values::moment::{self, DAY, Unit};
+use crate::values::moment::{self, CalendarUnit, DAY};
 
 /// Truncation to units of rising length: hours, days, ISO weeks, months, quarters, years.
 ///
-/// They print as `2021-05-24T10`, `2021-05-24`, `2021-W21`, `2021-05`, `2021-Q2`, `2021`. Weeks cut across months, so
-/// above a level of weeks a longer unit consists of whole weeks (each belongs where its Thursday lies, as in ISO 8601)
-/// and prints its first and last day: `2021-05-03/2021-05-30`.
+/// The texts are `2021-05-24T10`, `2021-05-24`, `2021-W21`, `2021-05`, `2021-Q2`, `2021`. Weeks overlap months. Above
+/// a level of weeks a longer unit therefore consists of whole weeks, each assigned by its Thursday as in ISO 8601.
+/// Its text has the first and last day: `2021-05-03/2021-05-30`.
 #[derive(Clone, Debug)]
 pub struct Calendar {
-    /// The spacing of canonical values: a day for dates, else a millisecond.
+    /// Spacing of canonical values: one day for dates, otherwise one millisecond.
     grain: i64,
-    levels: Vec<Unit>,
+    levels: Vec<CalendarUnit>,
     /// First and last moment of the domain, in milliseconds since 1970.
     domain: Option<(i64, i64)>,
 }
 
 impl Calendar {
-    /// `rounded` is the unit to which canonical values are truncated already: levels must be coarser.
+    /// Creates the hierarchy. `rounded` is the unit of the canonical values; levels must be coarser.
     ///
     /// # Errors
-    /// When units do not rise, one is not coarser than the rounding, or the domain is empty.
+    /// Fails if units do not rise, if a unit is not coarser than the rounding, or if the domain is empty.
     pub fn build(
         date: bool,
-        rounded: Option<Unit>,
-        levels: Vec<Unit>,
+        rounded: Option<CalendarUnit>,
+        levels: Vec<CalendarUnit>,
         domain: Option<(i64, i64)>,
-    ) -> Result<Self, Vec<Flaw>> {
+    ) -> Result<Self, Vec<HierarchyFlaw>> {
         let mut flaws = Vec::new();
         if levels.is_empty() {
-            flaws.push(Flaw::new("levels", "no levels: list at least one unit"));
+            flaws.push(HierarchyFlaw::new("levels", "no levels: list at least one unit"));
         }
-        let rounded = if date { Some(rounded.unwrap_or(Unit::Day).max(Unit::Day)) } else { rounded };
+        let rounded = if date { Some(rounded.unwrap_or(CalendarUnit::Day).max(CalendarUnit::Day)) } else { rounded };
         let mut finer = rounded;
         for &unit in &levels {
             if let Some(finer) = finer.filter(|&finer| unit <= finer) {
                 let message =
                     format!("\"{}\" is not coarser than \"{}\" before it: remove it", unit.name(), finer.name());
-                flaws.push(Flaw::new("levels", message));
+                flaws.push(HierarchyFlaw::new("levels", message));
             }
             finer = Some(unit);
         }
         if domain.is_some_and(|(first, last)| first >= last) {
-            flaws.push(Flaw::new("max", "max is not after min: the domain is empty"));
+            flaws.push(HierarchyFlaw::new("max", "max is not after min: the domain is empty"));
         }
         let grain = if date { DAY } else { 1 };
         if flaws.is_empty() { Ok(Self { grain, levels, domain }) } else { Err(flaws) }
     }
 
-    /// First and last moment of the domain, in milliseconds since 1970; none where it is open.
+    /// Returns the first and last moment of the domain, in milliseconds since 1970; none if it is open.
     pub fn domain(&self) -> Option<(i64, i64)> {
         self.domain
     }
 
-    pub(super) fn between(&self) -> usize {
+    pub(super) fn inner_levels(&self) -> usize {
         self.levels.len()
     }
 
@@ -65,22 +65,22 @@ impl Calendar {
         format!("by {}", self.levels[index].name())
     }
 
-    pub(super) fn covers(&self, canonical: &str) -> Option<Vec<Cover>> {
+    pub(super) fn covers(&self, canonical: &str) -> Option<Vec<ValueCover>> {
         let millis = moment::parse(&unquoted(canonical)?)?;
         if self.domain.is_some_and(|(first, last)| millis < first || millis > last) {
             return None;
         }
         let mut weeks = false;
-        let cover = |&unit: &Unit| {
-            weeks |= unit == Unit::Week;
-            self.cover(unit, millis, weeks && unit > Unit::Week)
+        let cover = |&unit: &CalendarUnit| {
+            weeks |= unit == CalendarUnit::Week;
+            self.cover(unit, millis, weeks && unit > CalendarUnit::Week)
         };
         Some(self.levels.iter().map(cover).collect())
     }
 
-    fn cover(&self, unit: Unit, millis: i64, of_weeks: bool) -> Cover {
+    fn cover(&self, unit: CalendarUnit, millis: i64, of_weeks: bool) -> ValueCover {
         let (start, end) = if of_weeks {
-            let start = unit.start(Unit::Week.start(millis) + 3 * DAY);
+            let start = unit.start(CalendarUnit::Week.start(millis) + 3 * DAY);
             (first_week(start), first_week(unit.end(start)))
         } else {
             let start = unit.start(millis);
@@ -94,10 +94,10 @@ impl Calendar {
         } else {
             push_unit(&mut text, unit, start);
         }
-        Cover::Set { text: quoted(&text), set: format!("time {start} {end}"), loss: self.loss(start, end) }
+        ValueCover::Set { text: quoted(&text), set: format!("time {start} {end}"), loss: self.loss(start, end) }
     }
 
-    /// (U−L)/(max−min) between the first and last canonical moment of the cell, cut off at the domain.
+    /// Returns (U−L)/(max−min), with the first and last canonical moment of the cell, limited to the domain.
     fn loss(&self, start: i64, end: i64) -> Option<f64> {
         let (first, last) = self.domain?;
         let (low, high) = (start.max(first), (end - self.grain).min(last));
@@ -105,24 +105,26 @@ impl Calendar {
     }
 }
 
-/// The Monday of the first week whose Thursday is not before `start`.
+/// Returns the Monday of the first week with a Thursday not before `start`.
 fn first_week(start: i64) -> i64 {
-    let week = Unit::Week.start(start);
+    let week = CalendarUnit::Week.start(start);
     if week + 3 * DAY >= start { week } else { week + 7 * DAY }
 }
 
-fn push_unit(out: &mut String, unit: Unit, start: i64) {
+fn push_unit(out: &mut String, unit: CalendarUnit, start: i64) {
     let (year, month, _) = moment::civil(start);
     let text = match unit {
-        Unit::Second | Unit::Minute | Unit::Hour => return moment::push_clock(out, start, unit),
-        Unit::Day => return moment::push_date(out, start),
-        Unit::Week => {
+        CalendarUnit::Second | CalendarUnit::Minute | CalendarUnit::Hour => {
+            return moment::push_clock(out, start, unit);
+        }
+        CalendarUnit::Day => return moment::push_date(out, start),
+        CalendarUnit::Week => {
             let week = moment::date(start).iso_week();
             format!("{:04}-W{:02}", week.year(), week.week())
         }
-        Unit::Month => format!("{year:04}-{month:02}"),
-        Unit::Quarter => format!("{year:04}-Q{}", (month - 1) / 3 + 1),
-        Unit::Year => format!("{year:04}"),
+        CalendarUnit::Month => format!("{year:04}-{month:02}"),
+        CalendarUnit::Quarter => format!("{year:04}-Q{}", (month - 1) / 3 + 1),
+        CalendarUnit::Year => format!("{year:04}"),
     };
     out.push_str(&text);
 }
@@ -138,46 +140,49 @@ mod tests {
     }
 
     #[test]
-    fn units() {
-        let plain = vec![Unit::Hour, Unit::Day, Unit::Month, Unit::Quarter, Unit::Year];
+    fn calendar_units_print_iso_forms() {
+        let plain =
+            vec![CalendarUnit::Hour, CalendarUnit::Day, CalendarUnit::Month, CalendarUnit::Quarter, CalendarUnit::Year];
         let calendar = Calendar::build(false, None, plain, None).unwrap();
         assert_eq!(
             texts(&calendar, "2021-05-24T10:05:07Z"),
             ["2021-05-24T10", "2021-05-24", "2021-05", "2021-Q2", "2021"]
         );
-        let calendar = Calendar::build(true, None, vec![Unit::Week, Unit::Month, Unit::Year], None).unwrap();
-        // A Saturday whose Thursday lies in April.
+        let calendar =
+            Calendar::build(true, None, vec![CalendarUnit::Week, CalendarUnit::Month, CalendarUnit::Year], None)
+                .unwrap();
+        // Saturday of a week with its Thursday in April.
         assert_eq!(texts(&calendar, "2021-05-01"), ["2021-W17", "2021-03-29/2021-05-02", "2021-01-04/2022-01-02"]);
         assert_eq!(texts(&calendar, "2021-01-01"), ["2020-W53", "2020-11-30/2021-01-03", "2019-12-30/2021-01-03"]);
     }
 
     #[test]
-    fn the_domain_bounds_and_measures() {
+    fn calendar_domain_limits_values_and_scales_loss() {
         let day = |text| moment::parse(text).unwrap();
         let domain = Some((day("2021-01-01"), day("2021-12-31")));
-        let calendar = Calendar::build(true, None, vec![Unit::Month, Unit::Year], domain).unwrap();
+        let calendar = Calendar::build(true, None, vec![CalendarUnit::Month, CalendarUnit::Year], domain).unwrap();
         assert!(calendar.covers("\"2022-01-01\"").is_none());
         let losses: Vec<Option<f64>> = calendar
             .covers("\"2021-01-15\"")
             .unwrap()
             .into_iter()
-            .map(|c| if let Cover::Set { loss, .. } = c { loss } else { None })
+            .map(|c| if let ValueCover::Set { loss, .. } = c { loss } else { None })
             .collect();
         assert_eq!(losses, [Some(30.0 / 364.0), Some(1.0)]);
     }
 
     #[test]
-    fn refuses_units_that_do_not_rise() {
-        assert!(Calendar::build(true, None, vec![Unit::Day], None).is_err());
-        assert!(Calendar::build(false, Some(Unit::Hour), vec![Unit::Hour], None).is_err());
-        assert!(Calendar::build(false, None, vec![Unit::Month, Unit::Week], None).is_err());
-        assert!(Calendar::build(false, None, vec![Unit::Month], Some((5, 5))).is_err());
+    fn calendar_units_in_wrong_order_are_refused() {
+        assert!(Calendar::build(true, None, vec![CalendarUnit::Day], None).is_err());
+        assert!(Calendar::build(false, Some(CalendarUnit::Hour), vec![CalendarUnit::Hour], None).is_err());
+        assert!(Calendar::build(false, None, vec![CalendarUnit::Month, CalendarUnit::Week], None).is_err());
+        assert!(Calendar::build(false, None, vec![CalendarUnit::Month], Some((5, 5))).is_err());
     }
 
     proptest! {
         #[test]
-        fn cells_hold_their_moment_and_nest(a in 0_i64..200_000_000_000, gap in 0_i64..40 * DAY, mask in 1_u8..=255) {
-            let levels: Vec<Unit> = Unit::VARIANTS.iter().copied().enumerate().filter(|(i, _)| mask >> i & 1 == 1).map(|(_, u)| u).collect();
+        fn calendar_cells_contain_their_moment_and_nest(a in 0_i64..200_000_000_000, gap in 0_i64..40 * DAY, mask in 1_u8..=255) {
+            let levels: Vec<CalendarUnit> = CalendarUnit::VARIANTS.iter().copied().enumerate().filter(|(i, _)| mask >> i & 1 == 1).map(|(_, u)| u).collect();
             let calendar = Calendar::build(false, None, levels, None).unwrap();
             let cells = |millis| {
                 let mut text = String::new();
@@ -191,7 +196,7 @@ mod tests {
                 }
             }
             for cell in &one {
-                let Cover::Set { set, .. } = cell else { panic!("a set") };
+                let ValueCover::Set { set, .. } = cell else { panic!("a set") };
                 let bounds: Vec<i64> = set.split(' ').skip(1).map(|n| n.parse().unwrap()).collect();
                 prop_assert!(bounds[0] <= a && a < bounds[1]);
             }

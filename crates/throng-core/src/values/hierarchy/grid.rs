@@ -1,30 +1,36 @@
-//! Latitude and longitude in square cells of degrees.
+//! Grid of latitude and longitude with square cells of degrees.
 
-use super::{Cover, Flaw};
+use super::{HierarchyFlaw, ValueCover};
 use crate::values::canonical::Rounding;
 use crate::values::decimal::{MAX_DECIMALS, decimals_of, exact_ticks, floor_ticks, push_ticks};
 use crate::values::json::{quoted, unquoted};
 
-/// Cells of rising size, aligned to 0°, 0°. They print `47.3..47.4,8.5..8.6`, southern and western edge included.
+/// Cells of rising size, aligned to 0°, 0°. The text is `47.3..47.4,8.5..8.6`; southern and western edges are
+/// included.
 #[derive(Clone, Debug)]
 pub struct Grid {
     decimals: u32,
-    /// Edge lengths in ticks of degrees, each a multiple of the one before.
+    /// Edge lengths in ticks of degrees, each a multiple of the previous one.
     cells: Vec<i128>,
 }
 
 impl Grid {
+    /// Creates the hierarchy from cell sizes in degrees, fine to coarse.
+    ///
     /// # Errors
-    /// When a size is not above the rounding step, is over 90°, or is no multiple of the one before.
-    pub fn build(rounding: Rounding, sizes: &[f64]) -> Result<Self, Vec<Flaw>> {
+    /// Fails if a size is not above the rounding step, is over 90°, or is not a multiple of the previous one.
+    pub fn build(rounding: Rounding, sizes: &[f64]) -> Result<Self, Vec<HierarchyFlaw>> {
         let mut flaws = Vec::new();
         let mut decimals = if let Rounding::Step { decimals, .. } = rounding { decimals } else { 0 };
         if sizes.is_empty() {
-            flaws.push(Flaw::new("cells", "no sizes: list at least one"));
+            flaws.push(HierarchyFlaw::new("cells", "no sizes: list at least one"));
         }
         for &size in sizes {
             if !(size > 0.0 && size <= 90.0) || decimals_of(size) > MAX_DECIMALS {
-                flaws.push(Flaw::new("cells", "a size is not between 0 and 90 degrees with at most 9 decimals"));
+                flaws.push(HierarchyFlaw::new(
+                    "cells",
+                    "a size is not between 0 and 90 degrees with at most 9 decimals",
+                ));
             }
             decimals = decimals.max(decimals_of(size));
         }
@@ -33,17 +39,17 @@ impl Grid {
             return Err(flaws);
         };
         if cells.windows(2).any(|pair| pair[1] % pair[0] != 0 || pair[1] == pair[0]) {
-            flaws.push(Flaw::new("cells", "a size is no multiple of the one before: cells must nest"));
+            flaws.push(HierarchyFlaw::new("cells", "a size is no multiple of the one before: cells must nest"));
         }
         if let Rounding::Step { ticks, decimals: d } = rounding
             && cells[0] <= i128::from(ticks) * 10_i128.pow(decimals - d)
         {
-            flaws.push(Flaw::new("cells", "the first size is not above round: the cell would be the value"));
+            flaws.push(HierarchyFlaw::new("cells", "the first size is not above round: the cell would be the value"));
         }
         if flaws.is_empty() { Ok(Self { decimals, cells }) } else { Err(flaws) }
     }
 
-    pub(super) fn between(&self) -> usize {
+    pub(super) fn inner_levels(&self) -> usize {
         self.cells.len()
     }
 
@@ -53,7 +59,7 @@ impl Grid {
         label + "° cells"
     }
 
-    pub(super) fn covers(&self, canonical: &str) -> Option<Vec<Cover>> {
+    pub(super) fn covers(&self, canonical: &str) -> Option<Vec<ValueCover>> {
         let value = unquoted(canonical)?;
         let (latitude, longitude) = value.split_once(',')?;
         let latitude = floor_ticks(latitude, self.decimals)?.ticks;
@@ -61,12 +67,12 @@ impl Grid {
         Some(self.cells.iter().map(|&size| self.cover(size, latitude, longitude)).collect())
     }
 
-    fn cover(&self, size: i128, latitude: i128, longitude: i128) -> Cover {
+    fn cover(&self, size: i128, latitude: i128, longitude: i128) -> ValueCover {
         let mut text = String::new();
         self.push_side(&mut text, size, latitude);
         text.push(',');
         self.push_side(&mut text, size, longitude);
-        Cover::Set { text: quoted(&text), set: format!("grid {text}"), loss: None }
+        ValueCover::Set { text: quoted(&text), set: format!("grid {text}"), loss: None }
     }
 
     fn push_side(&self, out: &mut String, size: i128, at: i128) {
@@ -82,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_nest_and_keep_their_edges() {
+    fn grid_cells_nest_and_include_south_west_edges() {
         let grid = Grid::build(Rounding::None, &[0.1, 1.0]).unwrap();
         let texts = |value: &str| super::super::texts(grid.covers(&quoted(value)));
         assert_eq!(texts("47.3769,8.5"), ["47.3..47.4,8.5..8.6", "47..48,8..9"]);
@@ -91,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_cannot_nest() {
+    fn grid_sizes_that_do_not_nest_are_refused() {
         assert!(Grid::build(Rounding::None, &[0.1, 0.25]).is_err());
         assert!(Grid::build(Rounding::step(0.1).unwrap(), &[0.1, 1.0]).is_err());
         assert!(Grid::build(Rounding::None, &[0.0]).is_err());

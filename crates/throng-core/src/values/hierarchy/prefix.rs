@@ -1,42 +1,44 @@
-//! The first characters of a string, the rest masked by `*`.
+//! Prefixes of a string, with the other characters masked by `*`.
 
-use super::{Cover, Flaw};
+use super::{HierarchyFlaw, ValueCover};
 use crate::values::json::{quoted, unquoted};
 
 /// Prefix masking, as for postal codes: `60617` → `6061*` → `606**`.
 ///
-/// Characters are Unicode scalar values. A value that is not longer than what a level keeps stays itself there. A
-/// value that already looks masked (`606**`), or would once masked (`60*17` keeping three), is not covered: its text
-/// would be that of another cell.
+/// Characters are Unicode scalar values. A value not longer than the prefix is not masked. A value that looks masked
+/// (`606**`), or would once masked (`60*17` with a prefix of three), is not covered: its text could be that of
+/// another cell.
 #[derive(Clone, Debug)]
 pub struct Prefix {
-    /// Characters kept, falling.
+    /// Numbers of kept characters, falling.
     keep: Vec<usize>,
-    /// The only length covered.
+    /// The only covered length, if fixed.
     length: Option<usize>,
 }
 
 impl Prefix {
+    /// Creates the hierarchy from the numbers of kept characters, fine to coarse.
+    ///
     /// # Errors
-    /// When the numbers of characters kept do not fall, or are not between 1 and the length − 1.
-    pub fn build(keep: Vec<usize>, length: Option<usize>) -> Result<Self, Vec<Flaw>> {
+    /// Fails if the numbers do not fall, or are not between 1 and the length − 1.
+    pub fn build(keep: Vec<usize>, length: Option<usize>) -> Result<Self, Vec<HierarchyFlaw>> {
         let mut flaws = Vec::new();
         if keep.is_empty() {
-            flaws.push(Flaw::new("keep", "no levels: list the characters kept on at least one"));
+            flaws.push(HierarchyFlaw::new("keep", "no levels: list the characters kept on at least one"));
         }
         if keep.windows(2).any(|pair| pair[0] <= pair[1]) {
-            flaws.push(Flaw::new("keep", "the numbers do not fall: sort them from fine to coarse"));
+            flaws.push(HierarchyFlaw::new("keep", "the numbers do not fall: sort them from fine to coarse"));
         }
         if keep.contains(&0) {
-            flaws.push(Flaw::new("keep", "0 keeps nothing: the root does that, remove it"));
+            flaws.push(HierarchyFlaw::new("keep", "0 keeps nothing: the root does that, remove it"));
         }
         if keep.iter().any(|&kept| length.is_some_and(|length| kept >= length)) {
-            flaws.push(Flaw::new("keep", "a number is not below length: nothing would be masked"));
+            flaws.push(HierarchyFlaw::new("keep", "a number is not below length: nothing would be masked"));
         }
         if flaws.is_empty() { Ok(Self { keep, length }) } else { Err(flaws) }
     }
 
-    pub(super) fn between(&self) -> usize {
+    pub(super) fn inner_levels(&self) -> usize {
         self.keep.len()
     }
 
@@ -47,14 +49,14 @@ impl Prefix {
         }
     }
 
-    pub(super) fn covers(&self, canonical: &str) -> Option<Vec<Cover>> {
+    pub(super) fn covers(&self, canonical: &str) -> Option<Vec<ValueCover>> {
         let value = unquoted(canonical)?;
         let characters: Vec<char> = value.chars().collect();
         let length = characters.len();
         if self.length.is_some_and(|expected| expected != length) {
             return None;
         }
-        // Either the value itself looks masked, or its masked text would read as one that keeps fewer characters.
+        // The value looks masked, or its masked text looks like one with a shorter prefix.
         let ambiguous = |&kept: &usize| {
             kept < length && (characters[kept - 1] == '*' || characters[kept..].iter().all(|&c| c == '*'))
         };
@@ -63,11 +65,11 @@ impl Prefix {
         }
         let cover = |&kept: &usize| {
             if kept >= length {
-                return Cover::Value;
+                return ValueCover::Value;
             }
             let mut text: String = characters[..kept].iter().collect();
             text.extend(std::iter::repeat_n('*', length - kept));
-            Cover::Set { text: quoted(&text), set: format!("prefix {kept} {length} {text}"), loss: None }
+            ValueCover::Set { text: quoted(&text), set: format!("prefix {kept} {length} {text}"), loss: None }
         };
         Some(self.keep.iter().map(cover).collect())
     }
@@ -82,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_the_rest() {
+    fn prefix_masks_remaining_characters() {
         let zip = Prefix::build(vec![4, 3, 2], Some(5)).unwrap();
         assert_eq!(texts(&zip, "60617"), ["6061*", "606**", "60***"]);
         let open = Prefix::build(vec![3, 1], None).unwrap();
@@ -94,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_cannot_nest() {
+    fn prefix_lengths_that_do_not_nest_are_refused() {
         assert!(Prefix::build(vec![2, 3], None).is_err());
         assert!(Prefix::build(vec![3, 0], None).is_err());
         assert!(Prefix::build(vec![5], Some(5)).is_err());

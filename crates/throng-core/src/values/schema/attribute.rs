@@ -1,88 +1,89 @@
-//! An attribute of the records: its role, its place, its type.
+//! Attributes of records: role, position and type.
 
-use crate::values::canonical::{Type, Typing};
-use crate::values::dates::Base;
+use crate::values::canonical::{AttributeType, ValueTyping};
+use crate::values::date_formats::TimeBase;
 use crate::values::hierarchy::Hierarchy;
 
-/// The role of an attribute (docs/methods.md §1.2).
+/// Role of an attribute (docs/internals/methods.md §1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Role {
-    /// Never leaves.
+    /// Direct identifier, never released.
     Identifier,
-    /// Counts people; never leaves.
+    /// Identifies the subject; never released.
     Subject,
-    /// May single people out in combination: the default.
+    /// Quasi-identifier, which may single out a subject in combination. The default.
     Quasi,
-    /// A quasi attribute that is a point in time.
+    /// Quasi-identifier that is a point in time.
     Time,
-    /// Leaves beside the class, guarded by its own support.
+    /// Sensitive attribute, released next to the class and protected by the support of its values.
     Sensitive,
-    /// An explicit opt-out: leaves as it is.
+    /// Explicit opt-out: released unchanged.
     Insensitive,
 }
 
 impl Role {
-    /// The name that a schema uses.
+    /// Returns the name in schema files.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// Whether cells of this role may leave at all.
+    /// Checks that cells of this role may be released.
     pub fn is_releasable(self) -> bool {
         !matches!(self, Self::Identifier | Self::Subject)
     }
 
-    /// Whether the attribute is part of the tuple whose support is counted.
+    /// Checks that the attribute is part of the equivalence class.
     pub fn is_quasi(self) -> bool {
         matches!(self, Self::Quasi | Self::Time)
     }
 }
 
-/// How often an attribute changes from one record of a subject to the next (docs/methods.md §12.4).
+/// Frequency of changes between consecutive records of a subject (docs/internals/methods.md §12.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
-pub enum Changes {
-    /// Between at most 0.1 % of the records.
+pub enum ChangeFrequency {
+    /// Changes between at most 0.1 % of the records.
     Never,
-    /// Between at most 5 %.
+    /// Changes between at most 5 % of the records.
     Slowly,
-    /// From record to record.
+    /// Changes from record to record.
     Always,
 }
 
-impl Changes {
-    /// The name that a schema uses.
+impl ChangeFrequency {
+    /// Returns the name in schema files.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// What is done to a quasi attribute where its value has no crowd ([POD] §6.2). The configuration says so, not the schema.
+/// Treatment of a quasi-identifier if its class is too small ([POD] §6.2). It is set in the configuration, not in the
+/// schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Treatment {
-    /// It becomes coarser along its hierarchy, at last `*`.
+pub enum AttributeTreatment {
+    /// Generalizes along the hierarchy, up to `*`.
     #[default]
     Generalize,
-    /// It leaves exact or as `*`.
+    /// Releases the exact value or `*`.
     SuppressCell,
-    /// It leaves exact, or the line does not leave.
+    /// Releases the exact value or drops the record.
     SuppressRecord,
-    /// A number gives way to the closest with a crowd, where there is one.
+    /// Replaces a number by the closest one with a large enough class, if any.
     Perturb,
-    /// A number gives way to the median of a crowd, where there is one.
+    /// Replaces a number by the median of a large enough class, if any.
     Aggregate,
 }
 
-impl Treatment {
-    /// Whether a number may give way to one that is not its person's.
+impl AttributeTreatment {
+    /// Checks that the treatment may replace a number by that of another subject.
     pub fn is_untruthful(self) -> bool {
         matches!(self, Self::Perturb | Self::Aggregate)
     }
 
-    /// Whether the attribute may leave at `level`, where `top` is that of `*`.
+    /// Checks that the attribute may be released at `level`, with `*` at level `top`.
     pub fn allows(self, level: usize, top: usize) -> bool {
         match self {
             Self::Generalize | Self::Perturb | Self::Aggregate => level <= top,
@@ -92,26 +93,26 @@ impl Treatment {
     }
 }
 
-/// The part of a message that has an attribute, or what stands beside all messages. Records of files are values alone.
+/// Source of an attribute: a part of the message, or data joined to it. Records of files have only a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Origin {
-    /// The message's value: the record itself.
+pub enum AttributeOrigin {
+    /// Value of the message: the record.
     #[default]
     Value,
-    /// The message's key.
+    /// Key of the message.
     Key,
-    /// The header of this name, as text.
+    /// Header with this name, as text.
     Header(String),
-    /// The message's timestamp.
+    /// Timestamp of the message.
     Timestamp,
-    /// The name of the topic.
+    /// Name of the topic.
     Topic,
-    /// The profile that the join of this name keeps of the record's subject.
+    /// Profile of the record's subject in the join with this name.
     Join(String),
 }
 
-impl Origin {
-    /// What a schema writes for it.
+impl AttributeOrigin {
+    /// Returns the name in schema files.
     pub fn name(&self) -> String {
         match self {
             Self::Value => "value".to_owned(),
@@ -123,8 +124,8 @@ impl Origin {
         }
     }
 
-    /// The origin that a schema calls `name`.
-    pub fn of_name(name: &str) -> Option<Self> {
+    /// Returns the origin with a name from a schema file.
+    pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "value" => Self::Value,
             "key" => Self::Key,
@@ -141,7 +142,7 @@ impl Origin {
         })
     }
 
-    /// The join that brings it, where one does.
+    /// Returns the name of the join, if the origin is a join.
     pub fn join(&self) -> Option<&str> {
         match self {
             Self::Join(name) => Some(name),
@@ -149,84 +150,85 @@ impl Origin {
         }
     }
 
-    /// Whether an attribute stands somewhere inside of it.
+    /// Checks that the origin has fields, so that an attribute can have a column or pointer in it.
     pub fn has_fields(&self) -> bool {
         matches!(self, Self::Value | Self::Key | Self::Join(_))
     }
 }
 
-/// Where an attribute is in a record.
+/// Position of an attribute in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A column, or a key of the top-level object.
+pub enum AttributePlace {
+    /// Column, or key of the top-level object.
     Column(String),
-    /// A JSON pointer (RFC 6901); `""` is all of a message's key. Behind the pointer of the array that the schema explodes, `*`
-    /// stands for every element.
+    /// JSON pointer (RFC 6901); `""` is the complete message key. After the pointer of the exploded array, `*` means
+    /// every element.
     Pointer(String),
 }
 
-/// One attribute of a schema.
+/// Attribute of a schema.
 #[derive(Clone, Debug)]
 pub struct Attribute {
-    /// The name under which it leaves.
+    /// Name in the release.
     pub name: String,
-    /// The part of a message that has it.
-    pub from: Origin,
-    /// Where that part has it.
-    pub place: Place,
-    /// Where it is in each element of the array that the schema explodes: so many segments of its pointer lead to the array, and
-    /// the next one stands for every element.
+    /// Part of the message that contains it.
+    pub from: AttributeOrigin,
+    /// Position in that part.
+    pub place: AttributePlace,
+    /// For an attribute of the elements of an exploded array: the number of pointer segments up to the array. The
+    /// next segment is the element.
     pub elements: Option<usize>,
-    /// What it is for.
+    /// Role of the attribute.
     pub role: Role,
-    /// For documentation only.
+    /// Unit, for documentation only.
     pub unit: Option<String>,
-    /// How its values are read.
-    pub typing: Typing,
-    /// What its times count from, where that is another attribute.
-    pub base: Option<Base>,
-    /// What its values may become.
+    /// Typing of its values.
+    pub typing: ValueTyping,
+    /// Base of its times, if they are relative to another attribute.
+    pub base: Option<TimeBase>,
+    /// Hierarchy of its values.
     pub hierarchy: Hierarchy,
-    /// Values that its hierarchy does not cover are meant to leave as `*`: a data set that has some is not refused.
+    /// Releases values outside the hierarchy as `*`; a data set with such values is then accepted.
     pub suppresses_uncovered: bool,
-    /// How often it changes within a subject; measured where it is not given.
-    pub changes: Option<Changes>,
-    /// What is done to it where its value has no crowd.
-    pub treatment: Treatment,
-    /// Records may have been written under a schema of theirs that has no field of it.
+    /// Frequency of changes within a subject; measured if not given.
+    pub changes: Option<ChangeFrequency>,
+    /// Treatment of values with too small a class.
+    pub treatment: AttributeTreatment,
+    /// Accepts records with a writer schema that lacks this field.
     pub optional: bool,
 }
 
 impl Attribute {
-    /// The type of its values.
-    pub fn kind(&self) -> Type {
+    /// Returns the type of its values.
+    pub fn kind(&self) -> AttributeType {
         self.typing.kind
     }
 
-    /// The same attribute in what has left: its values are canonical texts.
+    /// Returns the attribute for released data, in which the values are canonical texts.
     #[must_use]
-    pub fn released(&self) -> Self {
-        Self { typing: self.typing.released(), ..self.clone() }
+    pub fn for_released_values(&self) -> Self {
+        Self { typing: self.typing.for_released_values(), ..self.clone() }
     }
 
-    /// The column of flat formats: the column, or the last segment of the pointer, unescaped, or the name where there is none.
+    /// Returns the column in flat formats: the column, the last pointer segment (unescaped), or otherwise the name.
     pub fn column(&self) -> String {
         match &self.place {
-            Place::Column(column) => column.clone(),
-            Place::Pointer(_) => self.segments().pop().unwrap_or_else(|| self.name.clone()),
+            AttributePlace::Column(column) => column.clone(),
+            AttributePlace::Pointer(_) => self.segments().pop().unwrap_or_else(|| self.name.clone()),
         }
     }
 
-    /// The keys from the top of a nested record down to the cell, unescaped; none where the cell is the whole.
+    /// Returns the keys from the top of a nested record to the cell, unescaped; none if the cell is the complete
+    /// part.
     pub fn segments(&self) -> Vec<String> {
         match &self.place {
-            Place::Column(column) => vec![column.clone()],
-            Place::Pointer(pointer) => segments(pointer),
+            AttributePlace::Column(column) => vec![column.clone()],
+            AttributePlace::Pointer(pointer) => segments(pointer),
         }
     }
 }
 
-/// The keys that a JSON pointer names, unescaped.
+/// Returns the keys in a JSON pointer, unescaped.
 pub fn segments(pointer: &str) -> Vec<String> {
     pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect()
 }

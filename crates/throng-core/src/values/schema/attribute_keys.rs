@@ -1,32 +1,31 @@
-//! The keys of an attribute that say where it is found (`from`, `column`, `pointer`), in what it is measured (`unit`, `to`, `scale`,
-//! `offset`), and how its values are spelled (`decimal`, `normalize`, `case`, `format`, `first_year`, `epoch`, `base`, `zone`).
+//! Schema keys of an attribute for its position (`read_origin`, `column`, `pointer`), its unit (`unit`, `to`, `scale`,
+//! `offset`) and its spelling (`decimal`, `normalize`, `case`, `format`, `first_year`, `epoch`, `read_base`, `read_zone`).
 
-use super::attribute::{Origin, Place, Role, segments};
-use crate::values::canonical::Type;
-use crate::values::dates::{Base, Clock, Dates, Epoch, Format, Span};
-use crate::values::keys::Keys;
-use crate::values::spelling::{Normalize, Spelling};
+use super::attribute::{AttributeOrigin, AttributePlace, Role, segments};
+use crate::values::canonical::AttributeType;
+use crate::values::date_formats::{DateFormat, DateFormats, EpochUnit, TimeBase, TimeOfDayFormat, TimeOffset};
+use crate::values::spelling::{Spelling, UnicodeForm};
+use crate::values::table_reader::TableReader;
+use crate::values::time_zone::NamedZone;
 use crate::values::units::Conversion;
-use crate::values::zone::Zone;
 
-/// Whether `pointer` is a JSON pointer.
 fn is_pointer(pointer: &str) -> bool {
     let escaped = pointer.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
     escaped && (pointer.is_empty() || pointer.starts_with('/'))
 }
 
-/// Whether a segment is `*`, which stands for the elements of an array.
+/// Checks for a segment `*`, which means the elements of an array.
 fn has_star(pointer: &str) -> bool {
     pointer.split('/').skip(1).any(|segment| segment == "*")
 }
 
-const NO_POINTER: &str = "not a JSON pointer: it starts with / and writes ~ as ~0 and / as ~1";
+const INVALID_POINTER: &str = "not a JSON pointer: it starts with / and writes ~ as ~0 and / as ~1";
 
-/// The array whose elements are the records; none where nothing is said, or nothing that can be understood.
-pub(super) fn explode(keys: &mut Keys<'_>) -> Option<String> {
+/// Reads the pointer of the array with the records as elements; none if missing or invalid.
+pub(super) fn read_explode(keys: &mut TableReader<'_>) -> Option<String> {
     let pointer: String = keys.optional("explode")?;
     if !is_pointer(&pointer) {
-        keys.problem("explode", NO_POINTER);
+        keys.problem("explode", INVALID_POINTER);
         return None;
     }
     if has_star(&pointer) {
@@ -36,28 +35,28 @@ pub(super) fn explode(keys: &mut Keys<'_>) -> Option<String> {
     Some(pointer)
 }
 
-const IN_ARRAY: &str =
+const MISPLACED_STAR: &str =
     "`*` stands for the elements of the array that `explode` names; another array is a cell as a whole";
 
-/// How many segments of `place` lead to the array at `explode`, where the next one stands for each of its elements.
-pub(super) fn elements(
-    keys: &mut Keys<'_>,
-    place: Option<&Place>,
-    from: &Origin,
+/// Returns the number of segments of `read_place` up to the array `read_explode`, if the next segment means its elements.
+pub(super) fn element_depth(
+    keys: &mut TableReader<'_>,
+    place: Option<&AttributePlace>,
+    from: &AttributeOrigin,
     explode: Option<&str>,
 ) -> Option<usize> {
-    let (Some(place), Origin::Value, Some(array)) = (place, from, explode) else { return None };
-    if let Place::Pointer(pointer) = place
+    let (Some(place), AttributeOrigin::Value, Some(array)) = (place, from, explode) else { return None };
+    if let AttributePlace::Pointer(pointer) = place
         && let Some(rest) = pointer.strip_prefix(array).and_then(|rest| rest.strip_prefix("/*"))
         && (rest.is_empty() || rest.starts_with('/'))
     {
         if has_star(rest) {
-            keys.problem("pointer", IN_ARRAY);
+            keys.problem("pointer", MISPLACED_STAR);
         }
         return Some(segments(array).len());
     }
-    if matches!(place, Place::Pointer(pointer) if has_star(pointer)) {
-        keys.problem("pointer", IN_ARRAY);
+    if matches!(place, AttributePlace::Pointer(pointer) if has_star(pointer)) {
+        keys.problem("pointer", MISPLACED_STAR);
         return None;
     }
     if array.is_empty() {
@@ -69,53 +68,61 @@ pub(super) fn elements(
     None
 }
 
-/// The part of a message that has the attribute; the value where nothing is said, or nothing that can be understood.
-pub(super) fn from(keys: &mut Keys<'_>) -> Origin {
-    let Some(name) = keys.optional::<String>("from") else { return Origin::Value };
-    Origin::of_name(&name).unwrap_or_else(|| {
+/// Reads the part of a message with the attribute; the value if missing or invalid.
+pub(super) fn read_origin(keys: &mut TableReader<'_>) -> AttributeOrigin {
+    let Some(name) = keys.optional::<String>("from") else { return AttributeOrigin::Value };
+    AttributeOrigin::from_name(&name).unwrap_or_else(|| {
         keys.problem("from", "not one of value, key, header:NAME, timestamp, topic, join:NAME");
-        Origin::Value
+        AttributeOrigin::Value
     })
 }
 
-/// Where that part has it; its own name where nothing is said.
-pub(super) fn place(keys: &mut Keys<'_>, name: Option<&str>, from: &Origin) -> Option<Place> {
+/// Reads the position in that part; the attribute name by default.
+pub(super) fn read_place(
+    keys: &mut TableReader<'_>,
+    name: Option<&str>,
+    from: &AttributeOrigin,
+) -> Option<AttributePlace> {
     let column: Option<String> = keys.optional("column");
     let pointer: Option<String> = keys.optional("pointer");
     if !from.has_fields() {
         let message = format!("from = \"{}\" is taken as a whole: remove the key", from.name());
-        keys.refuse(&[("column", column.is_some()), ("pointer", pointer.is_some())], &message);
-        return Some(Place::Pointer(String::new()));
+        keys.report_present(&[("column", column.is_some()), ("pointer", pointer.is_some())], &message);
+        return Some(AttributePlace::Pointer(String::new()));
     }
     match (column, pointer) {
         (Some(_), Some(_)) => {
             keys.problem("pointer", "column and pointer exclude each other: keep one");
             None
         }
-        (Some(column), None) => Some(Place::Column(column)),
+        (Some(column), None) => Some(AttributePlace::Column(column)),
         (None, Some(pointer)) => {
-            let whole = pointer.is_empty() && *from == Origin::Key;
+            let whole = pointer.is_empty() && *from == AttributeOrigin::Key;
             if !is_pointer(&pointer) || (pointer.is_empty() && !whole) {
-                keys.problem("pointer", NO_POINTER);
+                keys.problem("pointer", INVALID_POINTER);
                 return None;
             }
-            Some(Place::Pointer(pointer))
+            Some(AttributePlace::Pointer(pointer))
         }
-        (None, None) => name.map(|name| Place::Column(name.to_owned())),
+        (None, None) => name.map(|name| AttributePlace::Column(name.to_owned())),
     }
 }
 
-/// The unit in which values leave, and what raw numbers are converted by.
-pub(super) fn measured(keys: &mut Keys<'_>, kind: Option<Type>, role: Role) -> (Option<String>, Option<Conversion>) {
+/// Reads the unit of released values and the conversion of raw numbers.
+pub(super) fn read_unit(
+    keys: &mut TableReader<'_>,
+    kind: Option<AttributeType>,
+    role: Role,
+) -> (Option<String>, Option<Conversion>) {
     let unit: Option<String> = keys.optional("unit");
     let to: Option<String> = keys.optional("to");
     let scale: Option<f64> = keys.optional("scale");
     let offset: Option<f64> = keys.optional("offset");
     let factors = scale.is_some() || offset.is_some();
-    let numeric = matches!(kind, None | Some(Type::Integer | Type::Float));
+    let numeric = matches!(kind, None | Some(AttributeType::Integer | AttributeType::Float));
     if !numeric {
         let given = [("to", to.is_some()), ("scale", scale.is_some()), ("offset", offset.is_some())];
-        keys.refuse(&given, "only integers and floats are converted: remove it");
+        keys.report_present(&given, "only integers and floats are converted: remove it");
     }
     if (to.is_some() || factors) && role == Role::Subject {
         keys.problem("to", "who somebody is has no unit: remove it");
@@ -153,46 +160,48 @@ pub(super) fn measured(keys: &mut Keys<'_>, kind: Option<Type>, role: Role) -> (
     (unit, Some(conversion))
 }
 
-/// The one value of `case`.
 #[derive(Clone, Copy, Debug, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Case {
+enum CaseOption {
     Fold,
 }
 
-/// Which spellings of a text are one. Subjects are merged unless the schema says `normalize = "none"`.
-pub(super) fn spelling(keys: &mut Keys<'_>, kind: Option<Type>, role: Role) -> Spelling {
-    let normalize: Option<Normalize> = keys.optional("normalize");
-    let case: Option<Case> = keys.optional("case");
-    if kind.is_some_and(|kind| kind != Type::String) {
+/// Reads the normalization of texts. Subjects are normalized unless the schema has `normalize = "none"`.
+pub(super) fn read_spelling(keys: &mut TableReader<'_>, kind: Option<AttributeType>, role: Role) -> Spelling {
+    let normalize: Option<UnicodeForm> = keys.optional("normalize");
+    let case: Option<CaseOption> = keys.optional("case");
+    if kind.is_some_and(|kind| kind != AttributeType::String) {
         let given = [("normalize", normalize.is_some()), ("case", case.is_some())];
-        keys.refuse(&given, "only strings have several spellings of one text: remove it");
+        keys.report_present(&given, "only strings have several spellings of one text: remove it");
         return Spelling::default();
     }
     let mut spelling = match (role, normalize) {
-        (Role::Subject, None) => Spelling::OF_SUBJECTS,
-        (Role::Subject, Some(normalize)) => Spelling { normalize, ..Spelling::OF_SUBJECTS },
+        (Role::Subject, None) => Spelling::SUBJECT_DEFAULT,
+        (Role::Subject, Some(normalize)) => Spelling { normalize, ..Spelling::SUBJECT_DEFAULT },
         (_, normalize) => Spelling { normalize: normalize.unwrap_or_default(), ..Spelling::default() },
     };
     spelling.fold = case.is_some();
-    spelling.numbers &= spelling.normalize != Normalize::None;
+    spelling.numbers &= spelling.normalize != UnicodeForm::None;
     spelling
 }
 
-/// What the times of an attribute count from, where that is another one.
-pub(super) fn base(keys: &mut Keys<'_>, kind: Option<Type>, from: &Origin) -> Option<Base> {
+pub(super) fn read_base(
+    keys: &mut TableReader<'_>,
+    kind: Option<AttributeType>,
+    from: &AttributeOrigin,
+) -> Option<TimeBase> {
     let attribute: String = keys.optional("base")?;
-    if !matches!(kind, None | Some(Type::Date | Type::Timestamp)) {
+    if !matches!(kind, None | Some(AttributeType::Date | AttributeType::Timestamp)) {
         keys.problem("base", "only dates and timestamps count from another one: remove it, or correct `type`");
     }
-    if *from == Origin::Timestamp || from.join().is_some() {
+    if *from == AttributeOrigin::Timestamp || from.join().is_some() {
         keys.problem("base", "the timestamp of a message and what a profile has are times by themselves: remove it");
     }
-    let (epoch, format): (Option<Epoch>, Option<String>) = (keys.optional("epoch"), keys.optional("format"));
+    let (epoch, format): (Option<EpochUnit>, Option<String>) = (keys.optional("epoch"), keys.optional("format"));
     let span = match (epoch, format) {
-        (Some(unit), None) => Span::Number(unit),
-        (None, Some(format)) => match Clock::new(&format) {
-            Ok(clock) => Span::Clock(clock),
+        (Some(unit), None) => TimeOffset::Number(unit),
+        (None, Some(format)) => match TimeOfDayFormat::new(&format) {
+            Ok(clock) => TimeOffset::Clock(clock),
             Err(fault) => {
                 keys.problem("format", format!("{format:?} is {fault}"));
                 return None;
@@ -209,21 +218,19 @@ pub(super) fn base(keys: &mut Keys<'_>, kind: Option<Type>, from: &Origin) -> Op
             return None;
         }
     };
-    Some(Base { attribute, span })
+    Some(TimeBase { attribute, span })
 }
 
-/// The one value of `decimal`.
 #[derive(Clone, Copy, Debug, serde::Deserialize)]
-enum Decimal {
+enum DecimalOption {
     #[serde(rename = ",")]
     Comma,
 }
 
-/// Whether texts of numbers have a decimal comma.
-pub(super) fn decimal_comma(keys: &mut Keys<'_>, kind: Option<Type>) -> bool {
-    let decimal: Option<Decimal> = keys.optional("decimal");
-    if !matches!(kind, None | Some(Type::Integer | Type::Float)) {
-        keys.refuse(
+pub(super) fn read_decimal_comma(keys: &mut TableReader<'_>, kind: Option<AttributeType>) -> bool {
+    let decimal: Option<DecimalOption> = keys.optional("decimal");
+    if !matches!(kind, None | Some(AttributeType::Integer | AttributeType::Float)) {
+        keys.report_present(
             &[("decimal", decimal.is_some())],
             "only integers and floats have one: remove it, or correct `type`",
         );
@@ -231,19 +238,23 @@ pub(super) fn decimal_comma(keys: &mut Keys<'_>, kind: Option<Type>) -> bool {
     decimal.is_some()
 }
 
-/// The time zone of local times.
-pub(super) fn zone(keys: &mut Keys<'_>, kind: Option<Type>, from: &Origin, dates: &Dates) -> Option<Zone> {
+pub(super) fn read_zone(
+    keys: &mut TableReader<'_>,
+    kind: Option<AttributeType>,
+    from: &AttributeOrigin,
+    dates: &DateFormats,
+) -> Option<NamedZone> {
     let name: String = keys.optional("zone")?;
-    if !matches!(kind, None | Some(Type::Timestamp)) {
+    if !matches!(kind, None | Some(AttributeType::Timestamp)) {
         keys.problem("zone", "only timestamps have one (a date is a day, wherever): remove it, or correct `type`");
     }
-    if matches!(dates, Dates::Epoch(_) | Dates::Sum) || *from == Origin::Timestamp {
+    if matches!(dates, DateFormats::Epoch(_) | DateFormats::Sum) || *from == AttributeOrigin::Timestamp {
         keys.problem(
             "zone",
             "what counts from 1970, from a `base` or is the timestamp of a message is no local time: remove it",
         );
     }
-    let zone = Zone::named(&name);
+    let zone = NamedZone::from_name(&name);
     if zone.is_none() {
         keys.problem(
             "zone",
@@ -253,45 +264,51 @@ pub(super) fn zone(keys: &mut Keys<'_>, kind: Option<Type>, from: &Origin, dates
     zone
 }
 
-/// How dates and times are read.
-pub(super) fn dates(keys: &mut Keys<'_>, kind: Option<Type>, from: &Origin) -> Dates {
-    let formats = formats(keys);
-    let epoch: Option<Epoch> = keys.optional("epoch");
-    let temporal = matches!(kind, None | Some(Type::Date | Type::Timestamp));
+pub(super) fn read_dates(
+    keys: &mut TableReader<'_>,
+    kind: Option<AttributeType>,
+    from: &AttributeOrigin,
+) -> DateFormats {
+    let formats = read_formats(keys);
+    let epoch: Option<EpochUnit> = keys.optional("epoch");
+    let temporal = matches!(kind, None | Some(AttributeType::Date | AttributeType::Timestamp));
     let given = [("format", formats.is_some()), ("epoch", epoch.is_some())];
-    if *from == Origin::Timestamp {
+    if *from == AttributeOrigin::Timestamp {
         if !temporal {
             keys.problem("type", "the timestamp of a message is of type timestamp or date");
         }
-        keys.refuse(&given, "the timestamp of a message is a time by itself: remove the key");
-        return Dates::Iso;
+        keys.report_present(&given, "the timestamp of a message is a time by itself: remove the key");
+        return DateFormats::Iso;
     }
     if !temporal {
-        keys.refuse(&given, "only dates and timestamps have one: remove it, or correct `type`");
+        keys.report_present(&given, "only dates and timestamps have one: remove it, or correct `type`");
     }
     match (formats, epoch) {
         (Some(_), Some(_)) => {
             keys.problem("epoch", "format and epoch exclude each other: keep one");
-            Dates::Iso
+            DateFormats::Iso
         }
-        (Some(formats), None) => Dates::Formats(formats),
-        (None, Some(epoch)) => Dates::Epoch(epoch),
-        (None, None) => Dates::Iso,
+        (Some(formats), None) => DateFormats::Formats(formats),
+        (None, Some(epoch)) => DateFormats::Epoch(epoch),
+        (None, None) => DateFormats::Iso,
     }
 }
 
-/// Formats of one attribute. Every two of them are compared, and every cell may be tried with each.
-const MOST_FORMATS: usize = 16;
+/// Maximum number of formats per attribute. All pairs are compared, and every cell may be tried with each format.
+const MAX_FORMATS: usize = 16;
 
-/// One format or several, each checked, and all of them against each other.
-fn formats(keys: &mut Keys<'_>) -> Option<Vec<Format>> {
+/// Reads one or several formats, and checks each one and all pairs.
+fn read_formats(keys: &mut TableReader<'_>) -> Option<Vec<DateFormat>> {
     let first_year: Option<i32> = keys.optional("first_year");
     if first_year.is_some_and(|year| !(1000..=9900).contains(&year)) {
         keys.problem("first_year", "not a year from 1000 to 9900");
         return None;
     }
-    let Some(given) = keys.raw("format") else {
-        keys.refuse(&[("first_year", first_year.is_some())], "no `format` has years of two digits (%y): remove it");
+    let Some(given) = keys.take_value("format") else {
+        keys.report_present(
+            &[("first_year", first_year.is_some())],
+            "no `format` has years of two digits (%y): remove it",
+        );
         return None;
     };
     let texts = match given {
@@ -304,15 +321,15 @@ fn formats(keys: &mut Keys<'_>) -> Option<Vec<Format>> {
             return None;
         }
     };
-    if texts.len() > MOST_FORMATS {
+    if texts.len() > MAX_FORMATS {
         let message =
-            format!("{} formats, and at most {MOST_FORMATS} are compared: keep those that the data have", texts.len());
+            format!("{} formats, and at most {MAX_FORMATS} are compared: keep those that the data have", texts.len());
         keys.problem("format", message);
         return None;
     }
-    let mut formats: Vec<(String, Format)> = Vec::new();
+    let mut formats: Vec<(String, DateFormat)> = Vec::new();
     for text in texts {
-        match Format::from_year(&text, first_year) {
+        match DateFormat::with_first_year(&text, first_year) {
             Ok(format) => {
                 if let Some((other, _)) = formats.iter().find(|(_, before)| before.contradicts(&format)) {
                     let message =

@@ -1,4 +1,5 @@
-//! What a record schema may hold: one table for the JSON Schema and for the reference. A test keeps it to what is read.
+//! Keys of record schemas as one table, from which the JSON Schema and the reference page are generated. A test
+//! compares it with the parser.
 
 use std::fmt::Write as _;
 
@@ -6,11 +7,11 @@ use serde_json::{Value as Json, json};
 
 mod keys;
 
-use keys::{ATTRIBUTE, Choice, HIERARCHIES, Key, Kind, OF_ALL_KINDS, Shape, TEMPORAL, UNITS};
+use keys::{ATTRIBUTE, COMMON_KEYS, HIERARCHIES, HierarchyKind, KeyShape, NamedChoice, SchemaKey, TEMPORAL, UNITS};
 
-impl Shape {
-    /// In words, and as a JSON Schema.
-    fn described(&self) -> (String, Json) {
+impl KeyShape {
+    /// Returns a description in words, and the JSON Schema.
+    fn description_and_schema(&self) -> (String, Json) {
         let list = |items: &Json| json!({"type": "array", "items": items, "minItems": 1});
         let (words, schema) = match self {
             Self::Text => ("text", json!({"type": "string", "minLength": 1})),
@@ -24,7 +25,7 @@ impl Shape {
             Self::Factor => ("a number, not 0", json!({"type": "number", "not": {"const": 0}})),
             Self::OneOf(choices) => {
                 let words = choices.iter().map(|(name, _)| format!("`\"{name}\"`")).collect::<Vec<_>>().join(", ");
-                let choice = |(name, text): &Choice| json!({"const": name, "description": text});
+                let choice = |(name, text): &NamedChoice| json!({"const": name, "description": text});
                 return (words, json!({"oneOf": choices.iter().map(choice).collect::<Vec<_>>()}));
             }
             Self::Digits => ("1 to 17", json!({"type": "integer", "minimum": 1, "maximum": 17})),
@@ -53,10 +54,10 @@ impl Shape {
     }
 }
 
-/// A table of these keys and no others.
-fn table(keys: &[Key]) -> Json {
-    let described = |key: &Key| {
-        let (_, mut schema) = key.shape.described();
+/// Returns the JSON Schema of a table with exactly these keys.
+fn table_schema(keys: &[SchemaKey]) -> Json {
+    let described = |key: &SchemaKey| {
+        let (_, mut schema) = key.shape.description_and_schema();
         schema["description"] = key.text.into();
         (key.name.to_owned(), schema)
     };
@@ -65,10 +66,10 @@ fn table(keys: &[Key]) -> Json {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
-fn hierarchy(kind: &Kind) -> Json {
-    let mut schema = table(kind.keys);
+fn hierarchy_schema(kind: &HierarchyKind) -> Json {
+    let mut schema = table_schema(kind.keys);
     if let (Some(keys), Json::Object(common)) =
-        (schema["properties"].as_object_mut(), &table(OF_ALL_KINDS)["properties"])
+        (schema["properties"].as_object_mut(), &table_schema(COMMON_KEYS)["properties"])
     {
         keys.extend(common.clone());
     }
@@ -80,8 +81,8 @@ fn hierarchy(kind: &Kind) -> Json {
     schema
 }
 
-/// What the keys of one attribute ask of each other.
-fn together() -> Vec<Json> {
+/// Returns the rules between the keys of one attribute.
+fn key_rules() -> Vec<Json> {
     let has = |keys: &[&str]| json!({"required": keys});
     let of_types = |types: &[&str]| json!({"properties": {"type": {"enum": types}}});
     let mut rules: Vec<Json> = [
@@ -150,13 +151,14 @@ fn together() -> Vec<Json> {
     rules
 }
 
-/// The JSON Schema (draft 2020-12) of a record schema, as checked in at `schemas/schema.schema.json`.
+/// Returns the JSON Schema (draft 2020-12) of a record schema, as checked in at `schemas/schema.schema.json`.
 pub fn json_schema() -> String {
-    let mut attribute = table(ATTRIBUTE);
+    let mut attribute = table_schema(ATTRIBUTE);
     attribute["description"] = "An attribute of the records.".into();
-    attribute["properties"]["hierarchy"] = json!({"oneOf": HIERARCHIES.iter().map(hierarchy).collect::<Vec<_>>()});
-    attribute["allOf"] = together().into();
-    let (_, mut exploded) = Shape::Pointer.described();
+    attribute["properties"]["hierarchy"] =
+        json!({"oneOf": HIERARCHIES.iter().map(hierarchy_schema).collect::<Vec<_>>()});
+    attribute["allOf"] = key_rules().into();
+    let (_, mut exploded) = KeyShape::Pointer.description_and_schema();
     exploded["description"] = EXPLODE.into();
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -188,16 +190,16 @@ const EXPLODE: &str = "The array whose elements are the records: a JSON pointer 
 const SUBJECT: &str = "`\"record\"`: each record is of another person. Without it and without an attribute of the role subject, `throng` warns that \
 records are counted as people.";
 
-/// The reference of every key, as checked in at `docs/schema.md`.
+/// Returns the reference of all keys, as checked in at `docs/schema.md`.
 pub fn reference_markdown() -> String {
     let mut page = String::from(
         "# Record schemas\n\n<!-- Generated from crates/throng-core/src/values/schema/described/keys.rs; do not edit. \
-         `THRONG_BLESS=1 cargo test -p throng-core drift` writes it anew. -->\n\n",
+         `THRONG_BLESS=1 cargo test -p throng-core drift` writes it again. -->\n\n",
     );
     page.push_str(DESCRIPTION);
     page.push_str(INTRODUCTION);
-    let choices = |page: &mut String, shape: &Shape| {
-        if let Shape::OneOf(choices) = shape {
+    let choices = |page: &mut String, shape: &KeyShape| {
+        if let KeyShape::OneOf(choices) = shape {
             choices.iter().for_each(|(name, text)| page.push_str(&format!("- `\"{name}\"`: {text}\n")));
             page.push('\n');
         }
@@ -210,7 +212,7 @@ pub fn reference_markdown() -> String {
         _ = writeln!(
             page,
             "| value | of | example | |\n|---|---|---|---|\n| {} | {of} | `{}` | {need} |\n",
-            key.shape.described().0,
+            key.shape.description_and_schema().0,
             key.example
         );
     }
@@ -218,13 +220,13 @@ pub fn reference_markdown() -> String {
     for kind in HIERARCHIES {
         _ = writeln!(page, "### `kind = \"{}\"`\n\n{} For {}.\n", kind.name, kind.text, kind.types.join(", "));
         page.push_str("| key | value | example | what it says |\n|---|---|---|---|\n");
-        for key in kind.keys.iter().chain(OF_ALL_KINDS) {
+        for key in kind.keys.iter().chain(COMMON_KEYS) {
             let need = if key.required { " Required." } else { "" };
             _ = writeln!(
                 page,
                 "| `{}` | {} | `{}` | {}{need} |",
                 key.name,
-                key.shape.described().0,
+                key.shape.description_and_schema().0,
                 key.example,
                 key.text
             );

@@ -19,7 +19,7 @@ fn read(text: &str) -> Result<Schema, SchemaError> {
     Schema::parse(text, "s.toml", Path::new(""))
 }
 
-/// An attribute with these lines, behind one that is sound.
+/// Returns a schema with an attribute of these lines after a valid one.
 fn with(lines: &str) -> String {
     format!("name = \"s\"\n[[attribute]]\nname = \"start\"\ntype = \"timestamp\"\n[[attribute]]\n{lines}\n")
 }
@@ -36,37 +36,37 @@ fn generated_files_have_not_drifted() {
             std::fs::write(root.join(file), &text).expect("a writable checkout");
         }
         let checked_in = std::fs::read_to_string(root.join(file)).unwrap_or_default();
-        assert!(checked_in == text, "{file} has drifted from the code; THRONG_BLESS=1 writes it anew");
+        assert!(checked_in == text, "{file} has drifted from the code; THRONG_BLESS=1 writes it again");
     }
 }
 
-/// The keys that reading asks for, by its own word: it lists them where it meets one that nobody asks for.
-fn asked(text: &str) -> BTreeSet<String> {
+/// Returns the keys that the parser knows, from its message about an unknown key.
+fn keys_known_to_parser(text: &str) -> BTreeSet<String> {
     let error = read(text).expect_err("an unknown key");
     let message = error.problems.iter().find_map(|p| p.message.split_once("or use one of ")).expect("the keys").1;
     message.split(", ").map(str::to_owned).collect()
 }
 
 #[test]
-fn what_is_described_is_what_is_read() {
+fn reference_lists_the_keys_of_the_parser() {
     let mut attribute: BTreeSet<String> = ATTRIBUTE.iter().map(|key| key.name.to_owned()).collect();
     attribute.insert("hierarchy".into());
-    assert_eq!(asked(&a("type = \"string\"\nzzz = 1")), attribute);
+    assert_eq!(keys_known_to_parser(&a("type = \"string\"\nzzz = 1")), attribute);
     for kind in HIERARCHIES {
-        let mut keys: BTreeSet<String> = kind.keys.iter().chain(OF_ALL_KINDS).map(|key| key.name.to_owned()).collect();
+        let mut keys: BTreeSet<String> = kind.keys.iter().chain(COMMON_KEYS).map(|key| key.name.to_owned()).collect();
         keys.insert("kind".into());
         let lines: String = kind.keys.iter().map(|key| format!("{} = {}\n", key.name, key.example)).collect();
         let text = a(&format!(
             "type = \"{}\"\n[attribute.hierarchy]\nkind = \"{}\"\n{lines}zzz = 1",
             kind.types[0], kind.name
         ));
-        assert_eq!(asked(&text), keys, "{}", kind.name);
+        assert_eq!(keys_known_to_parser(&text), keys, "{}", kind.name);
     }
 }
 
-/// Every choice and every example is read, and what the reference says of types is so.
+/// Every choice and every example is accepted by the parser and by the JSON Schema.
 #[test]
-fn every_choice_and_example_is_taken_by_both() {
+fn every_choice_and_example_is_accepted() {
     let schema = schema();
     let takes = |text: &str| {
         assert!(read(text).is_ok(), "{text}: {:?}", read(text).err());
@@ -85,7 +85,7 @@ fn every_choice_and_example_is_taken_by_both() {
             key.name,
             if key.name == "round" { "2" } else { key.example }
         )));
-        if let Shape::OneOf(choices) = key.shape {
+        if let KeyShape::OneOf(choices) = key.shape {
             for (choice, _) in choices {
                 let kind = if *choice == "time" { "date" } else { kind };
                 takes(&a(&format!("type = \"{kind}\"\n{} = \"{choice}\"", key.name)));
@@ -100,7 +100,7 @@ fn every_choice_and_example_is_taken_by_both() {
             if kind.name == "tree" && *of != "string" {
                 continue;
             }
-            let keys = kind.keys.iter().chain(OF_ALL_KINDS);
+            let keys = kind.keys.iter().chain(COMMON_KEYS);
             let lines: String = keys.map(|key| format!("{} = {}\n", key.name, key.example)).collect();
             let lines = if kind.name == "bounds" { lines.replace("18.5", "18") } else { lines };
             takes(&a(&format!("type = \"{of}\"\n[attribute.hierarchy]\nkind = \"{}\"\n{lines}", kind.name)));
@@ -121,7 +121,7 @@ fn every_choice_and_example_is_taken_by_both() {
 }
 
 #[test]
-fn what_reading_refuses_the_schema_refuses() {
+fn json_schema_refuses_what_the_parser_refuses() {
     let schema = schema();
     let hierarchy = |kind: &str, lines: &str| a(&format!("type = \"{kind}\"\n[attribute.hierarchy]\n{lines}"));
     let wrong = [
@@ -174,7 +174,6 @@ fn what_reading_refuses_the_schema_refuses() {
         hierarchy("string", "kind = \"tree\"\ntree = 5"),
         hierarchy("string", "kind = \"file\""),
     ];
-    // With what reading says of it.
     let told = [
         (a("type = \"string\"\nrole = \"time\""), "date or timestamp"),
         (a("type = \"string\"\nround = 1"), "round"),

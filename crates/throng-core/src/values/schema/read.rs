@@ -1,34 +1,34 @@
-//! From TOML to a checked schema.
+//! Parsing of TOML into a checked schema.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Schema;
-use super::attribute::{Attribute, Changes, Role, Treatment};
-use super::attribute_keys::{self, elements, explode, from, measured, place};
-use super::generalized::read_hierarchy;
-use crate::values::canonical::{Missing, Rounding, Type, Typing};
-use crate::values::dates::{Base, Dates, Span};
+use super::attribute::{Attribute, AttributeTreatment, ChangeFrequency, Role};
+use super::attribute_keys::{self, element_depth, read_explode, read_origin, read_place, read_unit};
+use super::hierarchy_table::read_hierarchy;
+use crate::values::canonical::{AttributeType, MissingSpellings, Rounding, ValueTyping};
+use crate::values::date_formats::{DateFormats, TimeBase, TimeOffset};
 use crate::values::hierarchy::Hierarchy;
-use crate::values::keys::{Keys, Problem, SchemaError};
-use crate::values::moment::Unit;
+use crate::values::moment::CalendarUnit;
+use crate::values::table_reader::{SchemaError, SchemaProblem, TableReader};
 
 impl Schema {
-    /// Reads a schema file and the hierarchy files that it names, relative to its folder.
+    /// Reads a schema file and its hierarchy files, which are relative to its folder.
     ///
     /// # Errors
-    /// Every problem of all the files: unreadable or malformed files, unknown or missing keys, contradictions.
+    /// Lists all problems of all files: unreadable or malformed files, unknown or missing keys, contradictions.
     pub fn load(path: &Path) -> Result<Self, SchemaError> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
             let message = format!("cannot be read ({error}): check the path");
-            SchemaError { problems: vec![Problem { file: file.clone(), place: String::new(), message }] }
+            SchemaError { problems: vec![SchemaProblem { file: file.clone(), place: String::new(), message }] }
         })?;
         Self::parse(&text, &file, path.parent().unwrap_or(Path::new("")))
     }
 
-    /// The hierarchy files that a schema file names, whether or not they are there and it is sound. Empty where it cannot
-    /// be read, which [`load`](Self::load) tells.
+    /// Returns the hierarchy files named in a schema file, whether or not they exist and the schema is valid. Empty
+    /// if the file cannot be read, which [`load`](Self::load) reports.
     pub fn hierarchy_files(path: &Path) -> Vec<PathBuf> {
         let Some(table) = std::fs::read_to_string(path).ok().and_then(|text| text.parse::<toml::Table>().ok()) else {
             return Vec::new();
@@ -38,10 +38,10 @@ impl Schema {
         files.map(|file| path.parent().unwrap_or(Path::new("")).join(file)).collect()
     }
 
-    /// Reads a schema from text; `file` names it in messages, hierarchy files are looked for in `folder`.
+    /// Parses a schema. `file` is its name in messages; hierarchy files are relative to `folder`.
     ///
     /// # Errors
-    /// As [`load`](Self::load).
+    /// Fails like [`load`](Self::load).
     pub fn parse(text: &str, file: &str, folder: &Path) -> Result<Self, SchemaError> {
         let mut problems = Vec::new();
         let table: toml::Table = match text.parse() {
@@ -51,22 +51,22 @@ impl Schema {
                 let line =
                     error.span().map_or(1, |span| text.get(..span.start).map_or(1, |t| t.matches('\n').count() + 1));
                 let message = format!("not TOML: {}", error.message());
-                let problem = Problem { file: file.to_owned(), place: format!("line {line}"), message };
+                let problem = SchemaProblem { file: file.to_owned(), place: format!("line {line}"), message };
                 return Err(SchemaError { problems: vec![problem] });
             }
         };
-        let mut keys = Keys::new(table, file, String::new(), &mut problems);
+        let mut keys = TableReader::new(table, file, String::new(), &mut problems);
         let name: Option<String> = keys.required("name");
-        let explode = explode(&mut keys);
-        let is_one_record_each = is_one_record_each(&mut keys);
-        let listed = keys.raw("attribute");
+        let explode = read_explode(&mut keys);
+        let is_one_record_each = read_record_subject(&mut keys);
+        let listed = keys.take_value("attribute");
         let mut attributes: Vec<Arc<Attribute>> = Vec::new();
         match listed {
             Some(toml::Value::Array(list)) => {
                 keys.finish();
                 for (index, entry) in list.into_iter().enumerate() {
                     if let Some(attribute) =
-                        entry_attribute(entry, index, (file, folder), explode.as_deref(), &mut problems)
+                        read_attribute(entry, index, (file, folder), explode.as_deref(), &mut problems)
                     {
                         attributes.push(Arc::new(attribute));
                     }
@@ -77,14 +77,18 @@ impl Schema {
                 keys.finish();
             }
         }
-        let subject = across(&attributes, file, &mut problems);
+        let subject = check_attributes(&attributes, file, &mut problems);
         if is_one_record_each && (subject.is_some() || explode.is_some()) {
             let message =
                 "\"record\" says that no two records are of one person, and another key names their person: remove one";
-            problems.push(Problem { file: file.to_owned(), place: "subject".to_owned(), message: message.to_owned() });
+            problems.push(SchemaProblem {
+                file: file.to_owned(),
+                place: "subject".to_owned(),
+                message: message.to_owned(),
+            });
         }
         if explode.is_some() && problems.is_empty() {
-            problems.extend(of_elements(&attributes, subject, file));
+            problems.extend(explode_problem(&attributes, subject, file));
         }
         match name {
             Some(name) if problems.is_empty() => Ok(Schema { name, attributes, subject, is_one_record_each, explode }),
@@ -93,8 +97,7 @@ impl Schema {
     }
 }
 
-/// Reads the declaration `subject = "record"`.
-fn is_one_record_each(keys: &mut Keys<'_>) -> bool {
+fn read_record_subject(keys: &mut TableReader<'_>) -> bool {
     let declared: Option<String> = keys.optional("subject");
     if declared.as_deref().is_some_and(|declared| declared != "record") {
         keys.problem("subject", "unknown value: \"record\" is the only one; an attribute is the subject by its role");
@@ -102,8 +105,8 @@ fn is_one_record_each(keys: &mut Keys<'_>) -> bool {
     declared.is_some()
 }
 
-/// What a schema lacks whose records are the elements of an array.
-fn of_elements(attributes: &[Arc<Attribute>], subject: Option<usize>, file: &str) -> Option<Problem> {
+/// Returns the problem of a schema with `read_explode` that lacks element attributes or a subject.
+fn explode_problem(attributes: &[Arc<Attribute>], subject: Option<usize>, file: &str) -> Option<SchemaProblem> {
     let message = if attributes.iter().all(|attribute| attribute.elements.is_none()) {
         "no attribute is in the elements: begin a pointer with that of the array and /*, which stands for each element"
     } else if subject.is_none() {
@@ -111,13 +114,13 @@ fn of_elements(attributes: &[Arc<Attribute>], subject: Option<usize>, file: &str
     } else {
         return None;
     };
-    Some(Problem { file: file.to_owned(), place: "explode".to_owned(), message: message.to_owned() })
+    Some(SchemaProblem { file: file.to_owned(), place: "explode".to_owned(), message: message.to_owned() })
 }
 
-/// What concerns several attributes; returns the subject attribute.
-fn across(attributes: &[Arc<Attribute>], file: &str, problems: &mut Vec<Problem>) -> Option<usize> {
+/// Checks rules that involve several attributes. Returns the subject attribute.
+fn check_attributes(attributes: &[Arc<Attribute>], file: &str, problems: &mut Vec<SchemaProblem>) -> Option<usize> {
     let mut report = |name: &str, message: String| {
-        problems.push(Problem { file: file.to_owned(), place: format!("attribute \"{name}\""), message });
+        problems.push(SchemaProblem { file: file.to_owned(), place: format!("attribute \"{name}\""), message });
     };
     let mut subject: Option<usize> = None;
     for (index, attribute) in attributes.iter().enumerate() {
@@ -129,7 +132,7 @@ fn across(attributes: &[Arc<Attribute>], file: &str, problems: &mut Vec<Problem>
             report(&attribute.name, "another attribute reads the same place: remove one".into());
         }
         if let Some(base) = &attribute.base
-            && let Some(message) = unfit(base, attributes)
+            && let Some(message) = base_problem(base, attributes)
         {
             report(&attribute.name, message);
         }
@@ -159,8 +162,8 @@ fn across(attributes: &[Arc<Attribute>], file: &str, problems: &mut Vec<Problem>
     subject
 }
 
-/// Why times cannot count from `base`.
-fn unfit(base: &Base, attributes: &[Arc<Attribute>]) -> Option<String> {
+/// Returns the reason for which `read_base` is not valid.
+fn base_problem(base: &TimeBase, attributes: &[Arc<Attribute>]) -> Option<String> {
     let name = &base.attribute;
     let Some(from) = attributes.iter().find(|attribute| attribute.name == *name) else {
         return Some(format!(
@@ -174,29 +177,34 @@ fn unfit(base: &Base, attributes: &[Arc<Attribute>]) -> Option<String> {
         return Some(format!("its base {name:?} comes from a profile, and a time counts from one of its own record"));
     }
     match (&base.span, from.kind()) {
-        (Span::Number(_), Type::Date | Type::Timestamp) | (Span::Clock(_), Type::Date) => None,
-        (Span::Clock(_), Type::Timestamp) => {
+        (TimeOffset::Number(_), AttributeType::Date | AttributeType::Timestamp)
+        | (TimeOffset::Clock(_), AttributeType::Date) => None,
+        (TimeOffset::Clock(_), AttributeType::Timestamp) => {
             Some(format!("its format is a time of day, and its base {name:?} no day: give that the type date"))
         }
         _ => Some(format!("its base {name:?} is no time: name an attribute of type date or timestamp")),
     }
 }
 
-fn entry_attribute(
+fn read_attribute(
     entry: toml::Value,
     index: usize,
     (file, folder): (&str, &Path),
     explode: Option<&str>,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<SchemaProblem>,
 ) -> Option<Attribute> {
     let before = problems.len();
     let toml::Value::Table(table) = entry else {
         let place = format!("attribute[{index}]");
-        problems.push(Problem { file: file.to_owned(), place, message: "not a table: write [[attribute]]".into() });
+        problems.push(SchemaProblem {
+            file: file.to_owned(),
+            place,
+            message: "not a table: write [[attribute]]".into(),
+        });
         return None;
     };
     let label = table.get("name").and_then(toml::Value::as_str).map_or(String::new(), |name| format!(" \"{name}\""));
-    let mut keys = Keys::new(table, file, format!("attribute[{index}]{label}"), problems);
+    let mut keys = TableReader::new(table, file, format!("attribute[{index}]{label}"), problems);
     let name: Option<String> = keys.required("name");
     let name = name.filter(|name| {
         let sound = !name.is_empty() && !name.contains('\0') && name.trim() == name;
@@ -205,32 +213,32 @@ fn entry_attribute(
         }
         sound
     });
-    let from = from(&mut keys);
-    let place = place(&mut keys, name.as_deref(), &from);
-    let elements = elements(&mut keys, place.as_ref(), &from, explode);
-    let kind: Option<Type> = keys.required("type");
+    let from = read_origin(&mut keys);
+    let place = read_place(&mut keys, name.as_deref(), &from);
+    let elements = element_depth(&mut keys, place.as_ref(), &from, explode);
+    let kind: Option<AttributeType> = keys.required("type");
     let role: Role = keys.optional("role").unwrap_or(Role::Quasi);
-    let (unit, conversion) = measured(&mut keys, kind, role);
-    let rounding = rounding(&mut keys, kind);
+    let (unit, conversion) = read_unit(&mut keys, kind, role);
+    let rounding = read_rounding(&mut keys, kind);
     let missing: Option<Vec<String>> = keys.optional("missing");
-    let spelling = attribute_keys::spelling(&mut keys, kind, role);
+    let spelling = attribute_keys::read_spelling(&mut keys, kind, role);
     let counts = keys.has("base");
-    let base = attribute_keys::base(&mut keys, kind, &from);
-    let dates = if counts { Dates::Sum } else { attribute_keys::dates(&mut keys, kind, &from) };
-    let decimal_comma = attribute_keys::decimal_comma(&mut keys, kind);
-    let zone = attribute_keys::zone(&mut keys, kind, &from, &dates);
-    let typing = name.as_ref().zip(kind).map(|(name, kind)| Typing {
+    let base = attribute_keys::read_base(&mut keys, kind, &from);
+    let dates = if counts { DateFormats::Sum } else { attribute_keys::read_dates(&mut keys, kind, &from) };
+    let decimal_comma = attribute_keys::read_decimal_comma(&mut keys, kind);
+    let zone = attribute_keys::read_zone(&mut keys, kind, &from, &dates);
+    let typing = name.as_ref().zip(kind).map(|(name, kind)| ValueTyping {
         attribute: name.as_str().into(),
         kind,
         rounding,
-        missing: Missing::new(missing, matches!(kind, Type::Integer | Type::Float)),
+        missing: MissingSpellings::new(missing, matches!(kind, AttributeType::Integer | AttributeType::Float)),
         spelling,
         dates,
         conversion,
         decimal_comma,
         zone,
     });
-    if role == Role::Time && !matches!(kind, None | Some(Type::Date | Type::Timestamp)) {
+    if role == Role::Time && !matches!(kind, None | Some(AttributeType::Date | AttributeType::Timestamp)) {
         keys.problem("role", "a time attribute is of type date or timestamp: change one of them");
     }
     let (mut hierarchy, mut suppresses_uncovered) = (Some(Hierarchy::Flat), false);
@@ -241,7 +249,7 @@ fn entry_attribute(
                 format!("an attribute of role {} is never generalized: remove the hierarchy", role.name()),
             );
         }
-        suppresses_uncovered = inner.optional::<Uncovered>("uncovered") == Some(Uncovered::Suppress);
+        suppresses_uncovered = inner.optional::<UncoveredPolicy>("uncovered") == Some(UncoveredPolicy::Suppress);
         if suppresses_uncovered && !role.is_quasi() {
             inner.problem(
                 "uncovered",
@@ -252,9 +260,9 @@ fn entry_attribute(
             hierarchy = read_hierarchy(&mut inner, typing, folder);
             inner.finish();
         }
-        // Without a type nobody knows which keys its hierarchy may have: that is told once, of the type.
+        // Without a type the valid keys of the hierarchy are unknown. The missing type is reported once.
     }
-    let changes: Option<Changes> = keys.optional("changes");
+    let changes: Option<ChangeFrequency> = keys.optional("changes");
     if changes.is_some() && (!role.is_releasable() || role == Role::Insensitive) {
         let message =
             format!("an attribute of role {} is released as it comes or not at all: remove the key", role.name());
@@ -268,7 +276,7 @@ fn entry_attribute(
     if problems.len() > before {
         return None;
     }
-    let treatment = Treatment::default();
+    let treatment = AttributeTreatment::default();
     Some(Attribute {
         name: name?,
         from,
@@ -286,21 +294,21 @@ fn entry_attribute(
     })
 }
 
-/// What becomes of values that a hierarchy does not cover where a data set is released at once; a stream suppresses them.
+/// Policy for values outside the hierarchy if a data set is released as a whole. A stream suppresses them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Uncovered {
-    /// The data set is refused: the hierarchy may be wrong.
+enum UncoveredPolicy {
+    /// Refuses the data set, because the hierarchy may be wrong.
     Refuse,
-    /// They leave as `*`.
+    /// Releases them as `*`.
     Suppress,
 }
 
-fn rounding(keys: &mut Keys<'_>, kind: Option<Type>) -> Rounding {
-    let round = keys.raw("round");
+fn read_rounding(keys: &mut TableReader<'_>, kind: Option<AttributeType>) -> Rounding {
+    let round = keys.take_value("round");
     let digits: Option<u32> = keys.optional("digits");
-    let numeric = matches!(kind, Some(Type::Integer | Type::Float));
-    let temporal = matches!(kind, Some(Type::Date | Type::Timestamp));
+    let numeric = matches!(kind, Some(AttributeType::Integer | AttributeType::Float));
+    let temporal = matches!(kind, Some(AttributeType::Date | AttributeType::Timestamp));
     if round.is_some() && digits.is_some() {
         keys.problem("digits", "round and digits exclude each other: keep one");
     }
@@ -316,15 +324,15 @@ fn rounding(keys: &mut Keys<'_>, kind: Option<Type>) -> Rounding {
     let Some(round) = round else { return Rounding::None };
     let size = round.as_float().or_else(|| round.as_integer().map(|n| n as f64));
     match (size, round.as_str()) {
-        (Some(size), _) if numeric || kind == Some(Type::Coordinates) => match Rounding::step(size) {
-            Some(_) if kind == Some(Type::Integer) && size.fract() != 0.0 => {
+        (Some(size), _) if numeric || kind == Some(AttributeType::Coordinates) => match Rounding::step(size) {
+            Some(_) if kind == Some(AttributeType::Integer) && size.fract() != 0.0 => {
                 keys.problem("round", "an integer is rounded to whole steps");
             }
             Some(step) => return step,
             None => keys.problem("round", "not a positive step with at most 9 decimals"),
         },
-        (_, Some(text)) if temporal => match toml::Value::from(text).try_into::<Unit>() {
-            Ok(unit) if kind == Some(Type::Date) && unit < Unit::Day => {
+        (_, Some(text)) if temporal => match toml::Value::from(text).try_into::<CalendarUnit>() {
+            Ok(unit) if kind == Some(AttributeType::Date) && unit < CalendarUnit::Day => {
                 keys.problem("round", "a date is rounded to day, week, month, quarter or year");
             }
             Ok(unit) => return Rounding::Unit(unit),

@@ -1,6 +1,6 @@
 use super::*;
-use crate::values::canonical::Canonical;
-use crate::values::raw::Token;
+use crate::values::canonical::CanonicalKind;
+use crate::values::raw_batch::RawToken;
 use std::fs;
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn one(attribute: &str) -> String {
 }
 
 #[test]
-fn places_and_roles() {
+fn schema_reads_places_and_roles() {
     let schema = parse(
         r#"
         name = "t"
@@ -52,7 +52,7 @@ fn places_and_roles() {
 }
 
 #[test]
-fn every_problem_at_once() {
+fn schema_reports_all_problems_together() {
     let found = problems(
         r#"
         nmae = "t"
@@ -92,7 +92,7 @@ fn every_problem_at_once() {
 }
 
 #[test]
-fn one_problem_each() {
+fn schema_mistake_gives_one_problem() {
     assert!(
         one("type = \"string\"\nrole = \"subject\"\nhierarchy = { kind = \"prefix\", keep = [2] }")
             .contains("never generalized")
@@ -124,7 +124,7 @@ fn one_problem_each() {
 }
 
 #[test]
-fn hierarchy_files_are_named_with_their_rows() {
+fn hierarchy_file_mistakes_name_file_and_row() {
     let folder = tempfile::tempdir().unwrap();
     let schema = "name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"integer\"\n[attribute.hierarchy]\nkind = \"file\"\npath = \"h.csv\"\n";
     fs::write(folder.path().join("s.toml"), schema).unwrap();
@@ -144,7 +144,7 @@ fn hierarchy_files_are_named_with_their_rows() {
     );
     assert!(text.contains("h.csv: row 4: the value is not of type integer"), "{text}");
     assert!(text.contains("h.csv: row 5: 2 columns"), "{text}");
-    // The same groups in another order are the same schema; other groups are another.
+    // The order of the groups does not change the fingerprint; other groups do.
     fs::write(&file, "3;\"hi;gh\";*\n2;low;*\n1;low;*\n").unwrap();
     assert_eq!(Schema::load(&folder.path().join("s.toml")).unwrap().fingerprint(), before);
     fs::write(&file, "3;\"hi;gh\";*\n2;\"hi;gh\";*\n1;low;*\n").unwrap();
@@ -154,7 +154,7 @@ fn hierarchy_files_are_named_with_their_rows() {
 }
 
 #[test]
-fn fingerprints_follow_what_decides() {
+fn fingerprint_changes_only_with_reading_rules() {
     let of = |extra: &str| {
         parse(&format!("name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"float\"\n{extra}\n")).unwrap().fingerprint()
     };
@@ -190,14 +190,16 @@ fn shipped_schemas_load() {
 }
 
 #[test]
-fn how_often_an_attribute_changes_is_declared_and_decides_nothing_about_reading() {
+fn declared_changes_do_not_alter_the_fingerprint() {
     let parse = |more: &str, role: &str| {
         let text = format!("name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"string\"\nrole = \"{role}\"\n{more}");
         Schema::parse(&text, "t.toml", Path::new(""))
     };
     let plain = parse("", "quasi").unwrap();
     assert_eq!(plain.attributes[0].changes, None);
-    for (name, changes) in [("never", Changes::Never), ("slowly", Changes::Slowly), ("always", Changes::Always)] {
+    for (name, changes) in
+        [("never", ChangeFrequency::Never), ("slowly", ChangeFrequency::Slowly), ("always", ChangeFrequency::Always)]
+    {
         let schema = parse(&format!("changes = \"{name}\"\n"), "sensitive").unwrap();
         assert_eq!((schema.attributes[0].changes, changes.name()), (Some(changes), name));
     }
@@ -206,7 +208,7 @@ fn how_often_an_attribute_changes_is_declared_and_decides_nothing_about_reading(
 }
 
 #[test]
-fn the_formats_of_one_attribute_are_few() {
+fn more_than_sixteen_formats_are_refused() {
     let dates = |count: usize| {
         let formats: Vec<String> = (0..count).map(|n| format!("\"%Y-%m-%d{}\"", "x".repeat(n))).collect();
         format!("name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"date\"\nformat = [{}]\n", formats.join(", "))
@@ -217,7 +219,7 @@ fn the_formats_of_one_attribute_are_few() {
 }
 
 #[test]
-fn the_hierarchy_files_of_a_schema_are_known_without_reading_them() {
+fn hierarchy_files_are_listed_without_reading_them() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.toml");
     let attribute = |name: &str, more: &str| format!("[[attribute]]\nname = \"{name}\"\ntype = \"string\"\n{more}");
@@ -227,22 +229,21 @@ fn the_hierarchy_files_of_a_schema_are_known_without_reading_them() {
     assert!(Schema::hierarchy_files(&folder.path().join("none")).is_empty());
 }
 
-/// A schema of one attribute with these keys beside its name.
 fn of_one(keys: &str) -> Result<Schema, SchemaError> {
     parse(&format!("name = \"t\"\n[[attribute]]\nname = \"a\"\n{keys}\n"))
 }
 
 #[test]
-fn parts_of_a_message() {
+fn attributes_come_from_message_parts() {
     let of = |keys: &str| of_one(keys).unwrap().attributes[0].clone();
-    assert_eq!(of("type = \"string\"").from, Origin::Value);
+    assert_eq!(of("type = \"string\"").from, AttributeOrigin::Value);
     let key = of("type = \"string\"\nfrom = \"key\"\npointer = \"/userId\"");
-    assert_eq!((&key.from, key.segments()), (&Origin::Key, vec!["userId".to_owned()]));
+    assert_eq!((&key.from, key.segments()), (&AttributeOrigin::Key, vec!["userId".to_owned()]));
     assert_eq!(of("type = \"string\"\nfrom = \"key\"\npointer = \"\"").segments(), Vec::<String>::new());
-    assert_eq!(of("type = \"string\"\nfrom = \"header:trace id\"").from, Origin::Header("trace id".into()));
-    assert_eq!(of("type = \"date\"\nfrom = \"timestamp\"").from, Origin::Timestamp);
+    assert_eq!(of("type = \"string\"\nfrom = \"header:trace id\"").from, AttributeOrigin::Header("trace id".into()));
+    assert_eq!(of("type = \"date\"\nfrom = \"timestamp\"").from, AttributeOrigin::Timestamp);
     assert_eq!(of("type = \"string\"\nfrom = \"topic\"").from.name(), "topic");
-    // The same name in two parts is two places.
+    // The same name in two parts means two positions.
     let twice = |from: &str| {
         parse(&format!(
             "name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"string\"\ncolumn = \"x\"\n\
@@ -250,19 +251,19 @@ fn parts_of_a_message() {
         ))
     };
     assert!(twice("key").is_ok() && twice("value").is_err());
-    // A state goes on where nothing but the spelling has changed, and under no other place.
+    // A state remains valid if only the spelling of the schema changes, but not for another position.
     let plain = of_one("type = \"string\"").unwrap().fingerprint();
     assert_eq!(of_one("type = \"string\"\nfrom = \"value\"").unwrap().fingerprint(), plain);
     assert_ne!(of_one("type = \"string\"\nfrom = \"key\"").unwrap().fingerprint(), plain);
 }
 
 #[test]
-fn numbers_are_converted_before_they_are_rounded() {
+fn unit_conversion_precedes_rounding() {
     let canonical = |keys: &str, text: &str| {
         let schema = of_one(keys).unwrap();
         let mut out = String::new();
-        match schema.attributes[0].typing.canonical(Token::Number(text), &mut out) {
-            Ok(Canonical::Value) => out,
+        match schema.attributes[0].typing.canonical(RawToken::Number(text), &mut out) {
+            Ok(CanonicalKind::Value) => out,
             Ok(other) => format!("{other:?}"),
             Err(error) => error.to_string(),
         }
@@ -287,7 +288,7 @@ fn numbers_are_converted_before_they_are_rounded() {
 }
 
 #[test]
-fn elements_of_an_array_are_told_by_their_pointers() {
+fn element_attributes_are_found_by_pointer() {
     let text = |explode: &str, pointer: &str| {
         format!(
             "name = \"t\"\nexplode = \"{explode}\"\n[[attribute]]\nname = \"person\"\nfrom = \"key\"\ntype = \"string\"\nrole = \"subject\"\n\

@@ -1,6 +1,6 @@
-//! The examples of [POD] §5.1, to the last digit that it prints.
+//! Examples of [POD] §5.1, to the last printed digit.
 
-use crate::adjacency::{Adjacency, Limits, Triage, ValueNode};
+use crate::adjacency::{Adjacency, AdjacencyLimits, Triage, ValueNode};
 use crate::counting::AttributeSet;
 
 const GENDER: usize = 0;
@@ -27,13 +27,13 @@ fn table_3_1() -> Vec<Vec<u32>> {
 }
 
 fn model() -> Adjacency {
-    let mut model = Adjacency::new(&[GENDER, ZIP, DRUG, DISEASE], Limits::default()).expect("four attributes");
+    let mut model = Adjacency::new(&[GENDER, ZIP, DRUG, DISEASE], AdjacencyLimits::default()).expect("four attributes");
     model.add(&table_3_1()).expect("a batch");
     model
 }
 
 #[test]
-fn table_3_1_gives_table_5_1() {
+fn probabilities_of_table_3_1_equal_table_5_1() {
     const THIRD: f64 = 1.0 / 3.0;
     #[rustfmt::skip]
     let expected = [
@@ -49,7 +49,7 @@ fn table_3_1_gives_table_5_1() {
     let model = model();
     for (u, row) in NODES.into_iter().zip(expected) {
         for (v, p) in NODES.into_iter().zip(row) {
-            // The diagonal blocks of [POD] Table 5.1 are 1 and 0; here there is no edge inside one attribute.
+            // The diagonal blocks of [POD] Table 5.1 are 1 and 0; this model has no edge inside one attribute.
             let own = (u.attribute != v.attribute).then_some(p);
             assert_eq!(model.p(v, u), own, "P({v:?}|{u:?})");
         }
@@ -58,7 +58,7 @@ fn table_3_1_gives_table_5_1() {
 }
 
 #[test]
-fn example_3_is_conditional() {
+fn example_3_probabilities_are_conditional() {
     let model = model();
     assert_eq!(model.p(Z60617, M), Some(2.0 / 3.0));
     assert_eq!(model.p(Z10001, M), Some(1.0 / 3.0));
@@ -66,12 +66,12 @@ fn example_3_is_conditional() {
 }
 
 #[test]
-fn the_rows_sum_as_the_equations_say() {
+fn cycle_inference_equals_equations_5_2_and_5_3() {
     let model = model();
     for u in NODES {
         assert!((model.scf(u) - 3.0).abs() < 1e-15, "one a further attribute");
     }
-    // Example 4: the row of F is the one of highest mean inference, beside the two values that come with it alone.
+    // Example 4: F has the highest mean inference, as have the two values that occur in a single record.
     assert_eq!(model.neighbours(F), 3);
     assert_eq!(model.mcf(F), 1.0);
     assert_eq!(NODES.into_iter().filter(|u| model.mcf(*u) == 1.0).collect::<Vec<_>>(), [F, Z10001, Z64123]);
@@ -79,10 +79,10 @@ fn the_rows_sum_as_the_equations_say() {
     assert!((model.mcf(COVID) - 3.0 / 7.0).abs() < 1e-15);
 }
 
-/// [POD] Table 5.2: beside the history, {F, 10001, remdesivir, COVID} blends in and {F, 10002, hydroxychloroquine,
-/// COVID} stands out.
+/// [POD] Table 5.2: compared with the history, {F, 10001, remdesivir, COVID} is common and {F, 10002,
+/// hydroxychloroquine, COVID} is an outlier.
 #[test]
-fn the_stream_of_table_5_2() {
+fn stream_of_table_5_2_shows_the_outlier() {
     let mut model = model();
     let batch = vec![vec![1, 1], vec![0, 3], vec![1, 2], vec![0, 0]];
     model.add(&batch).expect("two more records");
@@ -92,12 +92,13 @@ fn the_stream_of_table_5_2() {
     assert_eq!((lonely(blends), lonely(stands_out)), (0, 2));
     let mean = |record: [ValueNode; 4]| record.into_iter().map(|node| model.mcf(node)).sum::<f64>() / 4.0;
     assert!(mean(blends) < mean(stands_out), "{} {}", mean(blends), mean(stands_out));
-    // Of itself the batch could not tell: each of its records is alone.
-    let mut alone = Adjacency::new(&[GENDER, ZIP, DRUG, DISEASE], Limits::default()).expect("four attributes");
+    // The batch alone does not distinguish them: each of its ZIP codes occurs once.
+    let mut alone = Adjacency::new(&[GENDER, ZIP, DRUG, DISEASE], AdjacencyLimits::default()).expect("four attributes");
     alone.add(&batch).expect("a batch");
     assert_eq!((alone.n(Z10001), alone.n(Z10002)), (1, 1));
-    // Incremental is the same as at once, and taking the two back leaves the four.
-    let mut at_once = Adjacency::new(&[GENDER, ZIP, DRUG, DISEASE], Limits::default()).expect("four attributes");
+    // Incremental counting equals counting in one pass. Subtracting the two records restores the model of the four.
+    let mut at_once =
+        Adjacency::new(&[GENDER, ZIP, DRUG, DISEASE], AdjacencyLimits::default()).expect("four attributes");
     let whole: Vec<Vec<u32>> = table_3_1().into_iter().zip(&batch).map(|(a, b)| [a, b.clone()].concat()).collect();
     at_once.add(&whole).expect("a batch");
     assert_eq!(model, at_once);
@@ -106,9 +107,9 @@ fn the_stream_of_table_5_2() {
 }
 
 #[test]
-fn cycles_of_table_3_1() {
+fn cycle_means_of_table_3_1_are_exact() {
     let inference = model().inference();
-    // Three of four records are M with two ZIPs, one is F with one: 3/4 · 1/2 + 1/4 · 1.
+    // Three of four records are M with two ZIP codes, one is F with one: 3/4 · 1/2 + 1/4 · 1.
     assert_eq!(inference.m(GENDER, ZIP), Some(0.625));
     assert_eq!(inference.m(ZIP, GENDER), Some(1.0));
     assert_eq!(inference.mu(&AttributeSet::from_iter([GENDER, ZIP])), Some(0.8125));

@@ -1,35 +1,34 @@
-//! Cycle inference, suspects and the comparison, against the definitions written out.
+//! Cycle inference, suspects and the comparison, checked against the definitions.
 
-use super::twin::{Record, Twin, columns, empty};
-use crate::adjacency::{Adjacency, Inference, Order, Triage, ValueNode};
+use super::reference_adjacency::{CodeRecord, ReferenceAdjacency, columns, empty};
+use crate::adjacency::{Adjacency, InferenceMatrix, Triage, TriageCheckOrder, ValueNode};
 use crate::counting::{AttributeSet, CountedTable};
-use crate::qid::{Question, Strategy as Search, search};
+use crate::qid::{QidSearchRequest, QidStrategy as Search, search};
 use proptest::prelude::*;
 
-/// Attributes of the schema; 1 takes no part.
+/// Attributes of the schema; attribute 1 is not part of the model.
 const ATTRIBUTES: [usize; 6] = [0, 2, 3, 4, 5, 6];
 const WIDTH: usize = 7;
 const ONE: f64 = 4_294_967_296.0;
 
-fn records() -> impl Strategy<Value = Vec<Record>> {
+fn records() -> impl Strategy<Value = Vec<CodeRecord>> {
     let record = (0_u32..2, 0_u32..3, 0_u32..3, 0_u32..4, 0_u32..8, 0_u32..30).prop_map(|(a, b, c, d, e, f)| {
-        // The fourth follows from two others now and then.
+        // The fourth attribute often follows from two others.
         vec![a, 0, b, c, if e < 5 { a + b } else { d }, e, f]
     });
     proptest::collection::vec(record, 1..60)
 }
 
-fn model(records: &[Record], max_edges: u64) -> Adjacency {
+fn model(records: &[CodeRecord], max_edges: u64) -> Adjacency {
     let mut model = empty(&ATTRIBUTES, max_edges);
     model.add(&columns(records, WIDTH)).expect("a batch");
     model
 }
 
-fn twin(records: &[Record]) -> Twin {
-    Twin::of(&ATTRIBUTES, records.iter().cloned())
+fn reference_model(records: &[CodeRecord]) -> ReferenceAdjacency {
+    ReferenceAdjacency::of(&ATTRIBUTES, records.iter().cloned())
 }
 
-/// All sets of `size` attributes.
 fn sets(size: usize) -> Vec<Vec<usize>> {
     let all = (0_u32..1 << ATTRIBUTES.len()).filter(|mask| mask.count_ones() as usize == size);
     let mut sets: Vec<Vec<usize>> = all
@@ -39,8 +38,8 @@ fn sets(size: usize) -> Vec<Vec<usize>> {
     sets
 }
 
-/// The sum of M round the ascending cycle, in units of 2^-32.
-fn round(twin: &Twin, set: &[usize]) -> u64 {
+/// Returns the sum of M along the ascending cycle, in units of 2^-32.
+fn reference_cycle_sum(twin: &ReferenceAdjacency, set: &[usize]) -> u64 {
     (0..set.len()).map(|at| twin.m(set[at], set[(at + 1) % set.len()])).sum()
 }
 
@@ -48,7 +47,7 @@ fn as_set(set: &[usize]) -> AttributeSet {
     set.iter().copied().collect()
 }
 
-/// `|E − μ| / σ` at its largest, from the list of all sets.
+/// Returns the largest `|E − μ| / σ`, from the list of all sets.
 fn deviation(rounds: &[(Vec<usize>, u64)], set: &[usize], own: u64) -> f64 {
     let around = |c: usize| {
         let all: Vec<i128> =
@@ -60,12 +59,12 @@ fn deviation(rounds: &[(Vec<usize>, u64)], set: &[usize], own: u64) -> f64 {
     set.iter().map(|c| around(*c)).fold(0.0, f64::max)
 }
 
-fn exact(records: &[Record], k: u32) -> Vec<AttributeSet> {
+fn exact(records: &[CodeRecord], k: u32) -> Vec<AttributeSet> {
     let table = CountedTable::new(columns(records, WIDTH), None).expect("a table");
     let columns = ATTRIBUTES.into_iter().collect();
     search(
         &table,
-        &Question { k, strategy: Search::Exhaustive, threads: 1, budget: None, memory: None, columns },
+        &QidSearchRequest { k, strategy: Search::Exhaustive, threads: 1, budget: None, memory: None, columns },
         &|_| (),
     )
     .minimal_qids
@@ -75,8 +74,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn rows_and_cycles_are_what_the_definitions_say(records in records()) {
-        let (model, twin) = (model(&records, u64::MAX), twin(&records));
+    fn rows_and_cycles_equal_the_definitions(records in records()) {
+        let (model, twin) = (model(&records, u64::MAX), reference_model(&records));
         let inference = model.inference();
         for a in ATTRIBUTES {
             for b in ATTRIBUTES.into_iter().filter(|b| *b != a) {
@@ -90,7 +89,7 @@ proptest! {
             let node = ValueNode { attribute, code };
             prop_assert_eq!(model.neighbours(node), row.len() as u64);
             prop_assert!((model.scf(node) - scf).abs() < 1e-12);
-            // One for each other attribute, since every record has a value of each.
+            // One per other attribute, since every record has a value of each.
             prop_assert!((scf - 5.0).abs() < 1e-12);
             prop_assert!((model.mcf(node) - scf / row.len() as f64).abs() < 1e-12);
             let edges = model.row(node);
@@ -100,12 +99,12 @@ proptest! {
     }
 
     #[test]
-    fn suspects_are_those_of_the_full_list(records in records(), theta in 0.0_f64..3.0) {
-        let (model, twin) = (model(&records, u64::MAX), twin(&records));
+    fn suspects_equal_those_of_the_full_list(records in records(), theta in 0.0_f64..3.0) {
+        let (model, twin) = (model(&records, u64::MAX), reference_model(&records));
         let triage = Triage::new(model.inference(), u64::MAX);
         for size in 2..=4 {
             let rounds: Vec<(Vec<usize>, u64)> =
-                sets(size).into_iter().map(|set| { let own = round(&twin, &set); (set, own) }).collect();
+                sets(size).into_iter().map(|set| { let own = reference_cycle_sum(&twin, &set); (set, own) }).collect();
             let mut expected = Vec::new();
             for (set, own) in &rounds {
                 let deviation = deviation(&rounds, set, *own);
@@ -135,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn theta_covers_every_exact_qid_and_no_larger_one_does(records in records(), k in 2_u32..5) {
+    fn chosen_theta_is_the_largest_that_covers_every_qid(records in records(), k in 2_u32..5) {
         let triage = Triage::new(model(&records, u64::MAX).inference(), u64::MAX);
         let qids: Vec<AttributeSet> = exact(&records, k).into_iter().filter(|set| (2..=4).contains(&set.len())).collect();
         let suspect = |theta: f64, set: &AttributeSet| triage.suspects(theta, set.len(), usize::MAX).sets.contains(set);
@@ -149,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn the_comparison_counts_what_a_list_counts(records in records(), k in 2_u32..5) {
+    fn comparison_counts_equal_the_full_list(records in records(), k in 2_u32..5) {
         let triage = Triage::new(model(&records, u64::MAX).inference(), u64::MAX);
         let minimal = exact(&records, k);
         let report = triage.compare(&minimal);
@@ -166,10 +165,10 @@ proptest! {
             prop_assert_eq!(detection.minimal, wanted.len() as u64);
             let efforts: Vec<_> = report.efforts.iter().filter(|effort| effort.size == detection.size).collect();
             prop_assert_eq!(efforts.len(), if wanted.is_empty() { 0 } else { 5 });
-            // The order that is compared is the order that is given.
+            // The compared order equals the order of `sort_for_check`.
             let mut ordered = all.clone();
             ordered.retain(|set| wanted.contains(&set) || !is_qid(&set));
-            triage.order(&mut ordered);
+            triage.sort_for_check(&mut ordered);
             prop_assert!(efforts.iter().all(|effort| effort.open == ordered.len() as u64));
             let cardinality = |set: &AttributeSet| {
                 let values = |c: usize| records.iter().map(|record| record[c]).collect::<std::collections::BTreeSet<_>>();
@@ -178,22 +177,22 @@ proptest! {
             let mut falling = ordered.clone();
             falling.sort();
             falling.sort_by_key(|set| std::cmp::Reverse(cardinality(set)));
-            for effort in efforts.iter().filter(|effort| effort.order == Order::Cardinality) {
+            for effort in efforts.iter().filter(|effort| effort.order == TriageCheckOrder::Cardinality) {
                 let last = falling.iter().rposition(|set| wanted.contains(&set)).map_or(0, |at| at + 1);
                 prop_assert_eq!(effort.all, last as f64);
             }
             let mu = |set: &AttributeSet| triage.inference().mu(set).expect("a cycle");
             let mut rising = ordered.clone();
             rising.sort_by(|one, other| mu(one).total_cmp(&mu(other)).then(one.cmp(other)));
-            for effort in efforts.iter().filter(|effort| effort.order == Order::Independence) {
+            for effort in efforts.iter().filter(|effort| effort.order == TriageCheckOrder::Independence) {
                 let last = rising.iter().rposition(|set| wanted.contains(&set)).map_or(0, |at| at + 1);
                 prop_assert_eq!(effort.all, last as f64);
             }
-            for effort in efforts.iter().filter(|effort| effort.order == Order::Chance) {
+            for effort in efforts.iter().filter(|effort| effort.order == TriageCheckOrder::RandomOrder) {
                 let expected = (ordered.len() + 1) as f64 * wanted.len() as f64 / (wanted.len() + 1) as f64;
                 prop_assert!((effort.all - expected).abs() < 1e-9);
             }
-            for effort in efforts.iter().filter(|effort| effort.order == Order::Deviation) {
+            for effort in efforts.iter().filter(|effort| effort.order == TriageCheckOrder::Deviation) {
                 let met: Vec<usize> = (0..ordered.len()).filter(|at| wanted.contains(&&ordered[*at])).collect();
                 prop_assert_eq!(effort.half, (met[wanted.len().div_ceil(2) - 1] + 1) as f64);
                 prop_assert_eq!(effort.all, (met[wanted.len() - 1] + 1) as f64);
@@ -202,10 +201,10 @@ proptest! {
     }
 }
 
-/// The expected place of the r-th of w marked sets among n in random order, from every order of a small case.
+/// Expected position of the r-th of w marked sets among n in random order, from all orders of a small case.
 #[test]
-fn chance_is_the_mean_over_all_orders() {
-    // Of 6 sets 3 are marked: the places of the marked ones are any 3 of 6, equally likely.
+fn random_order_effort_equals_mean_over_all_orders() {
+    // Of 6 sets 3 are marked: any 3 of 6 positions are equally likely.
     let places: Vec<Vec<u32>> = (0_u32..64)
         .filter(|mask| mask.count_ones() == 3)
         .map(|mask| (0..6).filter(|at| mask >> at & 1 == 1).collect())
@@ -217,8 +216,8 @@ fn chance_is_the_mean_over_all_orders() {
 }
 
 #[test]
-fn a_pair_that_is_left_out_comes_first() {
-    let records: Vec<Record> = (0..40).map(|r| vec![r % 2, 0, r % 3, r / 20, r % 4, r, r + 7]).collect();
+fn left_out_pair_has_highest_inference() {
+    let records: Vec<CodeRecord> = (0..40).map(|r| vec![r % 2, 0, r % 3, r / 20, r % 4, r, r + 7]).collect();
     let model = model(&records, 399);
     assert_eq!(model.left_out_pairs(), [(5, 6)]);
     let inference = model.inference();
@@ -228,10 +227,10 @@ fn a_pair_that_is_left_out_comes_first() {
     assert!(Triage::new(inference, u64::MAX).deviation(&pair(5, 6)) > Some(0.0));
 }
 
-/// Of six attributes there are 15 pairs, 20 sets of three and 15 of four.
+/// Six attributes have 15 pairs, 20 sets of three and 15 sets of four.
 #[test]
-fn sizes_with_too_many_sets_are_not_judged() {
-    let records: Vec<Record> = (0..40).map(|r| vec![r % 2, r % 5, r % 3, r / 20, r % 4, r, r / 3]).collect();
+fn triage_skips_sizes_with_too_many_sets() {
+    let records: Vec<CodeRecord> = (0..40).map(|r| vec![r % 2, r % 5, r % 3, r / 20, r % 4, r, r / 3]).collect();
     let set = |size: usize| as_set(&ATTRIBUTES[..size]);
     for (most_sets, judged) in [(14, 0), (15, 2), (19, 2), (20, 4)] {
         let triage = Triage::new(model(&records, u64::MAX).inference(), most_sets);
@@ -246,7 +245,7 @@ fn sizes_with_too_many_sets_are_not_judged() {
 }
 
 #[test]
-fn narrow_models_have_no_cycles_to_judge() {
+fn narrow_model_has_no_judged_sets() {
     let mut model = empty(&[3], 10);
     model.add(&[vec![], vec![], vec![], vec![1, 2]]).expect("a batch");
     let triage = Triage::new(model.inference(), u64::MAX);
@@ -254,6 +253,6 @@ fn narrow_models_have_no_cycles_to_judge() {
     assert_eq!(triage.expectation(3, 2), None);
     assert_eq!(triage.suspects(0.0, 2, 10).sets, []);
     assert_eq!(triage.compare(&[AttributeSet::from_iter([3])]).theta, None);
-    let nothing: Inference = empty(&[], 10).inference();
+    let nothing: InferenceMatrix = empty(&[], 10).inference();
     assert!(Triage::new(nothing, u64::MAX).suspects(0.0, 3, 10).complete);
 }

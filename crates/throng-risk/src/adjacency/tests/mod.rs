@@ -1,5 +1,5 @@
-mod counted;
 mod golden;
 mod inference;
+mod joint_count_tests;
 mod properties;
-mod twin;
+mod reference_adjacency;

@@ -1,82 +1,82 @@
-//! A table of dense codes, in the order of people where there are some.
+//! Table of dense codes, sorted by subject if there are subjects.
 
-use super::by_people::{People, Sorted, by_people};
 use super::column::CodeColumn;
+use super::subject_sort::{RowSubjectColumns, SubjectSortedColumns, sort_by_subject};
 use super::writer::CodeWriter;
 use crate::counting::attribute_set::MAX_ATTRIBUTES;
 use crate::counting::{ColumnsError, CountedTable};
 use std::io;
 use std::path::PathBuf;
 
-/// Rows that are read at once.
-const ROWS_AT_ONCE: usize = 1 << 13;
+const READ_BLOCK_ROWS: usize = 1 << 13;
 
-/// Columns of dense codes, and whose records they are.
+/// Columns of dense codes, with the subject of each row.
 ///
-/// Rows are named by their places in the input, and lie in the order of people where there are some.
+/// Rows are identified by their number among the kept rows of the input. They are stored in subject order if there
+/// are subjects.
 #[derive(Clone, Debug)]
 pub struct CodeTable {
     rows: usize,
     columns: Vec<CodeColumn>,
-    people: Option<People>,
+    subjects: Option<RowSubjectColumns>,
 }
 
-/// Why columns that were written are no table.
+/// Failure to create a table from written columns.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each case says it")]
-pub enum TableError {
+pub enum CodeTableError {
     #[error(transparent)]
     Columns(#[from] ColumnsError),
     #[error(transparent)]
     File(#[from] io::Error),
 }
 
-/// What was written, and what a table is to be made of it.
+/// Written columns, and the settings of the table to be made of them.
 #[derive(Debug)]
 pub struct WrittenColumns {
-    /// The columns.
+    /// Written columns.
     pub writer: CodeWriter,
-    /// Those of them that the table has, in its order.
+    /// Columns of the table, in its order.
     pub columns: Vec<usize>,
-    /// Rows of each.
+    /// Rows of each column.
     pub rows: usize,
-    /// The column that says whose each row is, and its first code that stands for somebody: other rows are nobody's and are left out.
-    pub people: Option<(usize, u32)>,
-    /// Where the table is sorted by people; none: in memory.
+    /// Subject column, and its first code that is a subject. Rows with a smaller code have no subject and are
+    /// omitted.
+    pub subject_column: Option<(usize, u32)>,
+    /// Directory for the sorted table; `None` sorts in memory.
     pub directory: Option<PathBuf>,
-    /// Bytes that sorting may hold.
+    /// Bytes that sorting may use.
     pub memory: u64,
 }
 
-/// What is known of the columns of a table beside their codes.
+/// Table, with the counts that were collected while it was made.
 #[derive(Debug)]
 pub struct PreparedTable {
-    /// The table.
+    /// Table.
     pub table: CodeTable,
-    /// Of each column, the rows of each code as it was written.
+    /// Rows per written code, for each column.
     pub counts: Vec<Vec<u64>>,
-    /// Where some rows have nobody behind them and were left out: of each row that was written whether it stayed.
-    pub kept: Option<Vec<bool>>,
+    /// For each written row, true if it was kept. `None` if all rows were kept.
+    pub kept_row_flags: Option<Vec<bool>>,
 }
 
-/// Some rows.
 #[derive(Debug, Default)]
-pub(in crate::counting) struct Block {
-    /// The codes of the columns that were asked for, in that order.
+pub(in crate::counting) struct CodeBlock {
+    /// Codes of the requested columns, in the requested order.
     pub codes: Vec<Vec<u32>>,
-    /// The people behind the rows; empty where there are none.
-    pub people: Vec<u32>,
-    /// The numbers of the rows in the input; empty unless asked for.
+    /// Subjects of the rows; empty if the table has no subjects.
+    pub subjects: Vec<u32>,
+    /// Row numbers; empty unless requested.
     pub order: Vec<u32>,
 }
 
 impl CodeTable {
-    /// A table of some of the columns that were written.
+    /// Creates a table of some of the written columns.
     ///
     /// # Errors
-    /// When the columns or rows are too many, or the disk fails.
-    pub fn of(written: WrittenColumns) -> Result<PreparedTable, TableError> {
-        let WrittenColumns { writer, columns, rows, people, directory, memory } = written;
+    /// If there are too many columns or rows, or if the disk fails.
+    pub fn from_written(written: WrittenColumns) -> Result<PreparedTable, CodeTableError> {
+        let WrittenColumns { writer, columns, rows, subject_column: people, directory, memory } = written;
         if rows >= u32::MAX as usize {
             return Err(ColumnsError::TooLong { found: rows }.into());
         }
@@ -90,16 +90,16 @@ impl CodeTable {
         drop(all);
         let Some((whose, first)) = whose else {
             let (columns, counts) = columns.into_iter().unzip();
-            return Ok(PreparedTable { table: Self { rows, columns, people: None }, counts, kept: None });
+            return Ok(PreparedTable { table: Self { rows, columns, subjects: None }, counts, kept_row_flags: None });
         };
-        let Sorted { rows, columns, counts, people, kept } =
-            by_people(&columns, &whose, first, rows, directory.as_deref(), memory)?;
-        Ok(PreparedTable { table: Self { rows, columns, people: Some(people) }, counts, kept })
+        let SubjectSortedColumns { rows, columns, counts, subjects: people, kept_row_flags: kept } =
+            sort_by_subject(&columns, &whose, first, rows, directory.as_deref(), memory)?;
+        Ok(PreparedTable { table: Self { rows, columns, subjects: Some(people) }, counts, kept_row_flags: kept })
     }
 
-    /// A table that is held already, packed.
+    /// Packs a table that is in memory.
     #[must_use]
-    pub fn held(table: &CountedTable) -> Self {
+    pub fn from_counted_table(table: &CountedTable) -> Self {
         let packed = || -> io::Result<Self> {
             let (rows, width) = (table.rows(), table.width());
             let mut writer = CodeWriter::new(None, width + 1)?;
@@ -110,27 +110,29 @@ impl CodeTable {
             subjects.map_or(Ok(()), |subjects| writer.append(width, subjects))?;
             let people = subjects.map(|_| (width, 0));
             let columns = (0..width).collect();
-            let written = WrittenColumns { writer, columns, rows, people, directory: None, memory: u64::MAX };
-            Self::of(written).map(|prepared| prepared.table).map_err(io::Error::other)
+            let written =
+                WrittenColumns { writer, columns, rows, subject_column: people, directory: None, memory: u64::MAX };
+            Self::from_written(written).map(|prepared| prepared.table).map_err(io::Error::other)
         };
         packed().expect("memory does not fail, and the columns are those of a table")
     }
 
-    /// The same table with all codes at hand, its rows in their order in the input; for a device. `None` where it lies in a file.
+    /// Returns the table with unpacked codes and its rows in input order, for a device. `None` if the table is stored
+    /// in a file.
     #[must_use]
-    pub fn unpacked(&self) -> Option<CountedTable> {
+    pub fn to_counted_table(&self) -> Option<CountedTable> {
         if !self.columns.iter().all(CodeColumn::is_in_memory) {
             return None;
         }
         let mut columns = vec![vec![0; self.rows]; self.width()];
-        let mut people = self.people.as_ref().map(|_| vec![0; self.rows]);
+        let mut people = self.subjects.as_ref().map(|_| vec![0; self.rows]);
         let all: Vec<usize> = (0..self.width()).collect();
-        let read = self.each_block(&all, true, |block| {
+        let read = self.for_each_block(&all, true, |block| {
             for (column, codes) in columns.iter_mut().zip(&block.codes) {
                 block.order.iter().zip(codes).for_each(|(row, code)| column[*row as usize] = *code);
             }
             if let Some(people) = &mut people {
-                block.order.iter().zip(&block.people).for_each(|(row, person)| people[*row as usize] = *person);
+                block.order.iter().zip(&block.subjects).for_each(|(row, person)| people[*row as usize] = *person);
             }
             true
         });
@@ -138,62 +140,62 @@ impl CodeTable {
         CountedTable::new(columns, people).ok()
     }
 
-    /// Rows of each column.
+    /// Returns the number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Columns.
+    /// Returns the number of columns.
     #[must_use]
     pub fn width(&self) -> usize {
         self.columns.len()
     }
 
-    /// Distinct values of a column, a missing one included.
+    /// Returns the number of distinct values of a column, including the missing value.
     #[must_use]
     pub fn cardinality(&self, column: usize) -> usize {
         self.columns[column].cardinality()
     }
 
-    /// Distinct people, where the table has people.
+    /// Returns the number of distinct subjects, if the table has subjects.
     #[must_use]
     pub fn subjects(&self) -> Option<usize> {
-        self.people.as_ref().map(|people| people.count)
+        self.subjects.as_ref().map(|people| people.count)
     }
 
-    /// Support of the whole table: distinct people, or rows.
+    /// Returns the support of the whole table: distinct subjects, or rows.
     #[must_use]
     pub fn support(&self) -> usize {
         self.subjects().unwrap_or(self.rows)
     }
 
-    /// The table with other codes: `codes[column][code]`, numbered densely; it shares the files.
+    /// Returns the table with other codes: `codes[column][code]`, numbered densely. It shares the files.
     #[must_use]
     pub fn recoded(&self, codes: &[Vec<u32>]) -> Self {
         let columns = self.columns.iter().zip(codes).map(|(column, codes)| column.recoded(codes)).collect();
         Self { columns, ..self.clone() }
     }
 
-    /// Reads some columns from the first row to the last, as they lie, until `visit` says no more.
-    pub(in crate::counting) fn each_block(
+    /// Reads some columns from the first stored row to the last, until `visit` returns false.
+    pub(in crate::counting) fn for_each_block(
         &self,
         columns: &[usize],
         with_order: bool,
-        mut visit: impl FnMut(&Block) -> bool,
+        mut visit: impl FnMut(&CodeBlock) -> bool,
     ) -> io::Result<()> {
-        let mut block = Block { codes: vec![Vec::new(); columns.len()], ..Block::default() };
+        let mut block = CodeBlock { codes: vec![Vec::new(); columns.len()], ..CodeBlock::default() };
         let mut bytes = Vec::new();
-        for start in (0..self.rows).step_by(ROWS_AT_ONCE) {
-            let rows = start..self.rows.min(start + ROWS_AT_ONCE);
+        for start in (0..self.rows).step_by(READ_BLOCK_ROWS) {
+            let rows = start..self.rows.min(start + READ_BLOCK_ROWS);
             for (column, codes) in columns.iter().zip(&mut block.codes) {
                 self.columns[*column].read(rows.clone(), &mut bytes, codes)?;
             }
-            if let Some(people) = &self.people {
-                people.numbers.read(rows.clone(), &mut bytes, &mut block.people)?;
+            if let Some(people) = &self.subjects {
+                people.numbers.read(rows.clone(), &mut bytes, &mut block.subjects)?;
             }
             if with_order {
-                match &self.people {
+                match &self.subjects {
                     Some(people) => people.order.read(rows.clone(), &mut bytes, &mut block.order)?,
                     None => {
                         block.order.clear();
@@ -201,7 +203,7 @@ impl CodeTable {
                     }
                 }
             }
-            if columns.is_empty() && self.people.is_none() && !with_order {
+            if columns.is_empty() && self.subjects.is_none() && !with_order {
                 block.order.resize(rows.len(), 0);
             }
             if !visit(&block) {
@@ -211,15 +213,15 @@ impl CodeTable {
         Ok(())
     }
 
-    /// The codes of one row, by its number in the input.
+    /// Returns the codes of one row, by its row number.
     ///
     /// # Errors
-    /// When the file cannot be read.
-    pub fn codes_of(&self, row: u32, columns: &[usize]) -> io::Result<Vec<u32>> {
+    /// If the file cannot be read.
+    pub fn row_codes(&self, row: u32, columns: &[usize]) -> io::Result<Vec<u32>> {
         let mut place = row as usize;
-        if self.people.is_some() {
+        if self.subjects.is_some() {
             let mut start = 0;
-            self.each_block(&[], true, |block| {
+            self.for_each_block(&[], true, |block| {
                 let found = block.order.iter().position(|number| *number == row);
                 place = start + found.unwrap_or_default();
                 start += block.rows();
@@ -235,9 +237,8 @@ impl CodeTable {
     }
 }
 
-impl Block {
-    /// Rows of the block.
+impl CodeBlock {
     pub fn rows(&self) -> usize {
-        self.codes.first().map_or(self.people.len().max(self.order.len()), Vec::len)
+        self.codes.first().map_or(self.subjects.len().max(self.order.len()), Vec::len)
     }
 }

@@ -1,32 +1,21 @@
-//! Group counting on the processor's cores, over codes in memory or in a file.
-//!
-//! | file | what it holds |
-//! |---|---|
-//! | [`counter`] | the answers of the backend |
-//! | `keys` | tuples of codes as numbers, exact however many columns there are |
-//! | `cells` | what is counted of a class |
-//! | `classes` | the classes of one set, by as many partitions of the rows as memory asks for |
-//! | `slices` | verdicts on many sets, value by value of one column |
-//! | `together` | many sets of few combinations each, in one pass over the rows |
-//! | `matrix` | some rows, the cells of each beside each other |
-//! | `threads` | one piece of work on some threads |
+//! Group counting on the CPU, over codes in memory or in a file.
 
-mod cells;
-mod classes;
-pub mod counter;
-mod keys;
-mod matrix;
+mod class_cells;
+mod class_query;
+pub mod cpu_counter;
+mod dense_sets;
+#[cfg(test)]
+mod file_table_tests;
+mod row_matrix;
 mod slices;
 #[cfg(test)]
 mod tests;
 mod threads;
-mod together;
-#[cfg(test)]
-mod twin_tests;
+mod tuple_keys;
 
-pub use cells::{ClassSize, ClassSizes};
-pub use classes::Smallest;
-pub use counter::{ClassRows, CpuCounter, Look};
-pub(crate) use keys::Mixed;
-pub(crate) use matrix::{Field, Matrix};
+pub use class_cells::{ClassSize, ClassSizes};
+pub use class_query::SmallestClass;
+pub use cpu_counter::{ClassRows, CpuCounter, SetVerdict};
+pub(crate) use row_matrix::{RowField, RowMatrix};
 pub(crate) use threads::{in_threads, map_in_threads};
+pub(crate) use tuple_keys::FoldBuildHasher;

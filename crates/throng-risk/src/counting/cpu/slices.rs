@@ -1,60 +1,59 @@
-//! Verdicts on many sets of few combinations each, slice by slice.
+//! Verdicts on many sets with few combinations each, slice by slice.
 //!
-//! The rows are sorted by one column, for all sets whose column of most values it is; the rows of one value are a *slice*. A set is a QID
-//! when its other columns are one in some slice. Rare values come first, so a QID fails early; a slice is left as soon as every
-//! combination in it has reached k, so frequent values cost little. Sets that begin alike share their beginnings.
+//! The rows are sorted by the column with the most values of each set. The rows of one value are a *slice*. A set is
+//! a QID if its other columns are a QID in some slice. Rare values come first, so a QID is found early. Reading a
+//! slice ends when all its combinations have reached k. Sets with common first columns share their prefixes.
 //!
-//! A table that is too large for memory is read segment by segment; the combinations of all segments then add up.
+//! A table that is too large for memory is read in segments, with added counts.
 
-use super::cells::{Cell, are_dense};
-use super::matrix::Matrix;
+use super::class_cells::{ClassCell, fits_dense_array};
+use super::row_matrix::RowMatrix;
 use crate::counting::AttributeSet;
 use crate::counting::codes::CodeTable;
 use hashbrown::HashMap;
 use std::io;
 use std::ops::Range;
 
-/// Rows of a slice that are counted before the first look at the combinations, at least.
-const FIRST_ROWS: usize = 512;
+/// Minimum rows of a slice before the first check of its combinations.
+const MIN_FIRST_CHECK_ROWS: usize = 512;
 
-/// Rows between two looks, at most.
-const MOST_ROWS: usize = 1 << 15;
+/// Maximum rows between two checks.
+const MAX_ROWS_BETWEEN_CHECKS: usize = 1 << 15;
 
-/// Rows of a slice, on average at least: shorter ones cost more than they save.
-const ROWS_A_SLICE: usize = 64;
+/// Minimum average rows per slice; shorter slices cost more than they save.
+const MIN_ROWS_PER_SLICE: usize = 64;
 
-/// Sets of one column, at least: sorting the rows takes as long as counting about as many sets.
-const SETS_A_SORT: usize = 8;
+/// Minimum sets per sort column: sorting the rows takes as long as counting about this number of sets.
+const MIN_SETS_PER_SORT: usize = 8;
 
-/// Combinations that are counted in one slice, at most: their numbers take two bytes.
-const MOST_CELLS: usize = 1 << 16;
+/// Maximum combinations in one slice: their numbers take two bytes.
+const MAX_SLICE_CELLS: usize = 1 << 16;
 
-/// A set that arrays can hold.
+/// Set that fits into arrays.
 pub(super) struct SlicedSet {
-    /// Its place among those that were asked.
+    /// Index among the requested sets.
     pub at: usize,
-    /// The columns that the rows are sorted by: mostly one, none where all rows are one slice.
+    /// Columns by which the rows are sorted: usually one, none if all rows are one slice.
     first: Vec<usize>,
-    /// Combinations of these.
+    /// Combinations of the sort columns.
     slices: usize,
-    /// The other columns.
     rest: Vec<usize>,
-    /// Combinations of the others.
+    /// Combinations of the other columns.
     domain: usize,
 }
 
 impl SlicedSet {
-    /// None where an array is no good for so many combinations.
+    /// Returns `None` if an array is unsuitable for the number of combinations.
     fn new<C>(table: &CodeTable, at: usize, set: &AttributeSet, memory: u64) -> Option<Self> {
         let values = |column: &usize| table.cardinality(*column).max(1);
         let product =
             |columns: &[usize]| columns.iter().try_fold(1_usize, |all, column| all.checked_mul(values(column)));
         let (mut first, mut rest) = (Vec::new(), set.iter().collect::<Vec<usize>>());
-        let cells = product(&rest).filter(|cells| are_dense::<C>(*cells as u64, table.rows() as u64, memory))?;
-        while first.is_empty() || product(&rest)? > MOST_CELLS {
+        let cells = product(&rest).filter(|cells| fits_dense_array::<C>(*cells as u64, table.rows() as u64, memory))?;
+        while first.is_empty() || product(&rest)? > MAX_SLICE_CELLS {
             let suits = |place: &usize| {
                 let values = values(&rest[*place]);
-                if values <= table.rows() / ROWS_A_SLICE { (1, values) } else { (0, usize::MAX - values) }
+                if values <= table.rows() / MIN_ROWS_PER_SLICE { (1, values) } else { (0, usize::MAX - values) }
             };
             let next = (0..rest.len()).max_by_key(suits)?;
             first.push(rest.remove(next));
@@ -63,9 +62,9 @@ impl SlicedSet {
         Some(Self { at, first, slices, rest, domain: cells / slices })
     }
 
-    /// Takes all rows as one slice, where their combinations are few enough.
+    /// Merges all rows into one slice, if there are few enough combinations.
     fn join_slices(&mut self) {
-        if self.slices * self.domain <= MOST_CELLS {
+        if self.slices * self.domain <= MAX_SLICE_CELLS {
             self.rest.append(&mut self.first);
             self.rest.sort_unstable();
             self.domain *= std::mem::replace(&mut self.slices, 1);
@@ -73,15 +72,15 @@ impl SlicedSet {
     }
 }
 
-/// Splits sets into batches of at most `most` sets that `memory` holds at once, sorted by their first columns, and the places of the
-/// sets that arrays do not hold.
-pub(super) fn batches<C>(
-    rows: &Rows<'_>,
+/// Splits sets into batches of limited size within `memory`, sorted by their first columns. Also returns the indexes
+/// of the sets that do not fit into arrays.
+pub(super) fn slice_batches<C>(
+    rows: &SliceSource<'_>,
     sets: &[AttributeSet],
     most: usize,
     memory: u64,
 ) -> (Vec<Vec<SlicedSet>>, Vec<usize>) {
-    let (Rows::Whole(table, _) | Rows::Segments(table, _)) = rows;
+    let (SliceSource::Whole(table, _) | SliceSource::Segments(table, _)) = rows;
     let (mut sliced, mut others) = (Vec::new(), Vec::new());
     for (at, set) in sets.iter().enumerate() {
         match SlicedSet::new::<C>(table, at, set, memory) {
@@ -91,15 +90,15 @@ pub(super) fn batches<C>(
     }
     let mut alike: HashMap<Vec<usize>, usize> = HashMap::new();
     sliced.iter().for_each(|set: &SlicedSet| *alike.entry(set.first.clone()).or_default() += 1);
-    for set in sliced.iter_mut().filter(|set| alike[&set.first] < SETS_A_SORT) {
+    for set in sliced.iter_mut().filter(|set| alike[&set.first] < MIN_SETS_PER_SORT) {
         set.join_slices();
     }
     sliced.sort_by(|a, b| (&a.first, &a.rest).cmp(&(&b.first, &b.rest)));
     let mut batches: Vec<Vec<SlicedSet>> = Vec::new();
     let mut held = 0;
     for set in sliced {
-        // One slice after the other where each comes once.
-        let slices = if matches!(rows, Rows::Whole(..)) { 1 } else { set.slices };
+        // With all rows in memory, the cells of one slice are reused for the next one.
+        let slices = if matches!(rows, SliceSource::Whole(..)) { 1 } else { set.slices };
         let bytes = (set.domain * slices * size_of::<C>()) as u64;
         match batches.last_mut() {
             Some(batch) if held + bytes <= memory && batch.len() < most => {
@@ -115,34 +114,31 @@ pub(super) fn batches<C>(
     (batches, others)
 }
 
-/// The rows of a table: at once where memory holds them, or segment by segment.
-pub(super) enum Rows<'a> {
-    /// All of them.
-    Whole(&'a CodeTable, &'a Matrix),
-    /// So many at a time.
+/// Rows of a table: all in memory, or in segments.
+pub(super) enum SliceSource<'a> {
+    Whole(&'a CodeTable, &'a RowMatrix),
+    /// Segments of the given number of rows.
     Segments(&'a CodeTable, usize),
 }
 
-/// Reads the rows of a table into memory.
-pub(super) fn whole(table: &CodeTable) -> io::Result<Matrix> {
-    let mut matrix = empty(table);
+pub(super) fn read_all_rows(table: &CodeTable) -> io::Result<RowMatrix> {
+    let mut matrix = matrix_without_rows(table);
     let columns: Vec<usize> = (0..table.width()).collect();
-    table.each_block(&columns, false, |block| {
-        matrix.append(&block.codes, &block.people);
+    table.for_each_block(&columns, false, |block| {
+        matrix.append(&block.codes, &block.subjects);
         true
     })?;
     Ok(matrix)
 }
 
-/// No row of a table.
-pub(super) fn empty(table: &CodeTable) -> Matrix {
+pub(super) fn matrix_without_rows(table: &CodeTable) -> RowMatrix {
     let cardinalities: Vec<usize> = (0..table.width()).map(|column| table.cardinality(column)).collect();
-    Matrix::none(&cardinalities, table.subjects())
+    RowMatrix::with_row_layout(&cardinalities, table.subjects())
 }
 
-impl Rows<'_> {
-    /// Visits segment after segment until `visit` returns false; the second argument is true for the last one.
-    fn each_segment(&self, mut visit: impl FnMut(&Matrix, bool) -> bool) -> io::Result<()> {
+impl SliceSource<'_> {
+    /// Visits segments until `visit` returns false. The second argument is true for the last segment.
+    fn each_segment(&self, mut visit: impl FnMut(&RowMatrix, bool) -> bool) -> io::Result<()> {
         let (table, most) = match self {
             Self::Whole(_, matrix) => {
                 visit(matrix, true);
@@ -150,10 +146,10 @@ impl Rows<'_> {
             }
             Self::Segments(table, most) => (table, *most),
         };
-        let (mut matrix, mut seen, mut goes_on) = (empty(table), 0, true);
+        let (mut matrix, mut seen, mut goes_on) = (matrix_without_rows(table), 0, true);
         let columns: Vec<usize> = (0..table.width()).collect();
-        table.each_block(&columns, false, |block| {
-            matrix.append(&block.codes, &block.people);
+        table.for_each_block(&columns, false, |block| {
+            matrix.append(&block.codes, &block.subjects);
             seen += block.rows();
             if matrix.rows >= most || seen == table.rows() {
                 goes_on = visit(&matrix, seen == table.rows());
@@ -164,28 +160,29 @@ impl Rows<'_> {
     }
 }
 
-/// What is known of a set while its rows come.
+/// State of a set while its rows are read.
 #[derive(Default)]
-struct Judging<C> {
+struct SliceJudgement<C> {
     cells: Vec<C>,
-    /// Of each value of the first column: have all combinations reached k? Empty where there is one segment only.
+    /// For each value of the first columns, true if all combinations have reached k. Empty if there is only one
+    /// segment.
     full: Vec<bool>,
-    /// Rows of the slice before that were needed.
-    took: usize,
+    /// Rows that the previous slice needed.
+    rows_needed: usize,
     verdict: Option<bool>,
 }
 
-/// Judges a batch of sets: is each a QID at k? None for those that `stop` came before.
-pub(super) fn judge<C: Cell>(
-    rows: &Rows<'_>,
+/// Decides for each set of a batch if it is a QID at k. Returns `None` for sets not decided before `stop`.
+pub(super) fn judge_batch<C: ClassCell>(
+    rows: &SliceSource<'_>,
     batch: &[SlicedSet],
     k: u32,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> io::Result<Vec<Option<bool>>> {
-    let mut all: Vec<Judging<C>> = batch.iter().map(|_| Judging::default()).collect();
-    let (mut sorted, mut slice) = (Sorted::default(), Slice::default());
+    let mut all: Vec<SliceJudgement<C>> = batch.iter().map(|_| SliceJudgement::default()).collect();
+    let (mut sorted, mut slice) = (SortedMatrix::default(), DecodedSlice::default());
     rows.each_segment(|matrix, is_last| {
-        let is_only = matches!(rows, Rows::Whole(..));
+        let is_only = matches!(rows, SliceSource::Whole(..));
         let mut from = 0;
         for family in batch.chunk_by(|a, b| a.first == b.first) {
             let judging = &mut all[from..from + family.len()];
@@ -218,7 +215,7 @@ pub(super) fn judge<C: Cell>(
                     if is_only {
                         cells.fill(C::default());
                     }
-                    let full = slice.fills(rows, &set.rest, cells, k, &mut judging.took);
+                    let full = slice.fill_until_k(rows, &set.rest, cells, k, &mut judging.rows_needed);
                     if let Some(known) = judging.full.get_mut(at) {
                         *known = full;
                     }
@@ -233,8 +230,8 @@ pub(super) fn judge<C: Cell>(
                 }
             }
             if is_last {
-                // Values that are not in the last segment.
-                open.iter().for_each(|set| judging[*set].end(k));
+                // Checks values that do not occur in the last segment.
+                open.iter().for_each(|set| judging[*set].finish(k));
             }
         }
         true
@@ -242,26 +239,25 @@ pub(super) fn judge<C: Cell>(
     Ok(all.into_iter().map(|judging| judging.verdict).collect())
 }
 
-impl<C: Cell> Judging<C> {
-    /// After the last row.
-    fn end(&mut self, k: u32) {
+impl<C: ClassCell> SliceJudgement<C> {
+    fn finish(&mut self, k: u32) {
         let several = !self.full.is_empty();
         self.verdict = Some(several && self.cells.iter().any(|cell| (1..k).contains(&cell.size().support)));
     }
 }
 
-/// Rows in the order of their values of one column.
+/// Rows sorted by the values of some columns.
 #[derive(Default)]
-struct Sorted {
+struct SortedMatrix {
     bytes: Vec<u8>,
     keys: Vec<u32>,
     /// Each value and its rows, rare values first.
     slices: Vec<(u32, Range<usize>)>,
 }
 
-impl Sorted {
-    /// Sorts the rows of a matrix by some columns of so many combinations; those of a combination keep their order.
-    fn sort(&mut self, matrix: &Matrix, columns: &[usize], combinations: usize) {
+impl SortedMatrix {
+    /// Sorts the rows of a matrix by columns that have `combinations` combinations. The sort is stable.
+    fn sort(&mut self, matrix: &RowMatrix, columns: &[usize], combinations: usize) {
         let stride = matrix.stride;
         if columns.is_empty() {
             self.slices = vec![(0, 0..matrix.rows)];
@@ -272,7 +268,7 @@ impl Sorted {
         for column in columns {
             let field = matrix.fields[*column];
             let mut keys = self.keys.iter_mut();
-            field.each(&matrix.bytes, stride, 0..matrix.rows, |code| {
+            field.visit_codes(&matrix.bytes, stride, 0..matrix.rows, |code| {
                 keys.next().into_iter().for_each(|key| *key = *key * field.cardinality as u32 + code);
             });
         }
@@ -296,39 +292,37 @@ impl Sorted {
     }
 }
 
-/// The rows of one slice.
 #[derive(Clone, Copy)]
 struct SliceRows<'a> {
-    matrix: &'a Matrix,
+    matrix: &'a RowMatrix,
     bytes: &'a [u8],
 }
 
-/// What was read of a slice: its rows are decoded as far as they are looked at.
+/// Decoded part of a slice. Rows are decoded only as far as they are needed.
 #[derive(Default)]
-struct Slice {
+struct DecodedSlice {
     rows: usize,
-    people: Vec<u32>,
-    /// By column: its codes.
+    subjects: Vec<u32>,
     codes: Vec<Vec<u16>>,
-    /// Columns of the last set but its last one.
+    /// All columns of the last set except its last one.
     prefix: Vec<usize>,
-    /// Numbers of the combinations of the first of these, the first two, …
-    made: Vec<Vec<u16>>,
+    /// Combination numbers of the first prefix column, the first two, …
+    prefix_keys: Vec<Vec<u16>>,
     keys: Vec<u16>,
 }
 
-impl Slice {
-    /// Begins with a slice of so many rows.
-    fn begin(&mut self, matrix: &Matrix, rows: usize) {
+impl DecodedSlice {
+    fn begin(&mut self, matrix: &RowMatrix, rows: usize) {
         self.codes.resize_with(matrix.fields.len(), Vec::new);
         self.codes.iter_mut().for_each(Vec::clear);
-        self.people.clear();
+        self.subjects.clear();
         self.prefix.clear();
         self.rows = rows;
     }
 
-    /// Counts the combinations of some columns until each has reached k, or to the last row; returns whether each has.
-    fn fills<C: Cell>(
+    /// Counts the combinations of some columns until each has reached k, or to the last row. Returns true if all have
+    /// reached k.
+    fn fill_until_k<C: ClassCell>(
         &mut self,
         of: SliceRows<'_>,
         columns: &[usize],
@@ -340,36 +334,38 @@ impl Slice {
         let shared = self.prefix.iter().zip(before).take_while(|(a, b)| a == b).count();
         self.prefix.truncate(shared);
         for column in &before[shared..] {
-            self.made.resize_with(self.made.len().max(self.prefix.len() + 1), Vec::new);
-            self.made[self.prefix.len()].clear();
+            self.prefix_keys.resize_with(self.prefix_keys.len().max(self.prefix.len() + 1), Vec::new);
+            self.prefix_keys[self.prefix.len()].clear();
             self.prefix.push(*column);
         }
         let needed = cells.len().saturating_mul(k as usize);
         let mut done = 0;
         let mut step = if needed > self.rows { self.rows } else { (2 * needed).max(*took - *took / 16) };
         while done < self.rows {
-            let end = self.rows.min(done + step.max(FIRST_ROWS));
+            let end = self.rows.min(done + step.max(MIN_FIRST_CHECK_ROWS));
             self.count(of, columns, cells, done..end);
             done = end;
-            // Rare values have high codes: the last cells fill last.
+            // Rare values have high codes, so the last cells are filled last.
             if needed <= self.rows && cells.iter().rev().all(|cell| cell.size().support >= k) {
                 *took = done;
                 return true;
             }
-            step = (done / 4).clamp(FIRST_ROWS, MOST_ROWS);
+            step = (done / 4).clamp(MIN_FIRST_CHECK_ROWS, MAX_ROWS_BETWEEN_CHECKS);
         }
         false
     }
 
-    fn count<C: Cell>(&mut self, of: SliceRows<'_>, columns: &[usize], cells: &mut [C], rows: Range<usize>) {
+    fn count<C: ClassCell>(&mut self, of: SliceRows<'_>, columns: &[usize], cells: &mut [C], rows: Range<usize>) {
         columns.iter().for_each(|column| self.fetch(of, *column, rows.end));
         for (depth, column) in self.prefix.iter().enumerate() {
-            let (above, own) = self.made.split_at_mut(depth);
+            let (above, own) = self.prefix_keys.split_at_mut(depth);
             let own = &mut own[0];
             let codes = &self.codes[*column][own.len().min(rows.end)..rows.end];
             match above.last() {
                 None => own.extend_from_slice(codes),
-                Some(above) => extend(own, &above[own.len().min(rows.end)..rows.end], codes, of.radix(*column)),
+                Some(above) => {
+                    append_combinations(own, &above[own.len().min(rows.end)..rows.end], codes, of.radix(*column));
+                }
             }
         }
         self.keys.clear();
@@ -377,22 +373,22 @@ impl Slice {
             (None, _) => self.keys.resize(rows.len(), 0),
             (Some(last), None) => self.keys.extend_from_slice(&self.codes[*last][rows.clone()]),
             (Some(last), Some(depth)) => {
-                let (above, codes) = (&self.made[depth][rows.clone()], &self.codes[*last][rows.clone()]);
-                extend(&mut self.keys, above, codes, of.radix(*last));
+                let (above, codes) = (&self.prefix_keys[depth][rows.clone()], &self.codes[*last][rows.clone()]);
+                append_combinations(&mut self.keys, above, codes, of.radix(*last));
             }
         }
         if let Some(subject) = of.matrix.subject {
-            let people = &mut self.people;
+            let people = &mut self.subjects;
             let missing = people.len().min(rows.end)..rows.end;
-            subject.each(of.bytes, of.matrix.stride, missing, |person| people.push(person));
+            subject.visit_codes(of.bytes, of.matrix.stride, missing, |person| people.push(person));
             self.keys.iter().zip(&people[rows]).for_each(|(key, person)| cells[usize::from(*key)].add(person + 1));
         } else {
-            // No cell of records asks whose they are.
+            // Record counters ignore the subject.
             self.keys.iter().for_each(|key| cells[usize::from(*key)].add(0));
         }
     }
 
-    /// Fetches the codes of a column up to some row.
+    /// Decodes the codes of a column up to a row, exclusive.
     fn fetch(&mut self, of: SliceRows<'_>, column: usize, end: usize) {
         let codes = &mut self.codes[column];
         let (field, stride) = (of.matrix.fields[column], of.matrix.stride);
@@ -411,7 +407,7 @@ impl SliceRows<'_> {
     }
 }
 
-/// Appends the numbers of combinations that have one more column.
-fn extend(keys: &mut Vec<u16>, above: &[u16], codes: &[u16], radix: u16) {
+/// Appends combination numbers that include one more column.
+fn append_combinations(keys: &mut Vec<u16>, above: &[u16], codes: &[u16], radix: u16) {
     keys.extend(above.iter().zip(codes).map(|(key, code)| key.wrapping_mul(radix).wrapping_add(*code)));
 }

@@ -1,10 +1,10 @@
-//! Counts and verdicts against maps of tuples.
+//! Compares counts and verdicts with maps of tuples.
 
-use crate::counting::{AttributeSet, ComputeError, CountedTable, CpuCounter, GroupCount, GroupCounter};
+use crate::counting::{AttributeSet, ClassSummary, ComputeError, CountedTable, CpuCounter, GroupCounter};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A table with skewed columns of the given cardinalities, some of them functions of the one before.
+/// Creates a table with skewed columns of the given cardinalities. Some columns are functions of the previous one.
 fn table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u64) -> CountedTable {
     let mut roll = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -22,8 +22,8 @@ fn table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u6
     CountedTable::new(columns, subjects).expect("a table")
 }
 
-/// By the definition: every tuple's rows in a map.
-pub(super) fn counted(table: &CountedTable, set: &AttributeSet, k: u32) -> (GroupCount, Vec<u32>) {
+/// Reference implementation: a map from each tuple to its rows.
+pub(super) fn reference_count(table: &CountedTable, set: &AttributeSet, k: u32) -> (ClassSummary, Vec<u32>) {
     let mut classes: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();
     for row in 0..table.rows() {
         classes.entry(set.iter().map(|c| table.column(c)[row]).collect()).or_default().push(row as u32);
@@ -34,7 +34,7 @@ pub(super) fn counted(table: &CountedTable, set: &AttributeSet, k: u32) -> (Grou
     let below: Vec<&Vec<u32>> = classes.values().filter(|rows| people(rows).len() < k as usize).collect();
     let mut rows: Vec<u32> = below.iter().copied().flatten().copied().collect();
     rows.sort_unstable();
-    let count = GroupCount {
+    let count = ClassSummary {
         smallest: classes.values().map(|rows| people(rows).len() as u64).min().unwrap_or(0),
         classes: classes.len() as u64,
         classes_below: below.len() as u64,
@@ -47,9 +47,9 @@ pub(super) fn counted(table: &CountedTable, set: &AttributeSet, k: u32) -> (Grou
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Large enough for every way of counting and judging: cells, maps, early ends, shared beginnings, partitions.
+    /// Covers arrays, maps, early ends, shared prefixes, partitions.
     #[test]
-    fn counts_and_verdicts_are_those_of_maps(
+    fn cpu_counts_and_verdicts_match_reference(
         rows in prop_oneof![0_usize..50, 500_usize..6000],
         cardinalities in proptest::collection::vec(prop_oneof![4 => 1_u32..8, 2 => 8_u32..40, 1 => 300_u32..90_000], 1..6),
         subjects in proptest::option::of(prop_oneof![1_u32..30, 100_u32..3000]),
@@ -65,7 +65,7 @@ proptest! {
         let counts = counter.count(&sets, k).expect("the columns are there");
         let verdicts = counter.judge(&sets, k, &|| false).expect("the columns are there");
         for ((set, count), verdict) in sets.iter().zip(counts).zip(verdicts) {
-            let (expected, below) = counted(&table, set, k);
+            let (expected, below) = reference_count(&table, set, k);
             prop_assert_eq!(count, expected, "{:?}", set);
             prop_assert_eq!(verdict, Some(expected.is_qid()), "{:?}", set);
             prop_assert_eq!(counter.records_below(set, k).expect("the columns are there"), below, "{:?}", set);
@@ -74,7 +74,7 @@ proptest! {
 }
 
 #[test]
-fn a_set_may_be_asked_twice() {
+fn judge_with_repeated_set_gives_equal_verdicts() {
     let table = table(1000, &[3, 400], None, 1);
     let counter = CpuCounter::new(&table, 1);
     for set in [AttributeSet::from_iter([0]), AttributeSet::from_iter([1]), AttributeSet::from_iter([0, 1])] {
@@ -84,7 +84,7 @@ fn a_set_may_be_asked_twice() {
 }
 
 #[test]
-fn what_was_stopped_is_not_decided() {
+fn cpu_judge_after_stop_returns_no_verdict() {
     let table = table(1000, &[3, 4, 6], None, 1);
     let sets = [AttributeSet::from_iter([0, 1]), AttributeSet::from_iter([0, 2])];
     let counter = CpuCounter::new(&table, 1);
@@ -92,7 +92,7 @@ fn what_was_stopped_is_not_decided() {
 }
 
 #[test]
-fn an_attribute_that_is_not_there_is_named() {
+fn count_with_unknown_attribute_names_it() {
     let table = table(10, &[3], None, 1);
     let counter = CpuCounter::new(&table, 1);
     let unknown = Err(ComputeError::UnknownAttribute { attribute: 7, width: 1 });

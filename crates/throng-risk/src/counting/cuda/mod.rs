@@ -1,33 +1,33 @@
-//! Group counting on a GPU (docs/methods.md §6; [POD] §4.4.2, §5.3 and Alg. 7).
+//! Group counting on a GPU (docs/internals/methods.md §6; [POD] §4.4.2, §5.3 and Alg. 7).
 //!
-//! [`CudaCounter`] asks a [`Device`] and says the same as the CPU, bit by bit. `docs/gpu.md` has the design, the memory
-//! formula and the floors; the kernels are in `../kernels`.
+//! Results are identical to those of the CPU, bit by bit. `docs/internals/gpu.md` describes the design, the memory formula and
+//! the lower limits. The kernels are in `../kernels`.
 
-mod batch;
-mod counter;
+mod batch_slot;
+mod counting_route;
+mod cuda_counter;
 mod device;
 mod driver;
-mod kept;
+mod kernel_tables;
 mod nvrtc;
-mod pairs;
+mod pair_query;
 mod plan;
 mod program;
-mod route;
-mod slices;
-mod source;
-mod tables;
+mod resident_window;
+mod row_source;
+mod sliced_pairs;
+mod stream_window;
 mod usage;
-mod window;
 
 #[cfg(any(test, feature = "emulator"))]
 pub mod emulator;
 #[cfg(test)]
 mod tests;
 
-pub use counter::{Budget, CudaCounter};
-pub use device::{Device, DeviceError, Limits, Poisoned, Shape, Ticket};
-pub use driver::Driver;
-pub use kept::{Arrival, KeptWindow, Snapshot};
-pub use program::{KERNELS, Resources, resources};
-pub use usage::Used;
-pub use window::ResidentWindow;
+pub use cuda_counter::{CudaCounter, DeviceBudget};
+pub use device::{Device, DeviceError, DeviceLimits, DownloadTicket, LaunchShape, PoisonedDevice};
+pub use driver::CudaDriver;
+pub use program::{KERNELS, KernelResources, compile_resources};
+pub use resident_window::ResidentWindow;
+pub use stream_window::{StreamWindow, WindowArrival, WindowSnapshot};
+pub use usage::DeviceUsage;

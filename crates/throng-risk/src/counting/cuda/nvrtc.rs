@@ -1,4 +1,4 @@
-//! The compiler of the kernels, NVRTC: loaded when it is first asked for.
+//! NVRTC, the compiler of the kernels, loaded on first use.
 
 #![allow(unsafe_code, reason = "calls into NVRTC, each with its reason")]
 
@@ -6,21 +6,19 @@ use super::device::DeviceError;
 use cudarc::nvrtc::{result, sys};
 use std::ffi::{CStr, CString, c_char};
 
-/// What came of a source.
-pub(super) struct Compiled {
+pub(super) struct CompiledKernels {
     pub(super) cubin: Vec<u8>,
     pub(super) ptx: String,
     pub(super) log: String,
 }
 
-/// Why nothing came of it.
 pub(super) enum NvrtcError {
     Absent,
     Failed(String),
 }
 
 impl NvrtcError {
-    pub(super) fn of(self, architecture: &str) -> DeviceError {
+    pub(super) fn into_device_error(self, architecture: &str) -> DeviceError {
         match self {
             Self::Absent => DeviceError::Absent {
                 reason: "the compiler's library (libnvrtc) is not on this machine: install CUDA's NVRTC, or name \
@@ -32,60 +30,66 @@ impl NvrtcError {
     }
 }
 
-fn present() -> Result<(), NvrtcError> {
-    // SAFETY: loads a library by its well-known names and calls nothing in it but its initializers.
+fn check_library() -> Result<(), NvrtcError> {
+    // SAFETY: loads a library by its well-known names and runs only its initializers.
     if unsafe { sys::is_culib_present() } { Ok(()) } else { Err(NvrtcError::Absent) }
 }
 
-fn failed(call: &str) -> impl Fn(result::NvrtcError) -> NvrtcError {
+fn compiler_error(call: &str) -> impl Fn(result::NvrtcError) -> NvrtcError {
     move |error| NvrtcError::Failed(format!("{call}: {error}"))
 }
 
-/// The architectures that this NVRTC knows, such as 90.
+/// Returns the architectures that this NVRTC supports, such as 90.
 pub(super) fn architectures() -> Result<Vec<u32>, NvrtcError> {
-    present()?;
+    check_library()?;
     let mut count = 0;
     // SAFETY: writes one integer.
-    unsafe { sys::nvrtcGetNumSupportedArchs(&raw mut count) }.result().map_err(failed("nvrtcGetNumSupportedArchs"))?;
+    unsafe { sys::nvrtcGetNumSupportedArchs(&raw mut count) }
+        .result()
+        .map_err(compiler_error("nvrtcGetNumSupportedArchs"))?;
     let mut found = vec![0; usize::try_from(count).unwrap_or(0)];
-    // SAFETY: writes as many integers as the call before has said.
-    unsafe { sys::nvrtcGetSupportedArchs(found.as_mut_ptr()) }.result().map_err(failed("nvrtcGetSupportedArchs"))?;
+    // SAFETY: writes the number of integers returned by the previous call.
+    unsafe { sys::nvrtcGetSupportedArchs(found.as_mut_ptr()) }
+        .result()
+        .map_err(compiler_error("nvrtcGetSupportedArchs"))?;
     Ok(found.into_iter().filter_map(|architecture| u32::try_from(architecture).ok()).collect())
 }
 
-/// Compiles a source. A virtual architecture gives no cubin.
-pub(super) fn compile(source: &str, options: &[String]) -> Result<Compiled, NvrtcError> {
-    present()?;
+/// Compiles a source. A virtual architecture produces no cubin.
+pub(super) fn compile(source: &str, options: &[String]) -> Result<CompiledKernels, NvrtcError> {
+    check_library()?;
     let source = CString::new(source).map_err(|error| NvrtcError::Failed(error.to_string()))?;
-    let program = result::create_program(&source, Some(c"throng.cu")).map_err(failed("nvrtcCreateProgram"))?;
-    // SAFETY: the program was just made and is destroyed below, after its last use; the source outlives it.
+    let program = result::create_program(&source, Some(c"throng.cu")).map_err(compiler_error("nvrtcCreateProgram"))?;
+    // SAFETY: the program was just created and is destroyed below, after its last use. The source outlives it.
     let compiled = unsafe { result::compile_program(program, options) };
     // SAFETY: as above.
     let log = unsafe { result::get_program_log(program) }.map(|log| text(&log)).unwrap_or_default();
     let taken = compiled
         .map_err(|error| NvrtcError::Failed(format!("{error}\n{log}")))
         .and_then(|()| Ok((cubin(program)?, ptx(program)?)));
-    // SAFETY: as above; nothing uses it from here on.
-    unsafe { result::destroy_program(program) }.map_err(failed("nvrtcDestroyProgram"))?;
+    // SAFETY: as above; the program is not used afterwards.
+    unsafe { result::destroy_program(program) }.map_err(compiler_error("nvrtcDestroyProgram"))?;
     let (cubin, ptx) = taken?;
-    Ok(Compiled { cubin, ptx, log })
+    Ok(CompiledKernels { cubin, ptx, log })
 }
 
 fn cubin(program: sys::nvrtcProgram) -> Result<Vec<u8>, NvrtcError> {
     let mut size = 0;
     // SAFETY: the program is compiled; writes one integer.
-    unsafe { sys::nvrtcGetCUBINSize(program, &raw mut size) }.result().map_err(failed("nvrtcGetCUBINSize"))?;
+    unsafe { sys::nvrtcGetCUBINSize(program, &raw mut size) }.result().map_err(compiler_error("nvrtcGetCUBINSize"))?;
     let mut bytes = vec![0_u8; size];
     if size > 0 {
-        // SAFETY: the program is compiled; writes as many bytes as the call before has said.
-        unsafe { sys::nvrtcGetCUBIN(program, bytes.as_mut_ptr().cast()) }.result().map_err(failed("nvrtcGetCUBIN"))?;
+        // SAFETY: the program is compiled; writes the number of bytes returned by the previous call.
+        unsafe { sys::nvrtcGetCUBIN(program, bytes.as_mut_ptr().cast()) }
+            .result()
+            .map_err(compiler_error("nvrtcGetCUBIN"))?;
     }
     Ok(bytes)
 }
 
 fn ptx(program: sys::nvrtcProgram) -> Result<String, NvrtcError> {
     // SAFETY: the program is compiled.
-    unsafe { result::get_ptx(program) }.map(|ptx| text(&ptx)).map_err(failed("nvrtcGetPTX"))
+    unsafe { result::get_ptx(program) }.map(|ptx| text(&ptx)).map_err(compiler_error("nvrtcGetPTX"))
 }
 
 fn text(characters: &[c_char]) -> String {

@@ -1,65 +1,62 @@
-//! Which candidates share a launch, and the tables that the launch takes.
+//! Groups candidates into launches, and builds the tables of each launch.
 
-use super::route::{Ask, Planned, Route};
-use super::slices::Slicing;
-use super::tables::{Candidate, Group, Stage, Term};
+use super::counting_route::{CandidateQuery, CountingRoute, PlannedCandidate};
+use super::kernel_tables::{CandidateEntry, GroupEntry, StageEntry, TermEntry};
+use super::sliced_pairs::SlicedPairPlan;
 
-/// Candidates of a group: a bit each in one word.
-const GROUP: usize = 32;
+/// Maximum candidates per group: one bit each in one word.
+const MAX_GROUP_CANDIDATES: usize = 32;
 
-/// Words of state in a block of `small.cu`.
+/// State words per block in `is_small.cu`.
 const STATE_WORDS: u64 = 34;
 
-/// Candidates of one launch, with their tables. Offsets count words (counts, seen) and slots (tables) from the start of
-/// their regions.
+/// Candidates of one launch, with their tables. Offsets count words (counts, seen) and slots (tables) from the start
+/// of their regions.
 #[derive(Debug)]
-pub(super) struct Batch {
-    pub(super) route: Route,
-    /// The places of the candidates among the sets asked for.
-    pub(super) places: Vec<usize>,
-    pub(super) candidates: Vec<Candidate>,
-    pub(super) terms: Vec<Term>,
-    pub(super) stages: Vec<Stage>,
-    pub(super) groups: Vec<Group>,
-    /// The columns of the tiles.
+pub(super) struct LaunchBatch {
+    pub(super) route: CountingRoute,
+    /// Indexes of the candidates among the requested sets.
+    pub(super) set_indexes: Vec<usize>,
+    pub(super) candidates: Vec<CandidateEntry>,
+    pub(super) terms: Vec<TermEntry>,
+    pub(super) stages: Vec<StageEntry>,
+    pub(super) groups: Vec<GroupEntry>,
     pub(super) slots: Vec<u32>,
     pub(super) counts: u64,
     pub(super) table_slots: u64,
     pub(super) seen_words: u64,
-    /// Words of exposed subjects for each candidate.
     pub(super) exposed: u64,
     pub(super) shared_bytes: u32,
-    /// Slices and who reads which.
-    pub(super) slicing: Slicing,
+    pub(super) slicing: SlicedPairPlan,
 }
 
-/// Splits planned candidates, ordered by [`Planned::order`], into batches of one route within `bytes` of scratch.
-pub(super) fn batches<'a>(
-    mut planned: &'a [Planned],
+/// Splits planned candidates, sorted by [`PlannedCandidate::order`], into batches of one route within `bytes` of scratch.
+pub(super) fn launch_batches<'a>(
+    mut planned: &'a [PlannedCandidate],
     bytes: u64,
     most: usize,
     radices: &'a [u64],
-    ask: &'a Ask,
-) -> impl Iterator<Item = Batch> + 'a {
+    ask: &'a CandidateQuery,
+) -> impl Iterator<Item = LaunchBatch> + 'a {
     std::iter::from_fn(move || {
         let route = planned.first()?.route;
         let mut sum = 0;
-        let fits = |p: &&Planned| {
+        let fits = |p: &&PlannedCandidate| {
             sum += p.bytes();
             p.route == route && sum <= bytes
         };
         let count = planned.iter().take(most).take_while(fits).count().max(1);
         let (now, later) = planned.split_at(count);
         planned = later;
-        Some(Batch::new(now, radices, ask))
+        Some(LaunchBatch::new(now, radices, ask))
     })
 }
 
-impl Batch {
-    fn new(planned: &[Planned], radices: &[u64], ask: &Ask) -> Self {
+impl LaunchBatch {
+    fn new(planned: &[PlannedCandidate], radices: &[u64], ask: &CandidateQuery) -> Self {
         let mut batch = Self {
             route: planned[0].route,
-            places: planned.iter().map(|p| p.at).collect(),
+            set_indexes: planned.iter().map(|p| p.at).collect(),
             candidates: Vec::with_capacity(planned.len()),
             terms: Vec::new(),
             stages: Vec::new(),
@@ -70,29 +67,29 @@ impl Batch {
             seen_words: 0,
             exposed: planned.iter().map(|p| p.exposed).max().unwrap_or(0),
             shared_bytes: 64,
-            slicing: Slicing::default(),
+            slicing: SlicedPairPlan::default(),
         };
         let mut family = 0;
         for (at, p) in planned.iter().enumerate() {
             family += u32::from(at == 0 || p.family() != planned[at - 1].family());
             batch.add(p, family, radices, ask);
         }
-        if batch.route.small() {
-            batch.group(planned, ask);
+        if batch.route.is_small() {
+            batch.assign_groups(planned, ask);
         }
-        if batch.route == Route::Sliced {
+        if batch.route == CountingRoute::Sliced {
             let counts = batch.candidates.iter().map(|candidate| candidate.counts);
-            batch.slicing = Slicing::new(planned, counts, radices, ask);
+            batch.slicing = SlicedPairPlan::new(planned, counts, radices, ask);
             batch.shared_bytes = batch.slicing.shared_bytes;
         }
         batch
     }
 
-    fn add(&mut self, p: &Planned, family: u32, radices: &[u64], ask: &Ask) {
+    fn add(&mut self, p: &PlannedCandidate, family: u32, radices: &[u64], ask: &CandidateQuery) {
         let first = self.terms.len() as u32;
-        let term = |column: &u32| Term { column: *column, radix: radices[*column as usize] as u32, slot: 0 };
+        let term = |column: &u32| TermEntry { column: *column, radix: radices[*column as usize] as u32, slot: 0 };
         self.terms.extend(p.columns.iter().map(term));
-        let mut candidate = Candidate {
+        let mut candidate = CandidateEntry {
             cells: p.cells,
             counts: self.counts,
             first,
@@ -101,15 +98,15 @@ impl Batch {
             stages: p.stages.len() as u32,
             replicas: p.replicas(),
             family,
-            // Classes of at least k subjects each take k rows each.
+            // A class of at least k subjects has at least k rows.
             most: (ask.rows / u64::from(ask.k.max(1))) as u32,
-            ..Candidate::default()
+            ..CandidateEntry::default()
         };
         self.counts += p.counts;
         let mut taken = first;
         for (terms, slots) in &p.stages {
             let terms = *terms as u32;
-            self.stages.push(Stage { keys: self.table_slots, mask: slots - 1, first: taken, terms });
+            self.stages.push(StageEntry { keys: self.table_slots, mask: slots - 1, first: taken, terms });
             self.table_slots += slots;
             taken += terms;
         }
@@ -123,11 +120,11 @@ impl Batch {
         self.candidates.push(candidate);
     }
 
-    /// Groups neighbours as long as their tile and their private counts fit a block.
-    fn group(&mut self, planned: &[Planned], ask: &Ask) {
+    /// Groups adjacent candidates while their tile and their private counts fit into a block.
+    fn assign_groups(&mut self, planned: &[PlannedCandidate], ask: &CandidateQuery) {
         let (tile, shared_bytes) = (ask.tile, u64::from(ask.shared_bytes));
         let words = |slots: usize, private: u64| {
-            let people = if self.route == Route::SmallCrowds { tile } else { 0 };
+            let people = if self.route == CountingRoute::SmallCrowds { tile } else { 0 };
             slots as u64 * tile / 2 + people + STATE_WORDS + private
         };
         let (mut start, mut columns, mut private, mut largest) = (0, Vec::new(), 0, 0);
@@ -138,7 +135,7 @@ impl Batch {
                 (p.private_words(), new)
             });
             let fits = next.as_ref().is_some_and(|(more, new)| {
-                at - start < GROUP
+                at - start < MAX_GROUP_CANDIDATES
                     && private + more <= ask.private_words()
                     && 4 * words(columns.len() + new.len(), private + more) <= shared_bytes
             });
@@ -157,7 +154,7 @@ impl Batch {
         self.shared_bytes = (4 * largest) as u32;
         for (range, columns) in groups {
             let slot = self.slots.len() as u32;
-            self.groups.push(Group {
+            self.groups.push(GroupEntry {
                 first: range.start as u32,
                 candidates: range.len() as u32,
                 slot,

@@ -1,4 +1,5 @@
-//! The kernels' sources, and what they compile to: by NVRTC at first use, kept by source and architecture.
+//! Kernel sources and their compiled form. NVRTC compiles them on first use; the result is cached by source and
+//! architecture.
 
 use super::device::DeviceError;
 use super::nvrtc;
@@ -6,7 +7,6 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// The files of the program, in the order of their use.
 const SOURCES: [(&str, &str); 8] = [
     ("device.cuh", include_str!("../kernels/device.cuh")),
     ("window.cuh", include_str!("../kernels/window.cuh")),
@@ -18,7 +18,7 @@ const SOURCES: [(&str, &str); 8] = [
     ("ring.cu", include_str!("../kernels/ring.cu")),
 ];
 
-/// Every kernel of the program.
+/// Names of all kernels of the program.
 pub const KERNELS: [&str; 17] = [
     "append",
     "count_slices",
@@ -39,41 +39,42 @@ pub const KERNELS: [&str; 17] = [
     "widen",
 ];
 
-/// One translation unit; messages name the file and its line.
+/// Returns one translation unit. Compiler messages name the file and its line.
 fn source() -> String {
     let part = |(name, text): &(&str, &str)| format!("#line 1 \"{name}\"\n{text}\n");
     SOURCES.iter().map(part).collect()
 }
 
-/// What the driver loads.
+/// Program that the driver loads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Image {
+pub enum KernelImage {
     /// Machine code of one architecture.
     Cubin(Vec<u8>),
     /// Virtual machine code that the driver translates.
     Ptx(String),
 }
 
-/// The resources that one kernel takes, as the assembler says.
+/// Resources of one kernel, as reported by the assembler.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Resources {
-    /// Its name.
+pub struct KernelResources {
+    /// Name.
     pub kernel: String,
-    /// Registers a thread.
+    /// Registers per thread.
     pub registers: u32,
-    /// Bytes of local memory a thread.
+    /// Bytes of local memory per thread.
     pub stack_bytes: u32,
-    /// Bytes of registers spilled and read back.
+    /// Bytes of register spills, stores and loads together.
     pub spill_bytes: u32,
 }
 
-/// Compiles every kernel for an architecture such as `sm_90`, and says what each takes.
+/// Compiles every kernel for an architecture such as `sm_90`, and returns the resources of each.
 ///
 /// # Errors
-/// Without NVRTC, or where the sources do not compile: with the compiler's log.
-pub fn resources(architecture: &str) -> Result<Vec<Resources>, DeviceError> {
-    let compiled = nvrtc::compile(&source(), &options(architecture, true)).map_err(|error| error.of(architecture))?;
-    let found = parsed(&compiled.log);
+/// If NVRTC is missing, or if the sources do not compile: with the log of the compiler.
+pub fn compile_resources(architecture: &str) -> Result<Vec<KernelResources>, DeviceError> {
+    let compiled = nvrtc::compile(&source(), &options(architecture, true))
+        .map_err(|error| error.into_device_error(architecture))?;
+    let found = parse_resources(&compiled.log);
     let names: Vec<&str> = found.iter().map(|resources| resources.kernel.as_str()).collect();
     if names != KERNELS {
         let log = format!("the assembler spoke of {names:?}");
@@ -90,13 +91,13 @@ fn options(architecture: &str, verbose: bool) -> Vec<String> {
     options
 }
 
-/// The assembler's words about each kernel, sorted by its name.
-fn parsed(log: &str) -> Vec<Resources> {
-    let mut found: Vec<Resources> = Vec::new();
+/// Parses the assembler messages about each kernel, sorted by name.
+fn parse_resources(log: &str) -> Vec<KernelResources> {
+    let mut found: Vec<KernelResources> = Vec::new();
     for line in log.lines() {
         if let Some((_, rest)) = line.split_once("Compiling entry function '") {
             let kernel = rest.split('\'').next().unwrap_or_default().to_owned();
-            found.push(Resources { kernel, registers: 0, stack_bytes: 0, spill_bytes: 0 });
+            found.push(KernelResources { kernel, registers: 0, stack_bytes: 0, spill_bytes: 0 });
         }
         let Some(last) = found.last_mut() else { continue };
         let before = |words: &str| -> u32 {
@@ -112,50 +113,52 @@ fn parsed(log: &str) -> Vec<Resources> {
     found
 }
 
-/// The program for a device of this capability: from the cache, else compiled and kept there.
-pub(super) fn image(capability: (u32, u32)) -> Result<Image, DeviceError> {
+/// Returns the program for a device of this capability, from the cache or compiled and then cached.
+pub(super) fn load_or_compile(capability: (u32, u32)) -> Result<KernelImage, DeviceError> {
     let architecture = format!("sm_{}{}", capability.0, capability.1);
     let source = source();
-    let kept = kept_at(&source, &architecture);
+    let kept = cached_program_path(&source, &architecture);
     if let Some(Ok(bytes)) = kept.as_ref().map(std::fs::read) {
-        return Ok(Image::Cubin(bytes));
+        return Ok(KernelImage::Cubin(bytes));
     }
     let image = compile(&source, capability, &architecture)?;
-    if let (Some(path), Image::Cubin(bytes)) = (&kept, &image)
-        && let Err(error) = keep(path, bytes)
+    if let (Some(path), KernelImage::Cubin(bytes)) = (&kept, &image)
+        && let Err(error) = write_cached_program(path, bytes)
     {
         tracing::debug!(%error, "compiled kernels could not be kept");
     }
     Ok(image)
 }
 
-/// Forgets the cached program of a device, where the driver does not take it.
-pub(super) fn forget(capability: (u32, u32)) {
-    let path = kept_at(&source(), &format!("sm_{}{}", capability.0, capability.1));
+/// Removes the cached program of a device, if the driver does not accept it.
+pub(super) fn remove_cached_program(capability: (u32, u32)) {
+    let path = cached_program_path(&source(), &format!("sm_{}{}", capability.0, capability.1));
     if let Some(Err(error)) = path.map(std::fs::remove_file) {
         tracing::debug!(%error, "the kept kernels could not be removed");
     }
 }
 
-fn compile(source: &str, capability: (u32, u32), architecture: &str) -> Result<Image, DeviceError> {
+fn compile(source: &str, capability: (u32, u32), architecture: &str) -> Result<KernelImage, DeviceError> {
     let own = capability.0 * 10 + capability.1;
-    let known = nvrtc::architectures().map_err(|error| error.of(architecture))?;
+    let known = nvrtc::architectures().map_err(|error| error.into_device_error(architecture))?;
     if known.contains(&own) {
-        let compiled = nvrtc::compile(source, &options(architecture, false)).map_err(|error| error.of(architecture))?;
-        return Ok(Image::Cubin(compiled.cubin));
+        let compiled = nvrtc::compile(source, &options(architecture, false))
+            .map_err(|error| error.into_device_error(architecture))?;
+        return Ok(KernelImage::Cubin(compiled.cubin));
     }
-    // A device younger than the compiler: the driver translates the nearest virtual architecture.
+    // The driver translates the nearest virtual architecture for a device newer than the compiler.
     let Some(nearest) = known.into_iter().filter(|known| *known < own).max() else {
         let log = "this NVRTC knows only younger architectures".to_owned();
         return Err(DeviceError::Compile { architecture: architecture.to_owned(), log });
     };
     let nearest = format!("compute_{nearest}");
-    let compiled = nvrtc::compile(source, &options(&nearest, false)).map_err(|error| error.of(&nearest))?;
-    Ok(Image::Ptx(compiled.ptx))
+    let compiled =
+        nvrtc::compile(source, &options(&nearest, false)).map_err(|error| error.into_device_error(&nearest))?;
+    Ok(KernelImage::Ptx(compiled.ptx))
 }
 
-/// Where the compiled program is kept: `throng/kernels` in the user's cache.
-fn kept_at(source: &str, architecture: &str) -> Option<PathBuf> {
+/// Returns the path of the cached program: `throng/kernels` in the cache folder of the user.
+fn cached_program_path(source: &str, architecture: &str) -> Option<PathBuf> {
     let of = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
     let cache = of("XDG_CACHE_HOME").or_else(|| of("HOME").map(|home| home.join(".cache")))?;
     let mut name = String::new();
@@ -165,8 +168,8 @@ fn kept_at(source: &str, architecture: &str) -> Option<PathBuf> {
     Some(cache.join("throng/kernels").join(format!("{name}-{architecture}.cubin")))
 }
 
-/// Another process sees the whole file or none.
-fn keep(path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
+/// Writes the file atomically, so that another process reads the whole file or none.
+fn write_cached_program(path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().ok_or(std::io::ErrorKind::InvalidInput)?;
     std::fs::create_dir_all(folder)?;
     let part = path.with_extension(format!("{}.part", std::process::id()));
@@ -179,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_assembler_says_is_read() {
+    fn assembler_log_is_parsed_per_kernel() {
         let log = "ptxas info    : Compiling entry function 'widen' for 'sm_90'\n\
                    ptxas info    : Function properties for widen\n\
                    ptxas         .     16 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads\n\
@@ -187,17 +190,17 @@ mod tests {
                    ptxas info    : Compiling entry function 'append' for 'sm_90'\n\
                    ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n\
                    ptxas info    : Used 18 registers, used 0 barriers\n";
-        let of = |kernel: &str, registers, stack_bytes, spill_bytes| Resources {
+        let of = |kernel: &str, registers, stack_bytes, spill_bytes| KernelResources {
             kernel: kernel.to_owned(),
             registers,
             stack_bytes,
             spill_bytes,
         };
-        assert_eq!(parsed(log), [of("append", 18, 0, 0), of("widen", 12, 16, 12)]);
+        assert_eq!(parse_resources(log), [of("append", 18, 0, 0), of("widen", 12, 16, 12)]);
     }
 
     #[test]
-    fn every_kernel_of_the_sources_is_named() {
+    fn kernel_list_matches_sources() {
         let source = source();
         let text = source.replace("#define KERNEL ", "");
         let plain = text.match_indices("KERNEL ").map(|(at, mark)| &text[at + mark.len()..]);

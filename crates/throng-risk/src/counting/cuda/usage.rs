@@ -1,71 +1,69 @@
-//! What a device was used for, in numbers.
+//! Device usage counters.
 
-use super::device::{Device, DeviceError, Limits, Shape, Ticket};
+use super::device::{Device, DeviceError, DeviceLimits, DownloadTicket, LaunchShape};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// How far a device was used.
+/// Usage of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Used {
-    /// Bytes held on the device.
+pub struct DeviceUsage {
+    /// Bytes allocated on the device.
     pub device_bytes: u64,
-    /// The most of them at once.
+    /// Maximum of bytes allocated at one time.
     pub most_device_bytes: u64,
-    /// Kernels that were started.
+    /// Kernels started.
     pub launches: u64,
     /// Bytes copied to the device.
     pub uploaded_bytes: u64,
-    /// Bytes copied back.
+    /// Bytes copied from the device.
     pub downloaded_bytes: u64,
-    /// Times that the device failed.
+    /// Device failures.
     pub failures: u64,
-    /// Candidates that the CPU answered: after a failure, because they did not fit, or because they split nothing.
+    /// Candidates counted by the CPU: after a failure, because they did not fit, or because all rows are one class.
     pub left_to_the_cpu: u64,
 }
 
-/// A device that counts what it is asked.
-pub(super) struct Metered {
+pub(super) struct MeteredDevice {
     device: Arc<dyn Device>,
-    meter: Mutex<Meter>,
+    meter: Mutex<UsageMeter>,
 }
 
 #[derive(Default)]
-struct Meter {
-    used: Used,
-    /// Bytes at each address that was allocated.
+struct UsageMeter {
+    used: DeviceUsage,
     sizes: BTreeMap<u64, u64>,
 }
 
-impl Metered {
+impl MeteredDevice {
     pub(super) fn new(device: &Arc<dyn Device>) -> Self {
         Self { device: Arc::clone(device), meter: Mutex::default() }
     }
 
-    fn meter(&self) -> MutexGuard<'_, Meter> {
+    fn meter(&self) -> MutexGuard<'_, UsageMeter> {
         self.meter.lock().expect("no count panics with the lock")
     }
 
-    pub(super) fn failed(&self) {
+    pub(super) fn count_failure(&self) {
         self.meter().used.failures += 1;
     }
 
-    pub(super) fn left_to_the_cpu(&self, candidates: u64) {
+    pub(super) fn record_cpu_fallback(&self, candidates: u64) {
         self.meter().used.left_to_the_cpu += candidates;
     }
 
-    pub(super) fn used(&self) -> Used {
+    pub(super) fn usage(&self) -> DeviceUsage {
         self.meter().used
     }
 }
 
-impl Device for Metered {
-    fn limits(&self) -> &Limits {
+impl Device for MeteredDevice {
+    fn limits(&self) -> &DeviceLimits {
         self.device.limits()
     }
 
     fn allocate(&self, bytes: u64) -> Result<u64, DeviceError> {
         let address = self.device.allocate(bytes)?;
-        let Meter { used, sizes } = &mut *self.meter();
+        let UsageMeter { used, sizes } = &mut *self.meter();
         sizes.insert(address, bytes);
         used.device_bytes += bytes;
         used.most_device_bytes = used.most_device_bytes.max(used.device_bytes);
@@ -74,7 +72,7 @@ impl Device for Metered {
 
     fn free(&self, address: u64) {
         {
-            let Meter { used, sizes } = &mut *self.meter();
+            let UsageMeter { used, sizes } = &mut *self.meter();
             used.device_bytes -= sizes.remove(&address).unwrap_or(0);
         }
         self.device.free(address);
@@ -89,17 +87,17 @@ impl Device for Metered {
         self.device.fill(at, bytes, value)
     }
 
-    fn launch(&self, kernel: &'static str, shape: Shape, arguments: &[u64]) -> Result<(), DeviceError> {
+    fn launch(&self, kernel: &'static str, shape: LaunchShape, arguments: &[u64]) -> Result<(), DeviceError> {
         self.meter().used.launches += 1;
         self.device.launch(kernel, shape, arguments)
     }
 
-    fn request(&self, from: u64, bytes: usize) -> Result<Ticket, DeviceError> {
+    fn request(&self, from: u64, bytes: usize) -> Result<DownloadTicket, DeviceError> {
         self.meter().used.downloaded_bytes += bytes as u64;
         self.device.request(from, bytes)
     }
 
-    fn collect(&self, ticket: Ticket) -> Result<Vec<u8>, DeviceError> {
+    fn collect(&self, ticket: DownloadTicket) -> Result<Vec<u8>, DeviceError> {
         self.device.collect(ticket)
     }
 }

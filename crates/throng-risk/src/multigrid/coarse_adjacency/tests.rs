@@ -1,32 +1,32 @@
-//! The coarse window against the fine model of the same records.
+//! Compares the coarse window with the fine model of the same records.
 
-use super::{CoarseAdjacency, CoarseError, Merging};
-use crate::adjacency::{Adjacency, Limits, ValueNode};
-use crate::multigrid::brute_force::{Cells, tables};
+use super::{CoarseAdjacency, CoarseError, MergePolicy};
+use crate::adjacency::{Adjacency, AdjacencyLimits, ValueNode};
+use crate::multigrid::brute_force::{ReferenceCells, tables};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::Code;
 
-/// What happens to a window of whole batches, first in, first out.
+/// Change of a window of whole batches, first in, first out.
 #[derive(Clone, Debug)]
-enum Event {
+enum CoarseWindowEvent {
     Add(Vec<Vec<Code>>),
     Expire,
-    Coarsen(Merging),
+    Coarsen(MergePolicy),
 }
 
-/// Batches of related rows cut from one table. Codes are below 16.
-fn events() -> impl Strategy<Value = (usize, Vec<Event>)> {
+/// Batches of related rows from one table. Codes are below 16.
+fn events() -> impl Strategy<Value = (usize, Vec<CoarseWindowEvent>)> {
     let what = prop_oneof![4 => Just(0), 2 => Just(1), 2 => Just(2), 1 => Just(3)];
     (tables(), proptest::collection::vec((what, 1_usize..5), 1..16)).prop_map(|(cells, what)| {
         let width = cells.first().map_or(2, Vec::len);
         let small = |codes: &Vec<u32>| codes.iter().map(|code| code % 16).collect::<Vec<Code>>();
         let mut rows = cells.iter().map(small).cycle();
         let events = what.into_iter().map(|(what, count)| match what {
-            0 => Event::Add(rows.by_ref().take(count).collect()),
-            1 => Event::Expire,
-            2 => Event::Coarsen(Merging::Determined),
-            _ => Event::Coarsen(Merging::Identical),
+            0 => CoarseWindowEvent::Add(rows.by_ref().take(count).collect()),
+            1 => CoarseWindowEvent::Expire,
+            2 => CoarseWindowEvent::Coarsen(MergePolicy::Determined),
+            _ => CoarseWindowEvent::Coarsen(MergePolicy::Identical),
         });
         (width, events.collect())
     })
@@ -36,9 +36,8 @@ fn columns(rows: &[Vec<Code>], width: usize) -> Vec<Vec<Code>> {
     (0..width).map(|c| rows.iter().map(|row| row[c]).collect()).collect()
 }
 
-/// Attributes of the window that some other one determines, but for one of each class of twins and for those that
-/// nothing determines: by trying all pairs of rows.
-fn roots(rows: &Cells, width: usize) -> usize {
+/// Counts the attributes that no other determines, and one per class of twins, by trying all pairs of rows.
+fn roots(rows: &ReferenceCells, width: usize) -> usize {
     let determines = |a: usize, b: usize| rows.iter().all(|x| rows.iter().all(|y| x[a] != y[a] || x[b] == y[b]));
     let is_root = |b: &usize| (0..width).all(|a| !determines(a, *b) || determines(*b, a) && a >= *b);
     (0..width).filter(is_root).count()
@@ -48,14 +47,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn what_is_known_coarsely_is_what_would_have_been_counted((width, events) in events()) {
+    fn coarse_window_equals_fine_model((width, events) in events()) {
         let attributes: Vec<usize> = (0..width).collect();
-        let mut coarse = CoarseAdjacency::new(&attributes, Limits::default()).expect("attributes");
-        let mut fine = Adjacency::new(&attributes, Limits::default()).expect("attributes");
+        let mut coarse = CoarseAdjacency::new(&attributes, AdjacencyLimits::default()).expect("attributes");
+        let mut fine = Adjacency::new(&attributes, AdjacencyLimits::default()).expect("attributes");
         let mut batches: Vec<Vec<Vec<Code>>> = Vec::new();
         for event in events {
             match event {
-                Event::Add(rows) => {
+                CoarseWindowEvent::Add(rows) => {
                     let batch = columns(&rows, width);
                     let before: BTreeSet<usize> = coarse.derived().map(|(attribute, _)| attribute).collect();
                     let broken = coarse.add(&batch).expect("a batch");
@@ -64,16 +63,16 @@ proptest! {
                     fine.add(&batch).expect("a batch");
                     batches.push(rows);
                 }
-                Event::Expire if !batches.is_empty() => {
+                CoarseWindowEvent::Expire if !batches.is_empty() => {
                     let batch = columns(&batches.remove(0), width);
                     coarse.subtract(&batch).expect("counted");
                     fine.subtract(&batch).expect("counted");
                 }
-                Event::Coarsen(merging) => {
+                CoarseWindowEvent::Coarsen(merging) => {
                     let window = batches.concat();
                     let before: Vec<(usize, usize)> = coarse.derived().collect();
                     coarse.coarsen(&columns(&window, width), merging).expect("a window");
-                    if merging == Merging::Identical {
+                    if merging == MergePolicy::Identical {
                         let alike = |a: usize, b: usize| {
                             let splits = |x: &Vec<Code>, y: &Vec<Code>| (x[a] == y[a]) == (x[b] == y[b]);
                             window.iter().all(|x| window.iter().all(|y| splits(x, y)))
@@ -90,9 +89,9 @@ proptest! {
                         prop_assert_eq!(coarse.counted().attributes().len(), roots(&window, width));
                     }
                 }
-                Event::Expire => {}
+                CoarseWindowEvent::Expire => {}
             }
-            prop_assert_eq!(&coarse.prolonged().expect("whole"), &fine);
+            prop_assert_eq!(&coarse.to_fine_adjacency().expect("whole"), &fine);
             prop_assert!(coarse.counted().edge_count() <= fine.edge_count());
             let values: Vec<ValueNode> =
                 attributes.iter().flat_map(|a| (0..16).map(|code| ValueNode { attribute: *a, code })).collect();
@@ -106,42 +105,42 @@ proptest! {
     }
 
     #[test]
-    fn a_renumbered_window_is_a_window_of_new_numbers(cells in tables(), keys in proptest::collection::vec(any::<u32>(), 16)) {
+    fn remapped_window_equals_window_of_new_codes(cells in tables(), keys in proptest::collection::vec(any::<u32>(), 16)) {
         let width = cells.first().map_or(2, Vec::len);
-        let rows: Cells = cells.iter().map(|codes| codes.iter().map(|code| code % 16).collect()).collect();
+        let rows: ReferenceCells = cells.iter().map(|codes| codes.iter().map(|code| code % 16).collect()).collect();
         let attributes: Vec<usize> = (0..width).collect();
-        let mut coarse = CoarseAdjacency::new(&attributes, Limits::default()).expect("attributes");
+        let mut coarse = CoarseAdjacency::new(&attributes, AdjacencyLimits::default()).expect("attributes");
         coarse.add(&columns(&rows, width)).expect("a batch");
-        coarse.coarsen(&columns(&rows, width), Merging::Determined).expect("a window");
+        coarse.coarsen(&columns(&rows, width), MergePolicy::Determined).expect("a window");
         let mut order: Vec<Code> = (0..16).collect();
         order.sort_by_key(|code| (keys[*code as usize], *code));
         let map: BTreeMap<Code, Code> = order.into_iter().zip(0..).collect();
-        let renumbered: Cells = rows.iter().map(|codes| codes.iter().map(|code| map[code]).collect()).collect();
+        let renumbered: ReferenceCells = rows.iter().map(|codes| codes.iter().map(|code| map[code]).collect()).collect();
         for attribute in &attributes {
             coarse.remap(*attribute, &map.values().copied().collect::<Vec<_>>()).expect("all are kept");
         }
-        let mut fine = Adjacency::new(&attributes, Limits::default()).expect("attributes");
+        let mut fine = Adjacency::new(&attributes, AdjacencyLimits::default()).expect("attributes");
         fine.add(&columns(&renumbered, width)).expect("a batch");
-        prop_assert_eq!(coarse.prolonged().expect("whole"), fine.clone());
+        prop_assert_eq!(coarse.to_fine_adjacency().expect("whole"), fine.clone());
         let derived = coarse.derived().count();
         coarse.add(&columns(&renumbered, width)).expect("the same again");
         fine.add(&columns(&renumbered, width)).expect("a batch");
         prop_assert_eq!(coarse.derived().count(), derived);
-        prop_assert_eq!(coarse.prolonged().expect("whole"), fine);
+        prop_assert_eq!(coarse.to_fine_adjacency().expect("whole"), fine);
     }
 }
 
 #[test]
-fn a_zip_in_a_second_city_brings_the_city_back() {
+fn contradicting_record_restores_derived_attribute() {
     // ZIP, city, sign.
     let window: [Vec<Code>; 3] = [vec![3, 4, 5, 3], vec![7, 7, 8, 7], vec![3, 4, 3, 4]];
-    let mut coarse = CoarseAdjacency::new(&[0, 1, 2], Limits::default()).expect("attributes");
+    let mut coarse = CoarseAdjacency::new(&[0, 1, 2], AdjacencyLimits::default()).expect("attributes");
     coarse.add(&window).expect("a batch");
-    assert_eq!(coarse.coarsen(&window, Merging::Determined), Ok(1));
+    assert_eq!(coarse.coarsen(&window, MergePolicy::Determined), Ok(1));
     assert_eq!((coarse.counted().attributes(), coarse.derived().collect::<Vec<_>>()), (&[0, 2][..], vec![(1, 0)]));
     let [city, sign] = [ValueNode { attribute: 1, code: 7 }, ValueNode { attribute: 2, code: 4 }];
     assert_eq!((coarse.n(city), coarse.n_both(city, sign)), (3, Some(2)));
-    // A new ZIP may be anywhere, a known one may not.
+    // A new ZIP may be in any city; a known ZIP may not change its city.
     assert_eq!(coarse.add(&[vec![6], vec![9], vec![3]]), Ok(vec![]));
     assert_eq!(coarse.add(&[vec![5, 4], vec![8, 8], vec![3, 3]]), Ok(vec![1]));
     assert_eq!(coarse.counted().attributes(), [0, 1, 2]);
@@ -150,16 +149,16 @@ fn a_zip_in_a_second_city_brings_the_city_back() {
 }
 
 #[test]
-fn what_is_no_batch_changes_nothing() {
-    let mut coarse = CoarseAdjacency::new(&[0, 1], Limits::default()).expect("attributes");
+fn invalid_batch_leaves_coarse_window_unchanged() {
+    let mut coarse = CoarseAdjacency::new(&[0, 1], AdjacencyLimits::default()).expect("attributes");
     let window: [Vec<Code>; 2] = [vec![3, 4], vec![5, 6]];
     coarse.add(&window).expect("a batch");
-    coarse.coarsen(&window, Merging::Determined).expect("a window");
+    coarse.coarsen(&window, MergePolicy::Determined).expect("a window");
     assert!(coarse.add(&[vec![3]]).is_err());
     assert!(coarse.add(&[vec![3], vec![]]).is_err());
     assert!(coarse.add(&[vec![3], vec![Code::MAX]]).is_err());
     assert_eq!((coarse.counted().records(), coarse.derived().count()), (2, 1));
-    let shorter = coarse.coarsen(&[vec![3], vec![5]], Merging::Determined);
+    let shorter = coarse.coarsen(&[vec![3], vec![5]], MergePolicy::Determined);
     assert_eq!(shorter, Err(CoarseError::Window { rows: 1, counted: 2 }));
     assert!(coarse.subtract(&[vec![3], vec![6]]).is_ok(), "a value of its own is not looked at beside another");
     assert!(coarse.subtract(&[vec![4], vec![6]]).is_err(), "no record has a 6 any more");

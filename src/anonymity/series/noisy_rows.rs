@@ -1,0 +1,182 @@
+//! Series with noise: counts and means of all subjects with (ε, δ)-differential privacy per subject and week
+//! (docs/internals/methods.md §13).
+//!
+//! Every subject with a value is counted, in a cohort or not, so that the count of a subject does not depend on other
+//! subjects. Every bucket between the first and the last is evaluated, with or without subjects. Only the noisy count
+//! decides whether a row is withheld.
+
+use super::batch_step::SeriesBatchStep;
+use super::gaussian_noise::NoiseKey;
+use super::noise_budget::{NoiseScale, noisy_mean, to_grid, week_of};
+use super::published_row::{NoisyStatistic, RowStatistic, SeriesRow};
+use super::state::{OpenBucket, WeekSpent};
+use super::terms::{SeriesSignal, SeriesTerms};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Largest gap of buckets without a crowd that are evaluated. After a longer gap the series restarts at the next
+/// bucket with a crowd.
+const MAX_GAP_BUCKETS: i64 = 4_096;
+
+/// Contributions to a bucket by subject.
+type NoisyContributions = BTreeMap<u64, OpenBucket>;
+
+/// Number of subjects with a value, and the sum of their values on the grid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ExactSum {
+    count: i64,
+    sum: i64,
+}
+
+impl ExactSum {
+    fn from_contributions(contributions: &NoisyContributions, signal: usize, range: (f64, f64)) -> Self {
+        let values = contributions.values().filter_map(|open| open.partials[signal].value(range));
+        values.fold(Self::default(), |Self { count, sum }, value| Self {
+            count: count + 1,
+            sum: sum + to_grid(value, range),
+        })
+    }
+
+    /// Adds noise. Only the same numbers at the same place under the same settings get the same noise again.
+    fn with_noise(self, key: &NoiseKey, scale: &NoiseScale, place: &str) -> Self {
+        let Self { count, sum } = self;
+        let NoiseScale { count_parts, sum_parts, .. } = *scale;
+        let place = format!("{place} {count_parts} {sum_parts} {count} {sum}");
+        Self {
+            count: count + key.sample(count_parts, &format!("count {place}")),
+            sum: sum + key.sample(sum_parts, &format!("sum {place}")),
+        }
+    }
+}
+
+/// Text of all inputs of the noise of a bucket and signal except its numbers.
+fn noise_place(series: &SeriesTerms, signal: &SeriesSignal, bucket: i64) -> String {
+    let (low, high) = signal.range;
+    let range = (low.to_bits(), high.to_bits());
+    format!("{:?} {} {:?} {range:?} {bucket}", series.name, series.every_ms, signal.name)
+}
+
+impl SeriesBatchStep<'_> {
+    /// Publishes the buckets of series with noise that end by `until` (per series), and removes them from `due`.
+    pub(super) fn close_noisy_buckets(
+        &mut self,
+        until: &[i64],
+        due: &mut BTreeMap<(i64, usize, i64), NoisyContributions>,
+    ) {
+        let terms = self.terms;
+        if terms.series.iter().all(|series| series.noise.is_none()) {
+            return;
+        }
+        let key = NoiseKey::new(self.draw);
+        for (number, series) in terms.series.iter().enumerate() {
+            let Some(noise) = &series.noise else { continue };
+            let scale = noise.scale(series);
+            let of_series = due.extract_if(.., |(_, of, _), _| *of == number);
+            let people: BTreeMap<i64, NoisyContributions> = of_series.map(|((.., bucket), of)| (bucket, of)).collect();
+            let nobody = NoisyContributions::new();
+            let judged = self.evaluated_buckets(number, until[number], &people);
+            let before = people.iter().filter(|(bucket, _)| judged.binary_search(bucket).is_err());
+            let unjudged: u64 = before.flat_map(|(_, of)| of.values()).map(|open| u64::from(open.records)).sum();
+            self.head.counts[number].records += unjudged;
+            for bucket in judged {
+                let contributions = people.get(&bucket).unwrap_or(&nobody);
+                self.publish_noisy_bucket((number, bucket), &scale, &key, contributions);
+            }
+        }
+    }
+
+    /// Buckets that end by `until` and were not evaluated before, with or without subjects. Skips a gap of more than
+    /// [`MAX_GAP_BUCKETS`] buckets without a crowd completely. The record of one subject in the gap has no
+    /// effect.
+    fn evaluated_buckets(&self, series: usize, until: i64, people: &BTreeMap<i64, NoisyContributions>) -> Vec<i64> {
+        let every_ms = self.terms.series[series].every_ms;
+        let closed_ms = self.head.closed_ms[series];
+        let first = Some(closed_ms).filter(|closed| *closed > i64::MIN).or_else(|| self.first_bucket(people));
+        let Some(mut next) = first else { return Vec::new() };
+        let is_crowd = |of: &NoisyContributions| of.len() >= self.terms.cohorts.crowd;
+        let crowded = people.range(next..).filter(|(_, of)| is_crowd(of)).map(|(bucket, _)| *bucket + every_ms);
+        let mut judged = Vec::new();
+        for stop in crowded.chain([until]) {
+            // The bucket before each stop except the last has a crowd.
+            let buckets = stop.saturating_sub(next) / every_ms;
+            let from = if buckets > MAX_GAP_BUCKETS + 1 { stop - every_ms } else { next };
+            let is_judged = |bucket: &i64| buckets <= MAX_GAP_BUCKETS + 1 || people.get(bucket).is_some_and(is_crowd);
+            judged.extend((0..).map(|at| from + at * every_ms).take_while(|bucket| *bucket < stop).filter(is_judged));
+            next = next.max(stop);
+        }
+        judged
+    }
+
+    /// First bucket by which a crowd of subjects has sent a record. An early date of one subject starts no series.
+    fn first_bucket(&self, people: &BTreeMap<i64, NoisyContributions>) -> Option<i64> {
+        let mut seen: BTreeSet<u64> = BTreeSet::new();
+        people.iter().find_map(|(bucket, contributions)| {
+            seen.extend(contributions.keys());
+            (seen.len() >= self.terms.cohorts.crowd).then_some(*bucket)
+        })
+    }
+
+    /// Publishes a bucket: one row per signal with a large enough noisy count.
+    fn publish_noisy_bucket(
+        &mut self,
+        (series, bucket): (usize, i64),
+        scale: &NoiseScale,
+        key: &NoiseKey,
+        contributions: &NoisyContributions,
+    ) {
+        let terms = &self.terms.series[series];
+        let is_within_budget = self.spend_budget((series, bucket), scale);
+        let least_count = scale.min_published_count(self.terms.cohorts.crowd);
+        let mut represented: BTreeSet<u64> = BTreeSet::new();
+        for (at, signal) in terms.signals.iter().enumerate() {
+            let exact = ExactSum::from_contributions(contributions, at, signal.range);
+            let noisy = exact.with_noise(key, scale, &noise_place(terms, signal, bucket));
+            if !is_within_budget || noisy.count < least_count {
+                self.head.counts[series].too_few += 1;
+                continue;
+            }
+            let mean = noisy_mean(noisy.sum, noisy.count, signal.range);
+            self.rows.push(SeriesRow {
+                series,
+                cohort: None,
+                stratum: None,
+                bucket,
+                signal: at,
+                sets: Vec::new(),
+                n: noisy.count.unsigned_abs(),
+                statistic: RowStatistic::Noisy(NoisyStatistic { mean, sum: noisy.sum }),
+                filled: 0.0,
+            });
+            self.head.counts[series].rows += 1;
+            let present = contributions.iter().filter(|(_, open)| open.partials[at].value(signal.range).is_some());
+            represented.extend(present.map(|(subject, _)| *subject));
+        }
+        for (subject, open) in contributions {
+            let records = u64::from(open.records);
+            self.head.counts[series].records += records;
+            self.head.counts[series].represented += if represented.contains(subject) { records } else { 0 };
+        }
+        for subject in represented {
+            // Subjects beyond the limit of the state contribute but are not stored.
+            if self.person(subject).is_some_and(|person| !person.is_in_noise) {
+                self.person_mut(subject).is_in_noise = true;
+                self.head.noise_people += 1;
+            }
+        }
+    }
+
+    /// Spends the budget of a bucket in its week. Returns false if the remaining budget of the week is too small.
+    fn spend_budget(&mut self, (series, bucket): (usize, i64), scale: &NoiseScale) -> bool {
+        let cost = scale.cell_rho * self.terms.series[series].signals.len() as f64;
+        let (week, spent) = (week_of(bucket), &mut self.head.noise[series]);
+        if week > spent.week {
+            *spent = WeekSpent { week, rho: 0.0 };
+        }
+        let is_within = week == spent.week && spent.rho + cost <= scale.weekly_rho * (1.0 + 1e-9);
+        spent.rho += if is_within { cost } else { 0.0 };
+        is_within
+    }
+}
+
+#[cfg(test)]
+#[path = "noise_tests.rs"]
+mod tests;

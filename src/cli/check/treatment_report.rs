@@ -1,0 +1,32 @@
+//! Description of the treatments that the rules of `[treatment]` select.
+
+use crate::start::treatment_selection::{SelectedTreatment, TreatmentOrigin};
+use throng_core::values::schema::Schema;
+
+/// Lists every attribute with its treatment and the reason.
+pub(super) fn describe_treatments(treated: &[SelectedTreatment], schema: &Schema, file: &str) -> String {
+    if treated.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("{file}: treatments by rules:\n");
+    let width = treated.iter().map(|one| schema.attributes[one.attribute].name.chars().count()).max().unwrap_or(0);
+    for one in treated {
+        let name = &schema.attributes[one.attribute].name;
+        let why = deciding_rule(one).unwrap_or_else(|| "no rule fits it".to_owned());
+        text += &format!("  {name:<width$}  {:<15}  {why}\n", one.treat.name());
+    }
+    text
+}
+
+/// Describes the rule that decides and its criteria; `None` if no rule matches.
+pub(super) fn deciding_rule(one: &SelectedTreatment) -> Option<String> {
+    let rule = match one.by {
+        TreatmentOrigin::Rule(index) => format!("treatment.rule[{index}] fits it"),
+        TreatmentOrigin::Preset(preset) => format!("treatment.preset = {:?} says so", preset.name()),
+        TreatmentOrigin::NoRule => return None,
+    };
+    let shares = one.standing.map_or_else(String::new, |standing| {
+        format!(": coverage {:.1} %, cardinality {:.1} %", 100.0 * standing.coverage, 100.0 * standing.cardinality)
+    });
+    Some(rule + &shares)
+}

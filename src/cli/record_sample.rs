@@ -1,0 +1,153 @@
+//! Samples for schema inference: the first records of a file, of standard input or of a topic.
+
+use super::input_formats::{FormatArg, detect_record_format, separator_argument};
+use super::outcome::Failure;
+use super::progress::spinner;
+use super::text_format;
+use crate::config::{Config, SourceKind};
+use crate::io::file::FileFormat;
+use crate::io::kafka::topic_sample::TopicSample;
+use crate::io::table::{self, LoadedTable, ReadProgress, TableColumn, TableReadError, TableRequest};
+use crate::io::topic_lines::TopicLines;
+use crate::start::clusters::source_cluster;
+use crate::start::message_decoders::whole_message_decoder;
+use crate::telemetry::Telemetry;
+use anyhow::anyhow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use throng_core::values::schema::AttributeOrigin;
+use throng_formats::DecodeLimits;
+
+const MAX_SAMPLE_COLUMNS: usize = 4096;
+/// Maximum time without a response from a broker.
+const SAMPLE_BROKER_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_SAMPLE_BYTES: u64 = 2 << 30;
+
+/// Selection of the sample.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SampleArgs {
+    /// CSV, NDJSON or Parquet file; `throng schema infer -` reads standard input (NDJSON, or CSV with --format csv)
+    #[arg(value_name = "INPUT")]
+    pub input: Option<PathBuf>,
+    /// Record format: csv, json or parquet (default: by extension, otherwise by content)
+    #[arg(long, value_enum, value_name = "F")]
+    pub format: Option<FormatArg>,
+    /// Separator of CSV fields (default: the most frequent of , ; tab | in the first line; the comma on standard
+    /// input)
+    #[arg(long, value_name = "C", value_parser = separator_argument)]
+    pub separator: Option<u8>,
+    /// Read only the first N records; at most 2 GiB are kept (12 bytes per cell, plus the distinct values)
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub records: u64,
+}
+
+/// Sample with its origin.
+pub struct RecordSample {
+    /// Records as texts.
+    pub table: LoadedTable,
+    /// Format of the records.
+    pub format: FileFormat,
+    /// Name of the source in messages.
+    pub named: String,
+}
+
+/// Reads a sample; unreadable records are skipped and counted.
+pub fn read(args: &SampleArgs) -> Result<RecordSample, Failure> {
+    let Some(path) = &args.input else {
+        return Err(Failure::Usage(anyhow!("no records are named: give a file")));
+    };
+    let format = detect_record_format(path, args.format, args.separator).map_err(sample_failure)?;
+    let table = read_file(path, format, args.records)?;
+    let named = match path.file_name() {
+        _ if path == Path::new("-") => "standard input".to_owned(),
+        Some(name) => name.to_string_lossy().into_owned(),
+        None => path.display().to_string(),
+    };
+    Ok(RecordSample { table, format, named })
+}
+
+/// Reads the first `records` messages of the topics in a configuration; messages name it by `file`. Joins no consumer
+/// group and commits nothing. The schema of the configuration is not used. Attributes of message keys get the origin
+/// `BorrowedKeySeed`.
+pub fn read_topics(config: &Config, file: &str, records: u64) -> Result<RecordSample, Failure> {
+    if config.source.kind == SourceKind::File {
+        return Err(Failure::Usage(anyhow!("{file} reads a file: name that as INPUT")));
+    }
+    let messages = whole_message_decoder(config, file, &Telemetry::new(0, &[]))
+        .map_err(|problem| Failure::Problems(vec![problem]))?;
+    let cluster = source_cluster(config).map_err(|error| Failure::Usage(error.into()))?;
+    let open = |topic: &String| Ok((topic.clone(), TopicSample::open(&cluster, topic, SAMPLE_BROKER_TIMEOUT)?));
+    let topics: Result<Vec<_>, _> = config.source.topics.iter().map(open).collect();
+    let lines = TopicLines::new(
+        topics.map_err(|error: crate::io::kafka::connection::KafkaFailure| Failure::Running(error.into()))?,
+        messages,
+    );
+    let unreadable = lines.unreadable();
+    let named = format!("topic {}", config.source.topics.join(", "));
+    let limits = DecodeLimits {
+        // A record contains both key and value.
+        max_record_bytes: usize::try_from(config.source.max_record_bytes).unwrap_or(usize::MAX).saturating_mul(3),
+        max_depth: DecodeLimits::default().max_depth + 1,
+        ..DecodeLimits::default()
+    };
+    let request = TableRequest { limits, ..request(Path::new(&named), FileFormat::Ndjson, records) };
+    let read = with_read_progress(|progress| table::read_lines(Box::new(lines), &request, progress));
+    let unreadable = unreadable.lock().expect("no panic while it is held").clone();
+    let mut table = read.map_err(|error| match error {
+        TableReadError::NoRecords { .. } if !unreadable.is_empty() => {
+            let count =
+                |(why, count): (&&str, &u64)| format!("{} {}", why.replace('_', " "), text_format::number(*count));
+            let why: Vec<String> = unreadable.iter().map(count).collect();
+            let keys = "source.format and source.key_format";
+            Failure::Usage(anyhow!("{named}: no message can be read ({}): correct {keys}", why.join(", ")))
+        }
+        error => sample_failure(error),
+    })?;
+    for (why, count) in unreadable {
+        *table.unreadable.entry(why).or_default() += count;
+    }
+    table.columns.iter_mut().for_each(strip_message_part);
+    Ok(RecordSample { table, format: FileFormat::Ndjson, named })
+}
+
+/// Removes the part of the message, `key` or `value`, from the path and the name of a column.
+fn strip_message_part(column: &mut TableColumn) {
+    if column.key_path.remove(0) == "key" {
+        column.from = AttributeOrigin::Key;
+    }
+    if !column.key_path.is_empty() {
+        column.name = column.key_path.join(".");
+    }
+}
+
+fn read_file(path: &Path, format: FileFormat, records: u64) -> Result<LoadedTable, Failure> {
+    let request = request(path, format, records);
+    with_read_progress(|progress| table::read(&request, progress)).map_err(sample_failure)
+}
+
+fn request(path: &Path, format: FileFormat, records: u64) -> TableRequest<'_> {
+    TableRequest {
+        path,
+        more: &[],
+        format,
+        schema: None,
+        columns: None,
+        limits: DecodeLimits::default(),
+        max_columns: MAX_SAMPLE_COLUMNS,
+        max_bytes: MAX_SAMPLE_BYTES,
+        max_records: Some(records),
+        skip_unreadable: true,
+    }
+}
+
+fn with_read_progress<T>(read: impl FnOnce(&mut dyn FnMut(ReadProgress)) -> T) -> T {
+    let bar = spinner("{spinner} reading {msg}");
+    let read = read(&mut |at: ReadProgress| bar.set_message(text_format::counted(at.records, "record")));
+    bar.finish_and_clear();
+    read
+}
+
+/// Treats an unreadable sample as a usage error.
+fn sample_failure(error: TableReadError) -> Failure {
+    Failure::Usage(error.into())
+}

@@ -1,0 +1,132 @@
+//! Formatting of numbers, shares and names for text output.
+
+use crate::html::is_control_character;
+use indicatif::HumanCount;
+use throng_risk::identifiers::IdentifierReason;
+
+/// Formats `1234567` as `1,234,567`.
+pub fn number(n: u64) -> String {
+    HumanCount(n).to_string()
+}
+
+/// Formats `1 record`, `2 records`.
+pub fn counted(n: u64, what: &str) -> String {
+    format!("{} {what}{}", number(n), if n == 1 { "" } else { "s" })
+}
+
+/// Formats a share in percent. Only an exact 0 is shown as 0 % and only an exact 1 as 100 %.
+pub fn percent(share: f64) -> String {
+    match share * 100.0 {
+        p if p <= 0.0 => "0 %".to_owned(),
+        p if p < 0.1 => "< 0.1 %".to_owned(),
+        p if p >= 100.0 => "100 %".to_owned(),
+        p if p > 99.9 => "> 99.9 %".to_owned(),
+        p => format!("{p:.1} %"),
+    }
+}
+
+/// Formats a duration with about three significant digits.
+pub fn seconds(s: f64) -> String {
+    match s {
+        s if s < 0.01 => format!("{:.1} ms", s * 1e3),
+        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        s if s < 100.0 => format!("{s:.2} s"),
+        s => format!("{s:.0} s"),
+    }
+}
+
+/// Replaces control characters and changes of text direction, because names come from untrusted files.
+pub fn sanitize_text(name: &str) -> String {
+    let clean: String = name.chars().map(|c| if is_control_character(c) { '\u{fffd}' } else { c }).collect();
+    if clean.trim().is_empty() { "(no name)".to_owned() } else { clean }
+}
+
+/// Wraps text at 100 characters between words. The first line starts with `bullet`, the others are indented.
+pub fn wrap_text(bullet: &str, text: &str) -> String {
+    let indent = bullet.chars().count();
+    let (mut out, mut width) = (bullet.to_owned(), indent);
+    for word in text.split(' ') {
+        let wide = word.chars().count();
+        if width > indent && width + 1 + wide > 100 {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', indent));
+            width = indent;
+        } else if width > indent {
+            out.push(' ');
+            width += 1;
+        }
+        out.push_str(word);
+        width += wide;
+    }
+    out.push('\n');
+    out
+}
+
+/// Shortens a text to `width` characters; the last one is `…` if characters were removed.
+pub fn truncate_text(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let mut cut: String = text.chars().take(width.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}
+
+/// Describes the reason that makes a column a standalone identifier.
+pub fn identifier_reason(reason: &IdentifierReason) -> String {
+    match reason {
+        IdentifierReason::Declared => "the schema says so".to_owned(),
+        IdentifierReason::Shape { shape, share } => {
+            format!("{} of its different values look like {}", percent(*share), shape_title(*shape))
+        }
+        IdentifierReason::Injective => "every record has a value of its own".to_owned(),
+        IdentifierReason::Cardinality { cardinality, threshold } => {
+            format!("{} different values per record, {} are too many", ratio(*cardinality), ratio(*threshold))
+        }
+        IdentifierReason::NamesSubject => "one value a person and one person a value".to_owned(),
+    }
+}
+
+fn shape_title(shape: throng_core::values::identifier_shapes::IdentifierShape) -> &'static str {
+    use throng_core::values::identifier_shapes::IdentifierShape;
+    match shape {
+        IdentifierShape::Email => "e-mail addresses",
+        IdentifierShape::Url => "URLs",
+        IdentifierShape::Uuid => "UUIDs",
+        IdentifierShape::MacAddress => "MAC addresses",
+        IdentifierShape::IpAddress => "IP addresses",
+        IdentifierShape::NationalId => "national identity numbers",
+        IdentifierShape::CreditCard => "payment card numbers",
+        IdentifierShape::Phone => "telephone numbers",
+    }
+}
+
+/// Formats a number from 0 to 1 with three decimal places.
+pub fn ratio(value: f64) -> String {
+    if value > 0.0 && value < 0.001 { "< 0.001".to_owned() } else { format!("{value:.3}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_thousands_separators() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(number), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!((counted(1, "record"), counted(2, "record")), ("1 record".into(), "2 records".into()));
+    }
+
+    #[test]
+    fn shares_never_round_to_zero_or_hundred() {
+        let shares = [0.0, 0.0004, 0.001, 0.25, 0.9994, 1.0].map(percent);
+        assert_eq!(shares, ["0 %", "< 0.1 %", "0.1 %", "25.0 %", "> 99.9 %", "100 %"]);
+        assert_eq!([0.0002, 0.02, 1.5, 120.4].map(seconds), ["0.2 ms", "20 ms", "1.50 s", "120 s"]);
+    }
+
+    #[test]
+    fn control_characters_in_names_are_replaced() {
+        assert_eq!(sanitize_text("a\u{1b}[31mb\u{202e}c\n"), "a\u{fffd}[31mb\u{fffd}c\u{fffd}");
+        assert_eq!((sanitize_text(" "), sanitize_text("é")), ("(no name)".into(), "é".into()));
+        assert_eq!((truncate_text("abcdef", 4), truncate_text("abcd", 4)), ("abc…".into(), "abcd".into()));
+    }
+}

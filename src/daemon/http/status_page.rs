@@ -1,0 +1,219 @@
+//! The status page: one document with embedded style and script, and the content security policy that permits only
+//! these.
+
+use std::sync::LazyLock;
+
+use crate::html::series_chart::legend;
+use crate::html::{STYLE, csp_source_hash, document};
+use crate::telemetry::{Label, RejectionReason, SuppressionReason};
+use maud::{Markup, PreEscaped, html};
+
+const STATUS_SCRIPT: &str = include_str!("status.js");
+
+pub(super) struct StatusPage {
+    pub html: String,
+    /// Content-Security-Policy: permits only this style, this script and requests to this server.
+    pub policy: String,
+}
+
+pub(super) static STATUS_PAGE: LazyLock<StatusPage> = LazyLock::new(|| StatusPage {
+    html: document("throng", &html! {}, &body()),
+    policy: format!(
+        "default-src 'none'; style-src {}; script-src {}; connect-src 'self'; img-src data:; base-uri 'none'; \
+         form-action 'none'; frame-ancestors 'none'",
+        csp_source_hash(STYLE),
+        csp_source_hash(STATUS_SCRIPT)
+    ),
+});
+
+fn section(name: &str, title: &str, about: &str, content: &Markup) -> Markup {
+    html! {
+        section aria-labelledby={ (name) "-title" } {
+            h2 id={ (name) "-title" } { (title) }
+            @if !about.is_empty() { p.legend { (about) } }
+            (content)
+        }
+    }
+}
+
+fn facts_table(id: &str) -> Markup {
+    html! { table { tbody id=(id) {} } }
+}
+
+/// Returns every reason for a suppressed record or a dead letter, with its description.
+fn reason_descriptions() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let suppressed = SuppressionReason::ALL.iter().map(|reason| (reason.as_str(), reason.reason_text()));
+    suppressed.chain(RejectionReason::ALL.iter().map(|reason| (reason.as_str(), reason.reason_clause())))
+}
+
+fn body() -> Markup {
+    html! {
+        body.status {
+            header {
+                h1 { "throng" }
+                p.soft #promise { "each record leaves in a crowd" }
+                p.pill #state role="status" { "connecting" }
+            }
+            noscript {
+                p.alarm { "This page draws with its own script; without it, the numbers are at " a href="metrics" { "/metrics" } "." }
+            }
+            svg #ink hidden {}
+            dl #reasons hidden {
+                @for (name, words) in reason_descriptions() { dt { (name) } dd { (words) } }
+            }
+            div.alarm #unrepresented role="alert" hidden {}
+            main {
+                div #doubts hidden {
+                    (section("doubts", "What the schema leaves unprotected", "", &html! { div.card { ul #doubt-list {} } }))
+                }
+                (section("represented", "What the release represents", "since the beginning, across restarts",
+                    &html! { div.card { (facts_table("represented-facts")) p.says #represented-line {} } }))
+                div #series hidden {
+                    (section("series", "Released series", "the latest published buckets since the start of this process",
+                        &html! { div { (legend(false)) } div.row.three #charts {} }))
+                }
+                div #fragments {
+                    (section("risk", "Re-identification risk", "how surely a person can be found by the values of a record",
+                        &html! { div.row.three #risk {} }))
+                }
+                (section("account", "Every record accounted for", "since the beginning, across restarts", &account()))
+                (section("flow", "Flow and cost", "", &html! { div.row.three #flow {} }))
+                (section("plan", "Plan", "", &plan()))
+                div #evidence hidden {
+                    (section("evidence", "What recent records would give away untreated",
+                        "names of attributes only, and nothing that few people support", &evidence()))
+                }
+                (section("detail", "Details", "", &details()))
+            }
+            footer {
+                @for (page, name) in [("metrics", "metrics"), ("plan", "plan"), ("status.json", "status"), ("readyz", "readiness")] {
+                    a href=(page) { (name) }
+                }
+                span #version {}
+            }
+            script { (PreEscaped(STATUS_SCRIPT)) }
+        }
+    }
+}
+
+fn account() -> Markup {
+    html! {
+        div.card {
+            p.figure { b #consumed { "0" } " consumed " span.soft #conserved {} }
+            div #bar role="img" aria-label="records by outcome" {}
+            ul.legend #outcomes {}
+            p.says {
+                "Released: at least one value has left. Suppressed: nothing has left. Held: waits for more people. Dead lettered: could \
+                not be read; only its place is kept. Dropped: a record without content, which Kafka writes to delete a key."
+            }
+        }
+    }
+}
+
+fn plan() -> Markup {
+    let heads = [("group", ""), ("attributes", ""), ("ways to generalize", "n"), ("records released", "n")];
+    html! {
+        div.card {
+            p.sub #plan-line {}
+            div.scroll tabindex="0" role="region" aria-labelledby="plan-title" {
+                table.long role="table" {
+                    thead role="rowgroup" {
+                        tr role="row" {
+                            @for (name, class) in heads { th scope="col" role="columnheader" class=(class) { (name) } }
+                        }
+                    }
+                    tbody #groups role="rowgroup" {}
+                }
+            }
+            p.soft #chosen-line {}
+            ul.soft #wishes {}
+            p.soft #treatments {}
+        }
+    }
+}
+
+fn evidence() -> Markup {
+    html! {
+        div.row {
+            div.card {
+                p.sub #evidence-line {}
+                (facts_table("evidence-facts"))
+                h3 { "Combinations of attributes that single out many people" }
+                p.set #qids {}
+                p.says {
+                    "Some combination of their values is shared by fewer than k people (a quasi-identifier). Those that only few people \
+                    stand out by are not named."
+                }
+            }
+            div.card {
+                h3 { "Which attribute tells another" }
+                p.says {
+                    "A solid line: knowing the one tells the other, the thicker the more surely, on the mean. Dashed: some single value \
+                    of the one tells the other."
+                }
+                svg #inferences viewBox="0 0 460 330" role="img" aria-label="attributes, joined where one tells the other" {}
+                h3 { "The single values that tell most" }
+                p.says {
+                    "From which attribute to which, how surely, and how many people it is true of; which values these are is not said."
+                }
+                (facts_table("strongest"))
+            }
+        }
+    }
+}
+
+fn details() -> Markup {
+    html! {
+        div.row.three {
+            div.card { h3 { "Suppressed, by reason" } (facts_table("suppressed")) }
+            div.card { h3 { "Dead letters, by reason" } (facts_table("dead")) }
+            div.card {
+                h3 { "State" }
+                (facts_table("sizes"))
+                p.says {
+                    "What says “about” is rounded and renewed with a plan or every ten minutes, so that it tells nothing of a single record."
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::STATUS_PAGE;
+
+    #[test]
+    fn status_page_loads_no_external_resource() {
+        let html = &STATUS_PAGE.html;
+        for foreign in
+            ["https:", "http://", "//cdn", "@import", "url(", "<img", "<iframe", "src=", "eval(", "innerHTML"]
+        {
+            assert!(!html.contains(foreign), "the page contains {foreign}");
+        }
+        for (start, _) in html.match_indices("href=\"") {
+            let link = &html[start + 6..];
+            let own = ["data:,", "metrics", "plan", "status.json", "readyz"];
+            assert!(own.iter().any(|page| link.starts_with(&format!("{page}\""))), "{}", &link[..20]);
+        }
+        assert!(!html.contains("/*STYLE*/") && !html.contains("/*SCRIPT*/"));
+        assert!(!html.contains(" style=\"") && !html.contains(" onclick="), "the policy would refuse it");
+    }
+
+    /// Checks keyboard and screen reader support, and the absence of jargon.
+    #[test]
+    fn status_page_is_accessible_and_without_jargon() {
+        let html = &STATUS_PAGE.html;
+        assert!(html.contains("<main>") && html.contains("max-width: 40rem"));
+        assert_eq!(html.matches("<th ").count(), html.matches("<th scope=").count());
+        assert_eq!(
+            html.matches("class=\"scroll\"").count(),
+            html.matches("class=\"scroll\" tabindex=\"0\" role=\"region\"").count()
+        );
+        for jargon in ["triage", "by chance", "ladder", "prosecutor", "entropy"] {
+            assert!(!html.contains(jargon), "{jargon} is explained nowhere");
+        }
+        // Every chart has an explanation.
+        let charts = html.matches("chart(\"flow\"").count() + html.matches("  risk(\"").count();
+        assert!(charts >= 9 && html.matches("says: \"").count() == charts, "{charts} charts");
+    }
+}

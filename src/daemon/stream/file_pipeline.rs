@@ -1,0 +1,294 @@
+//! Assembly of a run over files, which is a job, or over standard input, which is a stream.
+
+use super::file_source::{FileReadAhead, FileReader};
+use super::pipeline_context::PipelineContext;
+use super::profile_start::read_initial_profiles;
+use super::source::SourceFailure;
+use super::stream_loop::{ReadProgressWatcher, StreamError, StreamLoop};
+use crate::anonymity::planner::GroupShape;
+use crate::config::{Config, JOINED_OUTPUT, RecordFormat, RowContent, SinkKind};
+use crate::daemon::engine::Engine;
+use crate::daemon::engine::assemble::{AssembledEngine, assemble, state_clock};
+use crate::daemon::run_error::RunError;
+use crate::io::file::sink::{FileSink, LineageNames, NullFileSink, SeriesColumns, refuse_replacement};
+use crate::io::file::{FileReadSettings, FileSnapshot, FileSource, GroupColumns, StopFlag, content_digest_of};
+use crate::io::kafka::connection::KafkaCluster;
+use crate::io::kafka::transaction::UNTRUTHFUL_HEADER;
+use crate::release::sink::BatchSink;
+use crate::start::checked_config::{CheckedConfig, policy_files};
+use crate::start::memory_budget;
+use crate::start::record_formats::{codec_limits, fields, file_format};
+use crate::start::run_findings::RunFinding;
+use crate::telemetry::{ColumnsDropped, ShareScope, Telemetry};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use throng_core::values::schema::Schema;
+
+/// Runs over files or standard input until the end, or until `stop` is set.
+///
+/// A job writes to temporary files, replaces its outputs at the end and then keeps its state, if it has one. A run
+/// that is killed in between has released records unknown to the state; the next run over the same files repeats them
+/// identically.
+pub fn run_file(
+    checked: CheckedConfig,
+    supervision: &mut PipelineContext<'_>,
+    telemetry: &Telemetry,
+    stop: &Arc<AtomicBool>,
+    watcher: &dyn ReadProgressWatcher,
+) -> Result<Vec<RunFinding>, RunError> {
+    let options = supervision.options;
+    let (config, schema, file) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.file.clone());
+    let policy = policy_files(&config, &file);
+    if let Some(problem) = options.lineage.as_deref().and_then(|path| config.lineage_problem(path, &policy)) {
+        return Err(RunError::Configuration(vec![problem]));
+    }
+    let is_job = config.is_job();
+    let format = file_format(config.source.format(), config.source.separator);
+    let standing = is_job.then(|| FileSnapshot::of_regular(&config.source.path, format)).transpose()?;
+    let files = standing.as_ref().map(FileSnapshot::files);
+    let input = files.as_deref().map(|files| recorded_digest(&checked, files, stop)).transpose()?.flatten();
+    let names = LineageNames {
+        source: config.source.path.display().to_string(),
+        groups: checked.shapes.iter().map(|shape| shape.name.clone()).collect(),
+        attributes: schema.attributes.iter().map(|a| a.name.clone()).collect(),
+    };
+    let columns = if config.release.fragments { output_columns(&config, &checked.shapes, &schema) } else { Vec::new() };
+    let series = checked.series.as_deref().map_or_else(Vec::new, SeriesColumns::of);
+    telemetry.set_readiness(|r| r.broker = true);
+    // The fragments of a batch that was about to be released when a process ended count as released.
+    let AssembledEngine { mut engine, .. } = assemble(checked, telemetry, options.accept_rewind, &mut |_, _| Ok(true))?;
+    engine.watch_store(stop);
+    if is_job {
+        record_job_input(&mut engine, &config, input)?;
+        if config.sink.kind == SinkKind::File && engine.has_published_series() {
+            refuse_replacement(&config, &columns, &series, options.lineage.as_deref())?;
+        }
+    }
+    let clock = state_clock(&config, options, &engine, None);
+    let clock = if is_job { clock.with_fixed_time() } else { clock };
+    let no_cluster = KafkaCluster::new("", BTreeMap::new()); // the profiles of a file source are in files, too
+    if !read_initial_profiles(&mut engine, None, (&config, &schema, &file), &no_cluster, telemetry, stop)? {
+        return if is_job { Err(RunError::Interrupted) } else { Ok(engine.findings()) };
+    }
+    let Some(source) = open_source(&config, &schema, files, telemetry, stop)? else {
+        return if is_job { Err(RunError::Interrupted) } else { Ok(engine.findings()) };
+    };
+    telemetry.set_readiness(|r| r.assignment = true);
+    let consumed_before = telemetry.status().totals.consumed;
+    let mut sink = match config.sink.kind {
+        SinkKind::File => {
+            Some(open_sink((&config, &schema), (&columns, &series), names, options.lineage.as_deref(), &engine)?)
+        }
+        SinkKind::None | SinkKind::Kafka => None,
+    };
+    let reader = FileReader {
+        source,
+        width: schema.attributes.len(),
+        limits: memory_budget::batch_limits(&config, &schema),
+        subject: schema.subject_attribute(),
+        joined: schema.joined_attributes(),
+        is_whole: config.batch.is_whole,
+        watcher,
+        stop,
+    };
+    (supervision.on_start)()?;
+    let outcome = std::thread::scope(|scope| {
+        let (sender, receiver) = crossbeam_channel::bounded(1);
+        scope.spawn(move || reader.read_all(&sender));
+        let mut source = FileReadAhead::new(receiver, is_job, stop);
+        let mut nothing = NullFileSink;
+        let sink: &mut dyn BatchSink = sink.as_mut().map_or(&mut nothing, |sink| sink);
+        StreamLoop {
+            source: &mut source,
+            engine: &mut engine,
+            sink,
+            telemetry,
+            clock,
+            max_age: config.batch.max_age,
+            retry: None,
+            erasures: supervision.erasures,
+            erasure_topic: None,
+            idle: None,
+            assigned: BTreeSet::new(),
+            restore: None,
+            next: supervision.next,
+            stop,
+        }
+        .run()
+    });
+    match outcome {
+        Err(StreamError::Source(SourceFailure::Stopped)) => return Err(RunError::Interrupted),
+        outcome => outcome?,
+    }
+    // The run may have ended without its last batch.
+    if is_job && stop.load(Ordering::Acquire) {
+        return Err(RunError::Interrupted);
+    }
+    let findings = engine.findings();
+    if let Some(standing) = standing {
+        standing.reject_changed_files()?;
+        let consumed = telemetry.status().totals.consumed - consumed_before;
+        check_loss(telemetry, &findings, (consumed, options.max_lost_share), &config.source.path)?;
+        if let Some(what) = share_refusal(telemetry) {
+            return Err(RunError::Unrepresented { what, findings });
+        }
+    }
+    if let Some(sink) = sink {
+        sink.finish()?;
+    }
+    engine.keep_copy()?;
+    Ok(findings)
+}
+
+/// Records the input of a job. Refuses an input that the state has already processed.
+fn record_job_input(engine: &mut Engine, config: &Config, input: Option<[u8; 32]>) -> Result<(), RunError> {
+    if let Some(input) = input
+        && !engine.begin_job(&input)?
+    {
+        return Err(RunError::SameInput { path: config.source.path.clone(), state: config.state.path.clone() });
+    }
+    Ok(())
+}
+
+/// Refuses a job that has consumed no records, or lost more than the share `most`.
+fn check_loss(
+    telemetry: &Telemetry,
+    findings: &[RunFinding],
+    (consumed, most): (u64, Option<f64>),
+    path: &Path,
+) -> Result<(), RunError> {
+    let Some(most) = most else { return Ok(()) };
+    if consumed == 0 {
+        return Err(RunError::NoRecords { path: path.to_owned() });
+    }
+    match loss_refusal(telemetry, ShareScope::WholeState, findings, most) {
+        Some(what) => Err(RunError::Lost { what, findings: findings.to_vec() }),
+        None => Ok(()),
+    }
+}
+
+/// Returns the digest of a job's `files` that its state must record, if any. The digest must never be used as a key:
+/// an attacker that knows all of the input except one value could test candidates for that value.
+fn recorded_digest(
+    checked: &CheckedConfig,
+    files: &[PathBuf],
+    stop: &AtomicBool,
+) -> Result<Option<[u8; 32]>, RunError> {
+    let (config, schema) = (&checked.config, &checked.schema);
+    let has_release_log = schema.subject.is_some() && !config.privacy.longest_delay().is_zero();
+    if !config.has_state() || !has_release_log {
+        return Ok(None);
+    }
+    content_digest_of(files, stop)?.map(Some).ok_or(RunError::Interrupted)
+}
+
+/// Returns the message for a run that has lost more than the share `most` of its records, or all of them; otherwise
+/// `None`.
+pub fn loss_refusal(telemetry: &Telemetry, of: ShareScope, findings: &[RunFinding], most: f64) -> Option<String> {
+    let swallowed = findings.iter().map(RunFinding::swallowed_lines).sum();
+    loss_message(telemetry.share_lost(of, swallowed), swallowed, most, telemetry.status().totals.released > 0)
+}
+
+/// Returns the message for a release that represents less than `release.min_represented`; otherwise `None`.
+pub fn share_refusal(telemetry: &Telemetry) -> Option<String> {
+    let represented = telemetry.represented();
+    let found = represented.below_minimum()?;
+    let (share, minimum) = (found.share() * 100.0, represented.minimum * 100.0);
+    Some(format!(
+        "the release represents {share:.1} % of the records{}, and release.min_represented asks for {minimum:.0} %",
+        found.note()
+    ))
+}
+
+/// Returns the message of [`loss_refusal`] for a known share `lost`. `swallowed` of the lost records are lines inside
+/// a quote that is probably open by mistake. `before` is true if other records were released.
+pub fn loss_message(lost: f64, swallowed: u64, most: f64, before: bool) -> Option<String> {
+    if lost <= most && lost < 1.0 {
+        return None;
+    }
+    let lines = match swallowed {
+        0 => String::new(),
+        lines => format!(", counting {lines} line(s) that a quote left open has swallowed"),
+    };
+    Some(if lost >= 1.0 {
+        let which = if before { "every record that this run has settled" } else { "every record" };
+        format!("{which} was lost{lines}: nothing of any was released (the notes above say why)")
+    } else {
+        let (lost, most) = (lost * 100.0, most * 100.0);
+        format!("{lost:.1} % of the records were lost{lines}, and --fail-above allows {most:.1} %")
+    })
+}
+
+fn output_columns(config: &Config, shapes: &[GroupShape], schema: &Schema) -> Vec<GroupColumns> {
+    let columns = |name: &str, shapes: &[GroupShape]| {
+        let attributes: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.without_ladder().attributes()).collect();
+        let columns = attributes.into_iter().map(|a| schema.attributes[a].name.clone()).collect();
+        GroupColumns { name: name.to_owned(), columns }
+    };
+    match config.sink.rows {
+        RowContent::Fragments => shapes.iter().map(|shape| columns(&shape.name, std::slice::from_ref(shape))).collect(),
+        RowContent::Joined => vec![columns(JOINED_OUTPUT, shapes)],
+    }
+}
+
+/// Opens the source: the `files` of a job, or the configured path. Returns `None` if the stream is stopped before it
+/// begins.
+fn open_source(
+    config: &Config,
+    schema: &Schema,
+    files: Option<Vec<PathBuf>>,
+    telemetry: &Telemetry,
+    stop: &Arc<AtomicBool>,
+) -> Result<Option<FileSource>, RunError> {
+    let (path, format) = (&config.source.path, config.source.format());
+    let (limits, unknown) = codec_limits(config);
+    let reading = FileReadSettings {
+        format: file_format(format, config.source.separator),
+        fields: fields(schema, format == RecordFormat::Csv),
+        limits,
+        unknown,
+        stop: StopFlag::new(Arc::clone(stop)),
+    };
+    let opened = match files {
+        Some(files) => FileSource::reading_files(path, files, reading),
+        None => FileSource::reading(path, reading),
+    };
+    let source = match opened {
+        // The open may have waited for the header of a pipe.
+        Err(error) if error.is_stop() => return Ok(None),
+        source => source?,
+    };
+    let mut absent = source.absent_attributes();
+    absent.retain(|a| schema.attributes[*a].from.join().is_none());
+    if !absent.is_empty() {
+        let attributes = absent.into_iter().map(|a| schema.attributes[a].name.clone()).collect();
+        return Err(RunError::NoColumn { path: source.file().to_owned(), attributes });
+    }
+    ColumnsDropped { path, columns: source.unknown_columns() }.emit(telemetry);
+    Ok(Some(source))
+}
+
+/// Returns, for each output with an altered attribute, the mark of untruthful data with the reason `how`. If the
+/// schema alters no attribute, earlier alterations are in the state and may be in any output, so all are marked.
+fn untruthful_marks(outputs: &[GroupColumns], schema: &Schema, how: Option<&str>) -> Vec<Option<String>> {
+    let is_altered =
+        |column: &String| schema.position(column).is_some_and(|a| schema.attributes[a].treatment.is_untruthful());
+    let altered: Vec<bool> = outputs.iter().map(|output| output.columns.iter().any(is_altered)).collect();
+    let any = altered.contains(&true);
+    let text = |is_altered: bool| how.filter(|_| is_altered || !any).map(|how| format!("{UNTRUTHFUL_HEADER}: {how}\n"));
+    altered.into_iter().map(text).collect()
+}
+
+fn open_sink(
+    (config, schema): (&Config, &Schema),
+    (outputs, series): (&[GroupColumns], &[SeriesColumns]),
+    names: LineageNames,
+    lineage: Option<&Path>,
+    engine: &Engine,
+) -> Result<FileSink, RunError> {
+    let format = file_format(config.sink.format(), config.source.separator);
+    let untruthful = untruthful_marks(outputs, schema, engine.untruthful());
+    Ok(FileSink::open(config, format, outputs, series, lineage, untruthful, names)?)
+}

@@ -1,0 +1,538 @@
+//! The daemon's main loop, for any source.
+//!
+//! The engine manages the states of a batch (`docs/internals/exactly-once.md`). This loop selects the next step: a batch from
+//! the source, a revocation, a rewind after an abort, or the end.
+
+use super::changelog_restore::{PartitionRestore, RestoreError};
+use super::idle_partitions::IdlePartitions;
+use super::source::{AssignmentNotice, BatchSource, SourceEvent, SourceFailure};
+use crate::daemon::engine::clock::StateClock;
+use crate::daemon::engine::{BatchError, Engine, QueuedBatch, SettlementReason};
+use crate::daemon::erasure::ErasureReceiver;
+use crate::daemon::erasure::erasure_topic_reader::{ErasureTopicError, TopicReader};
+use crate::daemon::reload::NextConfig;
+use crate::daemon::state::directory::StateError;
+use crate::daemon::state::records::BatchIntent;
+use crate::faults::crash_point;
+use crate::io::input::{CloseReason, InputPartition, OffsetRanges};
+use crate::release::sink::BatchSink;
+use crate::telemetry::{AbortReason, BatchAborted, PartitionsChanged, Telemetry, VerificationRefused};
+use crossbeam_channel::Receiver;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use throng_core::values::raw_batch::RecordPosition;
+
+/// Error that ended the daemon.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    /// The source cannot be read any further, or not from the required position.
+    #[error(transparent)]
+    Source(#[from] SourceFailure),
+    /// A batch was not released, or must not be read again; a retry does not help.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// Changes in memory could not be written to the state.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The erasure topic cannot be read any further.
+    #[error(transparent)]
+    ErasureTopic(#[from] ErasureTopicError),
+}
+
+impl From<RestoreError> for StreamError {
+    fn from(error: RestoreError) -> Self {
+        match error {
+            RestoreError::Kafka(failure) => Self::Source(failure.into()),
+            RestoreError::State(error) => Self::State(error),
+        }
+    }
+}
+
+/// Receives the progress of reading files, for a progress bar.
+pub trait ReadProgressWatcher: Sync {
+    /// Called periodically with the number of bytes read from all files.
+    fn bytes_read(&self, bytes: u64);
+}
+
+/// Maximum number of attempts at one batch. The daemon then ends, and a supervisor may restart it.
+const MAX_BATCH_ATTEMPTS: u32 = 20;
+
+/// Maximum number of consecutive attempts to settle held records before the next event of the source is handled, and
+/// the pause until the next attempts. The group rejects an expelled member until its client has joined again.
+const MAX_SETTLEMENT_ATTEMPTS: u32 = 3;
+const SETTLEMENT_RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// Poll interval of the source. It is shorter while the effect of the last batch is unwritten, because the intent of
+/// an immediately following batch saves a separate write (decision 0006).
+const SOURCE_POLL_INTERVAL: Duration = Duration::from_millis(100);
+const UNWRITTEN_POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Timeouts for the offsets of the last batch to become visible: slightly below the group's timeout on a revocation,
+/// and that of the other final steps at the end.
+const REVOCATION_TIMEOUT: Duration = Duration::from_secs(100);
+const FINAL_COMMIT_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Time without partitions after which an instance is a standby.
+const STANDBY_DELAY: Duration = Duration::from_secs(30);
+
+/// Interval at which an instance without partitions checks whether another consumer has passed the batch to be
+/// repeated.
+const PASSED_CHECK_INTERVAL: Duration = Duration::from_secs(10);
+
+/// A stream, its sink, and the state of the loop.
+pub struct StreamLoop<'a> {
+    /// Provides batches and notices of assignment changes.
+    pub source: &'a mut dyn BatchSource,
+    /// Treats and verifies batches; continues after the last released batch.
+    pub engine: &'a mut Engine,
+    /// Output of the batches, with one transaction or one flushed write per batch.
+    pub sink: &'a mut dyn BatchSink,
+    /// Receives aborts, refusals and rebalances.
+    pub telemetry: &'a Telemetry,
+    /// Provides the timestamp of each attempt and the age of the state.
+    pub clock: StateClock,
+    /// Time without batches of a live source after which held records are settled.
+    pub max_age: Duration,
+    /// A batch that must be repeated exactly.
+    pub retry: Option<BatchIntent>,
+    /// Requests for erasures.
+    pub erasures: &'a ErasureReceiver,
+    /// Reader of the erasure topic; `None` if there is no such topic.
+    pub erasure_topic: Option<TopicReader>,
+    /// Finds partitions that delay no bucket; `None` if there are no series from topics.
+    pub idle: Option<IdlePartitions>,
+    /// The assigned partitions.
+    pub assigned: BTreeSet<InputPartition>,
+    /// Restores the state of assigned partitions; `None` if the source is a file.
+    pub restore: Option<PartitionRestore>,
+    /// Receives the configuration for which this run must end; empty while it continues.
+    pub next: &'a Receiver<NextConfig>,
+    /// Set when the daemon must end.
+    pub stop: &'a AtomicBool,
+}
+
+/// Outcome of a batch.
+enum BatchStepOutcome {
+    /// It was released.
+    OutputReleased,
+    /// It was aborted for this reason and will be repeated.
+    WillRepeat(String),
+    /// The daemon ends before the batch could begin; the next start reads it again.
+    NotBegun,
+}
+
+fn ranges_of(intent: &BatchIntent) -> OffsetRanges {
+    intent.ranges.iter().map(|r| ((r.topic, r.partition), (r.from, r.to))).collect()
+}
+
+impl StreamLoop<'_> {
+    /// Runs until the source ends, or an error requires a new start.
+    ///
+    /// # Errors
+    /// See [`StreamError`]. No batch is partly released: all committed batches stay, and the next run continues after
+    /// the last one.
+    pub fn run(mut self) -> Result<(), StreamError> {
+        let outcome = self.run_loop().and_then(|()| Ok(self.engine.drop_all_partitions()?));
+        // After any end, another consumer continues at the committed offsets. A file has none.
+        let stood = if self.source.is_live() { self.wait_for_offsets(FINAL_COMMIT_TIMEOUT) } else { Ok(()) };
+        match (outcome, stood) {
+            (Err(error), Err(also)) => {
+                tracing::error!(%also, "and it is not known whether the last batch's offsets are committed");
+                Err(error)
+            }
+            (outcome, stood) => outcome.and(stood),
+        }
+    }
+
+    /// Waits until the offsets of the last batch are visible. Partitions are released only then, because their next
+    /// owner begins there.
+    fn wait_for_offsets(&mut self, patience: Duration) -> Result<(), StreamError> {
+        self.sink.wait_until_visible(patience).map_err(|e| BatchError::Fatal(e.to_string()).into())
+    }
+
+    fn run_loop(&mut self) -> Result<(), StreamError> {
+        let mut attempts = 0;
+        // True if batches that were read were dropped and must be read again.
+        let mut is_dropped = false;
+        let begun = Instant::now();
+        // A batch without records only changes the changelog, and no consumer has seen it.
+        let empty = self.retry.take_if(|retry| self.restore.is_some() && retry.affected_partitions().is_empty());
+        self.discard_retry(empty)?;
+        let mut quiet_since = Instant::now();
+        let (mut asked_at, mut settled_at) = (None, None);
+        if let Some(ranges) = self.retry.as_ref().map(ranges_of).filter(|ranges| !ranges.is_empty()) {
+            self.source.rewind(None, ranges)?;
+        }
+        loop {
+            self.restore_partitions(&mut is_dropped)?;
+            // An aborted settlement may have been seen, and other batches could include the held records. Therefore
+            // it is repeated first.
+            let pause = if self.restore.is_some() { SETTLEMENT_RETRY_DELAY } else { Duration::ZERO };
+            let is_time = settled_at.is_none_or(|at: Instant| at.elapsed() >= pause) && self.can_repeat();
+            if let Some(intent) = self.retry.take_if(|retry| is_time && retry.ranges.is_empty()) {
+                self.repeat_settlement(intent)?;
+                settled_at = self.retry.is_some().then(Instant::now);
+                attempts = if self.retry.is_some() { attempts + 1 } else { 0 };
+                if attempts >= MAX_BATCH_ATTEMPTS {
+                    return Err(
+                        BatchError::Fatal("held records could not be settled, again and again".to_owned()).into()
+                    );
+                }
+                // Without a changelog, records that are read in the meantime cannot be read again.
+                if self.retry.is_some() && self.restore.is_none() && !self.stop.load(Ordering::Acquire) {
+                    continue;
+                }
+            }
+            if let Some(idle) = &mut self.idle
+                && idle.is_poll_due()
+                && let Some(found) =
+                    idle.poll_idle(&self.engine.partitions_delaying_series(), self.engine.series_position())
+            {
+                self.engine.note_idle(found);
+            }
+            // An erasure that runs before partitions are assigned would miss the entries of these partitions.
+            let waits = self.restore.is_some() && self.assigned.is_empty() && begun.elapsed() < STANDBY_DELAY;
+            if self.is_fully_restored() && !waits {
+                self.process_erasure_requests()?;
+            }
+            // A batch is repeated under the policy of its first attempt.
+            if self.retry.is_none() && !self.next.is_empty() {
+                crash_point("reload-begun");
+                // Held records stay in the state and continue to wait.
+                return Ok(self.engine.flush()?);
+            }
+            let next = self.source.next_event(if self.engine.is_behind() {
+                UNWRITTEN_POLL_INTERVAL
+            } else {
+                SOURCE_POLL_INTERVAL
+            });
+            if next.is_err() && self.engine.is_behind() {
+                // Released records must not be read again: input from a broken source may be lost after its repair.
+                self.engine.flush()?;
+            }
+            match next? {
+                SourceEvent::Batch(turn, last) => {
+                    is_dropped |= !self.is_admitted(&turn);
+                    if is_dropped {
+                        continue;
+                    }
+                    if turn.input.records() > 0 {
+                        quiet_since = Instant::now();
+                    }
+                    attempts = match self.process_next_batch(turn, last)? {
+                        BatchStepOutcome::OutputReleased if last.is_none() => 0,
+                        // Held records continue to wait for a batch that has not begun.
+                        BatchStepOutcome::OutputReleased | BatchStepOutcome::NotBegun => {
+                            return Ok(self.engine.flush()?);
+                        }
+                        BatchStepOutcome::WillRepeat(why) if attempts + 1 >= MAX_BATCH_ATTEMPTS => {
+                            let said =
+                                format!("one batch was aborted {MAX_BATCH_ATTEMPTS} times, the last time since {why}");
+                            return Err(BatchError::Fatal(said).into());
+                        }
+                        BatchStepOutcome::WillRepeat(_) => attempts + 1,
+                    };
+                }
+                SourceEvent::Notice(notice) => self.handle_notice(notice)?,
+                SourceEvent::TimedOut => {
+                    self.give_up_passed_retry(begun, &mut asked_at)?;
+                    if self.retry.is_none() {
+                        self.engine.receive_updates_while_idle()?;
+                        self.close_due_series()?;
+                    }
+                    if self.engine.is_behind() {
+                        self.engine.flush()?;
+                    }
+                    let silent = self.source.is_live() && quiet_since.elapsed() >= self.max_age;
+                    if silent && self.is_fully_restored() && self.engine.has_due(self.clock.now()) {
+                        self.settle_held(|_| true, SettlementReason::Quiet, None)?;
+                        quiet_since = Instant::now();
+                    }
+                }
+                SourceEvent::End(settling) => {
+                    let aborted = self.retry.take_if(|retry| self.source.is_passed_by_others(&ranges_of(retry)));
+                    self.discard_retry(aborted)?;
+                    if !self.is_fully_restored() {
+                        return Ok(self.engine.flush()?);
+                    }
+                    return self.settle_held(|_| true, settling, None);
+                }
+            }
+        }
+    }
+
+    /// Returns true if the state of all assigned partitions is restored.
+    fn is_fully_restored(&self) -> bool {
+        self.restore.as_ref().is_none_or(|restore| restore.are_all_restored(&self.assigned))
+    }
+
+    /// Returns true if all partitions of a pending retry are assigned and restored.
+    fn can_repeat(&self) -> bool {
+        self.retry.as_ref().is_some_and(|retry| {
+            retry.affected_partitions().into_iter().all(|place| self.is_assigned_and_restored(place))
+        })
+    }
+
+    /// Returns true if a partition is assigned and restored.
+    fn is_assigned_and_restored(&self, place: InputPartition) -> bool {
+        self.restore.as_ref().is_none_or(|restore| self.assigned.contains(&place) && restore.is_restored(place))
+    }
+
+    /// Adopts the restored state of assigned partitions. While a batch must be repeated, the state of other
+    /// partitions waits, because the retry needs unchanged memory.
+    fn restore_partitions(&mut self, is_dropped: &mut bool) -> Result<(), StreamError> {
+        let waits = self.can_repeat();
+        let Some(restore) = &mut self.restore else { return Ok(()) };
+        let restored = restore.poll_restore(&self.assigned, waits)?;
+        // A retry without ranges has no records to read. It waits for its own partitions only, like the reader for
+        // those of other retries.
+        let is_elsewhere = self.retry.take_if(|retry| {
+            retry.ranges.is_empty()
+                && !self.assigned.is_empty()
+                && !retry.affected_partitions().is_subset(&self.assigned)
+        });
+        self.discard_retry(is_elsewhere)?;
+        let settles = self.retry.as_ref().is_some_and(|retry| retry.ranges.is_empty());
+        let mut reads_again = *is_dropped && !settles;
+        if let Some((restored, places)) = restored {
+            let is_to_repeat = self.retry.is_some();
+            // An instance that has processed one of its partitions meanwhile may have tried its records in another
+            // batch.
+            let assigned = &self.assigned;
+            let engine = &self.engine;
+            let is_ours = |of: &BTreeSet<InputPartition>| {
+                of.is_subset(assigned) && engine.is_author(&(of & &places), &restored.progress)
+            };
+            let moved = self.retry.take_if(|retry| !is_ours(&retry.affected_partitions()));
+            self.discard_retry(moved)?;
+            // A repeated batch keeps its timestamp, so support that has expired since then still counts for it.
+            let now = self.clock.now().age_ms;
+            let age_ms = self.retry.as_ref().map_or(now, |retry| now.min(retry.after.age_ms));
+            self.engine.adopt_partitions(restored, &places, age_ms)?;
+            let settled = self.retry.take_if(|retry| !self.engine.has_all_waiting(retry));
+            self.discard_retry(settled)?;
+            self.source.start_partitions(&places);
+            reads_again |= is_to_repeat;
+        }
+        if reads_again {
+            *is_dropped = false;
+            self.source.rewind(None, self.retry.as_ref().map(ranges_of).unwrap_or_default())?;
+        }
+        if self.retry.is_none() && self.is_fully_restored() && self.engine.has_pending_changes() {
+            self.engine.make_pending_changes(self.sink, self.clock.now())?;
+        }
+        Ok(())
+    }
+
+    /// Closes buckets of series that are due and need only a batch.
+    fn close_due_series(&mut self) -> Result<(), StreamError> {
+        match self.engine.close_series(self.sink, self.clock.now()) {
+            Ok(()) => {}
+            Err(BatchError::Aborted { intent, .. }) => {
+                BatchAborted { reason: AbortReason::Transaction }.emit(self.telemetry);
+                self.retry = Some(*intent);
+            }
+            Err(error) => return Err(self.report_refusal(error)),
+        }
+        Ok(())
+    }
+
+    /// Erases the subjects of pending requests. Requests wait while a batch must be repeated, because that batch must
+    /// not change.
+    fn process_erasure_requests(&mut self) -> Result<(), StreamError> {
+        if self.retry.is_some() {
+            return Ok(());
+        }
+        let from_topic = self.erasure_topic.as_mut().map_or(Ok(None), TopicReader::next_request)?;
+        for (request, answer) in from_topic.into_iter().chain(self.erasures.try_recv()) {
+            // The client may have disconnected; it may ask again.
+            drop(answer.send(self.engine.erase(request, self.sink, self.clock.now())?));
+        }
+        Ok(())
+    }
+
+    /// Returns true if a batch may be processed. Refused are batches before the one to be repeated, and records of
+    /// partitions that are not assigned or not restored. The latter occur after a fast reassignment. Dropped batches
+    /// and their successors are read again.
+    fn is_admitted(&self, turn: &QueuedBatch) -> bool {
+        let repeats = |retry: &BatchIntent| !retry.ranges.is_empty() && turn.input.closed == CloseReason::Replay;
+        let is_next = self.restore.is_none() || self.retry.as_ref().is_none_or(repeats);
+        is_next && turn.input.ranges.keys().all(|place| self.is_assigned_and_restored(*place))
+    }
+
+    fn process_next_batch(
+        &mut self,
+        mut turn: QueuedBatch,
+        last: Option<SettlementReason>,
+    ) -> Result<BatchStepOutcome, StreamError> {
+        let input = &turn.input;
+        let records = input.records();
+        let retry = self.retry.take().filter(|_| input.closed == CloseReason::Replay);
+        // A batch that settled held records does so again, because its output may have been seen. A flush by age
+        // settles even if a pipe sent no records.
+        let again = retry.as_ref().is_some_and(|r| r.last) || records == 0 && input.closed == CloseReason::FinalFlush;
+        let at_the_end = retry.as_ref().is_some_and(|r| r.last && r.all) && !self.source.is_live();
+        let settling = match last {
+            Some(settling) => settling,
+            None if at_the_end => SettlementReason::EndOfStream,
+            None if again => SettlementReason::Quiet,
+            None => SettlementReason::Ordinary,
+        };
+        // A repeated batch uses the profiles of its first attempt; every other batch waits for the current profiles.
+        if retry.is_none() && !self.engine.read_profiles(self.stop)? {
+            return Ok(BatchStepOutcome::NotBegun);
+        }
+        let now = self.clock.now();
+        let outcome = if records > 0 || !input.is_empty() {
+            self.engine.process(&mut turn, settling, retry.as_ref(), self.sink, now, self.source)
+        } else if settling == SettlementReason::Ordinary {
+            Ok(())
+        } else {
+            self.engine.settle(|_| true, settling, retry.as_ref(), self.sink, now)
+        };
+        match outcome {
+            Ok(()) => Ok(BatchStepOutcome::OutputReleased),
+            Err(BatchError::Aborted { why, intent }) => {
+                BatchAborted { reason: AbortReason::Transaction }.emit(self.telemetry);
+                let ranges = ranges_of(&intent);
+                self.retry = Some(*intent);
+                self.source.rewind(Some((turn, last)), ranges)?;
+                Ok(BatchStepOutcome::WillRepeat(why))
+            }
+            Err(error) => Err(self.report_refusal(error)),
+        }
+    }
+
+    fn report_refusal(&self, error: BatchError) -> StreamError {
+        if matches!(error, BatchError::Refused(_)) {
+            VerificationRefused { violations: 1 }.emit(self.telemetry);
+        }
+        error.into()
+    }
+
+    fn handle_notice(&mut self, notice: AssignmentNotice) -> Result<(), StreamError> {
+        match notice {
+            AssignmentNotice::Revoked { places, is_lost, acknowledge } => {
+                self.assigned.retain(|place| !places.contains(place));
+                self.discard_partition_state(&places)?;
+                // Offsets of lost partitions must not be pending in the next generation either: they would be taken
+                // for offsets of this member.
+                self.wait_for_offsets(REVOCATION_TIMEOUT)?;
+                let gone = places.len() as u64;
+                let (revoked, lost) = if is_lost { (0, gone) } else { (gone, 0) };
+                PartitionsChanged { assigned: 0, revoked, lost }.emit(self.telemetry);
+                // A reader that has stopped waiting has continued without an acknowledgement; later commits are
+                // fenced.
+                if acknowledge.send(()).is_err() {
+                    tracing::debug!("the reader does not wait for an acknowledgement any more");
+                }
+            }
+            AssignmentNotice::Assigned { places } => {
+                PartitionsChanged { assigned: places.len() as u64, revoked: 0, lost: 0 }.emit(self.telemetry);
+                // A partition that is already assigned was assigned again.
+                let again: Vec<InputPartition> =
+                    places.iter().filter(|place| self.assigned.contains(place)).copied().collect();
+                self.discard_partition_state(&again)?;
+                if self.restore.is_none() {
+                    self.source.start_partitions(&places.iter().copied().collect());
+                }
+                self.assigned.extend(places);
+            }
+            AssignmentNotice::CannotReplay { .. } => {
+                // The reader repeats ranges; a retry without ranges is unaffected.
+                let aborted = self.retry.take_if(|retry| !retry.ranges.is_empty());
+                self.discard_retry(aborted)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Discards the state of partitions that were revoked or assigned again. A pending retry with any of them is
+    /// given up, even if they come back: another instance may have tried its records in another batch.
+    fn discard_partition_state(&mut self, places: &[InputPartition]) -> Result<(), StreamError> {
+        if let Some(restore) = &mut self.restore {
+            restore.discard_places(places);
+        }
+        let is_gone =
+            self.retry.take_if(|retry| retry.affected_partitions().iter().any(|place| places.contains(place)));
+        if is_gone.as_ref().is_some_and(|retry| !retry.ranges.is_empty()) {
+            // The reader has read a part of it, which would be taken for the whole batch when the partitions come
+            // back.
+            self.source.rewind(None, OffsetRanges::new())?;
+        }
+        self.discard_retry(is_gone)?;
+        self.engine.drop_partitions(&places.iter().copied().collect());
+        Ok(())
+    }
+
+    /// Gives up a pending retry if all its partitions are assigned to other instances. Otherwise it, and all steps
+    /// between batches, would wait forever.
+    fn give_up_passed_retry(&mut self, begun: Instant, asked_at: &mut Option<Instant>) -> Result<(), StreamError> {
+        let waits = self.retry.is_some() && !self.source.has_partitions();
+        if !waits || asked_at.is_some_and(|asked: Instant| asked.elapsed() < PASSED_CHECK_INTERVAL) {
+            return Ok(());
+        }
+        *asked_at = Some(Instant::now());
+        // A retry without ranges has no offsets to query.
+        let is_standby = begun.elapsed() >= STANDBY_DELAY;
+        let passed = self.retry.take_if(|retry| {
+            if retry.ranges.is_empty() { is_standby } else { self.source.is_passed_by_others(&ranges_of(retry)) }
+        });
+        if passed.is_some() {
+            // All records of it that the reader has read are void.
+            self.source.rewind(None, OffsetRanges::new())?;
+        }
+        self.discard_retry(passed)
+    }
+
+    /// Discards the pending changes of an aborted batch that is not repeated here.
+    fn discard_retry(&mut self, aborted: Option<BatchIntent>) -> Result<(), StreamError> {
+        Ok(aborted.map_or(Ok(()), |intent| self.engine.discard_aborted(&intent))?)
+    }
+
+    /// Repeats an aborted settlement, possibly of the previous process.
+    fn repeat_settlement(&mut self, intent: BatchIntent) -> Result<(), StreamError> {
+        let settled: BTreeSet<RecordPosition> = intent.settled.iter().map(|(_, at)| *at).collect();
+        let settling = if self.source.is_live() { SettlementReason::Quiet } else { SettlementReason::EndOfStream };
+        self.settle_held(|c| settled.contains(&c), settling, Some(intent))
+    }
+
+    /// Settles held records at the positions selected by `of`, and flushes all changes in memory. Held records
+    /// continue to wait while a batch must be repeated, because it includes them. They also wait while the initial
+    /// profiles are not read; this function does not wait for these.
+    fn settle_held(
+        &mut self,
+        of: impl Fn(RecordPosition) -> bool,
+        settling: SettlementReason,
+        mut retry: Option<BatchIntent>,
+    ) -> Result<(), StreamError> {
+        if retry.is_none() && (self.retry.is_some() || !self.engine.read_profiles(&AtomicBool::new(true))?) {
+            return Ok(self.engine.flush()?);
+        }
+        let attempts =
+            if settling == SettlementReason::EndOfStream { MAX_BATCH_ATTEMPTS } else { MAX_SETTLEMENT_ATTEMPTS };
+        for attempt in 1..=attempts {
+            match self.engine.settle(&of, settling, retry.as_ref(), self.sink, self.clock.now()) {
+                Ok(()) => {
+                    retry = None;
+                    break;
+                }
+                // After the end of a stream no later event could settle it.
+                Err(error @ BatchError::Aborted { .. }) if attempt == MAX_BATCH_ATTEMPTS => return Err(error.into()),
+                Err(BatchError::Aborted { intent, .. }) => {
+                    BatchAborted { reason: AbortReason::Transaction }.emit(self.telemetry);
+                    retry = Some(*intent);
+                }
+                Err(error) => return Err(self.report_refusal(error)),
+            }
+        }
+        if retry.is_some() {
+            // The records stay held, because their offsets are ours. They are released exactly as attempted, or not
+            // at all.
+            self.retry = retry;
+            return Ok(());
+        }
+        Ok(self.engine.flush()?)
+    }
+}

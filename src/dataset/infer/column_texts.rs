@@ -1,0 +1,71 @@
+//! Distinct values of a column, and the number of subjects per value.
+
+use super::subject_choice::{MISSING_SUBJECT, TableSubjects};
+use crate::io::table::TableColumn;
+use throng_core::values::dictionary::FIRST_VALUE;
+
+/// Distinct text of a column.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DistinctText<'a> {
+    pub text: &'a str,
+    /// Number of cells with this text.
+    pub cells: u64,
+    /// Number of subjects with this text.
+    pub people: u64,
+}
+
+/// Column of texts.
+#[derive(Clone, Debug)]
+pub(super) struct ColumnTexts<'a> {
+    pub column: &'a TableColumn,
+    /// Texts in the order of their codes.
+    pub texts: Vec<DistinctText<'a>>,
+    /// Number of cells without a value.
+    pub missing: u64,
+    /// Number of subjects with at least one value.
+    pub people: u64,
+}
+
+impl<'a> ColumnTexts<'a> {
+    pub fn of(column: &'a TableColumn, people: &TableSubjects) -> Self {
+        let mut texts: Vec<DistinctText> =
+            column.dictionary.texts().map(|text| DistinctText { text, cells: 0, people: 0 }).collect();
+        let mut missing = 0;
+        let mut pairs = Vec::new();
+        for (&code, &person) in column.codes.iter().zip(&people.of_row) {
+            if code < FIRST_VALUE {
+                missing += 1;
+                continue;
+            }
+            texts[(code - FIRST_VALUE) as usize].cells += 1;
+            if person != MISSING_SUBJECT {
+                pairs.push(u64::from(code - FIRST_VALUE) << 32 | u64::from(person));
+            }
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        for pair in &pairs {
+            texts[(pair >> 32) as usize].people += 1;
+        }
+        let mut holders: Vec<u32> = pairs.iter().map(|pair| *pair as u32).collect();
+        holders.sort_unstable();
+        holders.dedup();
+        Self { column, texts, missing, people: holders.len() as u64 }
+    }
+
+    /// Returns the number of cells with a value.
+    pub fn cells(&self) -> u64 {
+        self.texts.iter().map(|text| text.cells).sum()
+    }
+
+    /// Returns the share of cells with a value of at least `k` subjects; 0 without cells.
+    pub fn frequent_cell_share(&self, k: u64) -> f64 {
+        let crowded: u64 = self.texts.iter().filter(|text| text.people >= k).map(|text| text.cells).sum();
+        crowded as f64 / self.cells().max(1) as f64
+    }
+}
+
+/// Returns the number of a cell by its code, or `None` if the cell has no number.
+pub(super) fn number_of_code(told: &[Option<f64>], code: u32) -> Option<f64> {
+    if code < FIRST_VALUE { None } else { told[(code - FIRST_VALUE) as usize] }
+}

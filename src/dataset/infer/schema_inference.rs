@@ -1,0 +1,540 @@
+//! Builds a schema proposal from a table of texts.
+
+use super::column_names::ColumnName;
+use super::column_texts::ColumnTexts;
+use super::hierarchy_choice::{self, HierarchyOptions};
+use super::proposal_toml;
+use super::role_choice::{self, RoleChoice};
+use super::schema_evidence::{
+    SubjectCadence, SubjectDays, TypedColumn, audit_columns, subject_cadence, subject_days_by_number,
+};
+use super::schema_proposal::{ColumnReading, HierarchyProposal, ProposedAttribute, ProposedHierarchy, SchemaProposal};
+use super::subject_choice::{self, TableSubjects};
+use super::subject_code_detection;
+use super::text_values::{is_missing_text, parse_point_number};
+use super::type_detection;
+use crate::io::table::{LoadedTable, TableColumn};
+use rayon::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use throng_core::values::dictionary::FIRST_VALUE;
+use throng_core::values::schema::{
+    Attribute, AttributeOrigin, AttributePlace, AttributeType, ChangeFrequency, Role, Schema, SchemaError,
+};
+use throng_risk::audit::AuditColumn;
+
+/// Options of a schema proposal.
+#[expect(clippy::struct_excessive_bools, reason = "each is true or false of the records by itself")]
+#[derive(Clone, Debug)]
+pub struct InferenceOptions<'a> {
+    /// Minimum subjects of any value in the proposal, at least 2.
+    pub k: u64,
+    /// Subject column; if `None`, the likeliest column is used.
+    pub subject: Option<&'a str>,
+    /// Each record belongs to a different subject: no subject column is searched, and repeated codes are accepted.
+    pub no_subject: bool,
+    /// Name of the schema.
+    pub name: &'a str,
+    /// Source of the records, for the first line.
+    pub source: &'a str,
+    /// Column names come from a header row, which could be a record.
+    pub header: bool,
+    /// Column names come from keys, which could be values.
+    pub keys: bool,
+    /// More records will follow.
+    pub more_records_follow: bool,
+    /// Time limit for the search of quasi-identifiers.
+    pub effort: Duration,
+}
+
+/// Proposed schema with its measurements.
+#[derive(Clone, Debug)]
+pub struct InferredSchema {
+    /// Schema as commented TOML.
+    pub text: String,
+    /// Parsed schema.
+    pub schema: Schema,
+    /// Number of subjects in the records.
+    pub people: u64,
+    /// Number of records examined.
+    pub records: u64,
+    /// Days and hours of the median subject, by name of a date or time attribute. Empty without a subject column.
+    pub cadences: BTreeMap<String, SubjectCadence>,
+    /// Days of subjects with a value, by name of a number attribute. Empty without a subject column or a time
+    /// attribute.
+    pub days: BTreeMap<String, SubjectDays>,
+    /// Number of steps between consecutive records of a subject, by name of an attribute with too few steps to
+    /// measure its change.
+    pub unmeasured: BTreeMap<String, u64>,
+    /// Position of the column in the table, by name of an attribute.
+    pub columns: BTreeMap<String, usize>,
+}
+
+/// Reason that no schema can be proposed.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages document the cases")]
+pub enum InferenceError {
+    #[error("there is no column \"{0}\" to count people by: check the name (--subject)")]
+    NoSubject(String),
+    #[error(
+        "no column counts people, and values come back in {} as codes of people do: name the column that counts people \
+         (--subject COLUMN), or declare that every record is of another person (--no-subject)",
+        .columns.iter().map(|column| format!("{column:?}")).collect::<Vec<_>>().join(", ")
+    )]
+    RepeatedCodes { columns: Vec<String> },
+    #[error(
+        "the records are of {people} people, and of fewer than {k} nothing may be said: give more records, or a smaller \
+         --k{}", .subject.as_ref().map_or(String::new(), |name| format!("; people are counted by \"{name}\" (--subject names another column)"))
+    )]
+    TooFew { people: u64, k: u64, subject: Option<String> },
+    #[error(
+        "the first row seems to be a record and no header, since it has numbers or dates where the rows below have: add a header row"
+    )]
+    NoHeader,
+    #[error("row {row} repeats the header, as files have it that were joined with their headers: take such rows out")]
+    RepeatedHeader { row: usize },
+    #[error("no attribute is left: of none do {0} people have a value")]
+    Nothing(u64),
+    #[error("the proposal is no schema (this is a bug): {0}")]
+    Unsound(SchemaError),
+}
+
+/// Proposes a schema for the records of a table.
+///
+/// # Errors
+/// See [`InferenceError`].
+pub fn infer(table: &LoadedTable, asked: &InferenceOptions<'_>) -> Result<InferredSchema, InferenceError> {
+    let columns = &table.columns;
+    let position = |name: &str| columns.iter().position(|column| column.name == name);
+    let subject = match asked.subject {
+        None => None,
+        Some(name) => Some(position(name).ok_or_else(|| InferenceError::NoSubject(name.to_owned()))?),
+    };
+    let people = if asked.no_subject {
+        TableSubjects::of_records(table.rows as usize)
+    } else {
+        subject_choice::find_subjects(columns, table.rows as usize, subject, asked.k)
+    };
+    if people.count < asked.k {
+        let subject = people.column.map(|number| columns[number].name.clone());
+        return Err(InferenceError::TooFew { people: people.count, k: asked.k, subject });
+    }
+    let mut looked: Vec<(usize, ColumnFindings)> = columns
+        .par_iter()
+        .enumerate()
+        .map(|(number, column)| (number, examine_column(number, column, &people, asked)))
+        .collect();
+    if asked.header {
+        refuse_wrong_header(columns, &looked)?;
+    }
+    identify_keys(&mut looked, columns, &people);
+    question_points(&mut looked);
+    let before = looked.len();
+    if asked.keys {
+        looked.retain(|(number, looked)| people.column == Some(*number) || looked.people >= asked.k);
+    }
+    if looked.is_empty() {
+        return Err(InferenceError::Nothing(asked.k));
+    }
+    if people.column.is_none() && !asked.no_subject {
+        refuse_repeated_codes(columns, &looked)?;
+    }
+    let names = unique_names(looked.iter().map(|(number, _)| columns[*number].name.as_str()));
+    let mut proposal = SchemaProposal {
+        name: asked.name.to_owned(),
+        head: head_comments(table, asked, &people, before - looked.len()),
+        attributes: Vec::new(),
+    };
+    let positions = names.iter().cloned().zip(looked.iter().map(|(number, _)| *number)).collect();
+    let kept: Vec<&TableColumn> = looked.iter().map(|(number, _)| &columns[*number]).collect();
+    for ((_, looked), (name, column)) in looked.into_iter().zip(names.into_iter().zip(&kept)) {
+        proposal.attributes.push(looked.into_attribute(name, column));
+    }
+    let schema = parse_proposal(&proposal)?;
+    let unmeasured = add_measurements(&mut proposal, &schema, &kept, &people, asked);
+    let schema = parse_proposal(&proposal)?;
+    let of_times = schema
+        .attributes
+        .iter()
+        .zip(&kept)
+        .filter(|(a, _)| matches!(a.kind(), AttributeType::Date | AttributeType::Timestamp));
+    let cadences =
+        of_times.filter_map(|(a, column)| Some((a.name.clone(), subject_cadence(column, a, &people)?))).collect();
+    let days = number_days(&schema, &kept, &people);
+    Ok(InferredSchema {
+        text: proposal_toml::write_proposal(&proposal),
+        schema,
+        people: people.count,
+        records: table.rows,
+        cadences,
+        days,
+        unmeasured,
+        columns: positions,
+    })
+}
+
+/// Returns, for each number attribute, the days of subjects with a value.
+fn number_days(schema: &Schema, columns: &[&TableColumn], people: &TableSubjects) -> BTreeMap<String, SubjectDays> {
+    let of = |wanted: fn(&Attribute) -> bool| {
+        let attributes = schema.attributes.iter().map(|attribute| &**attribute);
+        columns.iter().copied().zip(attributes).filter(move |(_, attribute)| wanted(attribute))
+    };
+    let is_time = |a: &Attribute| {
+        matches!(a.kind(), AttributeType::Date | AttributeType::Timestamp) && a.changes != Some(ChangeFrequency::Never)
+    };
+    let time = of(is_time).min_by_key(|(_, attribute)| attribute.role != Role::Time);
+    let numbers: Vec<_> = of(|a| matches!(a.kind(), AttributeType::Integer | AttributeType::Float)).collect();
+    let time = time.filter(|_| people.column.is_some());
+    time.map_or_else(BTreeMap::new, |time| subject_days_by_number(time, &numbers, people))
+}
+
+/// Refuses repeated codes in a table without a subject column: one subject with many records would count as many
+/// subjects.
+fn refuse_repeated_codes(columns: &[TableColumn], looked: &[(usize, ColumnFindings)]) -> Result<(), InferenceError> {
+    let is_key = |(number, looked): &&(usize, ColumnFindings)| {
+        looked.is_code || looked.may_be_key() && subject_code_detection::determines_a_profile(columns, *number)
+    };
+    let keys: Vec<String> = looked.par_iter().filter(is_key).map(|(number, _)| columns[*number].name.clone()).collect();
+    if keys.is_empty() { Ok(()) } else { Err(InferenceError::RepeatedCodes { columns: keys }) }
+}
+
+/// Makes identifiers of columns that determine all columns that are constant per subject.
+fn identify_keys(looked: &mut [(usize, ColumnFindings)], columns: &[TableColumn], people: &TableSubjects) {
+    let profile = subject_code_detection::profile_of(columns, people);
+    if profile.is_empty() {
+        return;
+    }
+    looked.par_iter_mut().for_each(|(number, looked)| {
+        let may_be = looked.role.role == Role::Quasi && looked.may_be_key() && looked.frequent_share < 0.5;
+        if may_be && subject_code_detection::determines_all_of_profile(&columns[*number], &profile) {
+            let why = "each of its values goes with one value of every attribute that a person does not change";
+            looked.make_identifier(why.to_owned());
+        }
+    });
+}
+
+/// Handles numbers with points that may separate thousands, as in `1.234`. If another column has decimal commas they
+/// become identifiers. Otherwise the operator is asked to check them.
+fn question_points(looked: &mut [(usize, ColumnFindings)]) {
+    let has_comma = looked.iter().any(|(_, looked)| looked.has_comma);
+    for (_, looked) in looked.iter_mut().filter(|(_, looked)| looked.reading.points_may_group) {
+        if has_comma {
+            let why = "its points may separate thousands, since other columns have a decimal comma; write whole numbers \
+                       without them";
+            looked.make_identifier(why.to_owned());
+        } else {
+            let doubt =
+                "points are read as decimal points; where they separate thousands, write the numbers without them";
+            looked.reading.operator_question = Some(doubt.to_owned());
+        }
+    }
+}
+
+fn parse_proposal(proposal: &SchemaProposal) -> Result<Schema, InferenceError> {
+    Schema::parse(&proposal_toml::write_proposal(proposal), "the proposal", Path::new(""))
+        .map_err(InferenceError::Unsound)
+}
+
+/// Findings about one column.
+struct ColumnFindings {
+    role: RoleChoice,
+    reading: ColumnReading,
+    generalized: Option<HierarchyProposal>,
+    /// Number of subjects with a value.
+    people: u64,
+    facts: String,
+    /// Values that have the name or shape of codes, and are repeated.
+    is_code: bool,
+    /// Share of cells with a value of at least k subjects.
+    frequent_share: f64,
+    /// Type of the cells.
+    kind: AttributeType,
+    /// Numbers have a decimal comma.
+    has_comma: bool,
+}
+
+fn examine_column(
+    number: usize,
+    column: &TableColumn,
+    people: &TableSubjects,
+    asked: &InferenceOptions<'_>,
+) -> ColumnFindings {
+    let values = ColumnTexts::of(column, people);
+    let name = ColumnName::new(&column.name);
+    let reading = type_detection::determine_reading(&values, &name, asked.k);
+    let is_code = subject_code_detection::holds_repeated_codes(&values, &reading, &name);
+    let (crowded, kind, has_comma) = (values.frequent_cell_share(asked.k), reading.kind, reading.decimal_comma);
+    let facts = count_facts(&values, people, asked.k);
+    if people.column == Some(number) {
+        let missing = values.texts.iter().filter(|text| is_missing_text(text.text, false));
+        let reading = ColumnReading::of_texts(missing.map(|text| text.text.to_owned()).collect());
+        let role = RoleChoice { role: Role::Subject, why: format!("it counts people: {}", people.why) };
+        let people = values.people;
+        return ColumnFindings {
+            role,
+            reading,
+            generalized: None,
+            people,
+            facts,
+            is_code,
+            frequent_share: crowded,
+            kind,
+            has_comma,
+        };
+    }
+    let mut role = role_choice::choose_role(&values, &reading, &name, people, asked.k);
+    let mut generalized = None;
+    if role.role != Role::Identifier {
+        let wanted = HierarchyOptions { k: asked.k, more_records_follow: asked.more_records_follow };
+        let found = hierarchy_choice::propose_hierarchy(&values, &reading, &name, people, wanted);
+        if found.ladder == ProposedHierarchy::Tree(Vec::new()) {
+            let why = format!("no value of it is shared by {} people", asked.k);
+            role = RoleChoice { role: Role::Identifier, why };
+        } else {
+            generalized =
+                Some(if role.role == Role::Sensitive { hierarchy_choice::sensitive_hierarchy(found) } else { found });
+        }
+    }
+    let reading = match role.role {
+        Role::Identifier => {
+            let doubt = reading.operator_question.filter(|_| kind == AttributeType::String);
+            ColumnReading { operator_question: doubt, ..ColumnReading::of_texts(Vec::new()) }
+        }
+        _ => reading,
+    };
+    ColumnFindings {
+        role,
+        reading,
+        generalized,
+        people: values.people,
+        facts,
+        is_code,
+        frequent_share: crowded,
+        kind,
+        has_comma,
+    }
+}
+
+/// Describes the counts of a column.
+fn count_facts(values: &ColumnTexts<'_>, people: &TableSubjects, k: u64) -> String {
+    let cells = values.cells();
+    if cells == 0 {
+        return "empty".to_owned();
+    }
+    let rare = (1.0 - values.frequent_cell_share(k)) * 100.0;
+    let of = if people.column.is_some() { "people" } else { "records" };
+    let rare = if rare > 0.0 && rare < 0.5 { "some".to_owned() } else { format!("{rare:.0} %") };
+    let missing = match values.missing {
+        0 => String::new(),
+        missing => format!(", {:.0} % missing", 100.0 * missing as f64 / (missing + cells) as f64),
+    };
+    format!(
+        "{} different value(s){missing}; {rare} of the cells hold one that fewer than {k} {of} have",
+        values.texts.len()
+    )
+}
+
+impl ColumnFindings {
+    /// Returns true if its values can be a key: texts or whole numbers.
+    fn may_be_key(&self) -> bool {
+        matches!(self.kind, AttributeType::String | AttributeType::Integer)
+    }
+
+    fn make_identifier(&mut self, why: String) {
+        self.role = RoleChoice { role: Role::Identifier, why };
+        self.reading = ColumnReading::of_texts(Vec::new());
+        self.generalized = None;
+    }
+
+    fn into_attribute(self, name: String, column: &TableColumn) -> ProposedAttribute {
+        let Self { role: RoleChoice { role, why }, reading, generalized, facts, .. } = self;
+        let mut evidence = Vec::new();
+        let verdict = match role {
+            Role::Identifier => format!("identifier, never leaves: {why}"),
+            Role::Quasi => String::new(),
+            _ => why,
+        };
+        evidence.extend(Some(verdict).filter(|verdict| !verdict.is_empty()));
+        evidence.push(facts);
+        if reading.misfits > 0 {
+            let kind = reading.kind.name();
+            evidence
+                .push(format!("CHECK: {} cell(s) are no {kind}: their records become dead letters", reading.misfits));
+        }
+        evidence.extend(reading.operator_question.as_ref().map(|doubt| format!("CHECK: {doubt}")));
+        let (ladder, round, remark) = match generalized {
+            Some(HierarchyProposal { ladder, round, remark }) => (Some(ladder), round, remark),
+            None => (None, None, None),
+        };
+        evidence.extend(remark);
+        let mut missing = reading.missing.clone();
+        if !missing.is_empty() && !missing.iter().any(String::is_empty) {
+            missing.insert(0, String::new());
+        }
+        let missing = Some(missing).filter(|missing| !missing.is_empty());
+        let place = match column.key_path.as_slice() {
+            // The key holds a single value.
+            [] if column.from == AttributeOrigin::Key => AttributePlace::Pointer(String::new()),
+            [_] | [] => AttributePlace::Column(column.name.clone()),
+            way => {
+                let escaped = way.iter().map(|key| format!("/{}", key.replace('~', "~0").replace('/', "~1")));
+                AttributePlace::Pointer(escaped.collect())
+            }
+        };
+        ProposedAttribute {
+            name,
+            from: column.from.clone(),
+            place,
+            role,
+            reading,
+            missing,
+            round,
+            ladder,
+            changes: None,
+            evidence,
+        }
+    }
+}
+
+/// Returns valid and unique attribute names.
+fn unique_names<'a>(columns: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut taken = BTreeSet::new();
+    let mut names = Vec::new();
+    for (number, column) in (1..).zip(columns) {
+        let plain: String = column.chars().filter(|c| !c.is_control()).collect();
+        let plain = plain.trim();
+        let wanted = if plain.is_empty() { format!("column-{number}") } else { plain.to_owned() };
+        let other = (2..).map(|count: u32| format!("{wanted}-{count}"));
+        let name = std::iter::once(wanted.clone()).chain(other).find(|name| !taken.contains(name)).unwrap_or(wanted);
+        taken.insert(name.clone());
+        names.push(name);
+    }
+    names
+}
+
+/// Refuses a first row that is a record (its cells have the types of the rows below), and a header repeated in a
+/// later row.
+fn refuse_wrong_header(columns: &[TableColumn], looked: &[(usize, ColumnFindings)]) -> Result<(), InferenceError> {
+    let of_type = |column: &TableColumn, kind: AttributeType| match kind {
+        AttributeType::Integer | AttributeType::Float => Some(parse_point_number(&column.name).is_some()),
+        AttributeType::Date | AttributeType::Timestamp => {
+            Some(throng_core::values::moment::parse(column.name.trim()).is_some())
+        }
+        _ => None,
+    };
+    let typed: Vec<bool> =
+        looked.iter().filter_map(|(number, looked)| of_type(&columns[*number], looked.reading.kind)).collect();
+    // Code of the cell with the same text as the header, by column.
+    let code = |column: &TableColumn| {
+        let place = column.dictionary.texts().position(|text| text == column.name)?;
+        u32::try_from(place).ok().map(|place| place + FIRST_VALUE)
+    };
+    let own: Vec<Option<u32>> = columns.iter().map(code).collect();
+    let all_typed = typed.len() >= 2 && typed.iter().all(|is| *is);
+    if all_typed {
+        return Err(InferenceError::NoHeader);
+    }
+    let is_header =
+        |row: &usize| columns.iter().zip(&own).all(|(column, own)| own.is_some_and(|own| column.codes[*row] == own));
+    let rows = columns.first().map_or(0, |column| column.codes.len());
+    if let Some(row) = (0..rows).find(is_header) {
+        return Err(InferenceError::RepeatedHeader { row: row + 1 });
+    }
+    let repeated = own.iter().flatten().count();
+    if repeated * 2 > columns.len() { Err(InferenceError::NoHeader) } else { Ok(()) }
+}
+
+/// Returns the comment lines above the schema.
+fn head_comments(
+    table: &LoadedTable,
+    asked: &InferenceOptions<'_>,
+    people: &TableSubjects,
+    left_out: usize,
+) -> Vec<String> {
+    let cut = if table.cut { "the first " } else { "" };
+    let mut head = vec![
+        format!("Proposed by `throng schema infer` from {cut}{} records of {}.", table.rows, asked.source),
+        "A PROPOSAL, to be read line by line: figures tell what may identify, people decide. Look above all at the roles \
+         (identifier: never leaves; quasi: leaves in a crowd; sensitive: leaves beside one), and at groups of labels, \
+         which know only how frequent labels are."
+            .to_owned(),
+    ];
+    head.push(match people.column {
+        Some(number) => format!("{} people, by {:?}: {}.", people.count, table.columns[number].name, people.why),
+        None => {
+            "No column names people: every record counts as a person of its own, and somebody with many records is a \
+                 crowd. Where a column names them, give it with --subject."
+                .to_owned()
+        }
+    });
+    if left_out > 0 {
+        let k = asked.k;
+        head.push(format!(
+            "{left_out} key(s) that the records of fewer than {k} people have are left out: they are dropped."
+        ));
+    }
+    let unreadable: u64 = table.unreadable.values().sum();
+    if unreadable > 0 {
+        head.push(format!("CHECK: {unreadable} record(s) could not be read; they become dead letters."));
+    }
+    head
+}
+
+/// Adds the measurements that need attribute types. Returns the attributes without a measured change per subject,
+/// with the number of steps seen.
+fn add_measurements(
+    proposal: &mut SchemaProposal,
+    schema: &Schema,
+    columns: &[&TableColumn],
+    people: &TableSubjects,
+    asked: &InferenceOptions<'_>,
+) -> BTreeMap<String, u64> {
+    let is_said = |attribute: &Arc<Attribute>| attribute.role.is_releasable();
+    let typed: Vec<Option<TypedColumn>> = schema
+        .attributes
+        .par_iter()
+        .zip(columns)
+        .map(|(attribute, column)| is_said(attribute).then(|| TypedColumn::of(column, attribute)))
+        .collect();
+    let (mut searched, mut unmeasured) = (Vec::new(), BTreeMap::new());
+    for ((attribute, proposed), typed) in schema.attributes.iter().zip(&mut proposal.attributes).zip(typed) {
+        let Some(typed) = typed else { continue };
+        let paced = attribute.role.is_quasi() || attribute.role == Role::Sensitive;
+        if let Some(pace) = paced.then(|| typed.measured_change(people, asked.k)).flatten() {
+            proposed.changes = Some(pace.changes);
+            proposed.evidence.push(pace.evidence);
+            unmeasured.extend(pace.too_few.map(|steps| (attribute.name.clone(), steps)));
+        }
+        if attribute.role.is_quasi() {
+            let (role, name) = (Some(attribute.role), attribute.name.clone());
+            searched.push(AuditColumn {
+                name,
+                role,
+                recodable: true,
+                codes: typed.codes,
+                dictionary: typed.dictionary,
+            });
+        }
+    }
+    let Some(report) = audit_columns(searched, people, asked.k, asked.effort) else { return unmeasured };
+    let all = report.minimal_qids.len();
+    let found = if report.complete { String::new() } else { " found in time".to_owned() };
+    for judged in &report.attributes {
+        let Some(proposed) = proposal.attributes.iter_mut().find(|proposed| proposed.name == judged.name) else {
+            continue;
+        };
+        proposed.evidence.push(match judged.smallest_qid {
+            Some(1) => {
+                format!("rounded, {} record(s) have a value that fewer than {} share", judged.records_below_k, asked.k)
+            }
+            Some(smallest) => format!(
+                "part of {} of {all} quasi-identifiers{found}, the smallest of {smallest} attributes",
+                judged.minimal_qids
+            ),
+            None => format!("part of no quasi-identifier{found}"),
+        });
+    }
+    unmeasured
+}

@@ -1,0 +1,216 @@
+//! Micro-aggregation of released classes.
+
+use super::class_lookup::ReleasedClasses;
+use super::code_store::RecordFields;
+use super::encoded_dataset::EncodedDataset;
+use super::error::{AnonymizeError, file_label, operator_error};
+use super::input_encoding::DatasetInput;
+use crate::anonymity::lattice::table::UNCOUNTED_SUBJECT;
+use crate::anonymity::microaggregation::{Distortion, NumericResolution, rounded_mean};
+use crate::config::Config;
+use crate::release::aggregates::AggregateTerms;
+use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::canonical::CanonicalKind;
+use throng_core::values::codebook::{CellId, Code, SUPPRESSED};
+use throng_core::values::raw_batch::RawToken;
+use throng_core::values::schema::Schema;
+
+/// Attribute to aggregate.
+#[derive(Clone, Copy, Debug)]
+pub struct MicroaggregationTarget {
+    /// Position in the schema.
+    pub attribute: usize,
+    resolution: NumericResolution,
+}
+
+/// Result of micro-aggregation for one attribute.
+#[derive(Clone, Debug)]
+pub struct MicroaggregationReport {
+    /// Name in the schema.
+    pub attribute: String,
+    /// Share of the variance that is lost, over the cells that show an aggregate.
+    pub distortion: f64,
+    /// Cells shown as `*` because too few subjects of their class have a number.
+    pub withheld: u64,
+}
+
+/// Reads and validates `anonymize.microaggregation`.
+pub fn microaggregation_targets(
+    config: &Config,
+    file: &str,
+    schema: &Schema,
+) -> Result<Vec<MicroaggregationTarget>, AnonymizeError> {
+    let mut asked: Vec<MicroaggregationTarget> = Vec::new();
+    for name in &config.anonymize.microaggregation {
+        let refuse = |message: String, remedy| {
+            Err(operator_error(file, "anonymize.microaggregation".to_owned(), message, remedy))
+        };
+        let Some(position) = schema.position(name) else {
+            return refuse(format!("the schema has no attribute {name:?}"), "correct the name");
+        };
+        let attribute = &schema.attributes[position];
+        if !attribute.role.is_quasi() {
+            let role = attribute.role.name();
+            return refuse(
+                format!("{name:?} has the role {role}, and classes are formed by quasi ones"),
+                "name another",
+            );
+        }
+        let Some(resolution) = NumericResolution::of(&attribute.typing) else {
+            let message =
+                format!("{name:?} has no numbers of a known resolution ({})", file_label(&config.schema.file));
+            return refuse(message, "give the type integer, or float with a rounding step");
+        };
+        if asked.iter().any(|other| other.attribute == position) {
+            return refuse(format!("{name:?} is named twice"), "name it once");
+        }
+        asked.push(MicroaggregationTarget { attribute: position, resolution });
+    }
+    Ok(asked)
+}
+
+/// Replaces the cells of every class by its aggregate. A cell becomes `*` if fewer than `k` subjects of the class
+/// have a number. It is unchanged if no record of the class has a number.
+///
+/// Memory: 8 bytes per number, and k subjects per class.
+pub fn aggregate(
+    data: &mut EncodedDataset,
+    asked: &[MicroaggregationTarget],
+    kept: &mut ReleasedClasses,
+    k: usize,
+) -> Result<Vec<MicroaggregationReport>, AnonymizeError> {
+    let mut done = Vec::with_capacity(asked.len());
+    if asked.is_empty() {
+        return Ok(done);
+    }
+    // The classes are those of the policies, before any cell is replaced.
+    let mut classes: BTreeMap<Vec<CellId>, Vec<u32>> = BTreeMap::new();
+    for found in 0..kept.len() as u32 {
+        classes.entry(kept.cells(found).to_vec()).or_default().push(found);
+    }
+    for wanted in asked {
+        let quasi = data.input.quasi.iter().position(|&a| a == wanted.attribute).unwrap_or_default();
+        let members = found_class_members(data, kept, wanted, k)?;
+        let (mut distortion, mut withheld) = (Distortion::default(), 0);
+        for found in classes.values() {
+            let mut class = ClassMembers::default();
+            found.iter().for_each(|&found| class.join(&members[found as usize], k));
+            if class.numbers.is_empty() {
+                continue;
+            }
+            class.numbers.sort_unstable();
+            let steps: Vec<i64> = class.numbers.iter().map(|&(_, steps)| steps).collect();
+            let shown = rounded_mean(&steps).filter(|_| class.people.len() >= k);
+            let cell = shown.and_then(|shown| aggregate_cell(&mut data.input, wanted, shown));
+            found.iter().for_each(|&found| *kept.cell_mut(found, quasi) = cell.unwrap_or(SUPPRESSED));
+            match (cell, shown) {
+                (Some(_), Some(shown)) => steps.iter().for_each(|&number| distortion.add(number, shown)),
+                _ => withheld += class.records,
+            }
+        }
+        done.push(MicroaggregationReport {
+            attribute: data.input.schema.attributes[wanted.attribute].name.clone(),
+            distortion: distortion.lost_variance_share(),
+            withheld,
+        });
+    }
+    kept.merge_equal_classes(&data.input.books, &data.input.quasi);
+    Ok(done)
+}
+
+/// Members of a class.
+#[derive(Clone, Default)]
+struct ClassMembers {
+    records: u64,
+    /// Records that have a number, and the number in steps of the resolution.
+    numbers: Vec<(u32, i64)>,
+    /// Known subjects among these records, at most k.
+    people: BTreeSet<u32>,
+}
+
+impl ClassMembers {
+    fn add(&mut self, person: u32, k: usize) {
+        if person != UNCOUNTED_SUBJECT && self.people.len() < k {
+            self.people.insert(person);
+        }
+    }
+
+    fn join(&mut self, other: &Self, k: usize) {
+        self.records += other.records;
+        self.numbers.extend(&other.numbers);
+        other.people.iter().for_each(|&person| self.add(person, k));
+    }
+}
+
+/// Returns the members of each found class.
+fn found_class_members(
+    data: &EncodedDataset,
+    kept: &ReleasedClasses,
+    wanted: &MicroaggregationTarget,
+    k: usize,
+) -> Result<Vec<ClassMembers>, AnonymizeError> {
+    let book = &data.input.books[wanted.attribute];
+    let at = data.input.quasi.iter().position(|&a| a == wanted.attribute).unwrap_or_default();
+    let mut members = vec![ClassMembers::default(); kept.len()];
+    data.codes.visit_blocks(
+        RecordFields { attributes: &data.input.quasi, people: true, ..RecordFields::default() },
+        &mut |block| {
+            for &row in &block.released {
+                let Some(found) = kept.found_class(block, row) else { continue };
+                let class = &mut members[found as usize];
+                class.records += 1;
+                let text = book.canonical(block.codes[at][row as usize]);
+                if text.is_empty() || text == "null" {
+                    continue;
+                }
+                let steps = wanted.resolution.steps(text).ok_or_else(|| undivided_number_error(&data.input, wanted))?;
+                class.numbers.push((block.start as u32 + row, steps));
+                class.add(block.people[row as usize], k);
+            }
+            Ok(())
+        },
+    )?;
+    Ok(members)
+}
+
+/// Returns the cell of an aggregate, or `None` if its text would be read back differently, for example as a missing
+/// value.
+fn aggregate_cell(input: &mut DatasetInput, wanted: &MicroaggregationTarget, steps: i64) -> Option<CellId> {
+    let text = wanted.resolution.number(steps);
+    let mut canonical = String::new();
+    let typing = input.schema.attributes[wanted.attribute].typing.without_conversion();
+    let read = typing.canonical(RawToken::Number(&text), &mut canonical);
+    if read != Ok(CanonicalKind::Value) || canonical != text {
+        return None;
+    }
+    input.books[wanted.attribute].aggregate(&text)
+}
+
+fn undivided_number_error(input: &DatasetInput, wanted: &MicroaggregationTarget) -> AnonymizeError {
+    let name = &input.schema.attributes[wanted.attribute].name;
+    let message = format!("attribute {name:?} has a number that its rounding step does not divide, or too large a one");
+    operator_error(
+        "the input",
+        name,
+        message,
+        "correct the number, or take the attribute out of anonymize.microaggregation",
+    )
+}
+
+/// Returns the aggregate terms for the verification of a part; `codes` has the codes of the part by schema attribute.
+pub fn part_aggregate_terms<'a>(
+    input: &'a DatasetInput,
+    codes: &'a [Vec<Code>],
+    asked: &[MicroaggregationTarget],
+) -> Vec<AggregateTerms<'a>> {
+    let of = |asked: &MicroaggregationTarget| {
+        let column = input.released_attributes.iter().position(|&a| a == asked.attribute).unwrap_or_default();
+        let (book, codes) = (&input.books[asked.attribute], &codes[asked.attribute]);
+        AggregateTerms {
+            column,
+            typing: &input.schema.attributes[asked.attribute].typing,
+            text: Box::new(|row: u32| book.canonical(codes[row as usize])),
+        }
+    };
+    asked.iter().map(of).collect()
+}

@@ -1,0 +1,174 @@
+//! Search for a policy, and the release that it yields.
+
+use super::class_lookup::ReleasedClasses;
+use super::dataset_source::{AnonymizationStep, RunCallbacks};
+use super::encoded_dataset::EncodedDataset;
+use super::error::AnonymizeError;
+use super::microaggregated_cells::{MicroaggregationReport, MicroaggregationTarget, aggregate};
+use super::privacy_models;
+use super::sensitive_masks::{self, CellHidingInput, SensitiveMasks};
+use crate::anonymity::lattice::nearest_policy::{NearestPolicy, find_nearest_policy};
+use crate::anonymity::lattice::policy_check::PolicyTerms;
+use crate::anonymity::lattice::recoding_passes::{
+    EarlyEndReason, LocalRecodingResult, LocalRecodingSettings, recode_locally,
+};
+use crate::anonymity::lattice::search::LatticeSearchProgress;
+use crate::anonymity::lattice::search_deadline::SearchDeadline;
+use crate::anonymity::lattice::table::LatticeTable;
+use crate::anonymity::privacy::ClassPrivacyModel;
+use crate::config::{Config, RecodingScope};
+use rayon::ThreadPool;
+use std::time::Duration;
+
+/// Maximum passes of local recoding.
+const MAX_RECODING_PASSES: u8 = 10;
+
+/// Time limit of the search for the policy nearest to impossible models.
+const NEAREST_POLICY_TIME: Duration = Duration::from_secs(10);
+
+/// Returns the recoding passes that are configured.
+fn configured_passes(config: &Config) -> LocalRecodingSettings {
+    let settings = &config.anonymize;
+    let most = match settings.transformation {
+        RecodingScope::FullDomain => 1,
+        RecodingScope::Local => MAX_RECODING_PASSES,
+    };
+    LocalRecodingSettings {
+        max_passes: most,
+        first_pass_unreleased_share: settings.pass_limit,
+        strategy: settings.strategy,
+    }
+}
+
+/// Returns the requirements for every class.
+pub(super) fn class_terms(config: &Config, file: &str, data: &EncodedDataset) -> Result<PolicyTerms, AnonymizeError> {
+    let models = privacy_models::models(config, file, &data.input, &data.sensitive_domains())?;
+    Ok(PolicyTerms { models, limit: config.anonymize.suppression_limit, measure: config.anonymize.measure })
+}
+
+/// Builds the distinct records for a search by `class_terms`, and its thread pool.
+pub(super) fn search_table(
+    data: &EncodedDataset,
+    terms: &PolicyTerms,
+    attended: RunCallbacks<'_>,
+) -> Result<(LatticeTable, ThreadPool), AnonymizeError> {
+    let of_population = |model: &ClassPrivacyModel| {
+        matches!(model, ClassPrivacyModel::KMap { .. } | ClassPrivacyModel::Presence { .. })
+    };
+    let table = data.distinct_records(terms.models.iter().any(of_population), attended.step)?;
+    let people = data.codes.people.unwrap_or(0);
+    let (table, threads) = data.room.allow_search(table, terms, people, rayon::current_num_threads())?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    Ok((table, pool.map_err(|error| AnonymizeError::Threads(error.to_string()))?))
+}
+
+/// Maximum number of searches when values become rare among the released records.
+const MAX_POLICY_SEARCHES: usize = 8;
+/// Share of the remaining time for a search that may have to be repeated.
+const REPEATABLE_TIME_SHARE: f64 = 0.75;
+
+/// Result of a search.
+pub(super) struct PolicySearchResult {
+    pub recoded: LocalRecodingResult,
+    /// `None` if too many records would have to be suppressed.
+    pub policy_release: Option<PolicyRelease>,
+}
+
+/// Classes, hidden cells and aggregates of the release.
+pub(super) struct PolicyRelease {
+    pub kept: ReleasedClasses,
+    pub hidden: SensitiveMasks,
+    pub aggregated: Vec<MicroaggregationReport>,
+}
+
+/// Searches for a policy and computes its release. It repeats the search when values assumed to be common turn out to
+/// be rare and a class cannot hide them. `until` ends all searches. If it cuts one short without a result, the result
+/// of the previous search is returned.
+pub(super) fn search_policy(
+    (data, table): (&mut EncodedDataset, &mut LatticeTable),
+    pool: &ThreadPool,
+    (config, terms): (&Config, &PolicyTerms),
+    aggregates: &[MicroaggregationTarget],
+    until: SearchDeadline<'_>,
+    attended: RunCallbacks<'_>,
+) -> Result<PolicySearchResult, AnonymizeError> {
+    let RunCallbacks { watch, step, .. } = attended;
+    let k = config.privacy.required_subjects();
+    let told = |progress: &LatticeSearchProgress| {
+        watch(&LatticeSearchProgress { left: until.remaining_time(), ..progress.clone() });
+    };
+    let mut before: Option<PolicySearchResult> = None;
+    let mut known = data.rare_values(k, step)?;
+    for turn in 1.. {
+        let one = data.sensitive.is_empty() || turn == MAX_POLICY_SEARCHES;
+        let time = if one { until } else { until.share(REPEATABLE_TIME_SHARE) };
+        table.set_rare(&known);
+        step(AnonymizationStep::Searching)?;
+        let mut recoded = pool.install(|| recode_locally(table, terms, configured_passes(config), time, &told))?;
+        if recoded.passes.is_empty() || recoded.overall_figures.suppressed > recoded.limit {
+            if let Some(mut before) = before.filter(|_| recoded.early_end_reason.is_some()) {
+                before.recoded.early_end_reason = recoded.early_end_reason;
+                return Ok(before);
+            }
+            return Ok(PolicySearchResult { recoded, policy_release: None });
+        }
+        let mut kept = ReleasedClasses::of(data, table, &recoded);
+        // The classes are stored in `kept` now.
+        recoded.classes = Vec::new();
+        let aggregated = aggregate(data, aggregates, &mut kept, k)?;
+        let asked =
+            CellHidingInput { data, kept: &kept, table, models: &terms.models, k, assumed_hidden: &known, step };
+        let hidden = sensitive_masks::hide_sensitive_cells(&asked)?;
+        let mut wider = hidden.rare.clone();
+        for (wider, known) in wider.iter_mut().flatten().zip(known.iter().flatten()) {
+            *wider |= *known;
+        }
+        let last =
+            hidden.removed_records.is_empty() || turn == MAX_POLICY_SEARCHES || wider == known || until.must_stop_now();
+        recoded.overall_figures.suppressed += hidden.removed_records.len() as u64;
+        let possible = recoded.overall_figures.suppressed <= recoded.limit;
+        let found = PolicySearchResult { recoded, policy_release: Some(PolicyRelease { kept, hidden, aggregated }) };
+        if last {
+            return Ok(found);
+        }
+        before = possible.then_some(found).or(before);
+        known = wider;
+    }
+    unreachable!("the last turn returns")
+}
+
+/// Refuses a result that releases nothing or suppresses too many records. The first argument formats a policy.
+pub(super) fn check_feasible(
+    say: &(dyn Fn(&[u8]) -> String + Sync),
+    recoded: &LocalRecodingResult,
+    table: &LatticeTable,
+    terms: &PolicyTerms,
+    until: SearchDeadline<'_>,
+) -> Result<(), AnonymizeError> {
+    let (limit, records) = (recoded.limit, table.records());
+    if let Some(last) = recoded.searches.last().filter(|_| recoded.passes.is_empty()) {
+        return match &last.best {
+            _ if recoded.early_end_reason == Some(EarlyEndReason::Stopped) => Err(AnonymizeError::Stopped),
+            _ if recoded.early_end_reason.is_some() => Err(AnonymizeError::OutOfTime),
+            Some(_) => Err(AnonymizeError::SaysNothing),
+            None => {
+                let time = if until.remaining_time().is_some() { until } else { until.within(NEAREST_POLICY_TIME) };
+                let NearestPolicy { best, proved } = find_nearest_policy(table, terms, time)?;
+                let nearest = match (best, proved) {
+                    (None, true) => "every policy suppresses them all".to_owned(),
+                    (None, false) => "none was found in time that keeps any".to_owned(),
+                    (Some((policy, suppressed)), _) => {
+                        let found = if proved { "the nearest" } else { "the nearest found in time" };
+                        format!("{found} ({}) suppresses {suppressed}", say(&policy))
+                    }
+                };
+                Err(AnonymizeError::Impossible { limit, records, nearest })
+            }
+        };
+    }
+    let suppressed = recoded.overall_figures.suppressed;
+    if suppressed > limit {
+        return Err(AnonymizeError::LeftTooMany { passes: recoded.passes.len(), suppressed, records, limit });
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! Memory budget of a run, and the error for exceeding it.
+
+use super::error::AnonymizeError;
+use crate::anonymity::lattice::policy_check::{PolicyChecker, PolicyTerms};
+use crate::anonymity::lattice::table::{LatticeTable, SearchMemoryLimits};
+use crate::config::format_size;
+
+/// Bytes for everything that does not grow with the data: program code, a batch being decoded, file buffers.
+const FIXED_PROGRAM_BYTES: u64 = 96 << 20;
+
+/// Memory budget of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryBudget {
+    limit: u64,
+    /// Bytes reserved until the end: distinct values, subjects.
+    reserved_bytes: u64,
+}
+
+impl MemoryBudget {
+    /// Creates a budget of `limit` bytes; `u64::MAX` means unlimited.
+    pub fn new(limit: u64) -> Self {
+        Self { limit, reserved_bytes: 0 }
+    }
+
+    /// Returns the budget with this number of bytes reserved permanently.
+    pub fn reserving(self, taken: u64) -> Self {
+        Self { reserved_bytes: taken, ..self }
+    }
+
+    /// Returns the remaining bytes.
+    pub fn bytes_left(&self) -> u64 {
+        (self.limit - FIXED_PROGRAM_BYTES.min(self.limit / 2)).saturating_sub(self.reserved_bytes)
+    }
+
+    /// Returns an error if more than the remaining bytes is needed.
+    pub fn ensure_fits(
+        &self,
+        what: impl FnOnce() -> String,
+        needed: u64,
+        remedy: &'static str,
+    ) -> Result<(), AnonymizeError> {
+        if needed <= self.bytes_left() { Ok(()) } else { Err(self.exceeded_error(what(), needed, remedy)) }
+    }
+
+    /// Returns the error for an allocation that needs more than the remaining bytes.
+    pub fn exceeded_error(&self, what: String, needed: u64, remedy: &'static str) -> AnonymizeError {
+        let (needed, left, limit) =
+            (format_rounded_size(needed), format_rounded_size(self.bytes_left()), format_size(self.limit));
+        AnonymizeError::NoRoom { what, needed, left, limit, remedy }
+    }
+
+    /// Returns the table with the memory allowance of its search, and the number of threads, at most `most`. The
+    /// search holds as many copies of the rows as the checks of `terms` need, and each thread holds its own classes.
+    pub fn allow_search(
+        &self,
+        table: LatticeTable,
+        terms: &PolicyTerms,
+        people: usize,
+        most: usize,
+    ) -> Result<(LatticeTable, usize), AnonymizeError> {
+        if self.limit == u64::MAX {
+            return Ok((table, most));
+        }
+        let rows = table.distinct_rows() as u64;
+        let a_thread = rows * 36 + 16 * (2 * rows.max(8)).next_power_of_two() + 8 * people as u64 + (1 << 20);
+        let tables = PolicyChecker::simultaneous_row_copies(&table, terms)? * table.bytes() as u64;
+        let needed = tables + a_thread;
+        self.ensure_fits(|| format!("{rows} distinct records and the search over them"), needed, FEWER_ROWS_REMEDY)?;
+        let threads = ((self.bytes_left() - tables) / a_thread).clamp(1, most as u64);
+        let left = self.bytes_left().saturating_sub(tables + threads * a_thread);
+        let bytes = |of: u64| usize::try_from(of).unwrap_or(usize::MAX);
+        let making = bytes(left / 2 / threads);
+        let allowed = SearchMemoryLimits {
+            anchor_bytes: bytes(left / 2).min(512 << 20),
+            anchor_build_bytes: making,
+            max_array_classes_per_row: 1,
+        };
+        Ok((table.with_search_memory(allowed), threads as usize))
+    }
+}
+
+/// Formats a size in whole KiB, or in MiB if it is large.
+fn format_rounded_size(bytes: u64) -> String {
+    let unit = if bytes < 16 << 20 { 1 << 10 } else { 1 << 20 };
+    format_size(bytes.div_ceil(unit) * unit)
+}
+
+/// Remedies that reduce the number of distinct records.
+pub const FEWER_ROWS_REMEDY: &str = "round attributes in the schema or leave some out, allow more (--memory), or run it through the daemon (throng run)";

@@ -1,0 +1,315 @@
+//! Released lines of every group, as cells of the original's codebooks.
+
+use super::error::EvaluationError;
+use super::joined_rows::{JoinedRowError, RowCellState, RowGroupIndex};
+use super::original::OriginalData;
+use crate::anonymity::planner::GroupShape;
+use crate::config::{Config, JOINED_OUTPUT, RowContent, SinkConfig};
+use crate::io::file::{self, FileSource, SourceError, open_text};
+use crate::start::nested_output::{is_nested, nesting};
+use crate::start::record_formats::file_format;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use throng_core::values::codebook::{CellId, Codebook};
+use throng_core::values::formula::unguarded;
+use throng_core::values::raw_batch::{RawBatch, RawToken};
+use throng_formats::{DecodeLimits, FieldPath, LineFormat, LineLayout, UnknownCellPolicy};
+
+const LINES_PER_READ: usize = 10_000;
+
+/// First cell identifier of foreign texts, which no generalization of an occurring value prints: a falsified value or
+/// another file. Each distinct text gets its own cell, so that different texts never share a class.
+pub const FIRST_FOREIGN_CELL: CellId = CellId::MAX / 2;
+
+/// Returns true if no generalization prints the text of a cell.
+pub fn is_foreign(cell: CellId) -> bool {
+    cell >= FIRST_FOREIGN_CELL
+}
+
+/// Lines of one group.
+pub struct ReleasedGroup {
+    /// Name of the group.
+    pub name: String,
+    /// Attributes of the group, in the order of the schema.
+    pub attributes: Vec<usize>,
+    /// By attribute of the group, one cell per line; foreign texts are numbered [from](FIRST_FOREIGN_CELL) this constant.
+    pub cells: Vec<Vec<CellId>>,
+    /// Number of lines.
+    pub lines: usize,
+    /// Line numbers in the output, ascending, if the output also holds lines of other groups.
+    pub output_lines: Option<Vec<u64>>,
+    /// Source record and batch of each line; none without a lineage.
+    pub origin: Option<Vec<LineOrigin>>,
+}
+
+/// Source of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineOrigin {
+    /// Row of the original.
+    pub row: u32,
+    /// Sequence number of the batch.
+    pub batch: u64,
+}
+
+impl ReleasedGroup {
+    /// Returns the line of the group at number `place` of its output; none if that line belongs to another group.
+    pub(super) fn line_at(&self, place: u64) -> Option<usize> {
+        match &self.output_lines {
+            None => usize::try_from(place).ok(),
+            Some(places) => places.binary_search(&place).ok(),
+        }
+    }
+
+    /// Returns the cells of an attribute; none if the group does not have it.
+    pub fn column(&self, attribute: usize) -> Option<&[CellId]> {
+        self.attributes.iter().position(|a| *a == attribute).map(|at| self.cells[at].as_slice())
+    }
+}
+
+/// Reads the release at `path`, written by the sink of `config`: a file, a file for each group, or directories of
+/// Parquet.
+///
+/// Joined rows are split by group. The last argument is the group by row, from a lineage; rows that match several
+/// groups need it and are skipped without it.
+///
+/// # Errors
+/// When a file cannot be read or lacks an attribute, or when a line is not a line of a group.
+pub fn read(
+    config: &Config,
+    shapes: &[GroupShape],
+    original: &OriginalData,
+    path: &Path,
+    told: Option<BTreeMap<u64, usize>>,
+) -> Result<Vec<ReleasedGroup>, EvaluationError> {
+    if config.sink.rows == RowContent::Joined {
+        let ranges = shapes.iter().any(|shape| shape.ranges);
+        let rows = OutputLines::read_output(
+            config,
+            &joined_row_attributes(shapes),
+            (JOINED_OUTPUT, true, ranges),
+            original,
+            path,
+        )?;
+        return rows.split_by_group(shapes, original, path, told);
+    }
+    let alone = shapes.len() == 1;
+    let group = |shape: &GroupShape| {
+        let attributes = shape.without_ladder().attributes();
+        let output = (shape.name.as_str(), alone, shape.ranges);
+        let OutputLines { attributes, cells, lines } =
+            OutputLines::read_output(config, &attributes, output, original, path)?;
+        Ok(ReleasedGroup { name: shape.name.clone(), attributes, cells, lines, output_lines: None, origin: None })
+    };
+    shapes.iter().map(group).collect()
+}
+
+/// Returns the attributes of a joined row, each once, ascending.
+pub fn joined_row_attributes(shapes: &[GroupShape]) -> Vec<usize> {
+    let all: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.without_ladder().attributes()).collect();
+    all.into_iter().collect()
+}
+
+struct OutputLines {
+    attributes: Vec<usize>,
+    cells: Vec<Vec<CellId>>,
+    lines: usize,
+}
+
+impl OutputLines {
+    /// Reads the lines of the named output. `alone` means that the release has one output; `ranges` means that it may
+    /// show ranges.
+    fn read_output(
+        config: &Config,
+        attributes: &[usize],
+        (output, alone, ranges): (&str, bool, bool),
+        original: &OriginalData,
+        path: &Path,
+    ) -> Result<Self, EvaluationError> {
+        let name = |a: &usize| original.schema.attributes[*a].name.as_str();
+        let format = config.sink.format();
+        let mut read = Self { cells: vec![Vec::new(); attributes.len()], lines: 0, attributes: attributes.to_vec() };
+        let columns: Vec<FieldPath> = attributes.iter().map(|a| FieldPath::top_level(name(a))).collect();
+        // Foreign texts, by attribute of the output, in order of appearance.
+        let mut foreign: Vec<HashMap<String, CellId>> = vec![HashMap::new(); columns.len()];
+        let nested = is_nested(config).then(|| {
+            let names: Vec<&str> = attributes.iter().map(&name).collect();
+            LineLayout::new(&LineFormat::Nested(nesting(&original.schema)), &names)
+        });
+        for file in release_files(config, path, output, alone)? {
+            if let Some(layout) = &nested {
+                read.append_nested((layout, ranges), original, &mut foreign, &file)?;
+                continue;
+            }
+            let limits = DecodeLimits { max_record_bytes: usize::MAX, ..DecodeLimits::default() };
+            let format = file_format(format, config.source.separator);
+            let mut source = FileSource::open(&file, format, &columns, limits, UnknownCellPolicy::Refuse)?;
+            let absent = source.absent_attributes();
+            if !absent.is_empty() {
+                let attributes = absent.into_iter().map(|a| format!("attribute {:?}", name(&attributes[a]))).collect();
+                return Err(EvaluationError::NoColumn { path: file, attributes });
+            }
+            loop {
+                let (mut raw, mut refused) = (RawBatch::new(columns.len()), Vec::new());
+                let outcome = source.read(&mut raw, LINES_PER_READ, u64::MAX, &mut refused)?;
+                if let Some((place, why)) = refused.first() {
+                    let line = place.offset.unsigned_abs() + 1;
+                    return Err(EvaluationError::Line { path: file, line, why: why.to_string() });
+                }
+                for (at, attribute) in attributes.iter().enumerate() {
+                    let (book, cells) = (&original.books[*attribute], &mut read.cells[at]);
+                    let typed = format == file::FileFormat::Ndjson;
+                    for row in 0..raw.rows() {
+                        let token = raw.token(row, at);
+                        let token = without_guard(token, format);
+                        let token = if is_missing(token, format, columns.len()) { RawToken::Null } else { token };
+                        cells.push(
+                            printed_cell((book, ranges), token, typed)
+                                .unwrap_or_else(|| foreign_cell(&mut foreign[at], token)),
+                        );
+                    }
+                }
+                read.lines += raw.rows();
+                if outcome.end {
+                    break;
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    /// Appends the lines of a file of nested lines.
+    fn append_nested(
+        &mut self,
+        (layout, ranges): (&LineLayout, bool),
+        original: &OriginalData,
+        foreign: &mut [HashMap<String, CellId>],
+        file: &Path,
+    ) -> Result<(), EvaluationError> {
+        let unreadable = |source| EvaluationError::Release { path: file.to_owned(), source };
+        let mut cells = Vec::new();
+        for (number, line) in BufReader::new(open_text(file).map_err(unreadable)?).lines().enumerate() {
+            let line = line.map_err(unreadable)?;
+            layout.read(line.as_bytes(), &mut cells).ok_or_else(|| EvaluationError::Line {
+                path: file.to_owned(),
+                line: number as u64 + 1,
+                why: "it is no nested line of its group".to_owned(),
+            })?;
+            for ((at, attribute), text) in self.attributes.iter().enumerate().zip(&cells) {
+                let known = known_cell(&original.books[*attribute], text, ranges);
+                let token = RawToken::Structure(text);
+                self.cells[at].push(known.unwrap_or_else(|| foreign_cell(&mut foreign[at], token)));
+            }
+            self.lines += 1;
+        }
+        Ok(())
+    }
+
+    fn split_by_group(
+        self,
+        shapes: &[GroupShape],
+        original: &OriginalData,
+        path: &Path,
+        told: Option<BTreeMap<u64, usize>>,
+    ) -> Result<Vec<ReleasedGroup>, EvaluationError> {
+        let empty = |shape: &GroupShape| {
+            let attributes = shape.without_ladder().attributes();
+            let cells = vec![Vec::new(); attributes.len()];
+            let name = shape.name.clone();
+            ReleasedGroup { name, attributes, cells, lines: 0, output_lines: Some(Vec::new()), origin: None }
+        };
+        let mut groups: Vec<ReleasedGroup> = shapes.iter().map(empty).collect();
+        let owners =
+            RowGroupIndex::new(&self.attributes, &groups.iter().map(|group| group.attributes.as_slice()), told);
+        // By attribute of a row, the cells of null and of an absent value.
+        let nothing = |a: &usize| [original.books[*a].find_cell("null"), original.books[*a].find_cell("")];
+        let nothing: Vec<[Option<CellId>; 2]> = self.attributes.iter().map(nothing).collect();
+        for row in 0..self.lines {
+            let at = self.cells.iter().zip(&nothing).map(|(cells, [null, absent])| match Some(cells[row]) {
+                cell if cell == *null => RowCellState::Missing,
+                cell if cell == *absent => RowCellState::AbsentKey,
+                _ => RowCellState::Shown,
+            });
+            let refused = |unjoined: JoinedRowError| {
+                let (line, why) = (row as u64 + 1, unjoined.violated_rule().to_owned());
+                EvaluationError::Line { path: path.to_owned(), line, why }
+            };
+            let Some(group) = owners.group_of_row(row as u64, at).map_err(refused)? else { continue };
+            let group = &mut groups[group];
+            let own = self.attributes.iter().zip(&self.cells).filter(|(a, _)| group.attributes.contains(a));
+            for ((_, cells), column) in own.zip(&mut group.cells) {
+                column.push(cells[row]);
+            }
+            group.lines += 1;
+            group.output_lines.get_or_insert_default().push(row as u64);
+        }
+        Ok(groups)
+    }
+}
+
+/// Returns the files with the lines of a group; `alone` means that the release has one output. The files of a
+/// directory or a pattern come in the order of their names.
+///
+/// # Errors
+/// When a directory or a pattern has no file, or cannot be read.
+pub fn release_files(config: &Config, path: &Path, group: &str, alone: bool) -> Result<Vec<PathBuf>, SourceError> {
+    if alone {
+        // A named file is measured even if its name is also a pattern.
+        let format = file_format(config.sink.format(), config.source.separator);
+        if !path.is_file()
+            && let Some(files) = file::files_of(path, format)?
+        {
+            return Ok(files);
+        }
+        if path.is_file() {
+            return Ok(vec![path.to_owned()]);
+        }
+    }
+    let of_group = SinkConfig::file_of(path, group, false);
+    Ok(vec![if alone && !of_group.is_file() { path.to_owned() } else { of_group }])
+}
+
+/// Removes the `'` that CSV writes before a text that a spreadsheet would run as a formula.
+pub(super) fn without_guard(token: RawToken<'_>, format: file::FileFormat) -> RawToken<'_> {
+    match (token, format) {
+        (RawToken::Text(text), file::FileFormat::Csv { .. }) => RawToken::Text(unguarded(text)),
+        (RawToken::Untyped(text), file::FileFormat::Csv { .. }) => RawToken::Untyped(unguarded(text)),
+        (token, _) => token,
+    }
+}
+
+/// Returns true if a cell is a missing value in an output of `columns` columns. CSV writes an empty cell, or `null`
+/// if the row would otherwise be blank.
+pub(super) fn is_missing(token: RawToken<'_>, format: file::FileFormat, columns: usize) -> bool {
+    let is_csv = matches!(format, file::FileFormat::Csv { .. });
+    matches!(token, RawToken::Null | RawToken::Untyped(""))
+        || is_csv && columns == 1 && token == RawToken::Untyped("null")
+}
+
+/// Returns the cell that prints a text. JSON distinguishes texts from numbers; in other formats a text can be either.
+fn printed_cell((book, ranges): (&Codebook, bool), token: RawToken<'_>, typed: bool) -> Option<CellId> {
+    let text = |text: &str| known_cell(book, &serde_json::Value::from(text).to_string(), ranges);
+    let bare = |number: &str| book.find_cell(number);
+    match token {
+        RawToken::Absent => book.find_cell(""),
+        RawToken::Null => book.find_cell("null"),
+        RawToken::Bool(value) => bare(if value { "true" } else { "false" }),
+        RawToken::Number(number) | RawToken::Structure(number) => bare(number),
+        // An empty text is not the cell of an absent value.
+        RawToken::Text(value) if typed || value.is_empty() => text(value),
+        // The text `null` is not the cell of a missing value.
+        RawToken::Text(value @ "null") | RawToken::Untyped(value @ "null") => text(value),
+        RawToken::Text(value) | RawToken::Untyped(value) => bare(value).or_else(|| text(value)),
+    }
+}
+
+/// Returns the cell that prints a JSON text: a cell of a level or, if `ranges` are allowed, a range.
+fn known_cell(book: &Codebook, text: &str, ranges: bool) -> Option<CellId> {
+    book.find_cell(text).or_else(|| book.find_range(text).filter(|_| ranges))
+}
+
+/// Returns the cell of a foreign text, with a new number if the text is new.
+fn foreign_cell(known: &mut HashMap<String, CellId>, token: RawToken<'_>) -> CellId {
+    let next = FIRST_FOREIGN_CELL + CellId::try_from(known.len()).unwrap_or(CellId::MAX - FIRST_FOREIGN_CELL);
+    *known.entry(format!("{token:?}")).or_insert(next)
+}

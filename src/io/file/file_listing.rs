@@ -1,0 +1,172 @@
+//! Lists the files of a directory or pattern.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::name_pattern::{expand_pattern, is_hidden, retain_files};
+use super::{FileFormat, SourceError};
+use crate::config;
+pub use crate::config::names_several_files;
+use sha2::{Digest, Sha256};
+
+/// Maximum number of files, because all names are held in memory.
+const MAX_FILES: usize = 100_000;
+
+/// Reports that the records of a path can be read repeatedly: a regular file or several files.
+pub fn is_rereadable(path: &Path) -> bool {
+    path.is_file() || names_several_files(path)
+}
+
+/// Returns the files of a path in byte order of their names; none if it names one file.
+///
+/// A directory gives the files with an extension of the format, without subdirectories. A pattern gives the files
+/// that match.
+///
+/// # Errors
+/// When there is no file or too many, a directory cannot be read, a link is broken, two names refer to one file, or a
+/// name is not UTF-8.
+pub fn files_of(path: &Path, format: FileFormat) -> Result<Option<Vec<PathBuf>>, SourceError> {
+    let wanted = |file: &Path| extensions(format).contains(&extension(file).as_str());
+    if !names_several_files(path) {
+        return Ok(None);
+    }
+    let is_of_directory = path.is_dir();
+    let mut files =
+        if is_of_directory { retain_files(directory_entries(path, wanted)?)? } else { expand_pattern(path)? };
+    if files.is_empty() {
+        let extensions = extensions(format).join(", .");
+        let path = path.into();
+        return Err(if is_of_directory {
+            SourceError::NoFileIn { path, extensions }
+        } else {
+            SourceError::NoMatch { path }
+        });
+    }
+    if files.len() > MAX_FILES {
+        return Err(SourceError::TooManyFiles { path: path.into(), limit: MAX_FILES });
+    }
+    files.sort_unstable_by(|a, b| bytes(a).cmp(bytes(b)));
+    // Different names that are not UTF-8 may be displayed alike.
+    let is_text = |file: &Path| {
+        let found = if is_of_directory { file.file_name().unwrap_or_default() } else { file.as_os_str() };
+        found.to_str().is_some()
+    };
+    if let Some(path) = files.iter().find(|file| !is_text(file)) {
+        return Err(SourceError::FileName { path: path.clone() });
+    }
+    refuse_links_to_one(&files)?;
+    Ok(Some(files))
+}
+
+/// Returns the files of a path; a single file gives itself.
+pub(super) fn files_or_self(path: &Path, format: FileFormat) -> Result<Vec<PathBuf>, SourceError> {
+    Ok(files_of(path, format)?.unwrap_or_else(|| vec![path.to_owned()]))
+}
+
+/// Returns the files of further paths in the given order, to be read after `first`.
+///
+/// # Errors
+/// As [`files_of`]; when a path does not exist, and when two names refer to one file, including `first`.
+pub(super) fn files_after(
+    first: &[PathBuf],
+    more: &[PathBuf],
+    format: FileFormat,
+) -> Result<Vec<PathBuf>, SourceError> {
+    let mut files = first.to_vec();
+    for path in more {
+        files.extend(files_or_self(path, format)?);
+    }
+    if files.len() > MAX_FILES {
+        return Err(SourceError::TooManyFiles { path: first[0].clone(), limit: MAX_FILES });
+    }
+    refuse_links_to_one(&files)?;
+    Ok(files.split_off(first.len()))
+}
+
+/// Rejects two names of one file (symbolic or hard links): its records would be read twice and inflate the anonymity
+/// sets.
+fn refuse_links_to_one(files: &[PathBuf]) -> Result<(), SourceError> {
+    let mut seen = BTreeMap::new();
+    for file in files {
+        let found = file.metadata().map_err(|source| SourceError::Open { path: file.clone(), source })?;
+        if let Some(first) = seen.insert((found.dev(), found.ino()), file) {
+            return Err(SourceError::SameFile { path: file.clone(), first: first.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Digest of the concatenated bytes of `files`; none if `stop` was set.
+pub fn content_digest_of(files: &[PathBuf], stop: &AtomicBool) -> Result<Option<[u8; 32]>, SourceError> {
+    let mut digest = Sha256::new();
+    let mut bytes = vec![0; 1 << 20];
+    for file in files {
+        let mut open = File::open(file).map_err(|source| SourceError::Open { path: file.clone(), source })?;
+        loop {
+            match open.read(&mut bytes) {
+                _ if stop.load(Ordering::Acquire) => return Ok(None),
+                Ok(0) => break,
+                Ok(count) => digest.update(&bytes[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(SourceError::Open { path: file.clone(), source }),
+            }
+        }
+    }
+    Ok(Some(digest.finalize().into()))
+}
+
+/// Returns the file used to detect the format of a path. For a directory this is the first file with an extension of
+/// any format, otherwise the path itself.
+pub fn format_sample_of(path: &Path) -> PathBuf {
+    let known = |file: &Path| {
+        [FileFormat::Ndjson, FileFormat::Csv { separator: b',' }, FileFormat::Parquet]
+            .into_iter()
+            .any(|format| extensions(format).contains(&extension(file).as_str()))
+    };
+    let first = path.is_dir().then(|| {
+        directory_entries(path, known)
+            .ok()?
+            .into_iter()
+            .filter(|file| !file.is_dir())
+            .min_by(|a, b| bytes(a).cmp(bytes(b)))
+    });
+    first.flatten().unwrap_or_else(|| path.to_owned())
+}
+
+fn directory_entries(path: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, SourceError> {
+    let fault = |source| SourceError::Open { path: path.into(), source };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(fault)? {
+        let path = entry.map_err(fault)?.path();
+        if !is_hidden(&path) && wanted(&path) {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
+fn bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_encoded_bytes()
+}
+
+/// Extension of a file in lower case, without a compression suffix.
+fn extension(file: &Path) -> String {
+    let file = if config::has_compressed_extension(file) { &file.with_extension("") } else { file };
+    file.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
+}
+
+fn extensions(format: FileFormat) -> &'static [&'static str] {
+    match format {
+        FileFormat::Ndjson => &["ndjson", "jsonl", "json"],
+        FileFormat::Csv { .. } => &["csv", "tsv"],
+        FileFormat::Parquet => &["parquet"],
+    }
+}
+
+#[cfg(test)]
+#[path = "listing_tests.rs"]
+mod tests;

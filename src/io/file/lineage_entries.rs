@@ -1,0 +1,296 @@
+//! Entries of the lineage file: the source of each fragment and the history of the series. For the custodian only.
+
+use crate::anonymity::series::{AllSeriesTerms, CohortState, RowFormat, SeriesRow, SeriesTerms};
+use crate::release::sink::SeriesLineage;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+
+/// Released fragment with its source record. For the custodian's evaluation only.
+#[derive(Clone, Debug, Serialize)]
+pub struct FragmentEntry<'a> {
+    /// Path of the source, partition, and number of the record, from 0.
+    pub source: (&'a str, i32, i64),
+    /// Index of the array element, if elements are the records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub element: Option<u32>,
+    /// Sequence number of the batch.
+    pub batch: u64,
+    /// Time stamp of the batch, in milliseconds since 1970.
+    pub time: i64,
+    /// Attribute group of the fragment.
+    pub group: &'a str,
+    /// Line in the output of the group, from 0, without the header.
+    pub line: u64,
+    /// Keyed digest of the subject, in hexadecimal digits; none if the record has no subject.
+    pub subject: Option<String>,
+}
+
+impl FragmentEntry<'_> {
+    /// Serializes the entry as one line with its line break.
+    ///
+    /// # Panics
+    /// Never: numbers and texts always serialize.
+    #[must_use]
+    pub fn to_line(&self) -> Vec<u8> {
+        let mut line = serde_json::to_vec(self).expect("plain values always serialize");
+        line.push(b'\n');
+        line
+    }
+}
+
+/// Event of a series. The events of one batch appear in the order of this list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", rename_all_fields = "snake_case", deny_unknown_fields)]
+pub enum SeriesEntry {
+    /// A cohort was formed.
+    Cohort {
+        /// Cohort number, ascending in the order of creation.
+        number: u32,
+        /// Name of the cohort in output rows.
+        token: String,
+        /// Labels of the stratum.
+        stratum: Vec<String>,
+        /// Keyed digests of the members of each atom, in hexadecimal digits.
+        atoms: Vec<Vec<String>>,
+        /// Last 16 bits of the digests of members erased before this lineage began.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        erased: Vec<u16>,
+        /// True if an earlier run formed the cohort.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_older: bool,
+    },
+    /// A contributor set was locked.
+    Set {
+        /// Name of the series.
+        series: String,
+        /// Signal of the set; none for the set of the moments.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signal: Option<String>,
+        /// Slot of the cycle; 0 without a cycle.
+        slot: usize,
+        /// Number of the cohort.
+        cohort: u32,
+        /// Positions of the atoms in the cohort.
+        atoms: Vec<usize>,
+    },
+    /// A row combines the members of several cohorts (`append_pooled_rows = true`).
+    Pooled {
+        /// Name of the series.
+        series: String,
+        /// Line in the output of the series, from 0, without the header.
+        line: u64,
+        /// Numbers of the cohorts.
+        cohorts: Vec<u32>,
+    },
+    /// A record contributes nothing: its bucket was closed, its time is ahead of the clock, or capacity was
+    /// exhausted.
+    Dropped {
+        /// Name of the series.
+        series: String,
+        /// Number of the record in the source, from 0.
+        offset: i64,
+        /// Index of the array element, if elements are the records.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        element: Option<u32>,
+    },
+    /// Rows of a bucket were published.
+    Rows {
+        /// Name of the series.
+        series: String,
+        /// Start of the bucket or epoch, in milliseconds since 1970.
+        bucket: i64,
+        /// True for rows of moments, which cover an epoch.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_of_epoch: bool,
+        /// Number of rows.
+        rows: u64,
+        /// SHA-256 of the rows as JSON lines, in hexadecimal digits.
+        sha256: String,
+    },
+    /// Buckets were closed.
+    Closed {
+        /// Name of the series.
+        series: String,
+        /// End of the last closed bucket, in milliseconds since 1970; all earlier buckets are closed as well.
+        until: i64,
+        /// True if an earlier run closed them.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_older: bool,
+    },
+    /// A cohort was retired and publishes no later bucket.
+    Retired {
+        /// Number of the cohort.
+        cohort: u32,
+    },
+}
+
+/// Cohort state already recorded in the lineage file.
+#[derive(Debug, Default)]
+struct RecordedCohort {
+    sets: Vec<Option<u16>>,
+    is_retired: bool,
+}
+
+/// Records the changes of the series from batch to batch.
+#[derive(Debug, Default)]
+pub(super) struct SeriesRecorder {
+    has_started: bool,
+    cohorts: BTreeMap<u32, RecordedCohort>,
+    closed_ms: Vec<i64>,
+}
+
+impl SeriesRecorder {
+    /// Returns the entries of a batch. `rows` are written after `lines` existing lines per series. The first batch
+    /// also records the state of an earlier run.
+    pub fn entries(&mut self, batch: &SeriesLineage<'_>, rows: &[SeriesRow], lines: &[u64]) -> Vec<u8> {
+        let mut text = Vec::new();
+        if !self.has_started {
+            self.has_started = true;
+            let before = batch.before;
+            self.closed_ms = vec![i64::MIN; batch.terms.series.len()];
+            let cohorts = before.cohorts.iter().map(|(number, cohort)| (*number, cohort));
+            self.append_cohorts(batch.terms, cohorts, true, &mut text);
+            let cohorts = before.cohorts.iter().map(|(number, cohort)| (*number, cohort));
+            self.append_ends(batch.terms, (&before.head.closed_ms, true), cohorts, &mut text);
+        }
+        let changed = || batch.changes.cohorts.iter().map(|(number, cohort)| (*number, cohort));
+        self.append_cohorts(batch.terms, changed(), false, &mut text);
+        append_pooled_rows(batch.terms, rows, lines, &mut text);
+        append_published_rows(batch.terms, rows, &mut text);
+        for &(coordinate, series) in batch.dropped {
+            let series = batch.terms.series[series].name.clone();
+            append(
+                &SeriesEntry::Dropped { series, offset: coordinate.offset, element: coordinate.element_index() },
+                &mut text,
+            );
+        }
+        // An erasure between two batches can retire cohorts.
+        let cohorts = batch.before.cohorts.iter().map(|(number, cohort)| (*number, cohort)).chain(changed());
+        self.append_ends(batch.terms, (&batch.changes.head.closed_ms, false), cohorts, &mut text);
+        text
+    }
+
+    fn append_cohorts<'a>(
+        &mut self,
+        terms: &AllSeriesTerms,
+        cohorts: impl Iterator<Item = (u32, &'a CohortState)>,
+        is_older: bool,
+        text: &mut Vec<u8>,
+    ) {
+        for (number, cohort) in cohorts {
+            let recorded = self.cohorts.entry(number).or_insert_with(|| {
+                let (token, stratum) = (cohort.token.clone(), cohort.stratum.clone());
+                let hex = |member: &u64| format!("{member:016x}");
+                let atoms = cohort.atoms.iter().map(|atom| atom.members.iter().map(hex).collect()).collect();
+                append(
+                    &SeriesEntry::Cohort { number, token, stratum, atoms, erased: cohort.erased.clone(), is_older },
+                    text,
+                );
+                RecordedCohort { sets: vec![None; cohort.sets.len()], is_retired: false }
+            });
+            for (channel, (set, known)) in cohort.sets.iter().zip(&mut recorded.sets).enumerate() {
+                if let (Some(atoms), None) = (*set, *known) {
+                    *known = Some(atoms);
+                    let (series, signal, slot) = channel_position(terms, channel);
+                    let atoms = (0..16).filter(|atom| atoms & 1 << atom != 0).collect();
+                    let signal = signal.map(|signal| series.signals[signal].name.clone());
+                    let series = series.name.clone();
+                    append(&SeriesEntry::Set { series, signal, slot, cohort: number, atoms }, text);
+                }
+            }
+        }
+    }
+
+    fn append_ends<'a>(
+        &mut self,
+        terms: &AllSeriesTerms,
+        (closed_ms, is_older): (&[i64], bool),
+        cohorts: impl Iterator<Item = (u32, &'a CohortState)>,
+        text: &mut Vec<u8>,
+    ) {
+        for ((series, &until), known) in terms.series.iter().zip(closed_ms).zip(&mut self.closed_ms) {
+            if until > *known {
+                *known = until;
+                append(&SeriesEntry::Closed { series: series.name.clone(), until, is_older }, text);
+            }
+        }
+        for (number, _) in cohorts.filter(|(_, cohort)| cohort.is_retired) {
+            let recorded = self.cohorts.entry(number).or_default();
+            if !recorded.is_retired {
+                recorded.is_retired = true;
+                append(&SeriesEntry::Retired { cohort: number }, text);
+            }
+        }
+    }
+}
+
+fn append_pooled_rows(terms: &AllSeriesTerms, rows: &[SeriesRow], lines: &[u64], text: &mut Vec<u8>) {
+    let mut lines = lines.to_vec();
+    for row in rows {
+        let series = &terms.series[row.series];
+        if series.pooled && !row.sets.is_empty() {
+            let cohorts = row.sets.iter().map(|(cohort, _)| *cohort).collect();
+            append(&SeriesEntry::Pooled { series: series.name.clone(), line: lines[row.series], cohorts }, text);
+        }
+        lines[row.series] += 1;
+    }
+}
+
+fn append_published_rows(terms: &AllSeriesTerms, rows: &[SeriesRow], text: &mut Vec<u8>) {
+    let mut buckets: BTreeMap<(usize, i64, bool), (u64, Sha256)> = BTreeMap::new();
+    for row in rows {
+        let (count, hash) = buckets.entry((row.series, row.bucket, row.is_of_epoch())).or_default();
+        *count += 1;
+        hash.update(row.to_output_line(&terms.series[row.series], &terms.cohorts.strata_names, RowFormat::Json));
+        hash.update(b"\n");
+    }
+    for ((series, bucket, is_of_epoch), (rows, hash)) in buckets {
+        let (series, sha256) = (terms.series[series].name.clone(), format!("{:x}", hash.finalize()));
+        append(&SeriesEntry::Rows { series, bucket, is_of_epoch, rows, sha256 }, text);
+    }
+}
+
+/// Returns the series, signal and slot of a channel; no signal for the channel of the moments.
+fn channel_position(terms: &AllSeriesTerms, channel: usize) -> (&SeriesTerms, Option<usize>, usize) {
+    let mut within = channel;
+    for series in &terms.series {
+        if within < series.channels() {
+            if series.moments.is_some() {
+                return (series, None, 0);
+            }
+            return (series, Some(within % series.signals.len()), within / series.signals.len());
+        }
+        within -= series.channels();
+    }
+    unreachable!("a state has as many channels as its terms")
+}
+
+fn append(entry: &SeriesEntry, text: &mut Vec<u8>) {
+    text.extend(serde_json::to_vec(entry).expect("plain values always serialize"));
+    text.push(b'\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lineage_entry_is_one_line() {
+        let entry = FragmentEntry {
+            source: ("wearable.ndjson", 0, 70),
+            element: None,
+            batch: 5,
+            time: 1_700_000_000_000,
+            group: "main",
+            line: 9,
+            subject: Some(format!("{:016x}", 0xab01)),
+        };
+        let line = |entry: FragmentEntry<'_>| String::from_utf8(entry.to_line()).unwrap();
+        let expected = "{\"source\":[\"wearable.ndjson\",0,70],\"batch\":5,\"time\":1700000000000,\"group\":\"main\",\"line\":9,\"subject\":\"000000000000ab01\"}\n";
+        assert_eq!(line(entry.clone()), expected);
+        let element = expected.replace("70],", "70],\"element\":2,");
+        assert_eq!(line(FragmentEntry { element: Some(2), ..entry.clone() }), element);
+        assert!(line(FragmentEntry { subject: None, ..entry }).ends_with("\"subject\":null}\n"));
+    }
+}

@@ -1,0 +1,122 @@
+//! Channel from a thread that reads profiles to its consumer.
+
+use super::profile_decoder::ProfileRevision;
+use super::profile_table::ProfileTable;
+use crate::io::file::SourceError;
+use crate::io::kafka::connection::KafkaFailure;
+use crate::telemetry::RejectionReason;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Maximum number of updates that wait for the end of a batch. The reader blocks beyond it.
+const MAX_PENDING_UPDATES: usize = 10_000;
+
+/// Failure to read profiles.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each case says it")]
+pub enum ProfileReadError {
+    #[error("join {join:?}: {source}")]
+    Kafka { join: String, source: Box<KafkaFailure> },
+    #[error("join {join:?}: {source}")]
+    File { join: String, source: Box<SourceError> },
+    #[error(
+        "join {join:?}: {} has no column for {} (correct `key` of the join, or `column` or `pointer` of the attribute in the schema)",
+        .path.display(), .columns.join(", ")
+    )]
+    NoColumn { join: String, path: PathBuf, columns: Vec<String> },
+    #[error(
+        "join {join:?}: {rows} row(s) of {} cannot be read, the first is number {first} ({why}); correct them, or take them out",
+        .path.display()
+    )]
+    Rows { join: String, path: PathBuf, rows: u64, first: i64, why: RejectionReason },
+    #[error("join {join:?}: its reader cannot be started: {source}")]
+    Thread { join: String, source: std::io::Error },
+    #[error("join {join:?}: its reader has ended without a word (this is a bug)")]
+    ReaderEnded { join: String },
+}
+
+impl ProfileReadError {
+    /// Reports that the operator must change something before a restart.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::NoColumn { .. } | Self::Rows { .. } => true,
+            Self::Kafka { source, .. } => source.is_usage(),
+            Self::File { .. } | Self::Thread { .. } | Self::ReaderEnded { .. } => false,
+        }
+    }
+}
+
+/// Message from a reader of profiles.
+pub enum ProfileMessage {
+    /// All profiles present at the start.
+    InitialTable(ProfileTable),
+    /// A profile changed later.
+    Changed(ProfileRevision),
+    /// The reader failed and has ended.
+    Failed(ProfileReadError),
+}
+
+/// Receiver of profiles: first the whole table, then the changes. The channel closes when the reader ends; dropping
+/// the feed ends the reader.
+pub struct ProfileFeed {
+    /// Messages in read order.
+    pub profile_messages: Receiver<ProfileMessage>,
+    feed_closed: Arc<AtomicBool>,
+}
+
+impl ProfileFeed {
+    /// Wraps the messages of a reader.
+    pub fn new(news: Receiver<ProfileMessage>) -> Self {
+        Self { profile_messages: news, feed_closed: Arc::default() }
+    }
+}
+
+impl Drop for ProfileFeed {
+    fn drop(&mut self) {
+        self.feed_closed.store(true, Ordering::Release);
+    }
+}
+
+/// Sender of a profile reader.
+pub(super) struct ProfileSender {
+    profile_messages: Sender<ProfileMessage>,
+    feed_closed: Arc<AtomicBool>,
+}
+
+/// Error returned after the feed was dropped.
+pub(super) struct FeedClosed;
+
+impl ProfileSender {
+    /// Sends a message; blocks while the channel is full.
+    pub fn send_message(&self, news: ProfileMessage) -> Result<(), FeedClosed> {
+        self.profile_messages.send(news).map_err(|_| FeedClosed)
+    }
+
+    /// Reports that the feed was dropped.
+    pub fn is_feed_closed(&self) -> bool {
+        self.feed_closed.load(Ordering::Acquire)
+    }
+}
+
+/// Starts a thread that reads the profiles of `join` with `read`.
+pub(super) fn spawn_profile_reader(
+    join: &str,
+    read: impl FnOnce(&ProfileSender) -> Result<(), ProfileReadError> + Send + 'static,
+) -> Result<ProfileFeed, ProfileReadError> {
+    let (sender, news) = bounded(MAX_PENDING_UPDATES);
+    let feed = ProfileFeed::new(news);
+    let told = ProfileSender { profile_messages: sender, feed_closed: Arc::clone(&feed.feed_closed) };
+    let name = join.to_owned();
+    // A panic closes the channel, which the consumer detects.
+    let started = std::thread::Builder::new().name("profiles".to_owned()).spawn(move || {
+        if let Err(error) = read(&told)
+            && told.send_message(ProfileMessage::Failed(error)).is_err()
+        {
+            tracing::debug!(join = name, "a reader of profiles has failed after its end");
+        }
+    });
+    started.map_err(|source| ProfileReadError::Thread { join: join.to_owned(), source })?;
+    Ok(feed)
+}

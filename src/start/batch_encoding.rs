@@ -1,0 +1,80 @@
+//! Encodes raw tokens as a typed, rounded, dictionary-encoded batch.
+
+use crate::io::input::InputBatch;
+use crate::release::sink::RejectedRecord;
+use crate::telemetry::RejectionReason;
+use rayon::prelude::*;
+use throng_core::values::code_batch::CodeBatch;
+use throng_core::values::codebook::{ABSENT, Codebook, NULL};
+use throng_core::values::resolved_times::ResolvedTimes;
+use throng_core::values::schema::Schema;
+use throng_core::values::subject_digest::{SubjectDigester, coordinate_subject};
+
+/// Encodes the rows of `input`. A row with a cell that does not fit its type is left out and returned as rejected.
+/// Identifiers and the subject are not encoded, so later stages never see them.
+///
+/// With `absent_as_null`, an absent cell becomes a missing one, for outputs that cannot distinguish them.
+pub fn encode(
+    input: &InputBatch,
+    schema: &Schema,
+    books: &mut [Codebook],
+    subjects: Option<&mut SubjectDigester>,
+    absent_as_null: bool,
+) -> (CodeBatch, Vec<RejectedRecord>) {
+    let rows = input.raw.rows();
+    let mut failed: Vec<(u32, usize)> = Vec::new();
+    let resolved = ResolvedTimes::from_raw_batch(&input.raw, &schema.attributes);
+    let columns: Vec<(Vec<u32>, Vec<u32>)> = books
+        .par_iter_mut()
+        .enumerate()
+        .map(|(attribute, book)| {
+            if !schema.attributes[attribute].role.is_releasable() {
+                return (vec![ABSENT; rows], Vec::new());
+            }
+            let (mut codes, mut failures) = (Vec::with_capacity(rows), Vec::new());
+            let column = resolved.as_ref().and_then(|resolved| resolved.column(attribute));
+            let (cells, column) = column.unwrap_or((&input.raw, attribute));
+            book.encode_column(cells, column, &mut codes, &mut failures);
+            if absent_as_null {
+                for code in &mut codes {
+                    if *code == ABSENT {
+                        *code = NULL;
+                    }
+                }
+            }
+            (codes, failures.into_iter().map(|(row, _)| row).collect())
+        })
+        .collect();
+    let mut batch = CodeBatch::new(0);
+    for (attribute, (codes, failures)) in columns.into_iter().enumerate() {
+        failed.extend(failures.into_iter().map(|row| (row, attribute)));
+        batch.columns.push(codes);
+    }
+    batch.coordinates = input.raw.coordinates().to_vec();
+    match (subjects, schema.subject) {
+        (Some(subjects), Some(attribute)) => {
+            let mut failures = Vec::new();
+            subjects.digest_column(&input.raw, attribute, &mut batch.subjects, &mut failures);
+            failed.extend(failures.into_iter().map(|(row, _)| (row, attribute)));
+        }
+        _ => batch.subjects = batch.coordinates.iter().map(|c| coordinate_subject(*c)).collect(),
+    }
+    if failed.is_empty() {
+        return (batch, Vec::new());
+    }
+    // One dead letter per record, for the first faulty attribute.
+    failed.sort_unstable();
+    failed.dedup_by_key(|(row, _)| *row);
+    let mut marks = vec![true; rows];
+    let mut rejected = Vec::with_capacity(failed.len());
+    for (row, attribute) in failed {
+        marks[row as usize] = false;
+        rejected.push(RejectedRecord {
+            coordinate: batch.coordinates[row as usize],
+            reason: RejectionReason::WrongType,
+            attribute: Some(attribute),
+        });
+    }
+    batch.retain_rows(&marks);
+    (batch, rejected)
+}

@@ -1,0 +1,137 @@
+//! Attribute groups of a configuration.
+
+use crate::anonymity::planner::GroupShape;
+use crate::config::{Config, ConfigProblem, RecodingMode, SinkKind};
+use throng_core::values::schema::{Attribute, ChangeFrequency, Role, Schema};
+
+/// Maximum attributes of a group that the counting guard can examine: 2^12 combinations.
+pub(super) const MAX_GUARDED: usize = 12;
+
+/// Reason for which the ranges of a group would narrow down a subject over batches; none if they do not.
+///
+/// A constant value lies in every range of its subject, and so in their intersection, which no other subject may
+/// share. Therefore a subject must have one line per window, or all values must change from line to line.
+fn narrowing_over_batches(config: &Config, schema: &Schema, shape: &GroupShape) -> Option<String> {
+    let mut said = shape.quasi.iter().map(|&a| &schema.attributes[a]);
+    let changes = |attribute: &std::sync::Arc<Attribute>| attribute.changes == Some(ChangeFrequency::Always);
+    if schema.subject.is_none() || said.clone().all(changes) {
+        return None;
+    }
+    let first = said.find(|attribute| !changes(attribute)).map_or("", |attribute| attribute.name.as_str());
+    let same =
+        format!("the value of {first:?} is not declared as changing, and ranges that have it in common narrow it down");
+    if config.privacy.longest_delay().is_zero() {
+        return Some(format!("{same}: with privacy.max_delay = \"0s\" a person has a line in every batch"));
+    }
+    let still =
+        |a: &usize| matches!(schema.attributes[*a].changes, Some(ChangeFrequency::Never | ChangeFrequency::Slowly));
+    let sensitive = |a: &usize| schema.attributes[*a].changes != Some(ChangeFrequency::Always);
+    (!(shape.quasi.iter().all(still) && shape.sensitive.iter().all(sensitive)))
+        .then(|| format!("{same}: other attributes of the group change, so that a person has a line in every batch"))
+}
+
+/// Returns the configured groups as schema positions. Without groups, all releasable attributes form one fragment.
+///
+/// # Errors
+/// Attributes that do not exist, are not releasable, or are in no group.
+pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<GroupShape>, Vec<ConfigProblem>> {
+    let shape = |name: &str, attributes: &[usize], ranges: bool| {
+        let of = |wanted: fn(Role) -> bool| -> Vec<usize> {
+            let mut found: Vec<usize> =
+                attributes.iter().copied().filter(|&a| wanted(schema.attributes[a].role)).collect();
+            found.sort_unstable();
+            found
+        };
+        GroupShape {
+            name: name.to_owned(),
+            quasi: of(Role::is_quasi),
+            sensitive: of(|r| r == Role::Sensitive),
+            insensitive: of(|r| r == Role::Insensitive),
+            ranges,
+        }
+    };
+    let releasable: Vec<usize> = schema.releasable().collect();
+    if releasable.is_empty() && config.sink.kind != SinkKind::None {
+        let message = "no attribute leaves: each of the schema is an identifier or the subject";
+        let remedy = "give at least one attribute the role `quasi`, or set sink.kind = \"none\" to measure only";
+        return Err(vec![ConfigProblem::new(file, "schema.file", message, remedy)]);
+    }
+    if config.group.is_empty() {
+        return Ok(vec![shape("all", &releasable, false)]);
+    }
+    let mut problems = Vec::new();
+    let mut problem = |key: String, message: String, remedy: &str| {
+        problems.push(ConfigProblem { file: file.to_owned(), key, message, remedy: remedy.to_owned() });
+    };
+    let mut shapes = Vec::new();
+    let mut grouped = vec![false; schema.attributes.len()];
+    for (index, group) in config.group.iter().enumerate() {
+        let mut attributes = Vec::new();
+        for name in &group.attributes {
+            let key = format!("group[{index}].attributes");
+            match schema.position(name) {
+                None => problem(
+                    key,
+                    format!("the schema has no attribute {name:?}"),
+                    "correct the name, or add it to the schema",
+                ),
+                Some(a) if !schema.attributes[a].role.is_releasable() => problem(
+                    key,
+                    format!("{name:?} has the role {}, which never leaves", schema.attributes[a].role.name()),
+                    "take it out of the group",
+                ),
+                Some(a) => {
+                    grouped[a] = true;
+                    attributes.push(a);
+                }
+            }
+        }
+        let shape = shape(&group.name, &attributes, group.treatment == RecodingMode::Ranges);
+        if shape.quasi.is_empty() && shape.sensitive.is_empty() && !attributes.is_empty() {
+            problem(
+                format!("group[{index}]"),
+                format!("group {:?} has no attribute to form a crowd with", group.name),
+                "move its attributes into a group with quasi attributes",
+            );
+        }
+        if shape.ranges
+            && let Some(message) = narrowing_over_batches(config, schema, &shape)
+        {
+            problem(
+                format!("group[{index}].treatment"),
+                message,
+                "declare how its attributes change, take those that do not out of the group (role `identifier`), or set \"levels\"",
+            );
+        }
+        shapes.push(shape);
+    }
+    for (index, shape) in shapes.iter().enumerate() {
+        let shared: Vec<usize> = config.plan.shared.iter().filter_map(|name| schema.position(name)).collect();
+        if shape.quasi.iter().all(|a| shared.contains(a)) && shape.quasi.iter().any(|a| shared.contains(a)) {
+            problem(
+                format!("group[{index}].attributes"),
+                format!("group {:?} has no quasi attribute beside the shared ones", shape.name),
+                "add one, or take the attributes of plan.shared out of the group",
+            );
+        }
+        let width = shape.quasi.len() + shape.sensitive.len();
+        if shapes.len() > 1 && width > MAX_GUARDED {
+            problem(
+                format!("group[{index}].attributes"),
+                format!(
+                    "group {:?} has {width} attributes; beside other groups at most {MAX_GUARDED} are allowed, since the counting guard between groups looks at all their combinations",
+                    shape.name
+                ),
+                "split it",
+            );
+        }
+    }
+    for &a in releasable.iter().filter(|a| !grouped[**a]) {
+        problem(
+            "group".to_owned(),
+            format!("attribute {:?} is in no group, so it would silently not leave", schema.attributes[a].name),
+            "add it to a group, or give it the role `identifier` in the schema",
+        );
+    }
+    if problems.is_empty() { Ok(shapes) } else { Err(problems) }
+}

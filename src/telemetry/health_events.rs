@@ -1,0 +1,181 @@
+//! Events of verification, the state and its disk, reached limits, and policies.
+
+use super::labels::{Label, Limit, ReloadOutcome};
+use super::metrics::clamped;
+use super::status::{LastReload, Telemetry};
+use std::time::{SystemTime, UNIX_EPOCH};
+use throng_core::printable::printable;
+
+/// Verification refused a batch, and none of it was released. This indicates a defect of the treatment or the plan.
+#[derive(Clone, Copy, Debug)]
+pub struct VerificationRefused {
+    /// Fragments that did not satisfy the release invariant.
+    pub violations: u64,
+}
+
+impl VerificationRefused {
+    /// Logs and counts the event.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.board().refusals += 1;
+        telemetry.metrics().health.refusals.inc();
+        telemetry.metrics().health.violations.inc_by(self.violations);
+        if telemetry.may_log("verification_refused", "") {
+            tracing::error!(violations = self.violations, "verification refused a batch; nothing of it was released");
+        }
+    }
+}
+
+/// The durable state was read at the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StateRecovered {
+    /// Number of the last committed batch.
+    pub sequence: u64,
+    /// Batch deltas replayed on the snapshot.
+    pub deltas: u64,
+    /// Duration of the recovery.
+    pub seconds: f64,
+    /// Size of the state on disk.
+    pub bytes: u64,
+}
+
+impl StateRecovered {
+    /// Logs and counts the event.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        let metrics = telemetry.metrics();
+        metrics.flow.batch_sequence.set(clamped(self.sequence));
+        metrics.memory.state_recovered_deltas.set(clamped(self.deltas));
+        metrics.memory.state_recovery_seconds.set(self.seconds);
+        let bytes = telemetry.board().coarse.rounded_bytes("state bytes", self.bytes);
+        metrics.memory.state_bytes.set(clamped(bytes));
+        if telemetry.may_log("state_recovered", "") {
+            let (sequence, deltas) = (self.sequence, self.deltas);
+            tracing::info!(sequence, deltas, seconds = self.seconds, bytes, "state recovered");
+        }
+    }
+}
+
+/// A documented limit was reached: reading slows down, or records are suppressed.
+#[derive(Clone, Copy, Debug)]
+pub struct LimitReached {
+    /// Reached limit.
+    pub limit: Limit,
+}
+
+impl LimitReached {
+    /// Logs and counts the event.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        let second = telemetry.second();
+        if !telemetry.board().coarse.is_limit_counted(second, self.limit) {
+            return;
+        }
+        telemetry.metrics().health.limits.of(self.limit).inc();
+        if telemetry.may_log("limit_reached", self.limit.as_str()) {
+            tracing::warn!(limit = self.limit.as_str(), "a limit is reached");
+        }
+    }
+}
+
+impl Telemetry {
+    /// Returns true if a limit was reached since the start of the process.
+    pub fn has_reached(&self, limit: Limit) -> bool {
+        self.metrics().health.limits.of(limit).get() > 0
+    }
+}
+
+/// A policy is active from the next batch on.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyActivated<'a> {
+    /// Digest of the policy.
+    pub digest: &'a str,
+    /// `privacy.k` of the policy.
+    pub k: usize,
+    /// `release.min_represented` of the policy; 0 if there is no release.
+    pub min_represented: f64,
+    /// Unreadable records count in the represented share: the source is files or standard input.
+    pub judges_unreadable: bool,
+    /// Only series are released.
+    pub only_series: bool,
+}
+
+impl PolicyActivated<'_> {
+    /// Updates pages, metrics and log.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.set_policy(self.digest, self.k);
+        telemetry.set_release(self.min_represented, self.judges_unreadable, self.only_series);
+        if telemetry.may_log("policy", "") {
+            tracing::info!(policy = self.digest, k = self.k, "policy in force");
+        }
+    }
+}
+
+/// A reload of the configuration was requested.
+#[derive(Clone, Debug)]
+pub struct ConfigReloaded<'a> {
+    /// Outcome of the reload.
+    pub outcome: ReloadOutcome,
+    /// Names of the changed keys.
+    pub changed: &'a [String],
+    /// Reasons of a refusal: names, positions and remedies.
+    pub reasons: &'a [String],
+    /// Seconds of validation and tests, and of the pause between the end of the old pipeline and the start of the new
+    /// one.
+    pub seconds: (f64, f64),
+}
+
+impl ConfigReloaded<'_> {
+    /// Updates pages, metrics and log.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        telemetry.set_last_reload(LastReload { at_seconds: at, outcome: self.outcome });
+        let health = &telemetry.metrics().health;
+        health.reloads.of(self.outcome).inc();
+        health.reload_refused.set(i64::from(self.outcome == ReloadOutcome::Refused));
+        health.reload_time.set(at as f64);
+        let ((validating, pause), changed) = (self.seconds, printable(&self.changed.join(", ")));
+        match self.outcome {
+            ReloadOutcome::Replaced => {
+                tracing::info!(changed, validating, pause, "a new configuration is in force");
+            }
+            ReloadOutcome::Unchanged => tracing::info!(validating, "configuration reloaded, no changes"),
+            ReloadOutcome::Refused => {
+                for reason in self.reasons {
+                    tracing::error!(reason = printable(reason), "the new configuration is refused, the old one stays");
+                }
+            }
+        }
+    }
+}
+
+/// The state directory does not respond; the daemon waits for a limited time. Readiness: not ready.
+#[derive(Clone, Copy, Debug)]
+pub struct StateStalled {
+    /// Seconds without a response.
+    pub seconds: f64,
+}
+
+impl StateStalled {
+    /// Updates log and readiness.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.set_readiness(|readiness| readiness.state_failed = true);
+        if telemetry.may_log("state_stalled", "") {
+            tracing::warn!(
+                seconds = self.seconds,
+                "the disk of the state directory does not answer; nothing leaves until it does"
+            );
+        }
+    }
+}
+
+/// The state directory responds again.
+#[derive(Clone, Copy, Debug)]
+pub struct StateResponding;
+
+impl StateResponding {
+    /// Updates log and readiness.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.set_readiness(|readiness| readiness.state_failed = false);
+        if telemetry.may_log("state_answers", "") {
+            tracing::info!("the disk of the state directory answers again");
+        }
+    }
+}

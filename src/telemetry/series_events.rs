@@ -1,0 +1,57 @@
+//! Events of the series: the share of the input that their published rows represent, and the charts.
+
+use super::report::SeriesPublished;
+use super::status::Telemetry;
+use crate::html::series_chart::{PublishedMean, SeriesCharts};
+
+impl SeriesPublished {
+    /// Updates the metrics and the status.
+    pub fn emit(self, telemetry: &Telemetry) {
+        let metrics = &telemetry.metrics().series;
+        metrics.people.set(i64::try_from(self.people).unwrap_or(i64::MAX));
+        metrics.rows.set(self.rows as f64);
+        metrics.late.set(self.late as f64);
+        metrics.too_few.set(self.too_few as f64);
+        metrics.dominated.set(self.dominated as f64);
+        {
+            let mut board = telemetry.board();
+            (board.series, board.has_cohorts_elsewhere) = (Some(self), false);
+        }
+        telemetry.update_represented_metrics();
+    }
+}
+
+/// Another instance owns the cohorts of the series.
+#[derive(Clone, Copy, Debug)]
+pub struct CohortsElsewhere;
+
+impl CohortsElsewhere {
+    /// Removes the represented share from the metrics and the status: the other instance shows it.
+    pub fn emit(self, telemetry: &Telemetry) {
+        SeriesPublished::default().emit(telemetry);
+        {
+            let mut board = telemetry.board();
+            (board.series, board.has_cohorts_elsewhere) = (None, true);
+        }
+        telemetry.update_represented_metrics();
+    }
+}
+
+impl Telemetry {
+    /// Adds published means to the charts of the status page, and notes for series that are not drawn.
+    pub fn add_to_charts<'a>(
+        &self,
+        means: impl Iterator<Item = PublishedMean<'a>>,
+        undrawn: impl Iterator<Item = (&'a str, String)>,
+    ) {
+        let charts = &mut self.board().charts;
+        means.for_each(|mean| charts.add(&mean));
+        undrawn.for_each(|(series, sentence)| charts.add_sentence(series, sentence));
+    }
+
+    /// Returns charts of the means published since the start of the process.
+    #[must_use]
+    pub fn series_charts(&self) -> SeriesCharts {
+        self.board().charts.clone()
+    }
+}

@@ -1,0 +1,224 @@
+//! Events of the source, its partitions and the schema registry.
+
+use super::labels::{Label, PartitionChange, SchemaOutcome, SecurityRefusal, WrittenAs};
+use super::metrics::clamped;
+use super::status::Telemetry;
+use throng_core::printable::printable;
+
+/// The source responds. Readiness: a broker responds.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceConnected;
+
+impl SourceConnected {
+    /// Updates log, readiness and metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.set_readiness(|readiness| readiness.broker = true);
+        telemetry.metrics().source.connected.set(1);
+        if telemetry.may_log("source_connected", "") {
+            tracing::info!("the source answers");
+        }
+    }
+}
+
+/// The source does not respond; the daemon keeps trying. Readiness: no broker responds.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceLost<'a> {
+    /// Configured address.
+    pub address: &'a str,
+}
+
+impl SourceLost<'_> {
+    /// Updates log, readiness and metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.set_readiness(|readiness| readiness.broker = false);
+        telemetry.metrics().source.connected.set(0);
+        telemetry.metrics().source.losses.inc();
+        if telemetry.may_log("source_lost", "") {
+            let address = self.address;
+            tracing::warn!(address, "the source does not answer; trying again");
+        }
+    }
+}
+
+/// Unreleased records of a batch were deleted from their partition, so the batch cannot be repeated.
+#[derive(Clone, Copy, Debug)]
+pub struct InputLost<'a> {
+    /// Topic.
+    pub topic: &'a str,
+    /// Partition.
+    pub partition: i32,
+    /// Offset of the first lost record.
+    pub from: i64,
+    /// Offset after the last lost record.
+    pub to: i64,
+}
+
+impl InputLost<'_> {
+    /// Logs the event.
+    pub fn emit(self) {
+        let Self { topic, partition, from, to } = self;
+        // Never limited: no other event reports the loss.
+        tracing::error!(
+            topic,
+            partition,
+            from,
+            to,
+            remedy = "give the topic a longer retention than an instance is ever down; whoever has these records may send them again",
+            "input is lost: records of a batch that did not leave are gone from the topic; the rest of the batch is read again"
+        );
+    }
+}
+
+/// Authentication between client and broker failed; the daemon keeps trying. Readiness: the reason.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceRefused<'a> {
+    /// Kind of the failure.
+    pub refusal: SecurityRefusal,
+    /// Description and remedy, in throng's own text.
+    pub message: &'a str,
+}
+
+impl SourceRefused<'_> {
+    /// Updates log, readiness and metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.set_readiness(|readiness| readiness.refused = Some(self.refusal));
+        telemetry.metrics().source.refusals.of(self.refusal).inc();
+        if telemetry.may_log("source_refused", self.refusal.as_str()) {
+            tracing::warn!(refusal = self.refusal.as_str(), "{}; trying again", self.message);
+        }
+    }
+}
+
+/// Partitions were assigned or revoked; each number counts partitions. Readiness: at least one is assigned.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PartitionsChanged {
+    /// Newly assigned partitions.
+    pub assigned: u64,
+    /// Revoked partitions.
+    pub revoked: u64,
+    /// Partitions lost without a revocation.
+    pub lost: u64,
+}
+
+impl PartitionsChanged {
+    /// Reports the end of a consumer: all its partitions are revoked.
+    pub fn emit_consumer_end(telemetry: &Telemetry) {
+        let revoked = telemetry.board().partitions;
+        if revoked > 0 {
+            Self { revoked, ..Self::default() }.emit(telemetry);
+        }
+    }
+
+    /// Updates log, readiness and metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        let partitions = {
+            let mut board = telemetry.board();
+            board.partitions = (board.partitions + self.assigned).saturating_sub(self.revoked + self.lost);
+            board.readiness.assignment = board.partitions > 0;
+            board.partitions
+        };
+        let metrics = telemetry.metrics();
+        metrics.source.partitions.set(clamped(partitions));
+        for (change, count) in [
+            (PartitionChange::Assigned, self.assigned),
+            (PartitionChange::Revoked, self.revoked),
+            (PartitionChange::Lost, self.lost),
+        ] {
+            metrics.source.partition_changes.of(change).inc_by(count);
+        }
+        if telemetry.may_log("rebalanced", "") {
+            tracing::info!(
+                assigned = self.assigned,
+                revoked = self.revoked,
+                lost = self.lost,
+                partitions,
+                "partitions changed"
+            );
+        }
+    }
+}
+
+/// Records, or the start, wait for a schema registry that does not respond. Readiness: not ready.
+#[derive(Clone, Copy, Debug)]
+pub struct RegistryLost<'a> {
+    /// Error of the request.
+    pub error: &'a dyn std::error::Error,
+}
+
+impl RegistryLost<'_> {
+    /// Updates log, readiness and metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.set_readiness(|readiness| readiness.registry_waited_for = true);
+        telemetry.metrics().source.registry_waited_for.set(1);
+        telemetry.metrics().source.registry_losses.inc();
+        if telemetry.may_log("registry_lost", "") {
+            tracing::warn!(error = printable(&self.error.to_string()), "records wait for the schema registry");
+        }
+    }
+}
+
+/// No record waits for the schema registry any more. Readiness: the registry is no obstacle.
+#[derive(Clone, Copy, Debug)]
+pub struct RegistryAnswered;
+
+impl RegistryAnswered {
+    /// Updates log, readiness and metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        if !telemetry.readiness().registry_waited_for {
+            return;
+        }
+        telemetry.set_readiness(|readiness| readiness.registry_waited_for = false);
+        telemetry.metrics().source.registry_waited_for.set(0);
+        tracing::info!("the schema registry answers again");
+    }
+}
+
+/// The time for lookups of schemas is used up: records with unknown schemas become dead letters.
+#[derive(Clone, Copy, Debug)]
+pub struct SchemaLookupsExhausted;
+
+impl SchemaLookupsExhausted {
+    /// Logs the event.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        if telemetry.may_log("schema_lookups_exhausted", "") {
+            tracing::warn!(
+                "lookups of schemas take too much time: records with schema numbers that are not known yet are dead letters (find the sender of unknown numbers)"
+            );
+        }
+    }
+}
+
+/// The registry has no schema of this number: its records are dead letters.
+#[derive(Clone, Copy, Debug)]
+pub struct SchemaUnknown<'a> {
+    /// Number of the schema.
+    pub id: u32,
+    /// Response of the registry.
+    pub error: &'a dyn std::error::Error,
+}
+
+impl SchemaUnknown<'_> {
+    /// Logs the event.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        if telemetry.may_log("schema_unknown", "") {
+            let error = printable(&self.error.to_string());
+            tracing::warn!(schema = self.id, error, "no schema of this number: its records are dead letters");
+        }
+    }
+}
+
+/// A writer schema was used for the first time since the start, or again after its eviction.
+#[derive(Clone, Copy, Debug)]
+pub struct WriterSchemaMet {
+    /// Format of the schema.
+    pub format: WrittenAs,
+    /// Outcome for the schema.
+    pub outcome: SchemaOutcome,
+}
+
+impl WriterSchemaMet {
+    /// Updates the metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.metrics().source.writer_schemas.of(self.format).of(self.outcome).inc();
+    }
+}
