@@ -74,7 +74,7 @@ fn classes(text: &str) -> BTreeMap<&str, u64> {
 }
 
 #[test]
-fn a_release_keeps_what_its_report_says() {
+fn release_matches_its_report() {
     let folder = folder("");
     for (limit, strategy) in [("0", "bfs"), ("0.05", "ola"), ("0.2", "flash2p")] {
         let env = [("THRONG__ANONYMIZE__SUPPRESSION_LIMIT", limit), ("THRONG__ANONYMIZE__STRATEGY", strategy)];
@@ -98,7 +98,7 @@ fn a_release_keeps_what_its_report_says() {
 }
 
 #[test]
-fn the_other_formats_hold_the_same_release() {
+fn release_in_other_formats_has_the_same_records() {
     let folder = folder("");
     assert!(run(folder.path(), &["-o", "out.csv"], &[]).status.success());
     assert!(run(folder.path(), &["-o", "out.ndjson"], &[]).status.success());
@@ -109,7 +109,7 @@ fn the_other_formats_hold_the_same_release() {
 }
 
 #[test]
-fn a_directory_is_never_taken_for_a_release() {
+fn output_path_that_is_a_directory_is_refused() {
     let folder = folder("");
     let at = |name: &str| folder.path().join(name);
     for (output, mine) in [("mine", "mine/deep"), ("mine.csv", "mine.csv/deep"), ("mine.parquet", "mine.parquet/all")] {
@@ -131,7 +131,7 @@ fn a_directory_is_never_taken_for_a_release() {
 }
 
 #[test]
-fn nothing_that_is_read_is_written_over() {
+fn output_path_that_is_an_input_is_refused() {
     let folder = folder("");
     let at = |name: &str| folder.path().join(name);
     let tree = SCHEMA.replace(
@@ -184,7 +184,7 @@ fn nothing_that_is_read_is_written_over() {
 
 /// A daemon locks its output files. A release locks its unfinished file.
 #[test]
-fn what_another_process_writes_is_left_alone() {
+fn output_locked_by_another_process_is_not_replaced() {
     let folder = folder("");
     let at = |name: &str| folder.path().join(name);
     for (locked, args) in [
@@ -208,7 +208,7 @@ fn what_another_process_writes_is_left_alone() {
 }
 
 #[test]
-fn a_release_goes_where_a_link_leads() {
+fn output_symlink_writes_to_its_target() {
     let folder = folder("");
     let at = |name: &str| folder.path().join(name);
     std::os::unix::fs::symlink("real.csv", at("link.csv")).expect("a link");
@@ -223,7 +223,7 @@ fn a_release_goes_where_a_link_leads() {
 }
 
 #[test]
-fn lines_that_an_open_quote_swallows_are_lost() {
+fn open_quote_lines_count_as_lost() {
     let folder = folder("");
     let at = |name: &str| folder.path().join(name);
     let text = std::fs::read_to_string(at("in.csv")).expect("read");
@@ -247,7 +247,7 @@ fn lines_that_an_open_quote_swallows_are_lost() {
 }
 
 #[test]
-fn a_frontier_falls_with_k() {
+fn frontier_quality_falls_with_k() {
     let folder = folder("");
     let output = run(folder.path(), &["--frontier", "--report", "r.json"], &[]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -262,7 +262,7 @@ fn a_frontier_falls_with_k() {
 }
 
 #[test]
-fn what_cannot_be_is_said_with_its_place() {
+fn impossible_models_are_refused_with_their_key() {
     let model = |text: &str| format!("[[privacy.model]]\n{text}\n");
     let diverse =
         |attribute: &str, l: &str| model(&format!("kind = \"l_diversity\"\nattribute = \"{attribute}\"\nl = {l}"));
@@ -291,7 +291,7 @@ fn what_cannot_be_is_said_with_its_place() {
 }
 
 #[test]
-fn a_hierarchy_that_misses_a_value_is_named_and_the_value_is_not() {
+fn hierarchy_without_a_value_is_named_without_the_value() {
     let folder = folder("");
     let text = std::fs::read_to_string(folder.path().join("in.csv")).expect("the input");
     std::fs::write(folder.path().join("in.csv"), text + "5,Canary77,flu\n").expect("written");
@@ -302,7 +302,7 @@ fn a_hierarchy_that_misses_a_value_is_named_and_the_value_is_not() {
 }
 
 #[test]
-fn the_daemon_refuses_models_that_it_does_not_keep() {
+fn daemon_refuses_unsupported_models() {
     let folder = folder(
         "[[privacy.model]]\nkind = \"delta_presence\"\nmin = 0.1\nmax = 0.9\n[source]\nkind = \"file\"\npath = \"in.csv\"\n[sink]\nkind = \"none\"\n",
     );
@@ -317,7 +317,7 @@ fn the_daemon_refuses_models_that_it_does_not_keep() {
 }
 
 #[test]
-fn sensitive_values_are_as_diverse_as_asked() {
+fn release_satisfies_diversity_and_closeness_models() {
     let close = |ground: &str| {
         format!("[[privacy.model]]\nkind = \"t_closeness\"\nattribute = \"illness\"\nt = 0.3\nground = \"{ground}\"\n")
     };
@@ -349,7 +349,7 @@ fn sensitive_values_are_as_diverse_as_asked() {
 /// Rare sensitive values are released as `*` and count for no privacy model. The search knows this, so the policy
 /// that it offers can be written.
 #[test]
-fn rare_values_are_judged_as_they_leave() {
+fn rare_values_count_as_suppressed_in_models() {
     let model = "[[privacy.model]]\nkind = \"l_diversity\"\ndiversity = \"distinct\"\nattribute = \"illness\"\nl = 3\n";
     for (aa, bb, hiv) in [
         ("flu flu cold cold hiv", "flu cold gout gout", 1),
@@ -393,7 +393,7 @@ fn rare_values_are_judged_as_they_leave() {
 
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names"]
-fn real_data_the_shipped_configuration_meets_the_reference() {
+fn real_data_shipped_configuration_matches_the_reference() {
     let data = std::env::var_os("THRONG_TEST_DATA").expect("THRONG_TEST_DATA is set");
     let folder = tempfile::tempdir().expect("a folder");
     let (out, report_file) = (folder.path().join("out.csv"), folder.path().join("r.json"));

@@ -139,7 +139,7 @@ fn read(folder: &Path, name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn several_files_and_a_file_beyond_memory_are_one_release() {
+fn several_files_and_temp_file_give_the_same_release() {
     let folder = folder("");
     let place = folder.path();
     let batches = [rows(9000, 1), rows(1, 2), rows(12_000, 3)];
@@ -171,7 +171,7 @@ fn several_files_and_a_file_beyond_memory_are_one_release() {
 }
 
 #[test]
-fn what_does_not_fit_is_said_with_a_remedy() {
+fn input_larger_than_memory_is_refused_with_a_remedy() {
     let folder = folder("");
     let place = folder.path();
     write(&place.join("in.parquet"), &[rows(30_000, 1)]);
@@ -193,7 +193,7 @@ fn what_does_not_fit_is_said_with_a_remedy() {
 }
 
 #[test]
-fn what_needs_the_records_in_memory_is_refused_by_name() {
+fn options_that_need_memory_are_refused_with_temp() {
     // The input file does not exist: the error precedes reading.
     let models = folder("[[privacy.model]]\nkind = \"k_map\"\nk = 5\n");
     refused(models.path(), "in.parquet -o out.csv --temp .", 2, &["privacy.model[1].kind", "--temp"]);
@@ -207,7 +207,7 @@ fn what_needs_the_records_in_memory_is_refused_by_name() {
 }
 
 #[test]
-fn a_full_disk_is_named_with_the_remedy() {
+fn full_temp_disk_is_reported_and_keeps_the_old_release() {
     let folder = folder("");
     let place = folder.path();
     write(&place.join("in.parquet"), &[rows(60_000, 1)]);
@@ -235,7 +235,7 @@ fn peak(mut command: Command) -> u64 {
 }
 
 #[test]
-fn a_file_keeps_to_its_memory() {
+fn temp_file_keeps_memory_below_its_limit() {
     let folder = folder("");
     let place = folder.path();
     let batches: Vec<RecordBatch> = (0..10).map(|seed| rows(60_000, seed)).collect();

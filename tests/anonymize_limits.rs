@@ -65,7 +65,7 @@ fn run(folder: &Path, args: &[&str]) -> (Output, String) {
 }
 
 #[test]
-fn the_summary_counts_people_and_names_levels() {
+fn summary_counts_subjects_and_names_levels() {
     let folder = folder(&visits());
     let (output, said) = run(folder.path(), &["--report", "r.json"]);
     assert!(output.status.success(), "{said}");
@@ -98,7 +98,7 @@ fn the_summary_counts_people_and_names_levels() {
 }
 
 #[test]
-fn a_larger_share_suppressed_than_asked_is_a_failure() {
+fn suppression_above_fail_above_exits_with_failure() {
     let folder = folder(&visits());
     for (share, code) in [("0.001", 1), ("0.5", 0), ("1", 0)] {
         let (output, said) = run(folder.path(), &["--fail-above", share]);
@@ -110,7 +110,7 @@ fn a_larger_share_suppressed_than_asked_is_a_failure() {
 }
 
 #[test]
-fn what_the_data_lack_is_told() {
+fn input_problems_are_noted() {
     let row = |person: &str, age: &str| format!("{person},{age},60601,flu\n");
     let head = "person,age,zip,illness\n";
     let of = |rows: Vec<String>| head.to_owned() + &rows.concat();
@@ -142,7 +142,7 @@ fn what_the_data_lack_is_told() {
 /// starts when the pipe is closed, so the signal is not too late.
 #[test]
 #[cfg(unix)]
-fn a_signal_before_any_policy_is_found_writes_nothing_and_says_so() {
+fn signal_before_a_policy_is_found_writes_nothing() {
     let folder = folder("");
     let pipe = folder.path().join("in.csv");
     std::fs::remove_file(&pipe).expect("removed");

@@ -39,7 +39,7 @@ fn rows() -> String {
 /// reproduces the release. (Four of nineteen subjects cover: two secrets give equal diagnoses with probability 1/35
 /// at most.)
 #[test]
-fn the_file_alone_does_not_tell_who_covers() {
+fn covering_cells_depend_on_the_secret() {
     let rows = rows();
     assert_eq!(release(&rows, &[ONE]), release(&rows, &[ONE]), "one secret, one release");
     // Without a configured secret each run draws one, so the attacker can not reproduce a release.
@@ -57,7 +57,7 @@ fn the_file_alone_does_not_tell_who_covers() {
 }
 
 #[test]
-fn an_identifier_by_form_is_called_one() {
+fn identifier_by_form_is_reported_as_identifier() {
     let folder = tempfile::tempdir().expect("a folder");
     let output = run(folder.path(), &format!("{}anna@example.org,flu\n", rows()), &[]);
     let said = String::from_utf8_lossy(&output.stderr);

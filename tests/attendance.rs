@@ -75,7 +75,7 @@ fn watch(batches: usize, rare: Option<usize>, settings: &str, seed: u64) -> Seen
     Seen { present, lines }
 }
 
-/// Counts the subjects whose attendance agrees with `*` at their postal code at least as well as that of the subject
+/// Counts the subjects with an attendance that agrees with `*` at their postal code at least as well as that of the subject
 /// with the rare diagnosis. A count of 1 identifies that subject.
 fn suspects(seen: &Seen, rare: usize) -> usize {
     let agreement = |person: usize| {
@@ -118,7 +118,7 @@ fn solved(attendance: &[Vec<f64>], counts: &[f64], people: usize) -> Vec<f64> {
     x
 }
 
-/// Counts the subjects whose diagnosis least squares recovers.
+/// Counts the diagnoses recovered by least squares.
 fn told(seen: &Seen) -> usize {
     let mut right = 0;
     for code in ["8000", "8001"] {
@@ -148,7 +148,7 @@ fn told(seen: &Seen) -> usize {
 /// recovered. In a separate group, no more than by chance (mean 67, standard deviation 6.7; the bound is exceeded by
 /// chance once in 10,000).
 #[test]
-fn threat_25_what_does_not_change_is_solved_for_unless_it_is_apart() {
+fn threat_25_static_attributes_are_recovered_unless_in_a_separate_group() {
     let mixed = told(&watch(120, None, DEFAULTS, 7));
     assert!(mixed >= 190, "{mixed} of 200 beside what changes");
     let apart = told(&watch(120, None, &format!("{DEFAULTS}{APART}"), 7));
@@ -158,7 +158,7 @@ fn threat_25_what_does_not_change_is_solved_for_unless_it_is_apart() {
 
 /// A known weakness of groups that mix a rare value with changing attributes. A separate group prevents it.
 #[test]
-fn threat_26_attendance_finds_a_rare_value_unless_it_is_apart() {
+fn threat_26_attendance_reveals_rare_values_unless_in_a_separate_group() {
     let streams = 20;
     let suspects_of = |settings: &str| -> Vec<usize> {
         (0..streams)
@@ -338,18 +338,18 @@ fn solved_over_windows(turnout: Turnout) {
 }
 
 #[test]
-fn threat_25_static_lines_add_up_over_windows_and_not_within_one() {
+fn threat_25_even_senders_are_recovered_only_over_many_windows() {
     solved_over_windows(Turnout::Even);
 }
 
 #[test]
-fn threat_25_uneven_senders_add_up_over_windows_and_not_within_one() {
+fn threat_25_uneven_senders_are_recovered_only_over_many_windows() {
     solved_over_windows(Turnout::Uneven);
 }
 
 /// Invented accounts do not make an attribute count as changing, declared or not, sensitive or quasi.
 #[test]
-fn threat_25_invented_accounts_switch_no_window_off() {
+fn threat_25_invented_accounts_do_not_disable_the_static_window() {
     let sensitive = SCHEMA.to_owned();
     let quasi = SCHEMA.replace("role = \"sensitive\"", "role = \"quasi\"");
     assert_ne!(sensitive, quasi);
@@ -373,7 +373,7 @@ fn threat_25_invented_accounts_switch_no_window_off() {
 /// When an undeclared attribute of a group begins to change for most subjects, every record is released from then on,
 /// and this is reported.
 #[test]
-fn a_group_that_stops_being_static_is_told() {
+fn group_that_stops_being_static_is_reported() {
     let schema = SCHEMA.replace("role = \"sensitive\"", "role = \"quasi\"");
     let settings =
         format!("[privacy]\nk = 3\nmax_delay = \"1h\"\n[plan]\ninterval = \"1s\"\nwindow_records = 400\n{APART}");

@@ -106,7 +106,7 @@ fn comparable(mut record: Value) -> Value {
 }
 
 #[test]
-fn a_committed_batch_has_one_audit_record_that_agrees_with_the_output() {
+fn committed_batch_has_one_audit_record_that_matches_the_output() {
     let Some(broker) = Broker::shared() else { return };
     let (stage, audit) = stage(broker, 2);
     let total = 8 * BATCH;
@@ -132,7 +132,7 @@ fn a_committed_batch_has_one_audit_record_that_agrees_with_the_output() {
 
 /// An aborted attempt exposes no audit record to readers of committed records, and its retry writes the same bytes.
 #[test]
-fn a_kill_at_any_point_leaves_the_audit_records_of_an_undisturbed_run() {
+fn kill_at_any_point_keeps_audit_records_unchanged() {
     let Some(broker) = Broker::shared() else { return };
     let total = 45 * BATCH;
     let (calm, calm_audit) = stage(broker, 0);
@@ -162,7 +162,7 @@ fn a_kill_at_any_point_leaves_the_audit_records_of_an_undisturbed_run() {
 
 /// A run over files writes one line per batch, which agrees with the outputs.
 #[test]
-fn a_file_run_writes_an_audit_record_for_each_batch() {
+fn file_run_writes_one_audit_record_per_batch() {
     let dir = scratch();
     let mut dice = Dice::new(57);
     let payloads = (0..5 * BATCH + 7).filter_map(|n| payload(n, &mut dice));
@@ -200,7 +200,7 @@ fn a_file_run_writes_an_audit_record_for_each_batch() {
 
 /// Every text in an audit record is a configured name, a digest or a fixed keyword of the format.
 #[test]
-fn threat_31_an_audit_record_has_no_value() {
+fn threat_31_audit_record_contains_no_data_values() {
     let Some(broker) = Broker::shared() else { return };
     let (stage, audit) = stage(broker, 2);
     let total = 4 * BATCH;
@@ -233,7 +233,7 @@ fn threat_31_an_audit_record_has_no_value() {
 }
 
 #[test]
-fn a_missing_audit_topic_is_named_at_the_start() {
+fn missing_audit_topic_is_named_at_startup() {
     let Some(broker) = Broker::shared() else { return };
     let (stage, _) = stage(broker, 0);
     configure(&stage, "no-such-topic", 0);

@@ -49,7 +49,7 @@ fn texts(list: &[&str]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn malformed_and_truncated_records() {
+fn malformed_records_become_dead_letters() {
     let bad = [
         "{",
         "{\"age\"",
@@ -72,12 +72,12 @@ fn malformed_and_truncated_records() {
 }
 
 #[test]
-fn no_objects() {
+fn records_that_are_not_objects_become_dead_letters() {
     dead_letters(&texts(&["[]", "[{\"age\":30}]", "\"text\"", "1", "true"]), "not_an_object");
 }
 
 #[test]
-fn numbers_that_are_not_finite() {
+fn non_finite_numbers_become_dead_letters() {
     dead_letters(&texts(&["{\"age\":NaN}", "{\"weight\":Infinity}", "{\"weight\": -Infinity }"]), "wrong_type");
     // Accepted when the schema lists it as a spelling of a missing value.
     let place = Place::new(&SCHEMA.replace("type = \"float\"", "type = \"float\"\nmissing = [\"NaN\"]"), "");
@@ -89,7 +89,7 @@ fn numbers_that_are_not_finite() {
 
 /// Blank lines are ignored by every line-based reader, as for CSV.
 #[test]
-fn blank_lines_are_nothing() {
+fn blank_lines_are_ignored() {
     let place = Place::new(SCHEMA, "");
     place.write(
         "in.ndjson",
@@ -100,13 +100,13 @@ fn blank_lines_are_nothing() {
 }
 
 #[test]
-fn oversized_records() {
+fn oversized_records_become_dead_letters() {
     let long = |n: usize| format!("{{\"city\":\"{}\"}}", "x".repeat(n)).into_bytes();
     dead_letters(&[long(5_000), long(200_000), vec![b'x'; 3_000_000]], "oversized");
 }
 
 #[test]
-fn deeply_nested_records() {
+fn deeply_nested_records_become_dead_letters() {
     let nested = |field: &str, open: &str, close: &str, n: usize| {
         format!("{{\"{field}\":{}1{}}}", open.repeat(n), close.repeat(n)).into_bytes()
     };
@@ -120,7 +120,7 @@ fn deeply_nested_records() {
 }
 
 #[test]
-fn duplicate_keys() {
+fn records_with_duplicate_keys_become_dead_letters() {
     let bad = [
         "{\"age\":30,\"age\":30}",
         "{\"x\":1,\"x\":2}",
@@ -131,7 +131,7 @@ fn duplicate_keys() {
 }
 
 #[test]
-fn text_that_is_not_utf8() {
+fn invalid_utf8_becomes_a_dead_letter() {
     let bad: Vec<Vec<u8>> = vec![
         b"{\"city\":\"\xff\"}".to_vec(),
         b"\xc3\x28".to_vec(),
@@ -142,7 +142,7 @@ fn text_that_is_not_utf8() {
 }
 
 #[test]
-fn cells_of_the_wrong_type() {
+fn cells_of_the_wrong_type_become_dead_letters() {
     let bad = [
         "{\"age\":\"old\"}",
         "{\"age\":1.5}",
@@ -162,7 +162,7 @@ fn cells_of_the_wrong_type() {
 }
 
 #[test]
-fn a_table_of_bad_rows() {
+fn csv_with_bad_rows_reports_each_reason() {
     let place = Place::new(SCHEMA, "");
     let mut rows = "person,age,city,weight\n".to_owned();
     for i in 0..4 {
@@ -190,7 +190,7 @@ fn a_table_of_bad_rows() {
 }
 
 #[test]
-fn files_without_records() {
+fn file_without_records_is_refused() {
     let place = Place::new(SCHEMA, "");
     for (name, content) in [
         ("in.ndjson", ""),
@@ -217,7 +217,7 @@ fn files_without_records() {
 }
 
 #[test]
-fn a_schema_attribute_without_a_column_is_an_error_at_start() {
+fn csv_without_an_attribute_column_is_refused_at_startup() {
     let place = Place::new(SCHEMA, "");
     place.write("in.csv", "person,age,town,weight\np1,30,Zug,70\n");
     let outcome = place.run(&[("SOURCE__PATH", "in.csv")]).expect(2);
@@ -226,7 +226,7 @@ fn a_schema_attribute_without_a_column_is_an_error_at_start() {
 }
 
 #[test]
-fn headers_that_repeat() {
+fn csv_with_repeated_headers_is_refused() {
     let place = Place::new(SCHEMA, "");
     place.write("in.csv", "person,age,age\np1,1,2\n");
     let outcome = place.run(&[("SOURCE__PATH", "in.csv")]).expect(1);
@@ -235,7 +235,7 @@ fn headers_that_repeat() {
 }
 
 #[test]
-fn sources_and_sinks_that_are_not_there() {
+fn missing_sources_and_sinks_are_named() {
     let says = |overrides: &[(&str, &str)], code: i32, what: &str| {
         let place = Place::new(SCHEMA, "");
         place.write("in.ndjson", crowd());
@@ -256,7 +256,7 @@ fn sources_and_sinks_that_are_not_there() {
 
 /// A stream requires a new output file, because its lines would mix with the existing content.
 #[test]
-fn a_file_that_holds_something_already_takes_no_stream() {
+fn stream_to_a_non_empty_file_is_refused() {
     let place = Place::new(SCHEMA, "");
     place.write("out.ndjson", "somebody's\n");
     let stream = [("SOURCE__PATH", "-"), ("SOURCE__FORMAT", "json")];
@@ -266,7 +266,7 @@ fn a_file_that_holds_something_already_takes_no_stream() {
 }
 
 #[test]
-fn a_full_disk_loses_nothing() {
+fn full_disk_loses_no_record() {
     // Wide lines with few classes: the output exceeds the limit before the state. With more values the state exceeds
     // it first.
     let wide = |i: usize, cities: usize| {
@@ -308,7 +308,7 @@ fn a_full_disk_loses_nothing() {
 }
 
 #[test]
-fn a_crowd_larger_than_the_stream() {
+fn k_above_the_stream_size_suppresses_all_records() {
     let place = Place::new(SCHEMA, "");
     place.write("in.ndjson", crowd());
     let account = place.run(&[("PRIVACY__K", "50")]).expect(1).account();
@@ -317,7 +317,7 @@ fn a_crowd_larger_than_the_stream() {
 }
 
 #[test]
-fn mistakes_in_the_configuration_are_named() {
+fn configuration_mistakes_are_named() {
     let refused = |more: &str, overrides: &[(&str, &str)], says: &[&str]| {
         let place = Place::new(SCHEMA, more);
         place.write("in.ndjson", crowd());
@@ -350,7 +350,7 @@ fn mistakes_in_the_configuration_are_named() {
 }
 
 #[test]
-fn mistakes_in_the_schema_are_named() {
+fn schema_mistakes_are_named() {
     for (more, says) in [
         ("[[attribute]]\nname = \"x\"\ntype = \"integer\"\nrolle = \"quasi\"\n", "rolle"),
         ("[[attribute]]\nname = \"x\"\ntype = \"number\"\n", "type"),
@@ -405,7 +405,7 @@ fn of_city(city: &str, from: usize, count: usize) -> Vec<Option<Vec<u8>>> {
 }
 
 #[test]
-fn a_clock_that_is_set_back_does_not_run_back() {
+fn clock_set_back_stays_monotonic() {
     let mut stand = Stand::new(SCHEMA, "[privacy]\nk = 3\nrelease_window = \"1h\"\n");
     for (step, now) in [NOW, NOW - 10 * HOUR, NOW + 1000, 0, -5, NOW + 2000].into_iter().enumerate() {
         let fault = if step % 2 == 0 { Fault::Restart } else { Fault::Nothing };
@@ -419,7 +419,7 @@ fn a_clock_that_is_set_back_does_not_run_back() {
 }
 
 #[test]
-fn tenure_ends_with_the_window_and_none_comes_from_the_future() {
+fn tenure_expires_with_the_window_and_ignores_clock_jumps() {
     let mut stand = Stand::new(SCHEMA, "[privacy]\nk = 3\nmin_tenure = 1\nrelease_window = \"1h\"\n");
     let mut of_zug = |now: i64| {
         stand.offer(&of_city("Zug", 0, 4), SettlementReason::Ordinary, now, Fault::Restart);
@@ -435,7 +435,7 @@ fn tenure_ends_with_the_window_and_none_comes_from_the_future() {
 }
 
 #[test]
-fn what_has_left_the_window_leaves_the_state() {
+fn subjects_outside_the_window_are_pruned_from_the_state() {
     let mut stand = Stand::new(SCHEMA, "[privacy]\nk = 3\nmin_tenure = 1\nrelease_window = \"1h\"\n");
     for i in 0..20 {
         stand.offer(&of_city(&format!("c{i}"), 10 * i, 4), SettlementReason::Ordinary, NOW, Fault::Nothing);
@@ -450,7 +450,7 @@ fn what_has_left_the_window_leaves_the_state() {
 }
 
 #[test]
-fn an_unreachable_broker_is_waited_for() {
+fn unreachable_broker_keeps_the_daemon_waiting() {
     let place = Place::new(SCHEMA, "");
     // No process listens on this port.
     let brokers = format!("127.0.0.1:{}", free_port());

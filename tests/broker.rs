@@ -28,7 +28,7 @@ fn record(payload: &str) -> Record {
 }
 
 #[test]
-fn an_aborted_transaction_is_hidden_from_committed_readers() {
+fn aborted_transaction_is_hidden_from_committed_readers() {
     let Some(broker) = Broker::shared() else { return };
     let topic = unique("isolation");
     broker.create_topic(&topic, 1, false);
@@ -49,7 +49,7 @@ fn an_aborted_transaction_is_hidden_from_committed_readers() {
 }
 
 #[test]
-fn offsets_travel_with_the_transaction_or_not_at_all() {
+fn offsets_are_committed_only_with_their_transaction() {
     let Some(broker) = Broker::shared() else { return };
     let (topic, group) = (unique("offsets"), unique("group"));
     broker.create_topic(&topic, 2, false);
@@ -77,7 +77,7 @@ fn offsets_travel_with_the_transaction_or_not_at_all() {
 }
 
 #[test]
-fn keys_headers_timestamps_and_tombstones_come_back_as_written() {
+fn record_metadata_and_tombstones_are_stored_unchanged() {
     let Some(broker) = Broker::shared() else { return };
     let topic = unique("shape");
     broker.create_topic(&topic, 2, true);
@@ -100,7 +100,7 @@ fn keys_headers_timestamps_and_tombstones_come_back_as_written() {
 }
 
 #[test]
-fn a_killed_broker_comes_back_with_its_records() {
+fn killed_broker_restarts_with_its_records() {
     let Some(broker) = Broker::start() else { return };
     broker.create_topic("kept", 1, false);
     broker.produce("kept", vec![(None, Some(b"before".to_vec()))]);
@@ -120,7 +120,7 @@ fn a_killed_broker_comes_back_with_its_records() {
 }
 
 #[test]
-fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
+fn batch_aborted_with_queued_messages_keeps_the_sink_usable() {
     let Some(broker) = Broker::shared() else { return };
     let (source, changelog, id) = (unique("source"), unique("changelog"), unique("sink"));
     let group = unique("group");

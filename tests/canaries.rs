@@ -133,7 +133,7 @@ fn everything_below(place: &Place, canaries: &Canaries, names: &[&str]) {
 }
 
 #[test]
-fn the_search_finds_what_it_looks_for() {
+fn canary_search_finds_every_encoding() {
     let canaries = Canaries::default();
     let (text, number) = (canaries.text(), canaries.number());
     let hidden = hex(text.as_bytes()).to_uppercase();
@@ -144,7 +144,7 @@ fn the_search_finds_what_it_looks_for() {
 }
 
 #[test]
-fn threat_06_no_canary_anywhere_file_to_file() {
+fn threat_06_file_job_exposes_no_canary() {
     for (format, hold) in [("text", "0"), ("json", "2")] {
         let canaries = Canaries::default();
         let place = Place::new(SCHEMA, GROUPS);
@@ -185,7 +185,7 @@ fn threat_06_no_canary_anywhere_file_to_file() {
 }
 
 #[test]
-fn threat_06_no_canary_in_any_refusal() {
+fn threat_06_refusals_expose_no_canary() {
     let canaries = Canaries::default();
     let t = || canaries.text();
     let refused = |name: &str, content: Vec<u8>, overrides: &[(&str, &str)], code: i32, says: &str| {
@@ -222,7 +222,7 @@ fn threat_06_no_canary_in_any_refusal() {
 }
 
 #[test]
-fn threat_06_no_canary_from_a_table() {
+fn threat_06_csv_input_exposes_no_canary() {
     let canaries = Canaries::default();
     let t = || canaries.text();
     let place = Place::new(SCHEMA, "");
@@ -259,7 +259,7 @@ fn threat_06_no_canary_from_a_table() {
 }
 
 #[test]
-fn threat_06_no_canary_when_the_disk_is_full() {
+fn threat_06_full_disk_exposes_no_canary() {
     let canaries = Canaries::default();
     let place = Place::new(SCHEMA, "");
     let each = canary_records(&canaries);
@@ -293,7 +293,7 @@ fn threat_06_no_canary_when_the_disk_is_full() {
 }
 
 #[test]
-fn threats_05_and_06_no_canary_anywhere_topic_to_topic() {
+fn threats_05_and_06_topic_job_exposes_no_canary() {
     let Some(broker) = Broker::shared() else { return };
     let canaries = Canaries::default();
     let (raw, clean, dead, changelog) = (unique("raw"), unique("clean"), unique("dead"), unique("changelog"));
@@ -363,7 +363,7 @@ fn threats_05_and_06_no_canary_anywhere_topic_to_topic() {
 }
 
 #[test]
-fn threat_07_no_input_makes_a_series() {
+fn threat_07_input_adds_no_metric_series() {
     let canaries = Canaries::default();
     let place = Place::new(SCHEMA, GROUPS);
     let mut process = place.start(&[("SOURCE__PATH", "-"), ("BATCH__MAX_WAIT", "50ms")]);
@@ -382,7 +382,7 @@ fn threat_07_no_input_makes_a_series() {
 }
 
 #[test]
-fn threat_08_the_state_is_private_and_sealed() {
+fn threat_08_state_is_private_and_encrypted() {
     let canaries = Canaries::default();
     let place = Place::new(SCHEMA, GROUPS);
     let records: Vec<Vec<u8>> = crowd().into_iter().chain(canary_records(&canaries)).collect();

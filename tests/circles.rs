@@ -275,7 +275,7 @@ fn written_out(code: &str) -> Vec<Module> {
 }
 
 #[test]
-fn no_two_files_import_each_other() {
+fn sources_have_no_import_cycles() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let crates = fs::read_dir(root.join("crates")).expect("the crates").map(|entry| entry.expect("a crate").path());
     for owner in crates.chain([root.to_owned()]) {
@@ -300,7 +300,7 @@ fn named(modules: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_circle_is_found_directly_and_around_and_through_what_is_handed_on() {
+fn import_cycle_through_other_files_and_reexports_is_found() {
     let found = circles_of(&[
         ("lib.rs", "pub mod a;\npub mod b;\npub mod c;\npub mod d;\npub mod e;\n"),
         ("a.rs", "use crate::b::B;\npub struct A(B);\n"),
@@ -314,7 +314,7 @@ fn a_circle_is_found_directly_and_around_and_through_what_is_handed_on() {
 }
 
 #[test]
-fn a_circle_is_found_through_a_module_that_a_use_has_brought_in() {
+fn import_cycle_through_an_imported_module_is_found() {
     for search in [
         "use super::strategies;\npub struct Search;\nfn f() { strategies::flash::run() }\n",
         "use super::strategies as orders;\npub struct Search;\nfn f() { orders::flash::run() }\n",
@@ -332,7 +332,7 @@ fn a_circle_is_found_through_a_module_that_a_use_has_brought_in() {
 }
 
 #[test]
-fn a_circle_is_found_through_names_that_are_handed_on() {
+fn import_cycle_through_reexported_names_is_found() {
     for (a, c) in [
         // A re-export is an import.
         ("pub use crate::b::B;\npub struct A;\n", ""),

@@ -151,7 +151,7 @@ fn number(text: &str) -> &str {
     text[..end].trim_end_matches('.')
 }
 
-/// Returns the document whose path (without extension) ends `text`.
+/// Returns the document path (without extension) at the end of `text`.
 fn document_before(text: &str) -> String {
     let part = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     let start = text.char_indices().rev().take_while(|(_, c)| part(*c)).last().map_or(text.len(), |(at, _)| at);
@@ -369,7 +369,7 @@ fn every_citation_resolves() {
 }
 
 #[test]
-fn the_documents_name_what_the_sources_have() {
+fn documents_name_only_declared_items_and_existing_folders() {
     let files = repository();
     let declared = declared(&files);
     let names = glossary_names(&files[ARCHITECTURE]);
@@ -402,14 +402,14 @@ fn made_up() -> Files {
 }
 
 #[test]
-fn a_repository_in_order_has_no_complaints() {
+fn valid_sample_repository_has_no_complaints() {
     let (found, count) = complaints(&made_up());
     assert_eq!(found, Vec::<String>::new());
     assert_eq!(count, 14);
 }
 
 #[test]
-fn whatever_does_not_resolve_is_found() {
+fn unresolved_citations_are_found() {
     let source = |text: &str| {
         let mut files = made_up();
         files.insert("tests/a.rs".to_owned(), text.to_owned());
@@ -456,7 +456,7 @@ fn whatever_does_not_resolve_is_found() {
 }
 
 #[test]
-fn names_that_no_source_declares_are_found() {
+fn undeclared_glossary_names_are_found() {
     let text = "| `a` | `b` |\n\n*Where:* `src/made`,\n`src/things`.\n\n## Glossary\n| a | `b` | `Thing`, `gone` |\n";
     let names = glossary_names(text);
     assert_eq!(names.iter().map(String::as_str).collect::<Vec<_>>(), ["Thing", "gone"]);

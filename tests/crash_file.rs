@@ -197,7 +197,7 @@ fn same(found: &BTreeMap<String, String>, wanted: &BTreeMap<String, String>, how
 }
 
 #[test]
-fn a_kill_at_any_point_leaves_whole_outputs_and_changes_no_byte() {
+fn file_kill_at_any_point_keeps_outputs_whole_and_identical() {
     for hold in [0, 2] {
         let undisturbed = Run::new(hold).finish();
         let fragments: Vec<String> = undisturbed
@@ -221,7 +221,7 @@ fn shown(outputs: &BTreeMap<String, String>) -> usize {
 }
 
 #[test]
-fn a_kill_at_any_point_changes_no_byte_under_models() {
+fn file_kill_with_models_keeps_outputs_identical() {
     let undisturbed = Run::with_models(2).finish();
     let shown = shown(&undisturbed);
     assert!(shown > LINES / 10 && shown < LINES, "{shown} wards of {LINES} records");
@@ -231,7 +231,7 @@ fn a_kill_at_any_point_changes_no_byte_under_models() {
 /// Lots never change per subject, so they are delayed. No time passes in a job over files: at any speed they are
 /// released at its end.
 #[test]
-fn a_kill_at_any_point_changes_no_byte_while_lines_wait() {
+fn file_kill_with_delayed_lines_keeps_outputs_identical() {
     let undisturbed = Run::waiting().finish();
     let traces = undisturbed["out.trace.ndjson"].lines().count();
     assert!(traces > LINES / 4, "{traces} lines have waited for the end");
@@ -243,7 +243,7 @@ fn a_kill_at_any_point_changes_no_byte_while_lines_wait() {
 }
 
 #[test]
-fn many_files_give_the_bytes_of_one() {
+fn many_input_files_give_the_output_of_one() {
     let one = Run::new(2).finish();
     let undisturbed = Run::in_many_files().finish();
     for group in ["out.visit.ndjson", "out.trace.ndjson"] {
@@ -255,7 +255,7 @@ fn many_files_give_the_bytes_of_one() {
 }
 
 #[test]
-fn a_kill_at_any_point_changes_no_byte_of_joined_rows() {
+fn file_kill_with_joined_rows_keeps_outputs_identical() {
     let joined = || Run::new(0).with("[sink]\n", "[sink]\nrows = \"joined\"\n");
     let undisturbed = joined().finish();
     assert_eq!(undisturbed.keys().filter(|name| name.ends_with(".ndjson")).count(), 1);
@@ -266,7 +266,7 @@ fn a_kill_at_any_point_changes_no_byte_of_joined_rows() {
 
 /// A job with a broken input or a stop request replaces no output.
 #[test]
-fn a_job_that_does_not_come_to_its_end_replaces_nothing() {
+fn unfinished_job_replaces_no_output() {
     let run = Run::new(0);
     let undisturbed = run.finish();
     fs::create_dir(run.dir.path().join("in")).expect("a folder");
@@ -289,7 +289,7 @@ fn a_job_that_does_not_come_to_its_end_replaces_nothing() {
 
 /// With a state, the release log continues with the next file. Without one, each file is independent.
 #[test]
-fn the_release_log_goes_on_with_the_next_file() {
+fn release_log_continues_with_the_next_file() {
     let visits = |run: Run| {
         let run = run.with("max_lines_per_subject = 0", "max_lines_per_subject = 1");
         let run = run.with("max_delay = \"0s\"", "max_delay = \"1s\"");
@@ -335,7 +335,7 @@ fn is_open(dir: &Path) -> bool {
 }
 
 #[test]
-fn a_place_that_is_taken_meanwhile_is_seen_before_the_first_rename_or_told_after_it() {
+fn output_path_taken_during_a_job_is_reported() {
     let undisturbed = Run::new(0).finish();
     for (point, code) in [("file-synced", 2), ("file-renamed", 1)] {
         let run = Run::new(0);
@@ -365,7 +365,7 @@ fn a_place_that_is_taken_meanwhile_is_seen_before_the_first_rename_or_told_after
 }
 
 #[test]
-fn an_input_that_changes_while_it_is_read_is_refused() {
+fn input_changed_while_read_is_refused() {
     let append = |path: &Path| {
         let mut file = fs::OpenOptions::new().append(true).open(path.join("in.ndjson")).expect("the input");
         file.write_all(&input(3)).expect("more of it");

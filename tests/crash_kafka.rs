@@ -37,17 +37,17 @@ fn killed_at_every_point(hold: usize) {
 }
 
 #[test]
-fn a_kill_at_any_point_changes_nothing() {
+fn kafka_kill_at_any_point_keeps_output_identical() {
     killed_at_every_point(0);
 }
 
 #[test]
-fn a_kill_at_any_point_changes_nothing_while_records_are_held() {
+fn kafka_kill_with_held_records_keeps_output_identical() {
     killed_at_every_point(2);
 }
 
 #[test]
-fn kills_at_random_moments_change_nothing() {
+fn kafka_kills_at_random_times_keep_output_identical() {
     let Some(broker) = Broker::shared() else { return };
     let rounds = if std::env::var_os("THRONG_LONG").is_some() { 100 } else { 5 };
     let (seed, portion) = (20, 6 * BATCH);
@@ -73,7 +73,7 @@ fn kills_at_random_moments_change_nothing() {
 
 /// The reader of the markers must not mistake the open transaction of another instance for the end.
 #[test]
-fn a_marker_behind_the_open_transaction_of_another_is_found() {
+fn changelog_marker_behind_an_open_transaction_is_found() {
     let Some(broker) = Broker::shared() else { return };
     let (seed, total) = (31, 8 * BATCH);
     let stage = Stage::new(broker, 1).with_static_membership();
@@ -101,7 +101,7 @@ fn a_marker_behind_the_open_transaction_of_another_is_found() {
 
 /// Records settled again after a restart must give the same result: an aborted attempt may have been read.
 #[test]
-fn held_records_whose_settling_was_killed_are_settled_with_the_same_bytes() {
+fn held_records_killed_during_commit_are_released_identically() {
     let Some(broker) = Broker::shared() else { return };
     let (seed, total) = (44, 6 * BATCH);
     let stage = Stage::new(broker, 1).with_static_membership();
@@ -126,7 +126,7 @@ fn held_records_whose_settling_was_killed_are_settled_with_the_same_bytes() {
 
 /// Without its marker, a released batch would count as unreleased.
 #[test]
-fn a_changelog_topic_that_has_lost_the_marker_is_refused() {
+fn changelog_without_its_marker_is_refused() {
     let Some(broker) = Broker::shared() else { return };
     let mut stage = Stage::new(broker, 1);
     stage.configure("only", 2, BATCH, "1h");

@@ -65,7 +65,7 @@ const GROUPS: [&str; 2] = [
 /// Earlier releases give no anonymity against an observer that sees the batch arrive: every class has k subjects in
 /// its own batch.
 #[test]
-fn threat_24_who_sees_a_batch_arrive_sees_a_crowd() {
+fn threat_24_every_class_has_k_subjects_in_its_batch() {
     for groups in GROUPS {
         for more in ["", "max_hold_batches = 3\n"] {
             let stand = run(&format!("[privacy]\nk = 4\n{more}{groups}"));
@@ -77,7 +77,7 @@ fn threat_24_who_sees_a_batch_arrive_sees_a_crowd() {
 
 /// The reported crowd equals the recount of a consumer.
 #[test]
-fn the_crowd_is_reported() {
+fn crowd_size_is_reported_as_recounted() {
     let mut stand = Stand::new(SCHEMA, "[privacy]\nk = 4\n");
     let mut random = ChaCha8Rng::seed_from_u64(25);
     for batch in 1..8 {
@@ -105,7 +105,7 @@ fn the_crowd_is_reported() {
 
 /// Privacy models apply to each batch separately.
 #[test]
-fn threat_24_a_class_is_diverse_in_its_own_batch() {
+fn threat_24_class_is_diverse_in_its_own_batch() {
     let shown = {
         let model = "[[privacy.model]]\nkind = \"l_diversity\"\nattribute = \"illness\"\nl = 2\n";
         let mut stand = Stand::new(SCHEMA, &format!("[privacy]\nk = 3\n{model}"));
@@ -132,7 +132,7 @@ fn threat_24_a_class_is_diverse_in_its_own_batch() {
 /// Equal batches give equal bytes at any pace within the release window. The history is ordered by batches; time only
 /// limits its age.
 #[test]
-fn bytes_do_not_hang_on_the_pace_of_the_clock() {
+fn output_bytes_do_not_depend_on_the_clock() {
     let schema = r#"
         name = "pace"
         [[attribute]]
@@ -243,7 +243,7 @@ fn real_crowds(settings: &str, k: usize, batches: &[Vec<Sent>]) -> (f64, f64, f6
 /// Threat 27, first variant: k − 1 invented records with the target's values in the target's batch, with new accounts
 /// per target or always the same four.
 #[test]
-fn threat_27_invented_people_beside_a_target() {
+fn threat_27_invented_subjects_with_the_values_of_a_target() {
     let attack = |fresh: bool| -> Vec<Vec<Sent>> {
         let of_batch = |batch: usize| {
             let mut sent: Vec<Sent> = Vec::new();
@@ -272,7 +272,7 @@ fn threat_27_invented_people_beside_a_target() {
 
 /// Threat 27, second variant: four invented subjects repeatedly send the tuples of the whole register.
 #[test]
-fn threat_27_invented_people_who_walk_through_a_register() {
+fn threat_27_invented_subjects_that_cover_a_register() {
     let mut random = ChaCha8Rng::seed_from_u64(27);
     let mut of_batch = |batch: usize| {
         let mut sent: Vec<Sent> = Vec::new();
@@ -367,7 +367,7 @@ fn told(schema: &str, all: &Records, records: usize, privacy: &str, more: &str) 
 /// max_hold_batches = 2; …`.
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names, and minutes"]
-fn real_data_what_a_crowd_in_every_batch_costs() {
+fn real_data_cost_of_a_crowd_in_every_batch() {
     let cases = std::env::var("THRONG_CASES").unwrap_or_else(|_| {
         let of = |(stream, records): (&str, u32)| {
             ["", "max_hold_batches = 5"].map(|hold| format!("{stream} {records} {hold}")).join(";")

@@ -253,7 +253,7 @@ fn check(expressions: &[(String, String)]) -> Option<(bool, String)> {
 }
 
 #[test]
-fn every_expression_of_the_dashboards_is_valid_promql() {
+fn dashboard_expressions_are_valid_promql() {
     let expressions = expressions();
     assert!(expressions.len() > 100, "only {} expressions found", expressions.len());
     let Some((accepted, said)) = check(&expressions) else { return };
@@ -263,7 +263,7 @@ fn every_expression_of_the_dashboards_is_valid_promql() {
 }
 
 #[test]
-fn dashboards_recordings_and_alerts_name_only_what_the_program_emits() {
+fn dashboards_recordings_and_alerts_use_only_emitted_metrics() {
     for (name, expression) in recordings() {
         assert_names_known(&emitted(), &name, &expression);
     }
@@ -288,7 +288,7 @@ fn dashboards_recordings_and_alerts_name_only_what_the_program_emits() {
 }
 
 #[test]
-fn the_tests_of_the_alerts_feed_only_what_the_program_emits() {
+fn alert_tests_use_only_emitted_series() {
     let emitted = emitted();
     for series in alert_tests().iter().flat_map(|test| &test.series) {
         assert_names_known(&emitted, "deploy/prometheus/alerts.test.yml", series);
@@ -302,7 +302,7 @@ fn the_tests_of_the_alerts_feed_only_what_the_program_emits() {
 }
 
 #[test]
-fn the_alert_rules_fire_when_they_should_and_only_then() {
+fn alert_rules_pass_their_promtool_tests() {
     let files = ["check", "rules", "deploy/prometheus/recordings.yml", "deploy/prometheus/alerts.yml"];
     let Some((accepted, said)) = promtool(&files) else { return };
     assert!(accepted, "{said}");
@@ -311,7 +311,7 @@ fn the_alert_rules_fire_when_they_should_and_only_then() {
 }
 
 #[test]
-fn every_alert_has_a_test_that_raises_it_one_that_does_not_and_a_runbook() {
+fn every_alert_has_firing_and_silent_tests_and_a_runbook() {
     let runbook = read("docs/troubleshooting.md");
     let tests = alert_tests();
     let recorded: BTreeMap<String, String> = recordings().into_iter().collect();
@@ -333,7 +333,7 @@ fn every_alert_has_a_test_that_raises_it_one_that_does_not_and_a_runbook() {
 }
 
 #[test]
-fn every_reason_and_every_event_has_a_place_that_gives_it() {
+fn every_reason_and_event_is_used_in_the_sources() {
     let labels = read("src/telemetry/labels.rs");
     let product = product_source();
     for name in ["SuppressionReason", "AbortReason", "Limit"] {
@@ -380,7 +380,7 @@ fn product_source() -> Vec<String> {
 }
 
 #[test]
-fn dashboards_keep_their_uids_and_panels_have_their_own_ids_and_places() {
+fn dashboard_uids_panel_ids_and_positions_are_unique() {
     for (name, dashboard) in dashboards() {
         assert_eq!(dashboard["uid"].as_str(), Some(format!("throng-{name}").as_str()), "links name the uid");
         let panels = dashboard["panels"].as_array().expect("panels");
@@ -400,7 +400,7 @@ fn dashboards_keep_their_uids_and_panels_have_their_own_ids_and_places() {
 }
 
 #[test]
-fn every_metric_is_on_a_dashboard() {
+fn every_metric_has_a_dashboard_panel() {
     let drawn: BTreeSet<String> = expressions().iter().flat_map(|(_, text)| names(text).0).collect();
     let missing: Vec<String> = emitted().into_keys().filter(|name| !drawn.contains(name)).collect();
     assert!(missing.is_empty(), "no panel has {missing:?}");

@@ -1,4 +1,5 @@
-//! A batch that the counting guard and the recount cannot judge in their time: it ends, and what leaves is verified.
+//! Tests a batch that the counting guard and the recount can not judge within their time limit: processing ends, and
+//! the released lines are verified.
 
 use crate::support;
 
@@ -14,7 +15,7 @@ use throng::telemetry::SuppressionReason;
 const COLUMNS: usize = 12;
 const NOW: i64 = 1_700_000_000_000;
 
-/// Two groups of twelve numbers each, with labels above them.
+/// Two groups of twelve numbers each, with a label hierarchy per number.
 fn schema() -> String {
     let mut text = schema!("dear"; person).to_owned();
     for name in ["a", "b"].iter().flat_map(|group| (0..COLUMNS).map(move |column| format!("{group}{column}"))) {
@@ -37,7 +38,7 @@ fn settings() -> String {
 }
 
 #[test]
-fn a_batch_that_nobody_can_judge_loses_a_group_and_ends() {
+fn batch_beyond_the_counting_time_limit_drops_a_group() {
     let mut dice = SmallRng::seed_from_u64(3);
     let mut tuples = || -> Vec<Vec<u8>> {
         let mut cell = || if dice.random_bool(0.95) { 1 } else { dice.random_range(0..16) };
@@ -64,6 +65,6 @@ fn a_batch_that_nobody_can_judge_loses_a_group_and_ends() {
     eprintln!("{took:?}: lines {lines:?}, {guarded} records suppressed by the guard");
     assert!(status.conserved && status.totals.consumed == 960);
     assert!(lines.iter().max().is_some_and(|most| *most > 500), "one of the groups leaves: {lines:?}");
-    // Ten seconds of a machine with nothing else to do; three minutes and more without a bound.
+    // Ten seconds on an idle machine; three minutes or more without a bound.
     assert!(took < Duration::from_secs(120), "{took:?}");
 }

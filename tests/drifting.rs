@@ -1,5 +1,5 @@
-//! Real streams that change in the middle: plans follow them, and a kill while a plan is sought or taken over changes no
-//! byte of what leaves. What has left is recounted by `support::invariants` from the printed lines and the source.
+//! Tests real streams that change in the middle. Plans follow the change, and a kill during the search or adoption of
+//! a plan changes no output byte. `support::invariants` recounts the release from the printed lines and the source.
 #![cfg(feature = "failpoints")]
 
 use crate::support;
@@ -17,14 +17,14 @@ use support::invariants::{GroupNames, Line, Promise, check_once, records_release
 const K: usize = 3;
 const WINDOW: usize = 480;
 
-/// A stream on disk, its groups, and whose each record is.
+/// Stream on disk, with its groups and the subject of each record.
 struct Stream {
     place: Place,
     groups: Vec<(&'static str, Vec<&'static str>)>,
     people: Vec<String>,
 }
 
-/// A schema of the house with some of its attributes only; the others are dropped as unknown.
+/// Returns a schema of the `schemas` folder with only these attributes. The others are dropped as unknown.
 fn part_of(schema: &str, attributes: &[&str]) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(schema);
     let text = fs::read_to_string(path).expect("a schema of the house");
@@ -70,7 +70,7 @@ impl Stream {
         command
     }
 
-    /// Runs to the end, or to the crash; whether it has crashed.
+    /// Runs to the end or to the crash. Returns true after a crash.
     fn run(&self, crash: &str) -> bool {
         let Output { status, stderr, .. } = self.command(Some(crash)).output().expect("it starts");
         let died = status.signal() == Some(rustix::process::Signal::ABORT.as_raw());
@@ -82,7 +82,7 @@ impl Stream {
         Process::spawn(self.command(None), self.place.port).wait().expect(0)
     }
 
-    /// The outputs and the lineage, without the times at which batches left.
+    /// Returns the outputs and the lineage, without the release times of the batches.
     fn outputs(&self) -> BTreeMap<String, Vec<u8>> {
         let names = self.groups.iter().map(|(name, _)| format!("out.{name}.ndjson"));
         let mut outputs: BTreeMap<String, Vec<u8>> = names.map(|name| (name.clone(), self.place.read(&name))).collect();
@@ -91,7 +91,7 @@ impl Stream {
         outputs
     }
 
-    /// Conservation, exactly once, and R(k) of every batch over all that left before it.
+    /// Checks conservation, exactly-once output, and R(k) of every batch over all earlier releases.
     fn check(&self, outcome: &Outcome) {
         let Account { consumed, released, held, .. } = outcome.account();
         assert_eq!((consumed, held), (self.people.len() as u64, 0), "{}", outcome.stderr);
@@ -131,7 +131,7 @@ fn drifts(outcome: &Outcome) -> usize {
     outcome.stderr.lines().filter(|line| line.contains("plan adopted") && line.contains("why=\"drift\"")).count()
 }
 
-/// The plans of a job come of its records alone: killed at any take-over of one, it makes the same ones again.
+/// The plans of a job depend only on its records: after a kill at any plan adoption, the same plans are made again.
 fn killed_through_its_plans(calm: &Stream, stream: &Stream) {
     let undisturbed = calm.finish();
     calm.check(&undisturbed);
@@ -146,7 +146,7 @@ fn killed_through_its_plans(calm: &Stream, stream: &Stream) {
     assert!(stream.outputs() == calm.outputs(), "the disturbed run has released something else");
 }
 
-/// `throng generate wearable`: from the middle on older people elsewhere, with newer devices.
+/// Stream of `throng generate wearable`: the second half has older subjects in other places with newer devices.
 fn wearable() -> Stream {
     const RECORDS: usize = 1800;
     let arguments = format!("generate wearable --records {RECORDS} --subjects 400 --seed 5 --shift-at 900 -o -");
@@ -175,7 +175,7 @@ fn wearable() -> Stream {
     Stream::new("wearable.toml", "user_id", groups, &input, people, 60)
 }
 
-/// LifeSnaps as it came, day after day: two rounds of the study with other people.
+/// LifeSnaps in chronological order: two rounds of the study with different subjects.
 fn lifesnaps() -> Stream {
     let data = std::env::var_os("THRONG_TEST_DATA").expect("THRONG_TEST_DATA is set");
     let file = Path::new(&data).join("lifesnaps").join("daily.csv");
@@ -192,7 +192,7 @@ fn lifesnaps() -> Stream {
     let places: Vec<usize> = names.iter().map(|name| of(name)).collect();
     let mut rows: Vec<csv::StringRecord> = file.records().collect::<Result<_, _>>().expect("records");
     rows.sort_by_key(|row| row[of("date")].to_owned());
-    // Every third day of a person is enough to see both rounds.
+    // Every third day of a subject is enough to include both rounds.
     let rows: Vec<csv::StringRecord> = rows.into_iter().step_by(3).collect();
     let people: Vec<String> = rows.iter().map(|row| row[of("id")].to_owned()).collect();
     assert!(people.iter().collect::<BTreeSet<_>>().len() > 60 && rows.len() > 2000);
@@ -202,14 +202,14 @@ fn lifesnaps() -> Stream {
 }
 
 #[test]
-fn wearable_records_that_change_are_released_alike_through_every_kill() {
+fn wearable_drift_with_kills_keeps_output_identical() {
     let calm = wearable();
     killed_through_its_plans(&calm, &wearable());
 }
 
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names"]
-fn lifesnaps_is_released_alike_through_every_kill() {
+fn lifesnaps_drift_with_kills_keeps_output_identical() {
     let calm = lifesnaps();
     killed_through_its_plans(&calm, &lifesnaps());
 }

@@ -1,5 +1,6 @@
-//! `throng evaluate` and `throng attack`: measures by hand on a small release, agreement with what the daemon says of its own
-//! batches, attacks that succeed where nothing protects and fail where the guarantee holds, and files that do not belong together.
+//! Tests `throng evaluate` and `throng attack`: measures computed by hand on a small release, agreement with the
+//! daemon's own report, attacks that succeed without protection and fail where the guarantee holds, and mismatched
+//! files.
 
 use crate::support;
 
@@ -29,14 +30,14 @@ fn json(outcome: &Outcome) -> Value {
     serde_json::from_str(printed(outcome)).unwrap_or_else(|error| panic!("{error}: {}", printed(outcome)))
 }
 
-/// Losses of cells are kept in single precision.
+/// Cell losses are stored in single precision.
 #[track_caller]
 fn close(found: &Value, expected: f64) {
     let number = found.as_f64().unwrap_or_else(|| panic!("{found} is no number"));
     assert!((number - expected).abs() < 1e-6, "{number}, expected {expected}");
 }
 
-/// Four people of two cities and a release of them by hand: one age exact, two in a decade, one gone.
+/// Creates four subjects in two cities and their release by hand: one age exact, two in a decade, one missing.
 fn by_hand() -> Place {
     let place = Place::new(SCHEMA, "");
     place.write(
@@ -70,7 +71,7 @@ fn lineage(rows: &[i64]) -> String {
 }
 
 #[test]
-fn measures_by_hand() {
+fn evaluate_measures_match_a_count_by_hand() {
     let place = by_hand();
     let report = json(&throng(
         &place,
@@ -80,7 +81,7 @@ fn measures_by_hand() {
     // Integers 0 to 100 in tens: (39 − 30) / 100 for two ages, 0 for one; cities 0, 0, 1.
     let age = 2.0 * 9.0 / 100.0;
     close(&quality["loss"], (age + 1.0) / 6.0);
-    // The fourth record lost both.
+    // The fourth record lost both attributes.
     close(&quality["loss_of_all"], (age + 1.0 + 2.0) / 8.0);
     close(&quality["exact"], 3.0 / 6.0);
     close(&quality["nothing_released"], 0.25);
@@ -90,13 +91,13 @@ fn measures_by_hand() {
         let all = quality["attributes"].as_array().expect("attributes");
         all.iter().find(|a| a["attribute"] == name).unwrap_or_else(|| panic!("no {name}")).clone()
     };
-    // Of the decade one of two ages is right: one bit; of `*` one of two cities: one bit.
+    // One of two ages in the decade is right: one bit. One of two cities behind `*` is right: one bit.
     close(&attribute("age")["bits_hidden"], 2.0 / 3.0);
     close(&attribute("city")["bits_hidden"], 1.0 / 3.0);
-    // Of the decade two values occur, of the city two: 1 − 1/2 each.
+    // The decade covers two occurring values, the city two: 1 − 1/2 each.
     close(&attribute("age")["reconstruction_error"], 1.0 / 3.0);
     close(&attribute("city")["reconstruction_error"], 0.5 / 3.0);
-    // Four ages of a quarter each; 1.5, 1.5, 1.5 and 0.5 of 5 after.
+    // Before: four ages with a quarter each. After: 1.5, 1.5, 1.5 and 0.5 of 5.
     let divergence = 0.75 * (0.25_f64 / 0.3).log2() + 0.25 * (0.25_f64 / 0.1).log2();
     close(&attribute("age")["kl_divergence"], divergence);
     // Level 1 of 3 for two ages.
@@ -104,7 +105,7 @@ fn measures_by_hand() {
     let group = &quality["groups"][0];
     assert_eq!((&group["lines"], &group["classes"]), (&3.into(), &2.into()));
     close(&group["aecs"], 1.5);
-    // 2² + 1² and one record without a line, of four.
+    // 2² + 1², and one of four records without a line.
     close(&group["discernibility"], 9.0);
     let risk = &report["risk"][0];
     assert_eq!((&risk["counted"], &risk["smallest_class"]), (&"people".into(), &1.into()));
@@ -121,7 +122,7 @@ fn measures_by_hand() {
 }
 
 #[test]
-fn a_value_of_somebody_else_is_falsified() {
+fn evaluate_counts_exchanged_values_as_falsified() {
     let place = by_hand();
     // The lines of the first and the third record are exchanged.
     place.write("lineage.ndjson", lineage(&[2, 1, 0]));
@@ -137,9 +138,10 @@ fn a_value_of_somebody_else_is_falsified() {
     assert_eq!(falsified, 5, "{report:#}");
 }
 
-/// What names people beside the cells, or in the place of one, is found: it is no crowd of "something else".
+/// Values that identify subjects, in additional fields or in place of a cell, are found. They do not count as one
+/// class of unknown values.
 #[test]
-fn a_release_that_names_people_is_not_called_fine() {
+fn evaluate_finds_identifying_values() {
     let place = by_hand();
     let lines = place.lines("out.ndjson");
     let with = |more: &dyn Fn(usize) -> String| {
@@ -162,14 +164,14 @@ fn a_release_that_names_people_is_not_called_fine() {
     let report =
         json(&throng(&place, "evaluate in.ndjson named.ndjson -c throng.toml --lineage lineage.ndjson --json"));
     assert_eq!(report["risk"][0]["smallest_class"], 1, "{report:#}");
-    // A file of another name beside it is not measured in its place.
+    // A file with a similar name is not measured instead.
     place.write("named.all.ndjson", place.read("out.ndjson"));
     let again = json(&throng(&place, "evaluate in.ndjson named.ndjson -c throng.toml --lineage lineage.ndjson --json"));
     assert_eq!(again["risk"], report["risk"]);
 }
 
 #[test]
-fn files_that_do_not_belong_together_are_refused() {
+fn evaluate_refuses_mismatched_files() {
     let place = by_hand();
     let refused = |arguments: &str, says: &[&str]| {
         let outcome = throng(&place, arguments);
@@ -195,7 +197,7 @@ fn files_that_do_not_belong_together_are_refused() {
     refused("evaluate in.ndjson out.ndjson -c throng.toml --report in.ndjson", &["in.ndjson"]);
 }
 
-/// Records of `subjects` people, by a rule that fixes them.
+/// Returns records of `people` subjects by a deterministic rule.
 fn records(people: u64, each: u64) -> String {
     let mut text = String::new();
     for record in 0..people * each {
@@ -218,11 +220,11 @@ fn yields(place: &Place, arguments: &str) -> Vec<Value> {
 }
 
 #[test]
-fn where_nothing_protects_every_line_is_found() {
+fn attack_on_unprotected_release_finds_most_lines() {
     let place = Place::new(SCHEMA, "");
     let raw = records(200, 1);
     place.write("in.ndjson", &raw);
-    // The records as they are, without the person.
+    // The original records without the subject.
     let line = |line: &str| format!("{{{}\n", line.split_once(',').expect("a record").1);
     place.write("out.ndjson", raw.lines().map(line).collect::<String>());
     place.write("lineage.ndjson", lineage(&(0..200).collect::<Vec<_>>()));
@@ -238,7 +240,7 @@ fn where_nothing_protects_every_line_is_found() {
 }
 
 #[test]
-fn what_the_daemon_releases_keeps_its_promises_and_its_own_account() {
+fn evaluate_confirms_the_release_and_report_of_the_daemon() {
     let place = Place::new(SCHEMA, TWO_GROUPS);
     place.write("in.ndjson", records(120, 5));
     let defaults = [("BATCH__MAX_RECORDS", "150"), ("PRIVACY__MAX_HOLD_BATCHES", "0")];
@@ -280,13 +282,13 @@ fn verified(place: &Place, arguments: &str) -> (Option<i32>, Value) {
     (outcome.code, report)
 }
 
-/// What is broken, as `line: promise`.
+/// Returns the violations as `line: promise`.
 fn broken(report: &Value) -> Vec<String> {
     let all = report["broken"].as_array().expect("findings");
     all.iter().map(|b| format!("{}: {}", b["line"], b["promise"].as_str().expect("words"))).collect()
 }
 
-/// Six lines of six people in one batch, sorted by their bytes.
+/// Creates a release of six lines of six subjects in one batch, sorted by their bytes.
 fn released(lines: &[&str]) -> Place {
     let place = Place::new(SCHEMA, "");
     place.write("out.ndjson", lines.iter().map(|line| format!("{line}\n")).collect::<String>());
@@ -302,7 +304,7 @@ fn released(lines: &[&str]) -> Place {
 const SOUND: &str = "{\"age\":\"30-39\",\"city\":\"Bern\",\"illness\":\"flu\"}";
 
 #[test]
-fn an_auditor_finds_what_was_doctored() {
+fn verify_release_finds_manipulated_lines() {
     let place = released(&[SOUND; 6]);
     for arguments in ["", "--lineage lineage.ndjson"] {
         let (code, report) = verified(&place, arguments);
@@ -346,9 +348,9 @@ fn an_auditor_finds_what_was_doctored() {
     doctored("{\"city\":\"Bern\",\"age\":\"30-39\",\"illness\":\"flu\"}", &["7: attributes stand in the order"]);
 }
 
-/// What the attacks beyond linkage find in the daemon's own release: nothing above a promise.
+/// No attack on the daemon's release exceeds its promised bound.
 #[test]
-fn no_promise_of_the_daemon_is_broken_by_any_attack() {
+fn attacks_on_the_release_stay_below_the_promised_bounds() {
     let place = Place::new(SCHEMA, TWO_GROUPS);
     place.write("in.ndjson", records(150, 8));
     let settings = [("PRIVACY__K", "3"), ("BATCH__MAX_RECORDS", "60")];
@@ -385,7 +387,7 @@ fn no_promise_of_the_daemon_is_broken_by_any_attack() {
 }
 
 #[test]
-fn a_published_file_is_tied_to_what_is_known() {
+fn audit_links_a_published_file_to_known_records() {
     let place = Place::new(SCHEMA, "");
     place.write("published.csv", "age,city,illness\n31,Bern,flu\n32,Bern,flu\n58,Zug,cold\n90,Zug,flu\n");
     place.write("known.csv", "name,age,city\ncanary,31,Bern\nanother,77,Zug\n");
@@ -407,9 +409,9 @@ fn a_published_file_is_tied_to_what_is_known() {
 }
 
 #[test]
-fn a_target_is_learned_before_and_after_and_a_page_says_so() {
+fn evaluate_target_compares_learning_before_and_after() {
     let place = Place::new(SCHEMA, TWO_GROUPS);
-    // An illness that the age tells, and a city that tells nothing.
+    // The age determines the illness; the city is independent of it.
     let raw: String = (0..600_u64)
         .map(|person| {
             let age = person * 7 % 60 + 20;

@@ -1,5 +1,5 @@
-//! Released series read back beside their original: against a recount from the input alone, in every format; files that do not belong
-//! together are refused.
+//! Tests reading released series together with their original: equality with a recount from the input in every
+//! format, and refusal of mismatched files.
 
 use crate::support;
 
@@ -55,13 +55,13 @@ type = "string"
 changes = "never"
 "#;
 
-/// One record: who, day, steps, pulse (may be missing), sex.
+/// One record: subject, day, steps, pulse (optional), sex.
 pub type Day = (String, String, u64, Option<f64>, &'static str);
 
 pub const SERIES: &str =
     "[release]\nfragments = false\n[cohort]\nstrata = [\"sex\"]\n[[series]]\nname = \"daily\"\nlateness = \"1d\"\n";
 
-/// Days of people: some are missing, some have two records, and some have no pulse.
+/// Returns the days of the subjects: some are missing, some have two records, and some have no pulse.
 pub fn days(people: u64, days: u64, seed: u64) -> Vec<Day> {
     let mut dice = Dice::new(seed);
     let mut all = Vec::new();
@@ -93,7 +93,7 @@ pub fn csv(rows: &[Day]) -> String {
     text
 }
 
-/// A run in a directory.
+/// Completed run in a directory.
 pub struct Run {
     pub config: PathBuf,
     pub sink: PathBuf,
@@ -140,7 +140,7 @@ impl Run {
         SeriesEvidence::read(&config, &Arc::new(terms), &original, &self.sink, &self.lineage)
     }
 
-    /// Digests of people by their names.
+    /// Returns the digest function for subject names.
     fn digests(&self) -> impl Fn(&str) -> u64 {
         let config = config::load(&self.config, std::iter::empty()).expect("a configuration");
         let schema = load_schema(&config).expect("a schema");
@@ -151,7 +151,7 @@ impl Run {
     }
 }
 
-/// Means of a person, day and signal.
+/// Record counts and means per subject and day, one mean per signal.
 type Means<'a> = BTreeMap<(&'a str, &'a str), (u64, Vec<Option<f64>>)>;
 
 fn means(input: &[Day]) -> Means<'_> {
@@ -160,14 +160,15 @@ fn means(input: &[Day]) -> Means<'_> {
         let of = sums.entry((who, day)).or_default();
         of.0 += 1;
         of.1.push(*steps as f64);
-        // As the record schema reads it.
+        // Rounded as the record schema does.
         of.2.extend(pulse.map(|pulse| (pulse * 2.0).round() / 2.0));
     }
     let mean = |values: &[f64]| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
     sums.into_iter().map(|(key, (n, steps, pulse))| (key, (n, vec![mean(&steps), mean(&pulse)]))).collect()
 }
 
-/// Contributions of the evidence are the means of the input, and every set has as many members as its row says.
+/// Checks that the contributions equal the means of the input, and that every set has as many members as its row
+/// states.
 #[track_caller]
 fn check_contributions(evidence: &SeriesEvidence, input: &[Day], digest: &dyn Fn(&str) -> u64) {
     let naive = means(input);
@@ -196,7 +197,7 @@ fn check_contributions(evidence: &SeriesEvidence, input: &[Day], digest: &dyn Fn
     assert!(of_sets > 30, "{of_sets} rows of contributor sets");
 }
 
-/// The figures of rows of JSON, from the input: median over signals of the median over days of the error.
+/// Computes the error of JSON rows from the input: the median over signals of the median over days.
 fn naive_error(rows: &[Value], input: &[Day]) -> f64 {
     let naive = means(input);
     let median = |mut values: Vec<f64>| {
@@ -228,7 +229,7 @@ fn json_rows(path: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn evidence_in_every_format_equals_a_recount_from_the_input() {
+fn series_evidence_in_every_format_equals_a_recount() {
     let dir = scratch();
     let input = days(40, 30, 11);
     let one = run(dir.path(), "one", "out.ndjson", "in.csv", &input, SERIES);
@@ -248,7 +249,7 @@ fn evidence_in_every_format_equals_a_recount_from_the_input() {
     assert_eq!((useful.people, useful.people_represented), (40, members.len() as u64));
     assert_eq!(useful.records, input.len() as u64);
     let share = useful.records_represented as f64 / useful.records as f64;
-    // The run counts records of closed buckets in its own way.
+    // The run counts records of closed buckets with separate code.
     assert!(
         one.said.contains(&format!("{} of 40 people and {:.1} % of the records", members.len(), share * 100.0)),
         "{}",
@@ -264,7 +265,7 @@ fn evidence_in_every_format_equals_a_recount_from_the_input() {
 }
 
 #[test]
-fn pooled_rows_have_the_sets_of_all_their_cohorts() {
+fn pooled_series_rows_have_the_sets_of_all_cohorts() {
     let dir = scratch();
     let input = days(40, 20, 12);
     let pooled = run(dir.path(), "one", "out.ndjson", "in.csv", &input, &format!("{SERIES}pooled = true\n"));
@@ -275,7 +276,7 @@ fn pooled_rows_have_the_sets_of_all_their_cohorts() {
 }
 
 #[test]
-fn late_records_of_a_stream_are_in_the_lineage_and_contribute_nothing() {
+fn late_stream_records_are_in_the_lineage_without_contribution() {
     let dir = scratch();
     let mut input = days(30, 40, 13);
     let late = input.iter().position(|(_, day, ..)| day == "2026-01-20").expect("a day");
@@ -290,7 +291,7 @@ fn late_records_of_a_stream_are_in_the_lineage_and_contribute_nothing() {
 }
 
 #[test]
-fn fragments_and_series_share_a_lineage() {
+fn lineage_contains_fragments_and_series() {
     let dir = scratch();
     let input = days(30, 10, 14);
     let both = run(dir.path(), "one", "out.ndjson", "in.csv", &input, "[[series]]\nname = \"daily\"\n");
@@ -321,11 +322,11 @@ fn fragments_and_series_share_a_lineage() {
     assert!(report["quality"]["lines"].as_u64() > Some(0));
 }
 
-/// A release of moments alone: the run, `throng evaluate` and a count from the input find the same records represented.
+/// A release of moments only: the run, `throng evaluate` and a count from the input agree on the represented records.
 #[test]
-fn records_of_moments_are_counted_alike_everywhere() {
+fn moments_represented_records_agree_in_all_reports() {
     let dir = scratch();
-    // Four whole weeks: in each most people of every cohort have four complete days.
+    // Four whole weeks: in each, most subjects of every cohort have four complete days.
     let mut input = days(40, 32, 16);
     input.retain(|day| day.1.as_str() >= "2026-01-05");
     let more = "[release]\nfragments = false\nmin_represented = 0.4\n[[series]]\nname = \"model\"\nmoments = \"7d\"\n";
@@ -341,7 +342,7 @@ fn records_of_moments_are_counted_alike_everywhere() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
     let found = &report["usefulness"]["series"];
-    // Records of days with both values, of people with four such days in the week. All people are in the set.
+    // Records of days with both values, of subjects with four such days in the week. The set contains all subjects.
     let mut of_days: BTreeMap<(&str, &str), (u64, bool)> = BTreeMap::new();
     for (who, day, _, pulse, _) in &input {
         let of_day = of_days.entry((who, day)).or_default();
@@ -375,7 +376,7 @@ fn records_of_moments_are_counted_alike_everywhere() {
     assert_eq!(refused.expect("it runs").status.code(), Some(4), "represents less than it must");
 }
 
-/// Line of the pulse by the steps: weight, means, variance of the steps and covariance.
+/// Linear model of the pulse by the steps: weight, means, variance of the steps and covariance.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
     weight: f64,
@@ -386,7 +387,7 @@ struct Line {
 }
 
 impl Line {
-    /// Of rows of steps, pulse and weight.
+    /// Fits rows of steps, pulse and weight.
     fn of(rows: &[(f64, f64, f64)]) -> Self {
         let weight: f64 = rows.iter().map(|row| row.2).sum();
         let mean = |of: &dyn Fn(&(f64, f64, f64)) -> f64| rows.iter().map(|row| row.2 * of(row)).sum::<f64>() / weight;
@@ -399,7 +400,7 @@ impl Line {
         self.covariance / self.variance
     }
 
-    /// R² on rows.
+    /// Returns R² on the rows.
     fn explained(&self, rows: &[(f64, f64, f64)]) -> f64 {
         let mean = Self::of(rows).pulse;
         let error = |row: &(f64, f64, f64)| row.1 - self.pulse - self.slope() * (row.0 - self.steps);
@@ -409,7 +410,7 @@ impl Line {
     }
 }
 
-/// `throng evaluate --target pulse`: exit code, standard output and error.
+/// Runs `throng evaluate --target pulse`. Returns exit code, standard output and standard error.
 fn model_of_pulse(sound: &Run, more: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
     command.arg("evaluate").args([&sound.original, &sound.sink]).arg("-c").arg(&sound.config);
@@ -418,9 +419,9 @@ fn model_of_pulse(sound: &Run, more: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// Against least squares on the records, and against moments pooled from the released rows, both computed here.
+/// Compared with least squares on the records, and with moments pooled from the released rows, both computed here.
 #[test]
-fn models_from_moments_are_measured_beside_those_of_the_records() {
+fn moments_model_is_compared_with_the_model_of_the_records() {
     let dir = scratch();
     let mut dice = Dice::new(3);
     let mut input = days(60, 28, 17);
@@ -487,7 +488,7 @@ fn models_from_moments_are_measured_beside_those_of_the_records() {
     is_near(&coefficient["moments"], pooled.slope());
     assert_eq!((model["rows"].as_u64(), model["parts"].as_u64()), (Some(rows.len() as u64), Some(parts.len() as u64)));
     assert_eq!(model["missing"], serde_json::json!([]));
-    // After rounding, of almost the same people: within half of a standard error, and as good.
+    // Rounded, and of almost the same subjects: within half a standard error, and of equal quality.
     let error = coefficient["standard_error"].as_f64().expect("an error");
     assert!((pooled.slope() - whole.slope()).abs() < error / 2.0, "{model}");
     assert!(pooled.explained(&rows) > 0.98 * whole.explained(&rows) && whole.explained(&rows) > 0.5, "{model}");
@@ -497,7 +498,7 @@ fn models_from_moments_are_measured_beside_those_of_the_records() {
     let (code, _, said) = model_of_pulse(&sound, &[]);
     assert!(code == Some(2) && said.contains("--lineage"), "{said}");
 
-    // One person dominates the pulse of a cohort: its moments are named and left out.
+    // One subject dominates the pulse of a cohort: the moments are named and omitted.
     input.iter_mut().filter(|day| day.0 == "p001").for_each(|day| day.3 = day.3.map(|pulse| pulse * 1e5));
     let sound = run(dir.path(), "two", "two.ndjson", "in.csv", &input, more);
     let lineage = sound.lineage.display().to_string();
@@ -509,7 +510,7 @@ fn models_from_moments_are_measured_beside_those_of_the_records() {
 }
 
 #[test]
-fn rows_that_the_product_does_not_write_are_refused_by_file_and_line() {
+fn foreign_series_rows_are_refused_with_file_and_line() {
     let dir = scratch();
     let input = days(30, 12, 15);
     for (name, sink) in [("one", "out.ndjson"), ("two", "out.csv")] {
@@ -544,7 +545,7 @@ fn rows_that_the_product_does_not_write_are_refused_by_file_and_line() {
 }
 
 #[test]
-fn evidence_of_another_secret_or_lineage_is_refused() {
+fn series_evidence_with_another_secret_or_lineage_is_refused() {
     let dir = scratch();
     let input = days(30, 12, 16);
     let sound = run(dir.path(), "one", "out.ndjson", "in.csv", &input, SERIES);

@@ -1,5 +1,5 @@
-//! Messages that hold many records: the same release as of the records one by one, an account in elements, lineage to the element,
-//! nested lines, and after any kill the bytes of a run that nothing disturbed.
+//! Tests messages that contain many records: the same release as with one record per message, accounting and lineage
+//! by element, nested lines, and unchanged bytes after any kill.
 #![cfg(feature = "failpoints")]
 
 #[path = "exploded/around.rs"]
@@ -44,15 +44,15 @@ max = 100
 widths = [10, 50]
 "#;
 
-/// In one batch, whatever a message brings.
+/// One batch for any input.
 const AT_ONCE: [(&str, &str); 1] = [("BATCH__MAX_RECORDS", "5000")];
 
-/// The schema of the elements by themselves.
+/// Returns the schema for one element per message.
 fn one_by_one() -> String {
     BUNDLES.replace("explode = \"/visits\"\n", "").replace("/visits/*", "")
 }
 
-/// A message of visits to one clinic; some elements are no records, some messages have none.
+/// Returns a message of visits to one clinic. Some elements are no records, and some messages have no elements.
 fn bundle(number: usize, dice: &mut Dice) -> Value {
     let visit = |dice: &mut Dice, at: usize| match dice.roll(17) {
         0 => json!(at),
@@ -88,7 +88,7 @@ fn elements(message: &Value) -> &[Value] {
     message["visits"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// What the dead letters must say: offset, element and reason.
+/// Returns the expected dead letters: offset, element and reason.
 fn expected_letters(messages: &[Value]) -> BTreeSet<(u64, Option<u64>, String)> {
     let mut letters = BTreeSet::new();
     for (message, offset) in messages.iter().zip(0..) {
@@ -132,7 +132,7 @@ fn printed(outcome: &Outcome) -> Value {
 }
 
 #[test]
-fn elements_leave_as_the_same_records_would_one_by_one() {
+fn exploded_elements_are_released_like_single_records() {
     let messages = bundles(60);
     let place = Place::new(BUNDLES, "");
     place.write("in.ndjson", text(&messages));
@@ -164,9 +164,9 @@ fn elements_leave_as_the_same_records_would_one_by_one() {
     assert!(found == wanted, "{} lines, {} one by one", found.len(), wanted.len());
 }
 
-/// Batches are closed behind messages, and hold every one as a whole.
+/// Batches are closed between messages: a message is never split.
 #[test]
-fn a_message_is_of_one_batch_and_its_elements_are_told_apart() {
+fn exploded_message_stays_in_one_batch_with_lineage_per_element() {
     let messages = bundles(60);
     let place = Place::new(BUNDLES, "");
     place.write("in.ndjson", text(&messages));
@@ -205,7 +205,7 @@ fn a_message_is_of_one_batch_and_its_elements_are_told_apart() {
     assert!(report["quality"].is_object(), "{report}");
     throng(&place, "verify-release out.ndjson -c throng.toml --lineage lineage.ndjson").expect(0);
     throng(&place, "attack out.ndjson --original in.ndjson --lineage lineage.ndjson -c throng.toml --json").expect(0);
-    // An entry that names an element that is none.
+    // An entry with a nonexistent element.
     let first: Value = serde_json::from_str(&lineage[0]).expect("JSON");
     let mut strange = first.clone();
     strange["element"] = json!(4000);
@@ -214,9 +214,9 @@ fn a_message_is_of_one_batch_and_its_elements_are_told_apart() {
     assert!(refused.stderr.contains("a record that the original has not"), "{}", refused.stderr);
 }
 
-/// Flat lines and nested ones say the same.
+/// Flat and nested lines contain the same values.
 #[test]
-fn nested_lines_are_what_came_made_coarser() {
+fn nested_lines_equal_flat_lines() {
     const NESTED: &str = "[output]\nshape = \"nested\"\n";
     let messages = bundles(60);
     let (flat, nested) = (Place::new(BUNDLES, ""), Place::new(BUNDLES, NESTED));
@@ -269,7 +269,7 @@ fn nested_lines_are_what_came_made_coarser() {
     tampered(&nested, &lines);
 }
 
-/// Whoever changes a nested line is found.
+/// Checks that changes of a nested line are found.
 fn tampered(place: &Place, lines: &[String]) {
     let at = lines.iter().position(|line| line.contains("\"city\":\"Bern\"")).expect("a line of Bern");
     let line = &lines[at];
@@ -294,7 +294,7 @@ fn tampered(place: &Place, lines: &[String]) {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_by_name() {
+fn explode_configuration_errors_name_the_key() {
     let refused = |schema: &str, more: &str, overrides: &[(&str, &str)], words: &[&str]| {
         let place = Place::new(schema, more);
         place.write("in.ndjson", "");
@@ -326,7 +326,7 @@ fn what_does_not_fit_is_refused_by_name() {
     refused(&place, "", &[nested], &["\"clinic\" is an element of an array"]);
 }
 
-/// The attributes of the daemon's scenarios, in the elements of messages.
+/// The attributes of the daemon tests, in the elements of messages.
 const VISITS: &str = r#"
 name = "visits"
 explode = "/visits"
@@ -355,7 +355,8 @@ type = "string"
 
 const BATCH: usize = 40;
 
-/// Messages that fill so many batches exactly, some of them more than one by themselves, and the records in them.
+/// Returns messages that fill exactly `batches` batches, some of them larger than a batch, and their number of
+/// records.
 fn stream(seed: u64, batches: usize) -> (Vec<Value>, usize) {
     let mut dice = Dice::new(seed);
     let (mut messages, mut records, mut full, mut filled) = (Vec::new(), 0, 0, 0);
@@ -403,7 +404,7 @@ fn start(dir: &Path, crash: Option<&str>) -> Daemon {
     Daemon::start(&dir.join("only.toml"), &["--lineage", &lineage.to_string_lossy()], crash)
 }
 
-/// Everything that was written, by name.
+/// Returns every output by name.
 fn finish(dir: &Path, records: usize) -> BTreeMap<String, String> {
     let mut daemon = start(dir, None);
     assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.said());
@@ -441,17 +442,17 @@ fn killed_at_every_point(hold: usize) {
 }
 
 #[test]
-fn a_kill_at_any_point_changes_no_byte() {
+fn exploded_file_kill_at_any_point_keeps_output_identical() {
     killed_at_every_point(0);
 }
 
 #[test]
-fn a_kill_at_any_point_changes_no_byte_while_elements_are_held() {
+fn exploded_file_kill_with_held_elements_keeps_output_identical() {
     killed_at_every_point(2);
 }
 
 #[test]
-fn a_kill_at_any_point_of_a_transaction_changes_nothing() {
+fn exploded_topic_kill_at_any_point_keeps_output_identical() {
     const POINTS: [&str; 8] =
         ["intent-flushed", "begun", "produced", "offsets-sent", "acknowledged", "committed", "delivered", "applied"];
     let Some(broker) = Broker::shared() else { return };

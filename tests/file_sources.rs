@@ -1,4 +1,5 @@
-//! Where records come from that is not one plain file: standard input, compressed files, several files, and what is told of each.
+//! Tests file sources other than one plain file: standard input, compressed files, several files, and the messages
+//! about each.
 
 use crate::support;
 
@@ -27,9 +28,9 @@ fn gzip(text: &str) -> Vec<u8> {
 
 const STDIN: [(&str, &str); 2] = [("SOURCE__PATH", "-"), ("SOURCE__FORMAT", "csv")];
 
-/// A pipe is read as CSV, compressed or not. It is a stream that is not gone on with: each run reads what it is given.
+/// A pipe is read as CSV, compressed or not. A stream has no position to resume: each run reads its whole input.
 #[test]
-fn csv_comes_through_a_pipe() {
+fn csv_on_standard_input_is_read() {
     let place = Place::new(SCHEMA, "");
     let one = rows(0, 120);
     let mut process = place.start(&STDIN);
@@ -49,7 +50,7 @@ fn csv_comes_through_a_pipe() {
 }
 
 #[test]
-fn a_pipe_that_says_nothing_lets_the_daemon_stop() {
+fn silent_pipe_does_not_block_shutdown() {
     let place = Place::new(SCHEMA, "");
     for begin in [b"".as_slice(), b"per", &gzip("person,age\n")[..10]] {
         let mut process = place.start(&STDIN);
@@ -63,9 +64,9 @@ fn a_pipe_that_says_nothing_lets_the_daemon_stop() {
     assert!(parquet.stderr.contains("parquet is not read from standard input"), "{}", parquet.stderr);
 }
 
-/// 64 GiB of one letter in a few megabytes are one record that is too long: nobody waits for its end.
+/// 64 GiB of one letter, compressed to a few megabytes, are one oversized record. Stopping does not wait for its end.
 #[test]
-fn a_bomb_lets_the_daemon_stop() {
+fn decompression_bomb_does_not_block_shutdown() {
     let place = Place::new(SCHEMA, "");
     let block = zstd::stream::encode_all(&vec![b'x'; 64 << 20][..], 1).expect("it is compressed");
     let start = format!("person,age\n{}\"", rows(0, 60));
@@ -80,9 +81,10 @@ fn a_bomb_lets_the_daemon_stop() {
     assert!(!place.path("out.ndjson").exists());
 }
 
-/// Without a subject a record is a person: one that is read five times would be a crowd of five.
+/// Without a subject attribute each record counts as a subject. A file that is read five times would be a crowd of
+/// five.
 #[test]
-fn two_names_of_one_file_are_no_crowd() {
+fn input_file_with_two_names_is_refused() {
     let place = Place::new(schema!("visits"; hundred "age"), "");
     fs::create_dir(place.path("days")).expect("a folder");
     place.write("days/1.csv", "age\n30\n");
@@ -96,15 +98,15 @@ fn two_names_of_one_file_are_no_crowd() {
         fs::remove_file(place.path(&format!("days/{link}.csv"))).expect("a link");
     }
     std::os::unix::fs::symlink(".", place.path("days/loop")).expect("a link");
-    // Another source has a state of its own.
+    // Each source needs a separate state.
     let days = [("SOURCE__PATH", "days/**/*.csv"), ("SOURCE__FORMAT", "csv"), ("STATE__PATH", "state-of-days")];
     let once = place.run(&days);
     assert_eq!((once.account().consumed, once.account().released), (1, 0), "{}", once.stderr);
 }
 
-/// What a pattern reaches through links is an input as well: a second run would read its own release.
+/// Files that a pattern reaches through links are inputs too. A second run would read the release of the first.
 #[test]
-fn outputs_that_the_source_reaches_by_a_link_are_refused() {
+fn output_reached_by_a_source_link_is_refused() {
     let place = Place::new(SCHEMA, "");
     fs::create_dir(place.path("days")).expect("a folder");
     fs::create_dir(place.path("real")).expect("a folder");
@@ -129,7 +131,7 @@ fn outputs_that_the_source_reaches_by_a_link_are_refused() {
     }
     place.run(&to("days/*/*.ndjson", "real/out.json")).expect(0);
     place.run(&[("SOURCE__PATH", "days/*/*.ndjson"), ("STATE__PATH", "")]).expect(0);
-    // The link is to the file itself.
+    // The link leads to the file itself.
     place.write("days/in.ndjson", line(0));
     std::os::unix::fs::symlink("../out.ndjson", place.path("days/old.ndjson")).expect("a link");
     refused(&to("days/*.ndjson", "out.ndjson"));
@@ -137,7 +139,7 @@ fn outputs_that_the_source_reaches_by_a_link_are_refused() {
 }
 
 #[test]
-fn several_files_are_one_source() {
+fn several_input_files_are_one_source() {
     let place = Place::new(SCHEMA, "");
     fs::create_dir(place.path("days")).expect("a folder");
     place.write("days/1.csv", format!("person,age\n{}", rows(0, 60)));
@@ -157,13 +159,13 @@ fn several_files_are_one_source() {
     assert!(clash.stderr.contains("the sink would overwrite the source"), "{}", clash.stderr);
 }
 
-/// Somebody who sends 250 records for each of the others fills no batch, in however many spellings of the name, and with however many names
-/// that cannot be read: the others are released, the flood is thinned or rejected.
+/// A sender with 250 records per record of the others does not end the batches. This holds for many spellings of one
+/// name and for many unreadable names: the other subjects are released, and the flood is thinned or rejected.
 #[test]
-fn one_sender_who_floods_does_not_end_batches_for_everybody() {
+fn flooding_sender_does_not_close_batches() {
     const SPELLINGS: [&str; 5] = ["7", "07", "7.0", "7e0", " 7"];
     let names = SCHEMA.replacen("type = \"string\"", "type = \"integer\"", 1);
-    // Rejected records close a batch in much larger numbers: fewer of the others are in one.
+    // Rejected records close a batch only in much larger numbers, so a batch contains fewer of the other subjects.
     for (flood, least) in [(&SPELLINGS[..1], 380), (&SPELLINGS[..], 380), (&["a", "b", "c", "d"][..], 200)] {
         let place = Place::new(&names, "");
         let mut text = String::from("person,age\n");

@@ -1,5 +1,5 @@
-//! The first hour with one's own records: a schema is proposed, a configuration written, tried and run; and nothing that names
-//! somebody leaves, whatever the file is like.
+//! Tests the first steps with the user's own records: infer a schema, write a configuration, check it and run it. No
+//! identifying value is released from any kind of file.
 
 use crate::support::desk::Desk;
 use std::fs;
@@ -7,10 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Words that name somebody: each is in the records, and none may be in a release or a proposal.
+/// Identifying texts: each is in the records, and none may be in a release or a proposal.
 const NAMES: [&str; 6] = ["Quirin", "Xaver", "example.org", "+41 79", "Zugerberg", "u-0"];
 
-/// Days of forty people: who they are, in five spellings, and what was measured.
+/// Returns days of forty subjects: identifying values in five forms, and measurements.
 pub fn visits() -> String {
     let mut text = String::from("user_id,full_name,email,phone,remarks,day,ward,steps,pulse,diagnosis\n");
     for n in 0..1200 {
@@ -38,7 +38,7 @@ fn names_nobody(text: &str) {
 }
 
 #[test]
-fn from_a_file_to_a_release() {
+fn file_is_inferred_configured_and_released() {
     let desk = Desk::new();
     desk.write("visits.csv", visits());
     let inferred = desk.done(&["schema", "infer", "visits.csv"]);
@@ -61,7 +61,7 @@ fn from_a_file_to_a_release() {
 }
 
 #[test]
-fn what_is_there_stays() {
+fn init_keeps_existing_files() {
     let desk = Desk::new();
     desk.write("visits.csv", visits());
     desk.write("visits.toml", "mine");
@@ -80,7 +80,7 @@ fn what_is_there_stays() {
 }
 
 #[test]
-fn a_topic_is_described_by_a_sample() {
+fn init_topic_is_described_by_a_sample() {
     let desk = Desk::new();
     let line = |n: usize| {
         format!(
@@ -104,7 +104,7 @@ fn a_topic_is_described_by_a_sample() {
 }
 
 #[test]
-fn a_sample_tells_what_does_not_fit_by_name_and_never_by_value() {
+fn check_sample_reports_mismatches_without_values() {
     let desk = Desk::new();
     desk.write("visits.csv", visits());
     desk.done(&["init", "visits.csv", "--for", "rows"]);
@@ -132,7 +132,7 @@ fn a_sample_tells_what_does_not_fit_by_name_and_never_by_value() {
 }
 
 #[test]
-fn a_sample_of_too_few_people_is_refused() {
+fn check_sample_with_too_few_subjects_is_refused() {
     let desk = Desk::new();
     desk.write("visits.csv", visits());
     desk.done(&["init", "visits.csv"]);
@@ -147,7 +147,7 @@ fn a_sample_of_too_few_people_is_refused() {
 }
 
 #[test]
-fn a_sample_is_read_as_the_configuration_says() {
+fn check_sample_uses_the_configured_format() {
     let desk = Desk::new();
     fs::create_dir(desk.path("days")).expect("a directory");
     desk.write("days/1.csv", visits());
@@ -172,7 +172,7 @@ fn a_sample_is_read_as_the_configuration_says() {
 }
 
 #[test]
-fn a_key_of_one_person_is_not_named_however_she_is_spelled() {
+fn check_sample_hides_keys_of_a_single_subject() {
     let desk = Desk::new();
     let line = |n: usize| format!("{{\"user_id\":\"u{:02}\",\"pulse\":{}}}\n", n % 30, 60 + n % 7);
     desk.write("sample.ndjson", (0..600).map(line).collect::<String>());
@@ -190,7 +190,7 @@ fn a_key_of_one_person_is_not_named_however_she_is_spelled() {
 }
 
 #[test]
-fn what_does_not_run_is_not_left_behind() {
+fn failed_init_leaves_no_files() {
     let desk = Desk::new();
     desk.write("visits.csv", visits());
     let said = desk.refused(&["init", "."]);
@@ -200,14 +200,14 @@ fn what_does_not_run_is_not_left_behind() {
     assert_eq!(left.len(), 2, "the file and the directory of temporary ones: {left:?}");
     desk.write("a\nb.csv", visits());
     assert!(desk.refused(&["init", "a\nb.csv"]).contains("rename it"));
-    // What ran is there again.
+    // Files that worked are restored.
     desk.done(&["init", "visits.csv"]);
     let files = ["visits.schema.toml", "visits.toml", "visits.secret"];
     let before = files.map(|file| desk.read(file));
     let output = ["init", "visits.csv", "--force", "--output", "visits.csv"];
     assert!(desk.refused(&output).contains("overwrite the source"));
     assert_eq!(files.map(|file| desk.read(file)), before);
-    // Directories and links of others stay, and those made here go.
+    // Foreign directories and links are kept, and those created here are removed.
     std::os::unix::fs::symlink("nowhere.toml", desk.path("other.schema.toml")).expect("a link");
     let other = ["init", "visits.csv", "--force", "--name", "other"];
     assert_eq!(desk.throng(&other).code, Some(1));
@@ -215,14 +215,14 @@ fn what_does_not_run_is_not_left_behind() {
     assert!(!desk.path("other.secret").exists() && !desk.path("other.toml").exists());
     desk.refused(&["init", "visits.csv", "--directory", "one/two", "--output", "visits.csv"]);
     assert!(!desk.path("one").exists());
-    // Records are no secret.
+    // Records are never overwritten by a secret.
     desk.write("raw.secret", visits());
     let raw = ["init", "raw.secret", "--format", "csv", "--force"];
     assert!(desk.refused(&raw).contains("raw.secret is the input"));
 }
 
 #[test]
-fn nobody_to_count_by_is_said_at_once() {
+fn missing_subject_column_is_warned_about() {
     let desk = Desk::new();
     desk.write(
         "runs.csv",
@@ -236,7 +236,7 @@ fn nobody_to_count_by_is_said_at_once() {
 }
 
 #[test]
-fn codes_that_come_back_are_refused_until_a_subject_is_named() {
+fn init_with_repeated_codes_requires_a_subject() {
     let desk = Desk::new();
     let row = |n: usize| format!("B-{:03},{}\n", n % 40, ["north", "south"][n % 2]);
     desk.write("badges.txt", (0..600).fold("badge,zone\n".to_owned(), |text, n| text + &row(n)));
@@ -251,7 +251,7 @@ fn codes_that_come_back_are_refused_until_a_subject_is_named() {
 }
 
 #[test]
-fn rare_values_of_a_file_released_at_once_are_suppressed() {
+fn anonymize_suppresses_rare_values_after_init() {
     let desk = Desk::new();
     let mut text = String::from("city,age\n");
     for n in 0..300 {
@@ -268,7 +268,7 @@ fn rare_values_of_a_file_released_at_once_are_suppressed() {
 }
 
 #[test]
-fn hostile_files_are_refused_in_words() {
+fn schema_infer_refuses_invalid_files_with_a_reason() {
     let desk = Desk::new();
     let refused = |name: &str, content: &[u8], says: &str| {
         desk.write(name, content);
@@ -289,7 +289,7 @@ fn hostile_files_are_refused_in_words() {
 }
 
 #[test]
-fn odd_files_give_schemas_that_run() {
+fn schema_infer_on_unusual_files_gives_valid_schemas() {
     let desk = Desk::new();
     let rows = |row: &dyn Fn(usize) -> String| (0..200).map(|n| row(n) + "\n").collect::<String>();
     let files = [
@@ -326,13 +326,13 @@ fn odd_files_give_schemas_that_run() {
 }
 
 #[test]
-fn the_demo_shows_records_before_and_after() {
+fn demo_shows_records_before_and_after() {
     let desk = Desk::new();
     let shown = desk.done(&["demo", "--show", "--html", "demo.html"]).out;
     assert!(shown.contains("before") && shown.contains("after") && shown.contains("(never: subject)"), "{shown}");
     assert!(shown.lines().any(|line| line.contains("heart_rate")) && !shown.contains('\u{1b}'), "{shown}");
     assert_eq!(shown.lines().filter(|line| line.starts_with("record ")).count(), 3, "{shown}");
-    // One person before, everybody after: a block an hour, and lines of both on the page.
+    // One subject before, all subjects after: one block per hour, and curves of both on the page.
     for curve in ["one person before (never leaves)", "published mean of all cohorts"] {
         let line = shown.lines().find(|line| line.contains(curve)).unwrap_or_else(|| panic!("{shown}"));
         assert!(line.chars().filter(|c| ('▁'..='█').contains(c)).count() >= 20, "{line}");
@@ -346,10 +346,10 @@ fn the_demo_shows_records_before_and_after() {
 }
 
 #[test]
-fn the_demo_runs_to_its_end() {
+fn demo_runs_to_its_end() {
     let desk = Desk::new();
     let said = desk.done(&["demo", "--seconds", "20", "--rate", "1000", "--listen", "127.0.0.1:0"]);
-    // More than the first batch: each commit is followed by another one.
+    // More than the first batch, so that several commits follow each other.
     assert!(!said.err.contains("WARN the broker"), "{}", said.err);
     let consumed =
         said.err.split_once("consumed ").map(|(_, rest)| rest.split(' ').next().unwrap_or_default().replace(',', ""));
@@ -357,7 +357,7 @@ fn the_demo_runs_to_its_end() {
     assert!(consumed >= 2_000, "{}{}", said.out, said.err);
 }
 
-/// The loss of a run over the census excerpt with a schema, by the hand-over of the run.
+/// Returns the loss of a run over ADULT with a schema, as reported by the run.
 fn loss_on_adult(desk: &Desk, data: &str, schema: &str) -> f64 {
     let config = format!(
         "[source]\nkind = \"file\"\npath = \"{data}\"\nseparator = \";\"\n[sink]\nkind = \"file\"\npath = \"{schema}.out.ndjson\"\n\
@@ -373,10 +373,10 @@ fn loss_on_adult(desk: &Desk, data: &str, schema: &str) -> f64 {
     loss.unwrap_or_else(|| panic!("a loss in {said}"))
 }
 
-/// The proposal, with nothing corrected but which column is the sensitive one, loses at most a fifth more than a hierarchy that people have
-/// written.
+/// The proposal is corrected only in the choice of the sensitive column. It loses at most a fifth more than a
+/// hand-written hierarchy.
 #[test]
-fn an_inferred_schema_loses_little_more_than_a_written_one() {
+fn inferred_schema_loses_little_more_than_a_written_one() {
     let Some(data) = std::env::var_os("THRONG_TEST_DATA").map(PathBuf::from) else {
         eprintln!("SKIPPED: THRONG_TEST_DATA is not set");
         return;

@@ -1,8 +1,9 @@
-//! Forms of a release: the purpose that `init` chooses, and the share of the records that a release must represent.
+//! Tests forms of a release: the purpose that `init` selects, and the share of the records that a release must
+//! represent.
 
 use crate::support::desk::Desk;
 use serde_json::Value;
-/// Days of forty people: thirty records each, with a day and two numbers. Every seventh has no pulse.
+/// Returns thirty records each of forty subjects, with a day and two numbers. Every seventh record has no pulse.
 fn days() -> String {
     let mut text = String::from("user_id,day,ward,steps,pulse\n");
     for day in 0..30 {
@@ -16,13 +17,13 @@ fn days() -> String {
     text
 }
 
-/// One record of each of 300 people.
+/// Returns one record each of 300 subjects.
 fn people() -> String {
     (0..300).fold("city,age\n".to_owned(), |text, n| text + &format!("{},{}\n", ["Bern", "Basel"][n % 2], 20 + n % 50))
 }
 
 #[test]
-fn purposes_give_configurations_that_check_and_run() {
+fn init_purposes_give_valid_configurations() {
     let desk = Desk::new();
     desk.write("days.csv", days());
     for purpose in ["dashboards", "models", "rows", "monitoring"] {
@@ -40,9 +41,9 @@ fn purposes_give_configurations_that_check_and_run() {
     }
 }
 
-/// Numbers that few days have would leave few complete days: they are named with the share of the days.
+/// Numbers present on few days would leave few complete days. They are listed with the share of their days.
 #[test]
-fn models_begin_with_the_numbers_of_most_days() {
+fn init_models_selects_numbers_present_on_most_days() {
     let desk = Desk::new();
     let mut lines = Vec::new();
     for (at, line) in days().lines().enumerate() {
@@ -65,7 +66,7 @@ fn models_begin_with_the_numbers_of_most_days() {
 }
 
 #[test]
-fn purpose_default_follows_the_records() {
+fn init_default_purpose_follows_the_records() {
     let desk = Desk::new();
     desk.write("days.csv", days());
     desk.write("people.csv", people());
@@ -86,7 +87,7 @@ fn purpose_default_follows_the_records() {
 }
 
 #[test]
-fn purposes_that_the_records_do_not_allow_are_refused() {
+fn init_refuses_purposes_without_suitable_records() {
     let desk = Desk::new();
     desk.write("people.csv", people());
     let column = |at: usize| {
@@ -115,7 +116,7 @@ fn purposes_that_the_records_do_not_allow_are_refused() {
 }
 
 #[test]
-fn a_birth_date_is_no_event_time() {
+fn init_does_not_use_a_birth_date_as_event_time() {
     let desk = Desk::new();
     let born = |line: &str| {
         let person: usize = line[3..5].parse().expect("a number");
@@ -134,7 +135,7 @@ fn a_birth_date_is_no_event_time() {
     assert!(desk.refused(&["init", "undated.csv", "--for", "dashboards"]).contains("times"));
 }
 
-/// A desk with `days.csv` and a configuration of single records for it.
+/// Creates a folder with `days.csv` and a configuration of single records for it.
 fn single_records() -> Desk {
     let desk = Desk::judging();
     desk.write("days.csv", days());
@@ -143,7 +144,7 @@ fn single_records() -> Desk {
 }
 
 #[test]
-fn a_file_job_that_represents_too_little_replaces_no_output() {
+fn file_job_below_min_represented_replaces_no_output() {
     let desk = single_records();
     let said = desk.ends_with(4, &["run", "-c", "days.toml"]).err;
     for part in [
@@ -154,7 +155,7 @@ fn a_file_job_that_represents_too_little_replaces_no_output() {
         assert!(said.contains(part), "{part:?} in {said}");
     }
     assert_eq!(desk.released("days.released"), "", "nothing is left behind");
-    // A release of before stays as it was.
+    // An earlier release is kept.
     let config = desk.read("days.toml");
     desk.write("days.toml", config.clone() + "\n[release]\nmin_represented = 0\n");
     desk.done(&["run", "-c", "days.toml"]);
@@ -167,7 +168,8 @@ fn a_file_job_that_represents_too_little_replaces_no_output() {
     desk.done(&["init", "days.csv", "--for", "dashboards", "--name", "series"]);
     let said = desk.done(&["run", "-c", "series.toml"]).err;
     assert!(said.contains("40 of 40 people"), "{said}");
-    // Nothing leaves: nothing is judged. Another command releases the file at once and is not judged either.
+    // No release: the represented share is not checked. `anonymize` releases the file in one pass and is not checked
+    // either.
     desk.done(&["init", "days.csv", "--for", "monitoring", "--name", "risk"]);
     desk.done(&["run", "-c", "risk.toml"]);
     desk.write("days.toml", config + "\n[anonymize]\ntime_limit = \"2s\"\n");
@@ -183,7 +185,7 @@ fn a_file_job_that_represents_too_little_replaces_no_output() {
 }
 
 #[test]
-fn standard_input_that_represents_too_little_names_the_file_to_delete() {
+fn stream_below_min_represented_names_the_file_to_delete() {
     let desk = single_records();
     let config = desk.read("days.toml").replace("path = \"days.csv\"", "path = \"-\"");
     let config = config.replace("groups = \"price\"", "groups = \"price\"\nprime = \"days.csv\"");
@@ -194,7 +196,7 @@ fn standard_input_that_represents_too_little_names_the_file_to_delete() {
 }
 
 #[test]
-fn a_run_summary_begins_with_the_represented_share_and_says_why_in_words() {
+fn run_summary_begins_with_the_represented_share() {
     let desk = single_records();
     let said = desk.ends_with(4, &["run", "-c", "days.toml"]).err;
     let at = |part: &str| said.find(part).unwrap_or_else(|| panic!("{part:?} in {said}"));
@@ -204,7 +206,7 @@ fn a_run_summary_begins_with_the_represented_share_and_says_why_in_words() {
 }
 
 #[test]
-fn audit_records_begin_with_the_people_and_records_that_are_represented() {
+fn audit_record_begins_with_the_represented_counts() {
     let desk = Desk::judging();
     desk.write("days.csv", days());
     desk.done(&["init", "days.csv"]);
@@ -220,7 +222,7 @@ fn audit_records_begin_with_the_people_and_records_that_are_represented() {
     let record: Value = serde_json::from_str(&last).expect("JSON");
     assert!(last.starts_with("{\"format\":1,\"represented\":{\"people\":40,"), "{last}");
     let of = |name: &str| record["represented"][name].as_u64().unwrap_or_else(|| panic!("{name} in {last}"));
-    // Each person is a member of one cohort; records without a pulse have steps.
+    // Each subject is a member of one cohort. Records without a pulse have steps.
     assert_eq!([of("people"), of("people_seen"), of("series_records"), of("series_represented")], [40, 40, 1200, 1200]);
     assert_eq!(of("fragment_records"), 1200);
     assert!(
@@ -232,14 +234,14 @@ fn audit_records_begin_with_the_people_and_records_that_are_represented() {
     assert!(schema.is_valid(&record), "{record:#}");
 }
 
-/// The form of a kind in the answer of `check --sample --json`.
+/// Returns the form of a kind in the output of `check --sample --json`.
 fn form<'a>(found: &'a Value, kind: &str) -> &'a Value {
     let forms = found["forms"].as_array().expect("forms");
     forms.iter().find(|form| form["form"] == kind).unwrap_or_else(|| panic!("{kind} in {found:#}"))
 }
 
 #[test]
-fn a_sample_compares_the_forms_and_names_the_better_one() {
+fn check_sample_compares_forms_and_recommends_one() {
     let desk = single_records();
     let said = desk.ends_with(4, &["check", "-c", "days.toml", "--sample", "days.csv", "--json"]);
     let found: Value = serde_json::from_str(&said.out).expect("JSON");
@@ -248,7 +250,7 @@ fn a_sample_compares_the_forms_and_names_the_better_one() {
     for form in [fragments, series] {
         assert_eq!((&form["people"], &form["records"]), (&40.into(), &1200.into()), "{form:#}");
     }
-    // What the rehearsal counted is what the lines are of, and a run of the series represents as much.
+    // The rehearsal counts the records of the lines, and a run of the series represents the same number.
     assert_eq!(fragments["records_represented"], found["released"], "{found:#}");
     assert_eq!((&series["people_represented"], &series["records_represented"]), (&40.into(), &1200.into()));
     let error = series["error_ratio"].as_f64().expect("an error");
@@ -273,7 +275,7 @@ fn a_sample_compares_the_forms_and_names_the_better_one() {
 }
 
 #[test]
-fn a_sample_of_series_shows_their_rows_and_what_they_represent() {
+fn check_sample_shows_series_rows_and_represented_share() {
     let desk = Desk::judging();
     desk.write("days.csv", days());
     desk.done(&["init", "days.csv"]);

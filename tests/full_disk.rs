@@ -1,4 +1,5 @@
-//! Disks that are full, read-only or silent: the daemon says so, ends, and the next start goes on with nothing lost or twice.
+//! Tests full, read-only and unresponsive disks: the daemon reports the problem and ends, and the next start
+//! continues without loss or duplicates.
 #![cfg(feature = "failpoints")]
 
 use crate::support;
@@ -16,16 +17,16 @@ use support::small_disk::SmallDisk;
 const LINES: usize = 6000;
 const BATCH: usize = 200;
 
-/// Longer than the daemon waits for a disk that complains; shorter than it waits for one that does not.
+/// Longer than the daemon waits after a disk error, and shorter than it waits for an unresponsive disk.
 const SOON: Duration = Duration::from_secs(40);
 
-/// A run from file to file whose state, or outputs, may lie on a small disk.
+/// Run from file to file. Its state or its outputs can be on a small disk.
 struct Run {
     dir: tempfile::TempDir,
 }
 
 impl Run {
-    /// `out` is the directory of the outputs and dead letters, below the run's own.
+    /// `out` is the directory of outputs and dead letters, below the directory of the run.
     fn new(state: &str, out: &str) -> Self {
         let dir = scratch();
         let mut dice = Dice::new(5);
@@ -53,7 +54,7 @@ impl Run {
         Daemon::start(&self.at("only.toml"), &[], faults)
     }
 
-    /// Runs into a disk that does not take more: exit code 1, soon, with these words.
+    /// Runs until the disk fails. Expects exit code 1 within `SOON`, and these words in the error.
     fn fails(&self, faults: Option<&str>, words: &[&str]) {
         let begun = Instant::now();
         let mut daemon = self.start(faults);
@@ -67,7 +68,7 @@ impl Run {
         }
     }
 
-    /// Runs to the end; gives the outputs of this directory.
+    /// Runs to the end and returns the outputs in this directory.
     fn finish(&self, state: &str, out: &str) -> BTreeMap<String, String> {
         let mut daemon = self.start(None);
         assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.said());
@@ -80,13 +81,13 @@ impl Run {
     }
 }
 
-/// What an undisturbed run writes.
+/// Returns the output of an undisturbed run.
 fn undisturbed() -> BTreeMap<String, String> {
     Run::new("only", "").finish("only", "")
 }
 
 #[test]
-fn a_state_disk_without_room_is_refused_before_anything_leaves() {
+fn full_state_disk_is_refused_at_startup() {
     let run = Run::new("small/state", "");
     let Some(disk) = SmallDisk::mount(&run.at("small"), "1m") else { return };
     run.fails(None, &["small/state", "its disk is full", "make room"]);
@@ -95,14 +96,14 @@ fn a_state_disk_without_room_is_refused_before_anything_leaves() {
     assert_eq!(run.finish("small/state", ""), undisturbed());
 }
 
-/// The disk fills while the daemon runs: it stops before the database has handed anything to a disk without room.
+/// The disk fills while the daemon runs. The daemon stops before the database writes to a full disk.
 #[test]
-fn a_state_disk_that_fills_ends_the_run_and_nothing_is_lost() {
+fn filling_state_disk_stops_the_run_without_loss() {
     let run = Run::new("small/state", "");
     let Some(_disk) = SmallDisk::mount(&run.at("small"), "64m") else { return };
     let mut daemon = run.start(Some("applied=4*off->return"));
     daemon.crashes("applied");
-    // Room for a start and hardly more.
+    // Space for a start and little more.
     let leave = throng::daemon::state::disk::required_bytes(64 << 10);
     let free = throng::daemon::state::disk::free_bytes(&run.at("small")).expect("a size");
     fs::write(run.at("small/ballast"), vec![0; usize::try_from(free - leave).expect("a small disk")]).expect("ballast");
@@ -111,14 +112,14 @@ fn a_state_disk_that_fills_ends_the_run_and_nothing_is_lost() {
     assert_eq!(run.finish("small/state", ""), undisturbed());
 }
 
-/// The last byte of the disk is taken by somebody else at the wrong moment: the database fails, or never answers again.
+/// Another process takes the last byte of the disk: the database fails or hangs.
 #[test]
-fn a_state_disk_filled_to_the_last_byte_ends_the_run_and_nothing_is_lost() {
+fn completely_full_state_disk_stops_the_run_without_loss() {
     let run = Run::new("small/state", "");
     let Some(disk) = SmallDisk::mount(&run.at("small"), "24m") else { return };
     let mut daemon = run.start(Some("applied=4*off->return"));
     daemon.crashes("applied");
-    // A file that leaves less than a segment of the database.
+    // The file leaves less space than a segment of the database.
     let free = throng::daemon::state::disk::free_bytes(&run.at("small")).expect("a size");
     fs::write(run.at("small/ballast"), vec![0; usize::try_from(free).expect("a small disk") - (900 << 10)])
         .expect("ballast");
@@ -131,7 +132,7 @@ fn a_state_disk_filled_to_the_last_byte_ends_the_run_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_state_disk_that_is_read_only_ends_the_run_and_nothing_is_lost() {
+fn read_only_state_disk_stops_the_run_without_loss() {
     let run = Run::new("small/state", "");
     let Some(disk) = SmallDisk::mount(&run.at("small"), "64m") else { return };
     let mut daemon = run.start(Some("applied=4*off->return"));
@@ -142,9 +143,9 @@ fn a_state_disk_that_is_read_only_ends_the_run_and_nothing_is_lost() {
     assert_eq!(run.finish("small/state", ""), undisturbed());
 }
 
-/// Outputs and dead letters on a full disk: nothing is replaced, and the next run does it all.
+/// Outputs and dead letters on a full disk: none is replaced, and the next run writes them all.
 #[test]
-fn full_output_disks_end_the_run_and_nothing_is_lost() {
+fn full_output_disk_stops_the_run_without_loss() {
     let run = Run::new("only", "small/");
     let Some(disk) = SmallDisk::mount(&run.at("small"), "128k") else { return };
     run.fails(None, &["small/out.", "No space left on device"]);
@@ -158,7 +159,7 @@ fn visits(lines: usize) -> String {
     (0..lines).map(|n| format!("{{\"person\":\"p{n}\",\"city\":\"c{}\"}}\n", n % 5)).collect()
 }
 
-/// A daemon whose state hangs after some writes; `patience` is how many seconds a write is waited for.
+/// Starts a daemon with a state that hangs after some writes. `patience` is the timeout of a write in seconds.
 fn hanging(tuning: Option<&str>, patience: u64) -> (Place, Process) {
     let place = Place::new(SCHEMA, "");
     place.write("in.ndjson", visits(50 * 40));
@@ -183,9 +184,9 @@ fn answers(process: &Process, page: &str, wanted: u16) {
     }
 }
 
-/// A disk that never answers again, and says nothing: the daemon is alive, not ready, and ends when it is asked to.
+/// A disk that hangs without an error: the daemon is alive, not ready, and ends on a signal.
 #[test]
-fn a_state_disk_that_hangs_makes_the_daemon_unready_and_a_signal_ends_it() {
+fn hanging_state_disk_makes_the_daemon_unready() {
     let (_place, mut process) = hanging(None, 60);
     answers(&process, "/readyz", 200);
     answers(&process, "/readyz", 503);
@@ -198,9 +199,9 @@ fn a_state_disk_that_hangs_makes_the_daemon_unready_and_a_signal_ends_it() {
     assert!(outcome.stderr.contains("its disk has not answered for"), "{}", outcome.stderr);
 }
 
-/// Whatever does not answer, the end does not take longer than it may; and it is an end like any other kill.
+/// Shutdown is bounded in time on any hang, and is equivalent to a kill.
 #[test]
-fn the_end_takes_no_longer_than_it_may_and_loses_nothing() {
+fn shutdown_with_a_hanging_disk_is_bounded_without_loss() {
     let (place, mut process) = hanging(Some("shutdown_time = \"1s\""), 60);
     answers(&process, "/readyz", 200);
     answers(&process, "/readyz", 503);
@@ -219,7 +220,7 @@ fn the_end_takes_no_longer_than_it_may_and_loses_nothing() {
 }
 
 #[test]
-fn a_state_disk_that_hangs_for_ever_ends_the_run_by_itself() {
+fn hanging_state_disk_ends_the_run_after_a_timeout() {
     let (place, mut process) = hanging(None, 8);
     assert!(process.ends_within(Duration::from_secs(120)), "it gives up");
     let outcome = process.wait().expect(1);
@@ -228,9 +229,9 @@ fn a_state_disk_that_hangs_for_ever_ends_the_run_by_itself() {
     assert_eq!(account.consumed, 50 * 40, "nothing is lost");
 }
 
-/// `throng anonymize` and its report are whole or not there at all; what was there before stays.
+/// `throng anonymize` and its report are written completely or not at all. Earlier files are kept.
 #[test]
-fn anonymize_on_a_full_disk_leaves_what_was_there() {
+fn anonymize_on_a_full_disk_keeps_existing_files() {
     let place = Place::new(SCHEMA, "");
     place.write("in.ndjson", visits(20_000));
     let Some(disk) = SmallDisk::mount(&place.path("small"), "64k") else { return };

@@ -1,5 +1,5 @@
-//! A batch is intended and does not leave, and its records are gone from the topic before it can be repeated: what is left of the stream is
-//! released, and what is lost is said.
+//! Tests a batch with an intent but no release, after deletion of its records from the topic before the retry. The
+//! rest of the stream is released, and the loss is reported.
 #![cfg(feature = "failpoints")]
 
 use crate::support;
@@ -11,7 +11,8 @@ use support::kafka::Broker;
 const BATCH: usize = 40;
 const TOTAL: usize = 6 * BATCH;
 
-/// A stage on which the second batch has been intended and has not left, and the range that it is of.
+/// Creates a stage with an intent and no release of the second batch. Returns the stage and the offset range of the
+/// batch.
 fn intended(broker: &Broker) -> (Stage<'_>, (i64, i64)) {
     let stage = Stage::new(broker, 1).with_static_membership();
     stage.configure("only", 0, BATCH, "1s");
@@ -31,7 +32,7 @@ fn says(daemon: &mut Daemon, what: &str) {
     }
 }
 
-/// The line that tells of lost input, which there is once.
+/// Returns the only log line about lost input.
 fn lost(daemon: &Daemon) -> String {
     let said = daemon.said();
     let lines: Vec<&str> = said.lines().filter(|line| line.contains("input is lost")).collect();
@@ -39,7 +40,8 @@ fn lost(daemon: &Daemon) -> String {
     lines[0].to_owned()
 }
 
-/// Removes everything before what `before` gives for the range of the batch, and lets the stream come to its end.
+/// Removes all records before the offset that `before` returns for the range of the batch, and processes the rest of
+/// the stream.
 fn removed_before(before: impl Fn((i64, i64)) -> i64) {
     let Some(broker) = Broker::shared() else { return };
     let (stage, range) = intended(broker);
@@ -63,23 +65,23 @@ fn removed_before(before: impl Fn((i64, i64)) -> i64) {
 }
 
 #[test]
-fn a_batch_whose_records_are_all_gone_is_given_up_and_said() {
+fn batch_with_deleted_records_is_given_up_and_reported() {
     removed_before(|range| range.1);
 }
 
 #[test]
-fn so_is_one_that_has_lost_a_part_of_its_records() {
+fn batch_with_partly_deleted_records_is_given_up_and_reported() {
     removed_before(|range| range.0 + 7);
 }
 
 #[test]
-fn and_one_whose_partition_has_gone_on_without_it() {
+fn batch_in_a_truncated_partition_is_given_up_and_reported() {
     removed_before(|range| range.1 + 15);
 }
 
-/// Nothing comes until somebody sends more: the batch is given up all the same.
+/// No record follows at first: the batch is given up nevertheless.
 #[test]
-fn an_emptied_partition_holds_nothing_up() {
+fn emptied_partition_does_not_block_processing() {
     let Some(broker) = Broker::shared() else { return };
     let (stage, range) = intended(broker);
     broker.remove_before(&stage.raw, 0, TOTAL as i64);
@@ -92,9 +94,9 @@ fn an_emptied_partition_holds_nothing_up() {
     assert_eq!(conserved(&stage.state("only")) as i64, TOTAL as i64 + range.0);
 }
 
-/// Where nothing is gone, the batch is repeated and nothing is said.
+/// Without a loss the batch is repeated and no loss is reported.
 #[test]
-fn what_is_there_is_repeated() {
+fn batch_with_available_records_is_repeated() {
     let Some(broker) = Broker::shared() else { return };
     let (stage, range) = intended(broker);
     broker.remove_before(&stage.raw, 0, range.0);

@@ -1,4 +1,5 @@
-//! Instances that come, go and are replaced in mid-stream; offsets that are set back; a broker that dies.
+//! Tests consumer groups: instances that join, leave and are replaced in mid-stream, offsets that are set back, and a
+//! broker that dies.
 
 use crate::support;
 
@@ -19,19 +20,19 @@ fn all(stage: &Stage) -> usize {
 }
 
 #[test]
-fn an_instance_that_joins_leaves_and_is_killed_loses_and_repeats_nothing() {
+fn rebalance_with_kills_is_exactly_once() {
     let Some(broker) = Broker::shared() else { return };
     come_and_go(&Stage::new(broker, 4));
 }
 
-/// A broker that has the newer protocol of groups.
+/// Returns a broker with the newer group protocol.
 fn newer() -> Option<&'static Broker> {
     static NEWER: OnceLock<Option<Broker>> = OnceLock::new();
     NEWER.get_or_init(Broker::newer).as_ref()
 }
 
 #[test]
-fn nor_where_the_brokers_keep_the_members_apart() {
+fn rebalance_with_kills_is_exactly_once_in_consumer_protocol() {
     let Some(broker) = newer() else { return };
     come_and_go(&Stage::new(broker, 4).with_consumer_protocol());
 }
@@ -45,7 +46,7 @@ fn come_and_go(stage: &Stage) {
     let produce = |part: usize| {
         broker.produce_records(&stage.raw, &records(seed, part * portion, (part + 1) * portion, 4));
     };
-    // A group hands partitions over in two rounds, and a member hears of each with its heartbeat, every three seconds.
+    // A group reassigns partitions in two rounds. A member learns of each with its heartbeat, every three seconds.
     let pause = || std::thread::sleep(Duration::from_secs(8));
     produce(0);
     let mut one = stage.start("one", None);
@@ -62,14 +63,15 @@ fn come_and_go(stage: &Stage) {
     std::thread::sleep(Duration::from_millis(200));
     two.kill();
     produce(5);
-    // Until its successor starts, its open transaction may keep its partitions from the other.
+    // Until its successor starts, its open transaction may block its partitions for the other instance.
     let mut two = stage.start("two", None);
     let total = 6 * portion;
     stage.wait_consumed(total, &mut [&mut one, &mut two]);
     one.stop();
     two.stop();
     let (one, two) = (conserved(&stage.state("one")), conserved(&stage.state("two")));
-    // Whoever stops before it has restored a partition leaves what waits of it in the changelog.
+    // An instance that stops before it has restored a partition keeps the held records of that partition in the
+    // changelog.
     let waiting = stage.waiting();
     eprintln!("{one} + {two} records of {total}, {waiting} wait");
     assert_eq!(one + two + waiting, total as u64, "a record was consumed twice, or by nobody");
@@ -77,10 +79,10 @@ fn come_and_go(stage: &Stage) {
     assert!(all(stage) > total / 2);
 }
 
-/// Four instances under load are replaced one after another, and each comes back with the newer protocol: the group has members of
-/// both meanwhile.
+/// Four instances under load are replaced one after another, each with the newer protocol. Meanwhile the group has
+/// members of both protocols.
 #[test]
-fn a_rolling_restart_that_changes_the_protocol_loses_and_repeats_nothing() {
+fn rolling_restart_to_consumer_protocol_is_exactly_once() {
     const NAMES: [&str; 4] = ["one", "two", "three", "four"];
     let Some(broker) = newer() else { return };
     let (seed, portion) = (5, 12 * BATCH);
@@ -101,7 +103,7 @@ fn a_rolling_restart_that_changes_the_protocol_loses_and_repeats_nothing() {
         daemons[at].stop();
         stage.configure(name, 2, BATCH, "300ms");
         daemons[at] = stage.start(name, None);
-        // It is a member again, and what came before it left is done.
+        // The instance is a member again, and everything produced before it left is consumed.
         consumed(&stage, &mut daemons, (at + 1) * portion);
     }
     let total = (NAMES.len() + 1) * portion;
@@ -114,9 +116,9 @@ fn a_rolling_restart_that_changes_the_protocol_loses_and_repeats_nothing() {
     assert!(all(&stage) > total / 2);
 }
 
-/// Older brokers do not know the question, and answer nothing; newer ones may have it switched off.
+/// Older brokers do not know the request and answer with nothing. Newer ones may have the protocol disabled.
 #[test]
-fn brokers_without_the_newer_protocol_are_named() {
+fn consumer_protocol_on_old_brokers_is_refused() {
     let Some(broker) = Broker::start_with(&|_, _| "group.coordinator.rebalance.protocols=classic\n".to_owned()) else {
         return;
     };
@@ -129,9 +131,9 @@ fn brokers_without_the_newer_protocol_are_named() {
     });
 }
 
-/// The client may hand a message out once more, where a pause of its own comes in between.
+/// The client can deliver a message twice after an internal pause.
 #[test]
-fn a_message_that_comes_twice_counts_once() {
+fn message_delivered_twice_counts_once() {
     let Some(broker) = Broker::shared() else { return };
     let (seed, total) = (19, 4 * BATCH);
     let stage = Stage::new(broker, 2);
@@ -145,7 +147,7 @@ fn a_message_that_comes_twice_counts_once() {
 }
 
 #[test]
-fn a_second_member_of_one_name_is_refused_and_the_first_goes_on() {
+fn static_member_duplicate_is_refused_in_consumer_protocol() {
     let Some(broker) = newer() else { return };
     let stage = Stage::new(broker, 2).with_static_membership().with_consumer_protocol();
     stage.configure("first", 0, BATCH, "300ms");
@@ -161,9 +163,9 @@ fn a_second_member_of_one_name_is_refused_and_the_first_goes_on() {
     assert_eq!(conserved(&stage.state("first")), 4 * BATCH as u64);
 }
 
-/// The older protocol lets the second one have the name, and the first one hears of it.
+/// The older protocol gives the name to the second member, and the first one is notified.
 #[test]
-fn a_member_whose_name_another_one_takes_ends_and_says_so() {
+fn static_member_duplicate_fences_the_first_member() {
     let Some(broker) = Broker::shared() else { return };
     let total = 8 * BATCH;
     let stage = Stage::new(broker, 2).with_static_membership();
@@ -184,7 +186,7 @@ fn a_member_whose_name_another_one_takes_ends_and_says_so() {
 }
 
 #[test]
-fn a_broker_that_dies_in_mid_stream_changes_nothing() {
+fn broker_crash_in_mid_stream_keeps_output_identical() {
     let Some(broker) = Broker::start() else { return };
     let (seed, total) = (9, 24 * BATCH);
     let calm = Stage::new(&broker, 1);
@@ -210,7 +212,7 @@ fn a_broker_that_dies_in_mid_stream_changes_nothing() {
 }
 
 #[test]
-fn a_copied_state_directory_fences_the_first_which_stops_without_committing() {
+fn copied_state_directory_fences_the_original_instance() {
     let Some(broker) = Broker::shared() else { return };
     let (seed, portion) = (13, 10 * BATCH);
     let stage = Stage::new(broker, 2);
@@ -231,8 +233,8 @@ fn a_copied_state_directory_fences_the_first_which_stops_without_committing() {
     let told =
         ["taken over our transactional id", "with a copy of this state"].iter().any(|why| first.said().contains(why));
     assert!(told, "{}", first.said());
-    // The first one may have been stopped on its way to its next epoch, and have taken the id back before it saw the copy's
-    // marker: the copy is then fenced in its turn, and goes on when it is started again.
+    // The first instance may have been stopped on its way to the next epoch, and have taken the id back before it saw
+    // the marker of the copy. The copy is then fenced in turn, and continues after a restart.
     wait_until("the rest", || {
         if let Some(status) = second.ended() {
             assert!(
@@ -245,11 +247,11 @@ fn a_copied_state_directory_fences_the_first_which_stops_without_committing() {
         stage.consumed() >= 2 * portion as i64
     });
     second.stop();
-    // It may be stopped while it restores a partition that the first one had meanwhile.
+    // It may be stopped while it restores a partition that the first instance had meanwhile.
     assert_eq!(conserved(&stage.state("copy")) + stage.waiting(), 2 * portion as u64);
     let lines = all(&stage);
-    // Whoever starts the first one again is told.
-    // Nobody can accept it: the topic has what the copy has released.
+    // A restart of the first instance is refused. The option does not help, because the topic contains the releases
+    // of the copy.
     for arguments in [&[][..], &["--accept-rewind"]] {
         let mut first = stage.start_with("first", arguments, None);
         assert_eq!(first.wait().code(), Some(1), "{}", first.said());
@@ -259,7 +261,7 @@ fn a_copied_state_directory_fences_the_first_which_stops_without_committing() {
 }
 
 #[test]
-fn offsets_that_were_set_back_are_refused_until_they_are_accepted() {
+fn rewound_offsets_are_refused_until_accepted() {
     let Some(broker) = Broker::shared() else { return };
     let (seed, total) = (17, 4 * BATCH);
     let stage = Stage::new(broker, 1);
@@ -283,7 +285,7 @@ fn offsets_that_were_set_back_are_refused_until_they_are_accepted() {
 }
 
 #[test]
-fn a_lost_state_directory_loses_nothing() {
+fn lost_state_directory_loses_no_record() {
     let Some(broker) = Broker::shared() else { return };
     let (seed, portion) = (19, 4 * BATCH);
     let stage = Stage::new(broker, 1);
@@ -301,9 +303,9 @@ fn a_lost_state_directory_loses_nothing() {
     all(&stage);
 }
 
-/// A daemon that nobody may ask for anything, and that has nothing to read, takes next to nothing of its machine.
+/// An idle daemon without HTTP requests and without input uses almost no processor time.
 #[test]
-fn a_daemon_with_nothing_to_do_takes_no_processor() {
+fn idle_daemon_uses_little_cpu() {
     const TICKS_A_SECOND: u64 = 100;
     let Some(broker) = Broker::shared() else { return };
     let stage = Stage::new(broker, 1);
@@ -313,7 +315,8 @@ fn a_daemon_with_nothing_to_do_takes_no_processor() {
     stage.wait_consumed(2 * BATCH, &mut [&mut daemon]);
     let ticks = || -> u64 {
         let of = fs::read_to_string(format!("/proc/{}/stat", daemon.pid().as_raw_nonzero())).expect("a process");
-        // Behind the name, which may have spaces: state, and eleven more before the times in user and in system mode.
+        // After the name, which may contain spaces: the state and ten more fields, then the times in user and in
+        // system mode.
         let (_, behind) = of.rsplit_once(')').expect("a name");
         behind.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
     };

@@ -1,5 +1,5 @@
-//! Groups that the planner chooses (`plan.groups = "price"`): they hold what the guarantee promises, they are the same on every
-//! start, and where they cannot be chosen the message says what to do.
+//! Tests groups chosen by the planner (`plan.groups = "price"`). They satisfy the guarantee and are equal on every
+//! start. Where no choice is possible, the message names the remedy.
 
 use crate::support;
 
@@ -10,7 +10,8 @@ use support::schemas::schema;
 const SCHEMA: &str =
     schema!("grown"; person, hundred "age", hundred "pulse", hundred "steps", text "city", sensitive "illness");
 
-/// Pulse and steps depend on each other and change; age and city belong to the person.
+/// Returns records in which pulse and steps depend on each other and change, while age and city are constant per
+/// subject.
 fn records(people: u64, each: u64) -> String {
     let mut text = String::new();
     for record in 0..people * each {
@@ -28,7 +29,7 @@ fn records(people: u64, each: u64) -> String {
     text
 }
 
-/// The same lines, of other people: a state takes the same input once.
+/// Returns the same lines of other subjects, because a state accepts an input only once.
 fn of_others(records: &str) -> String {
     records.replace("\"person\":\"p", "\"person\":\"q")
 }
@@ -56,7 +57,7 @@ fn place() -> Place {
 }
 
 #[test]
-fn groups_keep_what_depends_together_and_what_moves_apart() {
+fn planned_groups_join_dependent_and_separate_changing_attributes() {
     let place = place();
     let said = printed(&throng(&place, &MOVING, "check -c throng.toml"));
     assert!(said.contains("groups grown from 600 records"), "{said}");
@@ -74,7 +75,7 @@ fn groups_keep_what_depends_together_and_what_moves_apart() {
 }
 
 #[test]
-fn what_leaves_in_them_keeps_the_promise_and_goes_on_after_a_restart() {
+fn planned_groups_keep_the_guarantee_over_a_restart() {
     let place = place();
     for run in 0..2 {
         if run > 0 {
@@ -96,7 +97,7 @@ fn what_leaves_in_them_keeps_the_promise_and_goes_on_after_a_restart() {
 }
 
 #[test]
-fn where_groups_cannot_be_chosen_the_message_says_what_to_do() {
+fn planned_groups_without_records_are_refused_with_a_remedy() {
     let refused = |place: &Place, overrides: &[(&str, &str)], says: &[&str]| {
         let outcome = throng(place, overrides, "check -c throng.toml");
         assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
@@ -115,7 +116,7 @@ fn where_groups_cannot_be_chosen_the_message_says_what_to_do() {
     refused(&both, &[], &["plan.groups", "remove the [[group]]s"]);
 }
 
-/// The attributes of each group that `check` prints.
+/// Returns the attributes of each group that `check` prints.
 fn groups(said: &str) -> Vec<Vec<String>> {
     let line = |line: &str| {
         let list = line.trim().strip_prefix("attributes = [")?.split_once(']')?.0;
@@ -124,9 +125,9 @@ fn groups(said: &str) -> Vec<Vec<String>> {
     said.lines().filter_map(line).collect()
 }
 
-/// What is promised of the lines does not depend on who chose the groups.
+/// The guarantee does not depend on the method that chose the groups.
 #[test]
-fn every_way_of_choosing_groups_keeps_the_promise() {
+fn planned_groups_of_every_method_keep_the_guarantee() {
     let wish = "[[keep]]\nattributes = [\"age\", \"city\", \"illness\"]\nweight = 5\n";
     for how in ["price", "cliques", "border"] {
         let place = Place::new(SCHEMA, &format!("[plan]\ngroups = \"{how}\"\nprice = 0.5\n{wish}"));
@@ -148,7 +149,7 @@ fn every_way_of_choosing_groups_keeps_the_promise() {
 }
 
 #[test]
-fn a_wish_is_kept_and_its_price_is_named() {
+fn keep_rules_are_followed_and_their_price_is_shown() {
     let wishes = "[[keep]]\nattributes = [\"age\", \"city\"]\nweight = 50\n\
         [[keep]]\nattributes = [\"pulse\", \"city\"]\nweight = 0.5\n";
     let place = Place::new(SCHEMA, &format!("[plan]\ngroups = \"border\"\nprice = 0.5\n{wishes}"));
@@ -177,18 +178,18 @@ fn a_wish_is_kept_and_its_price_is_named() {
     );
 }
 
-/// A file that grew may be divided otherwise: what was said in the old groups is known under their attributes.
+/// A file that grew may give other groups. The release log has entries under the attributes of the old groups.
 #[test]
-fn a_state_goes_on_only_with_its_groups_and_says_which_they_are() {
+fn state_with_other_groups_is_refused_with_its_groups() {
     let place = Place::new(SCHEMA, "[plan]\ngroups = \"price\"\nprice = 0.000000001\n");
     place.write("in.ndjson", records(150, 4));
     assert_eq!(Process::spawn(place.command(&MOVING, &[]), place.port).wait().code, Some(0));
-    // A high price brings more together.
+    // A high price merges more attributes.
     let other = [&MOVING[..], &[("PLAN__PRICE", "1000")]].concat();
     let refused = Process::spawn(place.command(&other, &[]), place.port).wait();
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(refused.stderr.contains("has released in other groups"), "{}", refused.stderr);
-    // What it prints can be put into the configuration, and goes on.
+    // The printed groups can be copied into the configuration, and the run continues.
     let groups = refused.stderr.split_once("[[group]]").expect("groups").1;
     let groups: String = format!("[[group]]{groups}").lines().take_while(|line| !line.is_empty()).fold(
         String::new(),
@@ -205,7 +206,7 @@ fn a_state_goes_on_only_with_its_groups_and_says_which_they_are() {
 }
 
 #[test]
-fn what_is_insensitive_finds_a_group_whatever_its_pace() {
+fn insensitive_attribute_joins_a_planned_group() {
     let schema = format!("{SCHEMA}[[attribute]]\nname = \"firmware\"\ntype = \"string\"\nrole = \"insensitive\"\n");
     let place = Place::new(&schema, PRICE);
     place.write("in.ndjson", records(150, 4).replace("}\n", ",\"firmware\":\"1\"}\n"));

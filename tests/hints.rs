@@ -1,4 +1,4 @@
-//! What a first-time user does wrong: each message names the input, the place and the remedy, and no value.
+//! Tests mistakes of first-time users: each message names the input, the position and the remedy, and no value.
 
 use crate::support;
 
@@ -27,7 +27,7 @@ fn refused(name: &str, content: impl AsRef<[u8]>, says: &[&str]) {
 const RECORD: &str = "{\"person\":\"p1\",\"age\":41,\"city\":\"Zug\"}";
 
 #[test]
-fn files_that_are_something_else_are_called_by_their_name() {
+fn wrong_file_formats_are_named() {
     refused("in.ndjson", b"\x1f\x8b\x08\0\0\0\0\0\0\x03Zug", &["gzip", "cut short", "gzip -t"]);
     refused("in.csv", b"\x1f\x8b\x08\0\0\0\0\0\0\x03Zug", &["gzip", "cut short", "gzip -t"]);
     refused("in.csv", b"BZh91AY&SYZug", &["bzip2", "bunzip2"]);
@@ -51,7 +51,7 @@ fn files_that_are_something_else_are_called_by_their_name() {
 }
 
 #[test]
-fn headers_that_nearly_fit_are_told_from_those_that_do_not() {
+fn csv_header_mismatches_are_explained() {
     refused("in.csv", "person,Age,city\np1,41,Zug\n", &["column 2", "\"age\"", "only by case"]);
     refused("in.csv", "person, age,city\np1,41,Zug\n", &["column 2", "\"age\"", "white space"]);
     refused("in.csv", "person\tage\tcity\np1\t41\tZug\n", &["a tab", "separator"]);
@@ -64,18 +64,18 @@ fn headers_that_nearly_fit_are_told_from_those_that_do_not() {
 }
 
 #[test]
-fn files_that_only_look_odd_are_read() {
+fn unusual_but_valid_files_are_read() {
     let rows = "person,age,city\r\np1,41,Zug\r\np2,41,Zug\r\np3,41,Zug\r\n";
     assert_eq!(run("in.csv", format!("\u{feff}{rows}")).expect(0).account().released, 3);
     let lines: String = (0..3).map(|i| RECORD.replace("p1", &format!("p{i}")) + "\r\n").collect();
     assert_eq!(run("in.ndjson", format!("\u{feff}{lines}")).expect(0).account().released, 3);
-    // Names of columns may begin as compressed files do.
+    // Column names may begin like the signatures of compressed files.
     for name in ["PAR1", "PAR10", "BZh", "BZh9x"] {
         let place = Place::new(&SCHEMA.replace("\"person\"", &format!("\"{name}\"")), "");
         place.write("in.csv", rows.replace("person", name));
         assert_eq!(place.run(&[("SOURCE__PATH", "in.csv")]).expect(0).account().released, 3, "{name}");
     }
-    // Columns beside the schema's are named: their header is sure to be one.
+    // Columns outside the schema are named, because the first row is certain to be a header.
     let place = Place::new(SCHEMA, "");
     place.write("in.csv", "person,age,city,shoe size\np1,41,Zug,7\np2,41,Zug,7\np3,41,Zug,7\n");
     let outcome = place.run(&[("SOURCE__PATH", "in.csv")]).expect(0);
@@ -83,7 +83,7 @@ fn files_that_only_look_odd_are_read() {
 }
 
 #[test]
-fn wrong_types_are_told_with_their_attribute_and_place() {
+fn wrong_types_are_reported_with_attribute_and_record() {
     let lines: String = (0..3).map(|i| RECORD.replace("p1", &format!("p{i}")) + "\n").collect();
     let bad = "{\"person\":\"p9\",\"age\":\"canary\",\"city\":\"Zug\"}\n";
     let outcome = run("in.ndjson", format!("{lines}{bad}{bad}")).expect(0);
@@ -98,9 +98,9 @@ fn wrong_types_are_told_with_their_attribute_and_place() {
     assert!(outcome.stderr.contains("one record a line"), "{}", outcome.stderr);
 }
 
-/// FHIR's partial dates, unless the schema rounds to what they have.
+/// FHIR's partial dates, unless the schema rounds to their precision.
 #[test]
-fn partial_dates_are_dead_letters_whose_message_names_the_rounding() {
+fn partial_dates_become_dead_letters_with_a_rounding_hint() {
     let run = |round: &str| {
         let day = format!("[[attribute]]\nname = \"born\"\ntype = \"date\"\n{round}");
         let place = Place::new(&format!("{SCHEMA}{day}"), "");
@@ -124,7 +124,7 @@ fn partial_dates_are_dead_letters_whose_message_names_the_rounding() {
 }
 
 #[test]
-fn formats_that_say_too_little_or_are_too_many_are_refused() {
+fn date_formats_that_are_incomplete_or_too_many_are_refused() {
     let many: Vec<String> = (0..60).map(|n| format!("\"%d.%m.%Y{}\"", "x".repeat(n))).collect();
     for (format, says) in [
         ("\"%Y-%m-%d %p\"".to_owned(), "add %I"),
@@ -140,7 +140,7 @@ fn formats_that_say_too_little_or_are_too_many_are_refused() {
 }
 
 #[test]
-fn a_wrong_type_hides_no_hierarchy() {
+fn wrong_attribute_type_is_reported_without_hierarchy_errors() {
     let schema = format!(
         "{SCHEMA}[[attribute]]\nname = \"steps\"\ntype = \"number\"\n[attribute.hierarchy]\nkind = \"intervals\"\nmin = 0\nmax = 9\nwidths = [3]\n"
     );
@@ -152,7 +152,7 @@ fn a_wrong_type_hides_no_hierarchy() {
 }
 
 #[test]
-fn a_secret_that_others_can_have_is_told_or_refused() {
+fn secret_with_open_permissions_is_warned_about_or_refused() {
     for (mode, code, says) in [
         (0o600, 1, None),
         (0o640, 1, Some("others may read")),
@@ -162,7 +162,7 @@ fn a_secret_that_others_can_have_is_told_or_refused() {
         (0o666, 2, Some("everybody on this machine may read or change")),
     ] {
         let place = Place::new(SCHEMA, "");
-        // Without a record the run ends with 1, once the secret is accepted.
+        // Without records the run ends with 1 after the secret is accepted.
         place.write("in.ndjson", "");
         std::fs::set_permissions(place.path("secret"), std::fs::Permissions::from_mode(mode)).expect("our file");
         let stderr = place.run(&[]).expect(code).stderr;
@@ -175,9 +175,9 @@ fn a_secret_that_others_can_have_is_told_or_refused() {
     }
 }
 
-/// Lines that found no room to wait have no other line that stands for them, and the summary says so.
+/// Lines dropped because the delay queue is full have no other line that represents them. The summary states this.
 #[test]
-fn lines_without_room_to_wait_are_told_apart_from_thinned_ones() {
+fn lines_dropped_from_a_full_queue_are_reported_separately() {
     const STATIC: &str =
         schema!("hints"; person, more "[[attribute]]\nname = \"blood\"\ntype = \"string\"\nchanges = \"never\"\n");
     let records: String =

@@ -1,4 +1,4 @@
-//! The rules of the house, checked on the sources: floors, side doors, sizes.
+//! Checks the architecture rules on the sources: layers, forbidden imports and calls, and file sizes.
 
 use sources::{files, test_regions, without_comments_and_literals};
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::sources;
 
-/// An import goes strictly downward. The ground floor may use itself.
+/// Imports go strictly to lower layers. Modules of the lowest layer may import each other.
 const FLOORS: [(&str, u8); 13] = [
     ("faults", 0),
     ("html", 0),
@@ -23,10 +23,10 @@ const FLOORS: [(&str, u8); 13] = [
     ("cli", 10),
 ];
 
-/// Past this a file has a second idea.
+/// Maximum number of lines of a file. A longer file has more than one purpose.
 const LONGEST: usize = 600;
 
-/// Places on somebody's own machine. In halves, so that this file does not name them.
+/// Private paths of a developer's machine. The names are split, so that this file does not contain them.
 const PRIVATE_PLACES: [(&str, &str); 5] =
     [("/ho", "me/"), ("/ro", "ot/"), ("/Us", "ers/"), ("/wo", "rk/"), ("/tm", "p/")];
 
@@ -34,7 +34,7 @@ fn floor(wing: &str) -> Option<u8> {
     FLOORS.iter().find(|(name, _)| *name == wing).map(|&(_, floor)| floor)
 }
 
-/// What breaks a rule below `root`, a line each, sorted.
+/// Returns the rule violations below `root`, one line each, sorted.
 fn violations(root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for folder in ["src", "crates", "tests", "benches", "config", "schemas"] {
@@ -61,7 +61,7 @@ fn violations(root: &Path) -> Vec<String> {
     found
 }
 
-/// The `src` folder of the crate that a file belongs to; none of a test or a benchmark.
+/// Returns the `src` folder of the crate of a file. Returns `None` for a test or a benchmark.
 fn sources_of(root: &Path, path: &Path) -> Option<PathBuf> {
     let src = path.ancestors().find(|folder| folder.ends_with("src"))?;
     let owner = src.parent()?;
@@ -87,7 +87,7 @@ fn source_violations(src: &Path, path: &Path, name: &str, text: &str) -> Vec<Str
     let at_the_door = matches!(wing, "lib" | "main");
     let speaks = wing == "cli" || wing == "main";
 
-    // The borders of the crates keep themselves.
+    // The compiler enforces the boundaries between crates.
     if !at_the_door && name.starts_with("src/") {
         match floor(wing) {
             None => found.push(format!("{name}: the wing {wing} has no floor in tests/house.rs")),
@@ -119,7 +119,7 @@ fn source_violations(src: &Path, path: &Path, name: &str, text: &str) -> Vec<Str
     found
 }
 
-/// Where `word` stands as a word of its own.
+/// Returns the positions of `word` as a whole word.
 fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(word).map(|(at, _)| at).filter(move |&at| {
@@ -128,8 +128,8 @@ fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     })
 }
 
-/// The first step of every path from the root of the crate, written as `crate::…` or as enough `super::`.
-/// `depth` is the number of modules above and including this file's.
+/// Returns the first segment of every path from the root of the crate, written as `crate::…` or as enough `super::`.
+/// `depth` is the number of modules above and including that of the file.
 fn imports(code: &str, depth: usize) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for at in words(code, "crate") {
@@ -178,7 +178,7 @@ fn first_steps(path: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_house_keeps_its_rules() {
+fn sources_follow_the_architecture_rules() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     assert!(files(&root.join("src")).len() > 5, "no sources were looked at");
     let found = violations(root);
@@ -196,7 +196,7 @@ fn fake_house(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 #[test]
-fn every_rule_is_broken_by_a_house_that_breaks_it() {
+fn architecture_violations_are_found() {
     let private = format!("brokers = \"{}{}x\"\n", "/ho", "me/");
     let long = "\n".repeat(LONGEST + 1);
     let root = fake_house(&[
@@ -231,7 +231,7 @@ fn every_rule_is_broken_by_a_house_that_breaks_it() {
 }
 
 #[test]
-fn comments_literals_tests_and_the_top_floor_break_nothing() {
+fn architecture_check_ignores_comments_literals_and_tests() {
     let root = fake_house(&[
         ("src/lib.rs", "pub mod cli;\n"),
         ("src/cli/mod.rs", "use crate::daemon;\nuse anyhow::Result;\nfn f() { println!(\"x\"); }\n"),

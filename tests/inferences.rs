@@ -1,4 +1,5 @@
-//! The evidence says which attribute gives another away and to how many people, and never a value or a small crowd.
+//! Checks that the evidence page shows which attribute implies another and for how many subjects, and never a value
+//! or a small crowd.
 
 use crate::support;
 
@@ -8,10 +9,11 @@ use support::schemas::schema;
 
 const SCHEMA: &str = schema!("told"; person, text "zip", text "town", text "mood");
 
-/// People who must support an inference for it to be shown.
+/// Minimum number of supporting subjects of a shown inference.
 const FEWEST: u64 = 100;
 
-/// Everybody of a ZIP lives in its town, 133 people each: what few support is not shown. One person has a town of twenty records for himself.
+/// Returns records in which the ZIP code implies the town, with 133 subjects each. One further subject has twenty
+/// records in a unique town.
 fn records() -> String {
     let mut text = String::new();
     for n in 0..1200 {
@@ -28,12 +30,12 @@ fn records() -> String {
 }
 
 #[test]
-fn the_strongest_inferences_are_shown_by_attribute_and_never_a_value() {
+fn strongest_inferences_are_shown_without_values() {
     let plan = "[plan]\nwindow_records = 2000\n";
     let place = Place::new(SCHEMA, plan);
     let mut daemon = place.start(&[("SOURCE__PATH", "-"), ("BATCH__MAX_RECORDS", "610")]);
     let found = |status: &serde_json::Value| status["plan"]["evidence"]["strongest"].as_array().cloned();
-    // Evidence is shown with the batch after it has been gathered. The last is that of a full window.
+    // Evidence is shown with the batch after its computation. The last one covers a full window.
     let mut strongest = Vec::new();
     for round in 1..=4_u64 {
         daemon.feed(records());
@@ -54,7 +56,7 @@ fn the_strongest_inferences_are_shown_by_attribute_and_never_a_value() {
         let keys: Vec<&String> = inference.as_object().expect("an object").keys().collect();
         assert_eq!(keys, ["from", "to", "support", "probability"]);
     }
-    // The hermit alone has his mood, and it would tell his ZIP: all his records are one person's.
+    // The unique mood of one subject would imply the ZIP code, but all its records are of one subject.
     for to in ["zip", "town"] {
         let told = one("mood", to);
         assert!(told.as_ref().is_none_or(|told| told["probability"].as_f64() < Some(1.0)), "{told:?}");

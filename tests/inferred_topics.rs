@@ -1,4 +1,4 @@
-//! `throng schema infer` of topics: what it proposes reads the very messages that it was proposed from.
+//! Tests `throng schema infer` on topics: the proposed schema reads the messages from which it was inferred.
 
 use crate::support;
 
@@ -23,7 +23,7 @@ fn throng(place: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// A configuration in `place` that reads `raw` with the schema `schema.toml`, which need not be there.
+/// Writes a configuration in `place` that reads `raw` with the schema `schema.toml`, which need not exist.
 fn configure(place: &Path, brokers: &str, raw: &str, out: &str, source: &str, more: &str) {
     let key = place.join("key");
     std::fs::write(&key, "a secret of the tests, long enough").expect("the secret");
@@ -70,7 +70,7 @@ fn topics(broker: &Broker) -> (String, String) {
     (raw, out)
 }
 
-/// Runs the configuration until `records` are consumed; how many lines have left, and what was refused.
+/// Runs the configuration until `records` are consumed. Returns the number of released lines, and the rejections.
 fn released(place: &Path, broker: &Broker, raw: &str, out: &str, records: i64) -> (usize, String) {
     let mut daemon = Daemon::start(&place.join("throng.toml"), &[], None);
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(90);
@@ -85,7 +85,7 @@ fn released(place: &Path, broker: &Broker, raw: &str, out: &str, records: i64) -
 }
 
 #[test]
-fn json_with_keys_that_are_texts() {
+fn schema_infer_reads_json_with_text_keys() {
     let Some(broker) = Broker::shared() else { return };
     let dir = tempfile::tempdir().expect("a directory");
     let (place, brokers) = (dir.path(), broker.bootstrap());
@@ -127,7 +127,7 @@ fn json_with_keys_that_are_texts() {
 }
 
 #[test]
-fn avro_in_the_frames_of_a_registry() {
+fn schema_infer_reads_avro_in_registry_frames() {
     let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
     let dir = tempfile::tempdir().expect("a directory");
     let (place, brokers, url) = (dir.path(), broker.bootstrap(), registry.url());

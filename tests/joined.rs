@@ -1,5 +1,5 @@
-//! Rows of every attribute, with null for those of other groups: the same fragments as without, in one file or topic, in an order that
-//! says nothing, which every reader of a release takes apart again.
+//! Tests joined rows: rows of every attribute, with null for those of other groups. They contain the same fragments,
+//! in one file or topic, in an order that discloses nothing. Every reader of a release splits them again.
 
 use crate::support;
 
@@ -13,7 +13,7 @@ use support::schemas::schema;
 
 const SCHEMA: &str = schema!("visits"; person, hundred "age", text "city", text "mood", sensitive "illness");
 
-/// Named so that the order of the groups is not the order of the schema.
+/// The names put the groups in another order than the schema.
 const GROUPS: &str = "[[group]]\nname = \"place\"\nattributes = [\"city\"]\n\
     [[group]]\nname = \"body\"\nattributes = [\"age\", \"illness\"]\n\
     [[group]]\nname = \"mind\"\nattributes = [\"mood\"]\n";
@@ -33,7 +33,7 @@ fn record(text: &mut String, n: usize, [age, city, mood, illness]: [usize; 4]) {
         .expect("a string");
 }
 
-/// 150 people, three batches; of some every group says nothing.
+/// Returns records of 150 subjects, three batches. For some subjects every group is empty.
 fn records() -> String {
     let mut text = String::new();
     for n in 0..150 {
@@ -68,7 +68,7 @@ fn object(line: &str) -> Map<String, Value> {
     serde_json::from_str(line).expect("an object")
 }
 
-/// Batch and group of every line of an output, by the lineage.
+/// Returns batch and group of every output line, from the lineage.
 fn told(place: &Place) -> BTreeMap<(String, u64), (u64, String)> {
     let entries = place.lines("lineage.ndjson").into_iter().map(|line| {
         let entry = object(&line);
@@ -79,7 +79,7 @@ fn told(place: &Place) -> BTreeMap<(String, u64), (u64, String)> {
     entries.collect()
 }
 
-/// The fragments of a run by batch, as rows of every attribute, sorted.
+/// Returns the fragments of a run by batch, as sorted rows of every attribute.
 fn padded(place: &Place) -> BTreeMap<u64, Vec<String>> {
     let mut rows: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     let told = told(place);
@@ -95,12 +95,12 @@ fn padded(place: &Place) -> BTreeMap<u64, Vec<String>> {
     rows
 }
 
-/// Joined rows are a function of the fragments: by batch the same ones, sorted, in any order of the input.
+/// Checks that joined rows depend only on the fragments: the same ones by batch, sorted, for any input order.
 fn are_the_fragments(records: &str) {
     let (fragments, joined) = (place(records), place(records));
     let (without, with) = (run(&fragments, &[]), run(&joined, &[JOINED]));
     assert_eq!((with.code, with.account()), (without.code, without.account()), "{}", with.stderr);
-    // A stream of too few people loses every record, which is an error of the run.
+    // A stream of too few subjects loses every record, which is an error.
     assert_eq!(with.code, Some(i32::from(with.account().released == 0)), "{}", with.stderr);
     let of_group: BTreeMap<u64, (u64, String)> =
         told(&joined).into_iter().map(|((_, line), told)| (line, told)).collect();
@@ -119,14 +119,14 @@ fn are_the_fragments(records: &str) {
 }
 
 #[test]
-fn rows_of_all_groups_are_the_fragments_sorted_as_one() {
+fn joined_rows_are_the_sorted_fragments() {
     are_the_fragments(&records());
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
     #[test]
-    fn rows_of_any_stream_are_its_fragments(
+    fn joined_rows_of_random_streams_are_the_fragments(
         drafts in prop::collection::vec((0_usize..40, prop::array::uniform4(0_usize..5)), 1..160)
     ) {
         let mut text = String::new();
@@ -135,7 +135,8 @@ proptest! {
     }
 }
 
-/// What of a report depends on how lines are written down: files and the order of lines that are equal in all but null.
+/// Removes the parts of a report that depend on the output layout: files, and the order of lines that are equal
+/// except for nulls.
 fn figures(mut report: Value) -> Value {
     fn strip(value: &mut Value) {
         match value {
@@ -154,7 +155,7 @@ fn figures(mut report: Value) -> Value {
 }
 
 #[test]
-fn every_reader_finds_the_same_figures_in_each_format() {
+fn joined_rows_give_equal_reports_in_each_format() {
     let two = GROUPS.replace("attributes = [\"city\"]", "attributes = [\"city\", \"mood\"]");
     let two = two.split("[[group]]\nname = \"mind\"").next().expect("two groups").to_owned();
     for (out, groups) in [("out.ndjson", GROUPS), ("out.csv", two.as_str()), ("out.parquet", GROUPS)] {
@@ -162,7 +163,7 @@ fn every_reader_finds_the_same_figures_in_each_format() {
             let place = Place::new(SCHEMA, groups);
             place.write("in.ndjson", records());
             run(&place, &sink).expect(0);
-            // The name of the file, below the directory of each run, is the same.
+            // The file name below the directory of the run is the same in each.
             [
                 "evaluate in.ndjson OUT -c throng.toml --lineage lineage.ndjson --json",
                 "verify-release OUT -c throng.toml --lineage lineage.ndjson --json",
@@ -176,9 +177,9 @@ fn every_reader_finds_the_same_figures_in_each_format() {
     }
 }
 
-/// Groups that share an attribute: it stands in a joined row once, and tells nothing of the row's group.
+/// Groups with a shared attribute: a joined row contains it once, and it does not disclose the group of the row.
 #[test]
-fn every_reader_reads_rows_of_groups_that_share() {
+fn joined_rows_of_shared_groups_are_read_by_every_command() {
     let shared = "[plan]\nshared = [\"age\"]\n[[group]]\nname = \"place\"\nattributes = [\"city\", \"age\"]\n\
         [[group]]\nname = \"body\"\nattributes = [\"age\", \"mood\", \"illness\"]\n";
     for out in ["out.ndjson", "out.csv", "out.parquet"] {
@@ -202,7 +203,7 @@ fn every_reader_reads_rows_of_groups_that_share() {
 }
 
 #[test]
-fn attacks_run_on_joined_rows() {
+fn joined_rows_can_be_attacked() {
     let place = place(&records());
     run(&place, &[JOINED]).expect(0);
     let arguments =
@@ -212,11 +213,11 @@ fn attacks_run_on_joined_rows() {
     assert!(tried.contains(&"linkage") && tried.contains(&"joining by order"), "{report:#}");
 }
 
-/// Rows in which everything is missing, of two groups, lie together: their place does not say of which.
+/// Empty rows of two groups are adjacent. Their position does not disclose the group.
 #[test]
-fn what_says_nothing_is_told_apart_by_the_lineage_alone() {
+fn joined_empty_rows_are_assigned_only_by_the_lineage() {
     let mut text = String::new();
-    // Half of the people have no mood, and the other half no city.
+    // Half of the subjects have no mood, and the other half no city.
     for n in 0..40 {
         record(&mut text, n, [0, if n % 2 == 0 { 0 } else { 2 }, n % 2, 0]);
     }
@@ -246,7 +247,7 @@ fn what_says_nothing_is_told_apart_by_the_lineage_alone() {
 }
 
 #[test]
-fn an_auditor_finds_what_is_no_joined_row() {
+fn joined_rows_that_are_manipulated_are_found() {
     let place = place(&records());
     run(&place, &[JOINED]).expect(0);
     let whole = place.lines("out.ndjson");
@@ -271,12 +272,12 @@ fn an_auditor_finds_what_is_no_joined_row() {
     assert_eq!(changed("\"city\":null", "\"city\":\"*\""), (of_two.to_owned(), line));
     let complete = "a joined row has every attribute, null where it says nothing";
     assert_eq!(changed("\"city\":null,", ""), (complete.to_owned(), line));
-    // Evaluated, such a file is refused.
+    // `evaluate` refuses such a file.
     let outcome = throng(&place, &[JOINED], "evaluate in.ndjson out.ndjson -c throng.toml");
     assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
     assert!(outcome.stderr.contains(complete), "{}", outcome.stderr);
     assert_eq!(changed("\"city\":null", "\"city\":null,\"person\":\"p1\"").0, "identifiers and subjects do not leave");
-    // The first two rows of the body that differ lie in the first batch.
+    // The first two different rows of the body are in the first batch.
     let mut lines = whole.clone();
     let is_body = |line: &str| line.contains("\"city\":null,\"mood\":null,\"illness\":\"");
     let two = (1..lines.len())
@@ -290,7 +291,7 @@ fn an_auditor_finds_what_is_no_joined_row() {
     let unsorted = "lines of a batch are sorted by their bytes";
     let found = report["broken"].as_array().expect("findings").iter().any(|one| one["promise"] == unsorted);
     assert!(found, "{report:#}");
-    // A row that nobody has released shows nothing, and is found all the same.
+    // An unreleased empty row discloses nothing, and is found nevertheless.
     let silent = r#"{"age":null,"city":null,"mood":null,"illness":null}"#;
     place.write("out.ndjson", format!("{}\n{silent}\n", whole.join("\n")));
     let more = throng(&place, &[JOINED], "verify-release out.ndjson -c throng.toml --lineage lineage.ndjson --json");
@@ -298,7 +299,7 @@ fn an_auditor_finds_what_is_no_joined_row() {
     let report: Value = serde_json::from_slice(&more.stdout).expect("JSON");
     assert_eq!(report["broken"][0]["promise"], "a joined row is named by the lineage");
     assert_eq!(report["broken"][0]["line"], whole.len() as u64 + 1);
-    // A lineage that names another group than the row shows.
+    // A lineage that names another group than the row has.
     place.write("out.ndjson", whole.join("\n") + "\n");
     let lineage = String::from_utf8(place.read("lineage.ndjson")).expect("text");
     place.write("lineage.ndjson", lineage.replace("\"group\":\"body\"", "\"group\":\"mind\""));
@@ -308,7 +309,7 @@ fn an_auditor_finds_what_is_no_joined_row() {
 }
 
 #[test]
-fn bytes_in_each_format_and_on_standard_output() {
+fn joined_rows_have_the_expected_bytes_in_each_format() {
     let mut text = String::new();
     (0..6).for_each(|n| record(&mut text, n, [0, 3, 3, 0]));
     let rows = [
@@ -322,7 +323,7 @@ fn bytes_in_each_format_and_on_standard_output() {
     assert_eq!(String::from_utf8(file.read("out.ndjson")).expect("text"), ndjson);
     let printed = place(&text).run(&[JOINED, ("SINK__PATH", "-")]).expect(0);
     assert_eq!(String::from_utf8(printed.stdout).expect("text"), ndjson, "several groups, one stream");
-    // One attribute alone on a line is nothing that CSV can spell, but for a group of joined rows it can.
+    // CSV can not represent a row of one missing attribute, but it can represent such a group in joined rows.
     let table = place(&text);
     run(&table, &[JOINED, ("SINK__PATH", "out.csv")]).expect(0);
     let csv = format!(
@@ -332,7 +333,7 @@ fn bytes_in_each_format_and_on_standard_output() {
         "30,,,\"flu\"\n".repeat(6)
     );
     assert_eq!(String::from_utf8(table.read("out.csv")).expect("text"), csv);
-    // Read as what it is: an outcome of the same run in JSON has the same bytes as the columns of Parquet.
+    // The Parquet columns verify like the JSON lines of the same run.
     let columns = place(&text);
     run(&columns, &[JOINED, ("SINK__PATH", "out.parquet")]).expect(0);
     let files = columns.files("out.parquet");
@@ -346,7 +347,7 @@ fn bytes_in_each_format_and_on_standard_output() {
 }
 
 #[test]
-fn the_derived_schema_requires_every_attribute() {
+fn joined_output_schema_requires_every_attribute() {
     let place = place(&records());
     let schema = json(&throng(&place, &[JOINED], "check -c throng.toml --output-schema"));
     let joined = &schema["joined"];
@@ -365,7 +366,7 @@ fn the_derived_schema_requires_every_attribute() {
 }
 
 #[test]
-fn a_place_a_group_is_refused_and_a_state_keeps_its_rows() {
+fn joined_rows_refuse_group_paths_and_a_changed_layout() {
     let place = place(&records());
     for (key, value) in [("SINK__PATH", "{group}.ndjson"), ("SINK__TOPIC", "wearable.{group}")] {
         let refused = place.run(&[JOINED, (key, value)]).expect(2);
@@ -373,7 +374,7 @@ fn a_place_a_group_is_refused_and_a_state_keeps_its_rows() {
     }
     let refused = place.run(&[("SINK__ROWS", "padded")]).expect(2);
     assert!(refused.stderr.contains("give \"fragments\" or \"joined\""), "{}", refused.stderr);
-    // Lines of two forms in one place are nothing that a reader could take apart.
+    // A reader could not separate lines of two layouts in one output.
     place.run(&[JOINED]).expect(0);
     let refused = place.run(&[]);
     assert_ne!(refused.code, Some(0));
@@ -382,7 +383,7 @@ fn a_place_a_group_is_refused_and_a_state_keeps_its_rows() {
 }
 
 #[test]
-fn a_topic_takes_the_rows_of_all_groups() {
+fn joined_rows_of_all_groups_go_to_one_topic() {
     let Some(broker) = Broker::shared() else { return };
     let base = format!("joined-{}", std::process::id());
     let named = |part: &str| format!("{base}.{part}");
@@ -416,7 +417,7 @@ fn a_topic_takes_the_rows_of_all_groups() {
     });
     let payloads: Vec<_> = payloads.collect();
     broker.produce_records(&raw, &payloads);
-    // Its directory must be there as long as the daemon.
+    // The directory must exist as long as the daemon runs.
     let running = place(&texts);
     let process = running.start(&sink);
     process.until("the one full batch has left", |status| status["totals"]["consumed"] == payloads.len());
@@ -431,7 +432,7 @@ fn a_topic_takes_the_rows_of_all_groups() {
         let text = String::from_utf8(row.payload.expect("a row")).expect("text");
         partitions[usize::try_from(row.partition).expect("a partition")].push(text);
     }
-    // A row's partition is its rank in the batch, and nothing else.
+    // The partition of a row depends only on its rank in the batch.
     let wanted = file.lines("out.ndjson");
     let found: Vec<String> = (0..wanted.len()).map(|rank| partitions[rank % 3][rank / 3].clone()).collect();
     assert_eq!(found, wanted);

@@ -1,8 +1,8 @@
-//! Requests that reach the broker late, twice or not at all, and connections that break around them: the daemon releases
-//! what it would have released undisturbed, byte by byte, once.
+//! Tests requests that reach the broker late, twice or never, and connections that break: the daemon releases the
+//! bytes of an undisturbed run, exactly once.
 //!
-//! The client repeats by itself what was not answered, so that the broker may get an old request when a later transaction
-//! is open. Between the daemon and its broker stands a proxy that arranges this for every kind of request of a batch.
+//! The client repeats unanswered requests, so the broker may receive an old request during a later transaction. A
+//! proxy between the daemon and its broker causes this for every kind of request of a batch.
 
 use crate::support;
 
@@ -18,16 +18,18 @@ use support::proxy::{
     wait_until,
 };
 
-/// Records a batch. One partition and batches closed by count: the batches are a function of the stream.
+/// Records per batch. With one partition and batches closed by count, the batches depend only on the stream.
 const BATCH: usize = 40;
 
-/// Answers to the next transaction: whatever waits for this comes when it has records in a topic.
+/// Responses to the next transaction. A request that waits for them arrives when that transaction has records in a
+/// topic.
 const AFTER_THE_NEXT_BEGINS: &[i16] = &[END_TXN, PRODUCE];
 
-/// Answers to the next transaction: whatever waits for this comes when its offsets are sent and not committed.
+/// Responses to the next transaction. A request that waits for them arrives when its offsets are sent and not
+/// committed.
 const AFTER_THE_NEXT_SENDS_OFFSETS: &[i16] = &[END_TXN, TXN_OFFSET_COMMIT];
 
-/// An error of the group's coordinator after which a client must abort: it may not write this group's offsets.
+/// Error of the group coordinator that forces the client to abort: it may not write the offsets of this group.
 const NOT_AUTHORIZED: i16 = 30;
 
 struct Network {
@@ -35,10 +37,10 @@ struct Network {
     proxy: Proxy,
 }
 
-/// Those that no test has at the moment.
+/// Networks that no test uses at present.
 static IDLE: Mutex<Vec<Network>> = Mutex::new(Vec::new());
 
-/// A network that one test has, and the next one gets.
+/// Network that one test borrows from the pool.
 struct Lent(Option<Network>);
 
 impl Deref for Lent {
@@ -51,14 +53,14 @@ impl Deref for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // Connections of a test that has failed may still hold what it has armed: that network ends with it.
+        // Connections of a failed test may still hold armed faults: the network is discarded.
         if !std::thread::panicking() {
             IDLE.lock().unwrap_or_else(PoisonError::into_inner).extend(self.0.take());
         }
     }
 }
 
-/// One broker behind one proxy, for one test at a time.
+/// Returns one broker behind one proxy, for one test at a time.
 fn network() -> Option<Lent> {
     let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let network = match idle {
@@ -74,7 +76,7 @@ fn network() -> Option<Lent> {
     Some(Lent(Some(network)))
 }
 
-/// A stage whose daemon comes by the proxy.
+/// Creates a stage with a daemon that connects through the proxy.
 fn behind(network: &Network, hold: usize) -> Stage<'_> {
     let stage = Stage::new(&network.broker, 1).with_static_membership().reached_by(network.proxy.address());
     stage.configure("only", hold, BATCH, "1h");
@@ -89,7 +91,7 @@ fn undisturbed(broker: &Broker, seed: u64, hold: usize, total: usize) -> (Stage<
     (stage, seen)
 }
 
-/// A daemon that may end by itself, cleanly, and is then started again, as by a supervisor.
+/// Daemon that may end with an error and is then restarted, as by a supervisor.
 struct Supervised<'a> {
     stage: &'a Stage<'a>,
     daemon: Daemon,
@@ -110,7 +112,7 @@ impl<'a> Supervised<'a> {
         }
     }
 
-    /// Batches that were aborted since it was last started.
+    /// Returns the number of batches aborted since the last start.
     fn aborted(&self) -> usize {
         self.daemon.said().matches("batch aborted").count()
     }
@@ -123,7 +125,7 @@ impl<'a> Supervised<'a> {
     }
 }
 
-/// What is visible must be the beginning of what an undisturbed run has released, partition by partition.
+/// Checks that the visible output of each partition is a prefix of the undisturbed output.
 fn is_prefix(what: &str, stage: &Stage, undisturbed: &Seen) -> usize {
     let released = stage.released();
     for (partition, lines) in &released {
@@ -134,10 +136,10 @@ fn is_prefix(what: &str, stage: &Stage, undisturbed: &Seen) -> usize {
     released.values().map(Vec::len).sum()
 }
 
-/// The case of the issue: a commit request is held by the network, the client asks again and is answered, and what was held
-/// arrives when the next transaction has its first records.
+/// Reproduces the reported issue: the network delays a commit request, the client repeats it and gets an answer, and
+/// the delayed request arrives when the next transaction has its first records.
 #[test]
-fn a_commit_that_arrives_late_commits_nothing_of_the_next_batch() {
+fn late_commit_request_commits_nothing_of_the_next_batch() {
     let Some(network) = network() else { return };
     let Network { broker, proxy } = &*network;
     let (seed, total) = (61, 4 * BATCH);
@@ -148,7 +150,7 @@ fn a_commit_that_arrives_late_commits_nothing_of_the_next_batch() {
     let stage = behind(&network, 0);
     broker.produce_records(&stage.raw, &records(seed, 0, total, 1));
     proxy.arm(END_TXN, 0, Fault::Late(AFTER_THE_NEXT_BEGINS));
-    // The second batch's own, after the repetition of the first.
+    // The commit of the second batch, after the repetition of the first.
     proxy.arm(END_TXN, 1, Fault::Stall);
     let mut daemon = Supervised::start(&stage);
     wait_until("the second batch's own commit", || proxy.stalled() > 0 || daemon.daemon.ended().is_some());
@@ -166,10 +168,10 @@ fn a_commit_that_arrives_late_commits_nothing_of_the_next_batch() {
     assert_eq!(daemon.ends, 0, "a late request of an older epoch is no reason to end");
 }
 
-/// A request for offsets that comes late is refused; but the coordinator of the group then forgets the offsets that the open
-/// transaction has sent, and commits the rest of it. Nothing follows that batch: its offsets must be committed all the same.
+/// A late offset request is refused, but the group coordinator then forgets the offsets of the open transaction and
+/// commits the rest of it. No batch follows, so the offsets must be committed separately.
 #[test]
-fn offsets_that_the_broker_forgets_are_committed_again() {
+fn offsets_forgotten_by_the_broker_are_committed_again() {
     let Some(network) = network() else { return };
     let Network { broker, proxy } = &*network;
     let (seed, total) = (62, 2 * BATCH);
@@ -180,7 +182,7 @@ fn offsets_that_the_broker_forgets_are_committed_again() {
     let mut daemon = Supervised::start(&stage);
     daemon.wait_consumed("both batches", total);
     assert_eq!(proxy.delivered().len(), 1, "the offsets were not late");
-    // Kafka 4.1.1 does not forget them.
+    // Kafka 4.1.1 keeps them.
     assert!(
         Broker::is_newer() || daemon.daemon.said().contains("committed again"),
         "the broker has forgotten nothing: the test shows nothing"
@@ -189,10 +191,10 @@ fn offsets_that_the_broker_forgets_are_committed_again() {
     assert_eq!(daemon.ends, 0, "it is no reason to end");
 }
 
-/// The same, and the daemon is told to stop before it can look at the offsets: it does not leave its partitions to anybody
-/// before they are committed.
+/// The same case, with a stop request before the daemon can check the offsets. It keeps its partitions until the
+/// offsets are committed.
 #[test]
-fn a_daemon_does_not_leave_before_its_offsets_are_committed() {
+fn shutdown_waits_until_offsets_are_committed() {
     let Some(network) = network() else { return };
     let Network { broker, proxy } = &*network;
     let (seed, total) = (63, 2 * BATCH);
@@ -203,7 +205,7 @@ fn a_daemon_does_not_leave_before_its_offsets_are_committed() {
     proxy.arm(END_TXN, 1, Fault::Stall);
     let mut daemon = stage.start("only", None);
     wait_until("the second batch's commit", || proxy.stalled() == 1);
-    // The next epoch, after which the offsets are looked at.
+    // The offsets are checked after the next epoch.
     proxy.arm(INIT_PRODUCER_ID, 0, Fault::Stall);
     proxy.let_go();
     wait_until("the next epoch", || proxy.stalled() == 2);
@@ -223,17 +225,17 @@ fn a_daemon_does_not_leave_before_its_offsets_are_committed() {
     same(&stage, &finished(&stage, &mut daemon, total), &calm, &seen);
 }
 
-/// What a transaction is filled with, and how it begins and ends. A walk over each: they can go side by side.
+/// Requests that fill a transaction, and those that begin and end it. Separate tests run in parallel.
 const FILLING: &[i16] = &[PRODUCE, ADD_PARTITIONS, ADD_OFFSETS];
 const ENDS: &[i16] = &[END_TXN, TXN_OFFSET_COMMIT, FIND_COORDINATOR, INIT_PRODUCER_ID];
 const ENDS_OF_ABORTED: &[i16] = &[END_TXN, INIT_PRODUCER_ID];
 
-/// Requests of these `kinds` in a batch, and every fate.
+/// Applies every fault to requests of these `kinds` in a batch.
 fn walk(kinds: &[i16], seed: u64, hold: usize, aborts: bool) {
     let Some(network) = network() else { return };
     let Network { broker, proxy } = &*network;
     let fates = |kind| {
-        // Between two transactions the next epoch is asked for.
+        // The next epoch is requested between two transactions.
         let between = matches!(kind, INIT_PRODUCER_ID | FIND_COORDINATOR);
         let until = if between { &AFTER_THE_NEXT_BEGINS[1..] } else { AFTER_THE_NEXT_BEGINS };
         let delay = Fault::Delay(Duration::from_millis(200));
@@ -258,7 +260,7 @@ fn walk(kinds: &[i16], seed: u64, hold: usize, aborts: bool) {
     daemon.wait_consumed("the first batch", consumed);
     for round in 0..rounds {
         for (kind, fate) in &cases {
-            // A batch has several of some kinds: now the first, now a later one.
+            // A batch has several requests of some kinds: the first one or a later one is chosen.
             let skip = match *kind {
                 PRODUCE | ADD_PARTITIONS if round > 0 => dice.roll(3) as usize,
                 _ => 0,
@@ -269,24 +271,24 @@ fn walk(kinds: &[i16], seed: u64, hold: usize, aborts: bool) {
                 proxy.arm(ADD_OFFSETS, 0, Fault::Refuse(NOT_AUTHORIZED));
             }
             proxy.arm(*kind, skip, fate.clone());
-            // In the second batch what was held arrives.
+            // The delayed request arrives in the second batch.
             let (ends, aborted) = (daemon.ends, daemon.aborted());
             let consumed = produce(2);
             daemon.wait_consumed(&what, consumed);
             if *kind != PRODUCE && *kind != ADD_PARTITIONS {
                 assert!(proxy.is_done(), "{what}: it has not happened");
             }
-            // The refusal goes by the connection of these requests, and where that is cut it may be lost with them.
-            // It is of the same kind as a request of offsets that comes twice, which may take its place.
+            // The refusal uses the connection of these requests, and is lost if that is cut. It is of the same kind
+            // as a repeated offset request, which may take its place.
             let cut = match fate {
                 Fault::Delay(_) => false,
                 Fault::Twice(_) => *kind == ADD_OFFSETS,
                 _ => matches!(*kind, ADD_PARTITIONS | ADD_OFFSETS),
             };
-            // The log has some of the aborts: its lines are limited.
+            // The log lines are rate-limited, so the log may lack some aborts.
             seen_aborts.0 += usize::from(daemon.aborted() > aborted || daemon.ends > ends);
             seen_aborts.1 += usize::from(aborts && !cut);
-            // Nothing but a request for an epoch takes the epoch from a producer.
+            // Only a request for an epoch takes the epoch from a producer.
             assert!(*kind == INIT_PRODUCER_ID || daemon.ends == ends, "{what}: it ended");
             is_prefix(&what, &stage, &seen);
             eprintln!("{what}: {:?}", proxy.delivered());
@@ -299,21 +301,21 @@ fn walk(kinds: &[i16], seed: u64, hold: usize, aborts: bool) {
 }
 
 #[test]
-fn every_request_that_fills_a_batch_may_be_late_doubled_lost_or_unanswered() {
+fn request_faults_while_filling_a_batch_keep_output_identical() {
     walk(FILLING, 71, 0, false);
 }
 
 #[test]
-fn every_request_that_begins_or_ends_a_batch_may_be_late_doubled_lost_or_unanswered() {
+fn request_faults_at_batch_boundaries_keep_output_identical() {
     walk(ENDS, 73, 0, false);
 }
 
 #[test]
-fn every_request_that_fills_an_aborted_batch_may_be_late_doubled_lost_or_unanswered() {
+fn request_faults_while_filling_an_aborted_batch_keep_output_identical() {
     walk(FILLING, 72, 2, true);
 }
 
 #[test]
-fn every_request_that_begins_or_ends_an_aborted_batch_may_be_late_doubled_lost_or_unanswered() {
+fn request_faults_at_aborted_batch_boundaries_keep_output_identical() {
     walk(ENDS_OF_ABORTED, 74, 2, true);
 }

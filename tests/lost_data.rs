@@ -1,5 +1,5 @@
-//! Failure that looks like success: a run that loses its data says of which attribute, how many and what to do, and ends
-//! with exit code 1 where everything is lost.
+//! Tests data loss that looks like success: the run reports the attribute, the count and the remedy, and ends with
+//! exit code 1 if all records are lost.
 
 use crate::support;
 
@@ -20,7 +20,7 @@ name = "ward"
 type = "string"
 "#;
 
-/// `people` people with `times` records each; `day` is written as given.
+/// Returns `times` records each of `people` subjects, with `day` as given.
 fn visits(people: usize, times: usize, day: &str) -> String {
     let record = |n: usize| {
         let person = n % people;
@@ -33,13 +33,13 @@ fn run(place: &Place, arguments: &[&str]) -> Outcome {
     support::binary::Process::spawn(place.command(&[], arguments), place.port).wait()
 }
 
-/// The notes at the end of a run.
+/// Returns the notes at the end of a run.
 fn notes(outcome: &Outcome) -> Vec<&str> {
     outcome.stderr.lines().filter_map(|line| line.strip_prefix("note: ")).collect()
 }
 
 #[test]
-fn dates_that_cannot_be_read_are_named_and_counted() {
+fn unreadable_dates_are_named_and_counted() {
     let place = Place::new(SCHEMA, "");
     place.write("in.ndjson", visits(5, 4, "the fifth of May"));
     let outcome = place.run(&[]).expect(1);
@@ -51,7 +51,7 @@ fn dates_that_cannot_be_read_are_named_and_counted() {
 }
 
 #[test]
-fn a_subject_that_is_never_named_is_said() {
+fn subject_missing_in_all_records_is_reported() {
     let place = Place::new(&SCHEMA.replace("/who/person", "/who/pesron"), "");
     place.write("in.ndjson", visits(5, 4, "2024-05-12"));
     let outcome = place.run(&[]).expect(1);
@@ -64,7 +64,7 @@ fn a_subject_that_is_never_named_is_said() {
 }
 
 #[test]
-fn an_attribute_that_never_comes_is_said() {
+fn attribute_missing_in_all_records_is_reported() {
     let place = Place::new(&SCHEMA.replace("name = \"ward\"", "name = \"ward\"\npointer = \"/station/ward\""), "");
     place.write("in.ndjson", visits(5, 4, "2024-05-12"));
     let outcome = place.run(&[]).expect(0);
@@ -77,7 +77,7 @@ fn an_attribute_that_never_comes_is_said() {
 }
 
 #[test]
-fn fewer_people_than_a_crowd_are_said() {
+fn too_few_subjects_are_reported() {
     let place = Place::new(SCHEMA, "");
     place.write("in.ndjson", visits(2, 10, "2024-05-12"));
     let outcome = place.run(&[]).expect(1);
@@ -86,7 +86,7 @@ fn fewer_people_than_a_crowd_are_said() {
 }
 
 #[test]
-fn a_quote_left_open_is_said_with_its_place() {
+fn open_quote_is_reported_with_its_record() {
     let place = Place::new(&SCHEMA.replace("pointer = \"/who/person\"", "column = \"person\""), "");
     let mut csv = String::from("person,day,ward\n");
     for n in 0..500 {
@@ -104,7 +104,7 @@ fn a_quote_left_open_is_said_with_its_place() {
 }
 
 #[test]
-fn lines_that_an_open_quote_swallows_are_lost_to_the_gate() {
+fn open_quote_lines_count_for_fail_above() {
     for last_break in [true, false] {
         let place = Place::new(&SCHEMA.replace("pointer = \"/who/person\"", "column = \"person\""), "");
         let mut csv = String::from("person,day,ward\n");
@@ -119,15 +119,15 @@ fn lines_that_an_open_quote_swallows_are_lost_to_the_gate() {
         let outcome = support::binary::Process::spawn(command, place.port).wait().expect(1);
         let account = outcome.account();
         assert_eq!((account.consumed, account.released, account.dead_lettered), (31, 30, 1));
-        // One record cannot be read, and it swallows 69 lines that were records.
+        // One record can not be read. It swallows 69 lines that were records.
         let says = "70.0 % of the records were lost, counting 69 line(s) that a quote left open has swallowed";
         assert!(outcome.stderr.contains(says), "{}", outcome.stderr);
     }
 }
 
-/// A second run over the same file does the same again, with whatever k it is asked for.
+/// A second run over the same file gives the same result, and so does one with another k.
 #[test]
-fn a_second_run_does_the_same_again() {
+fn second_stateless_run_gives_the_same_result() {
     let place = Place::new(SCHEMA, "");
     place.write("in.ndjson", visits(12, 2, "2024-05-12"));
     let stateless = [("STATE__PATH", "")];
@@ -143,7 +143,7 @@ fn a_second_run_does_the_same_again() {
 }
 
 #[test]
-fn a_share_of_loss_can_be_refused() {
+fn loss_above_fail_above_is_refused() {
     let place = Place::new(SCHEMA, "");
     let mut records = visits(5, 4, "2024-05-12");
     records.push_str(&visits(5, 1, "tomorrow"));
@@ -161,9 +161,10 @@ fn a_share_of_loss_can_be_refused() {
     assert!(refused.stderr.contains("between 0 and 1"), "{}", refused.stderr);
 }
 
-/// What is judged is judged before anything is replaced or kept: the outputs of yesterday stay, and a corrected run is not refused.
+/// The loss is checked before any output is replaced or stored. Earlier outputs are kept, and a corrected run is
+/// accepted.
 #[test]
-fn a_job_that_is_refused_for_its_loss_changes_nothing() {
+fn job_refused_for_its_loss_changes_no_file() {
     let place = Place::new(SCHEMA, "");
     let memory = [("PRIVACY__MAX_LINES_PER_SUBJECT", "1"), ("PRIVACY__MAX_DELAY", "1s")];
     let run =
@@ -184,7 +185,7 @@ fn a_job_that_is_refused_for_its_loss_changes_nothing() {
     assert!(is_as_before(), "everything is lost");
     assert_eq!(run(&[]).expect(0).account().released, 5);
     assert!(!is_as_before());
-    // Only now the state has that input, whatever it is called and whenever it was written.
+    // Only now the state contains that input, under any name and modification time.
     std::fs::rename(place.path("in.ndjson"), place.path("renamed.ndjson")).expect("a file");
     place.write("in.ndjson", place.read("renamed.ndjson"));
     let written = place.read("out.ndjson");
@@ -193,7 +194,7 @@ fn a_job_that_is_refused_for_its_loss_changes_nothing() {
     assert_eq!(place.read("out.ndjson"), written);
 }
 
-/// Runs until a batch has left and its effect is not written yet, or whatever `faults` say.
+/// Runs until the process is killed by `faults`.
 #[cfg(feature = "failpoints")]
 fn killed(place: &Place, arguments: &[&str], faults: &str) {
     let mut command = place.command(&[], arguments);
@@ -201,11 +202,11 @@ fn killed(place: &Place, arguments: &[&str], faults: &str) {
     assert_eq!(support::binary::Process::spawn(command, place.port).wait().code, None, "{faults}");
 }
 
-/// Records that cannot be read, then more that can, in batches of 50. Whether too much is lost is asked of the file, not of the
-/// part of it that a process has read.
+/// Unreadable records followed by more readable ones, in batches of 50. The loss is measured over the file and not
+/// over the part that one process has read.
 #[test]
 #[cfg(feature = "failpoints")]
-fn what_is_lost_of_a_file_does_not_hang_on_where_a_process_was_killed() {
+fn file_loss_after_a_kill_is_reported_identically() {
     let input = "broken\n".repeat(50) + &visits(10, 5, "never") + &visits(30, 4, "2024-05-12");
     let gate: &[&str] = &["--fail-above", "0.3"];
     let told = |outcome: &Outcome| {
@@ -223,16 +224,16 @@ fn what_is_lost_of_a_file_does_not_hang_on_where_a_process_was_killed() {
         killed(&place, gate, &format!("intent-flushed={batch}*off->return"));
         assert_eq!(told(&run(&place, gate).expect(1)), wanted, "killed in batch {}", batch + 1);
     }
-    // Started again, it has lost no less.
+    // A restart reports the same loss.
     let again = told(&run(&calm, gate).expect(1));
     assert!(again.iter().any(|line| line.contains("45.5 % of the records were lost")), "{again:?}");
     run(&calm, &["--fail-above", "0.5"]).expect(0);
 }
 
-/// The last batch of a file has few people, and none of them leaves: that is no news of the file.
+/// The last batch of a file has few subjects and releases none. This is not reported as a problem of the file.
 #[test]
 #[cfg(feature = "failpoints")]
-fn the_rest_of_a_file_is_not_taken_for_the_file() {
+fn small_last_batch_gives_no_loss_note() {
     let rest: String =
         ["z1", "z2"].map(|who| format!("{{\"who\":{{\"person\":\"{who}\"}},\"ward\":\"{who}\"}}\n")).concat();
     let input = visits(25, 4, "2024-05-12") + &rest;
@@ -248,14 +249,14 @@ fn the_rest_of_a_file_is_not_taken_for_the_file() {
         assert!(notes(&outcome).is_empty(), "{faults}: {:?}", notes(&outcome));
         assert_eq!(outcome.account(), undisturbed.account());
     }
-    // A file that grows by few people has its crowd already.
+    // A file that grows by few subjects already has a crowd.
     calm.write("in.ndjson", input + &rest);
     assert!(notes(&calm.run(&[]).expect(0)).is_empty());
 }
 
-/// Where everything is lost a rerun says so again, and what was only measured is not lost.
+/// A rerun of a file without any release reports the same error. Records that were only measured are not lost.
 #[test]
-fn a_rerun_of_a_file_that_was_lost_ends_as_the_run_did() {
+fn rerun_of_a_lost_file_reports_the_same_error() {
     let place = Place::new(SCHEMA, "");
     place.write("in.ndjson", visits(5, 4, "the fifth of May"));
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! All scenario tests in one program: one link, one shared broker, and tests of all files run beside each other.
+//! Scenario tests in one program: one link, one shared broker, and parallel tests of all files.
 //!
 //! `cargo test --test suite` runs them; `cargo test --test suite -- group:: reload::` those of two files.
 

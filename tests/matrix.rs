@@ -1,4 +1,5 @@
-//! The commands of the quick start on one configuration: each reads the outputs of each other under the path that was named.
+//! Tests all combinations of the quick-start commands on one configuration: each reads the outputs of the others
+//! under the configured path.
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
@@ -8,10 +9,10 @@ use std::process::{Output, Stdio};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// Columns of the records; all of them but the first leave.
+/// Columns of the records. All except the first are released.
 const COLUMNS: [&str; 5] = ["user_id", "ward", "sex", "day", "steps"];
 
-/// Records of 60 people, three of each. Dates are spelled in the American manner.
+/// Returns three records each of 60 subjects, with American dates.
 fn records() -> Vec<[String; 5]> {
     let record = |n: usize| {
         let p = n % 60;
@@ -52,7 +53,7 @@ fn write_records(path: &Path) {
     }
 }
 
-/// A directory with the records in one format, and what `init` makes of them.
+/// Directory with the records in one format, and the files of `init`.
 struct Place {
     directory: TempDir,
     input: String,
@@ -92,7 +93,7 @@ impl Place {
         said
     }
 
-    /// Changes the configuration of `init`: groups of the planner, or given ones, and rows.
+    /// Changes the configuration of `init`: groups of the planner or given groups, and joined rows.
     fn configure(&self, groups: Groups, joined: bool) {
         let mut text = fs::read_to_string(self.path("visits.toml")).expect("a configuration");
         let given = match groups {
@@ -120,7 +121,7 @@ impl Place {
         }
     }
 
-    /// Runs every reader on what left.
+    /// Runs every reader on the release.
     fn read_all(&self, lineage: bool) {
         let (input, output) = (self.input.as_str(), self.output.as_str());
         let verified = self.done(&["verify-release", output, "-c", "visits.toml"]);
@@ -142,7 +143,7 @@ enum Groups {
     Planner,
 }
 
-/// All ways of one pair of formats.
+/// Runs every combination for one pair of formats.
 fn every_way(input: &str, output: &str) {
     for groups in [Groups::One, Groups::Many, Groups::Planner] {
         for joined in [false, true] {
@@ -166,26 +167,26 @@ fn every_way(input: &str, output: &str) {
 }
 
 #[test]
-fn every_command_reads_releases_of_csv() {
+fn every_command_reads_releases_from_csv() {
     every_way("csv", "csv");
     every_way("csv", "ndjson");
 }
 
 #[test]
-fn every_command_reads_releases_of_ndjson() {
+fn every_command_reads_releases_from_ndjson() {
     every_way("ndjson", "ndjson");
     every_way("ndjson", "parquet");
 }
 
 #[test]
-fn every_command_reads_releases_of_parquet() {
+fn every_command_reads_releases_from_parquet() {
     every_way("parquet", "parquet");
     every_way("parquet", "csv");
 }
 
-/// Readers skip blank lines: a row of one cell that is missing is none.
+/// Readers skip blank lines, so a row of one missing cell must not be blank.
 #[test]
-fn releases_of_one_column_keep_rows_without_a_value() {
+fn single_column_release_keeps_rows_without_a_value() {
     let place = Place::new("csv", "csv");
     let row = |n: usize| format!("u-{n},{}\n", if n.is_multiple_of(5) { String::new() } else { (n % 3).to_string() });
     fs::write(place.path("one.csv"), format!("user_id,visits\n{}", (0..60).map(row).collect::<String>()))
@@ -206,9 +207,9 @@ fn releases_of_one_column_keep_rows_without_a_value() {
     assert_eq!(said["quality"]["attributes"][0]["falsified"], 0, "{said}");
 }
 
-/// A text that is spelled like a missing value of JSON is a text in formats whose missing values are spelled otherwise.
+/// A text spelled like the JSON null is a text in formats with another spelling of missing values.
 #[test]
-fn texts_that_say_null_are_no_missing_values() {
+fn text_null_is_not_a_missing_value() {
     let place = Place::new("csv", "csv");
     let row = |n: usize| {
         let value = ["\"null\"", "\"x\"", "null"][n % 3];
@@ -234,9 +235,9 @@ fn texts_that_say_null_are_no_missing_values() {
     }
 }
 
-/// A secret, a schema or a configuration that an output replaces is lost.
+/// An output must not overwrite a secret, a schema or a configuration.
 #[test]
-fn no_output_replaces_a_file_that_the_release_needs() {
+fn outputs_never_replace_required_files() {
     let place = Place::new("csv", "ndjson");
     place.configure(Groups::Many, false);
     place.done(&["run", "-c", "visits.toml", "--lineage", "lineage.ndjson"]);
@@ -266,7 +267,7 @@ fn no_output_replaces_a_file_that_the_release_needs() {
 }
 
 #[test]
-fn two_releases_under_one_path_are_refused() {
+fn two_releases_with_one_path_are_refused() {
     let place = Place::new("csv", "ndjson");
     place.configure(Groups::Many, false);
     place.done(&["run", "-c", "visits.toml", "--lineage", "lineage.ndjson"]);
@@ -275,13 +276,13 @@ fn two_releases_under_one_path_are_refused() {
     assert_eq!(refused.status.code(), Some(2));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(said.contains("safe.who.ndjson") && said.contains("move one of them away"), "{said}");
-    // A lineage says which release is meant.
+    // The lineage identifies the release.
     place.done(&["verify-release", "safe.ndjson", "-c", "visits.toml", "--lineage", "lineage.ndjson"]);
 }
 
-/// The groups that a planner chose are chosen once more from the source, whatever directory the release was moved to.
+/// The planner's groups are computed again from the source, for a release in any directory.
 #[test]
-fn groups_of_the_planner_are_found_for_a_moved_release() {
+fn planned_groups_are_found_for_a_moved_release() {
     let place = Place::new("csv", "ndjson");
     place.done(&["run", "-c", "visits.toml"]);
     fs::create_dir(place.path("moved")).expect("a directory");

@@ -1,4 +1,4 @@
-//! A daemon below `process.memory_limit`: values and classes without end, and memory with one.
+//! Tests a daemon with `process.memory_limit`: an unbounded number of values and classes in bounded memory.
 
 use crate::support;
 
@@ -10,10 +10,10 @@ use support::binary::{Account, Outcome, Place, Process};
 use support::daemon::{Stage, finish, records, same};
 use support::kafka::Broker;
 
-/// More than these take more than the limit, where there is none: the long way.
+/// Number of records that exceed the limit if none is set. `LONG` is used with `THRONG_LONG`.
 const RECORDS: usize = 32_000;
 const LONG: usize = 42_000;
-/// Records that share a lot, each of another person.
+/// Records per lot, each of another subject.
 const LOT: usize = 6;
 const K: usize = 3;
 const MIB: u64 = 1 << 20;
@@ -44,7 +44,7 @@ name = "d"
 type = "string"
 "#;
 
-/// The texts are in no crowd and are `*`; what they are is remembered for the planner all the same.
+/// The texts are unique and released as `*`, but the planner keeps them in memory.
 const MORE: &str = r#"
 [plan]
 window_records = 42000
@@ -57,7 +57,7 @@ name = "texts"
 attributes = ["a", "b", "c", "d"]
 "#;
 
-/// Text that no other record has: words of six letters, as long as a paragraph.
+/// Returns a unique text: words of six letters, as long as a paragraph.
 fn text(n: usize, of: usize) -> String {
     let mut state = (n * 4 + of) as u64;
     let mut letters = String::new();
@@ -83,7 +83,7 @@ fn input(records: usize) -> String {
     lines
 }
 
-/// Runs to the end of the source; the most memory that it was seen with, and the highest of some series.
+/// Runs to the end of the source. Returns the peak memory and the maxima of some series.
 fn run(place: &Place, limit: &str) -> (u64, BTreeMap<String, f64>, Outcome) {
     let settings = [("PROCESS__MEMORY_LIMIT", limit), ("TELEMETRY__LOG_LEVEL", "warn"), ("BATCH__MAX_RECORDS", "600")];
     let mut process: Process = place.start(&settings);
@@ -100,7 +100,7 @@ fn run(place: &Place, limit: &str) -> (u64, BTreeMap<String, f64>, Outcome) {
     (peak, highest, process.wait().expect(0))
 }
 
-/// Every lot that left did so for enough people, and with enough records that somebody would miss them.
+/// Checks that every released lot has enough subjects, and returns the number of its lines.
 fn crowds(place: &Place) -> usize {
     let mut lines: BTreeMap<String, usize> = BTreeMap::new();
     for line in place.lines("out.lots.ndjson").into_iter().filter(|line| line.contains("lot ")) {
@@ -111,7 +111,7 @@ fn crowds(place: &Place) -> usize {
 }
 
 #[test]
-fn threat_36_memory_stays_below_its_limit_whatever_comes() {
+fn threat_36_memory_stays_below_its_limit_for_any_input() {
     let is_long = std::env::var_os("THRONG_LONG").is_some();
     let records = if is_long { LONG } else { RECORDS };
     let input = input(records);
@@ -135,7 +135,7 @@ fn threat_36_memory_stays_below_its_limit_whatever_comes() {
     assert!(limited > 0, "the system tells what a process takes");
     assert!(limited < LIMIT, "{} MiB", limited / MIB);
     assert!(unlimited > LIMIT, "the limit is felt: {} and {} MiB", unlimited / MIB, limited / MIB);
-    // Nothing leaves that would not have left without the limit, and here everything does.
+    // The limit adds no release, and here it removes none.
     assert!(released > records / 2 && released == released_without, "{released}, {released_without}");
     let parts = ["program", "cache", "queues", "ledger", "window", "profiles", "dictionaries", "reserve"];
     let limits: f64 = parts.iter().map(|part| series[&format!("throng_memory_limit_bytes{{part=\"{part}\"}}")]).sum();
@@ -146,7 +146,7 @@ fn threat_36_memory_stays_below_its_limit_whatever_comes() {
 }
 
 #[test]
-fn a_limit_that_is_too_small_is_refused_with_one_that_is_not() {
+fn memory_limit_too_small_is_refused_with_a_minimum() {
     let place = Place::new(SCHEMA, MORE);
     place.write("in.ndjson", input(30));
     let refused = place.run(&[("PROCESS__MEMORY_LIMIT", "100MiB")]).expect(2);
@@ -157,9 +157,9 @@ fn a_limit_that_is_too_small_is_refused_with_one_that_is_not() {
     place.run(&[("PROCESS__MEMORY_LIMIT", "a lot")]).expect(2);
 }
 
-/// Between topics: the clients take the smaller queues, and what leaves is the same to the byte.
+/// Between topics: the clients use smaller queues, and the output bytes are equal.
 #[test]
-fn a_limit_that_is_not_reached_changes_no_byte_between_topics() {
+fn memory_limit_not_reached_keeps_topic_output_identical() {
     let Some(broker) = Broker::shared() else { return };
     let total = 2_000;
     let of = |limit: &str| {

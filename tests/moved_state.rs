@@ -1,5 +1,5 @@
-//! State that follows its partition, on a broker: limits and waiting records of an instance that is lost with its directory, partitions
-//! that move between instances, entries that cannot be read, and entries that were lost.
+//! Tests state that moves with its partition, on a broker: limits and held records of an instance that is lost with
+//! its directory, partitions that move between instances, and unreadable or lost changelog entries.
 
 use crate::support;
 
@@ -10,22 +10,22 @@ use std::time::Duration;
 use support::daemon::{LOT, Stage, conserved, records, sound};
 use support::kafka::{Broker, Record};
 
-/// Lines of the group that does not change: one for each person and window.
+/// Subjects per partition. The unchanging group has one line per subject and window.
 const PEOPLE: usize = 12;
 
-/// A record of somebody whose city never changes.
+/// Returns a record of a subject with a constant city.
 fn visit(person: usize, partition: i32) -> Record {
     let payload = format!("{{\"person\":\"p{person}\",\"city\":\"Zug\",\"mood\":\"m{}\"}}", person % 2);
     Record { partition: Some(partition), payload: Some(payload.into_bytes()), ..Record::default() }
 }
 
-/// People of a partition: a person's records are all in one.
+/// Returns the records of all partitions. All records of a subject are in one partition.
 fn visits(partitions: i32) -> Vec<Record> {
     let partition = |person: usize| i32::try_from(person).expect("few people") % partitions;
     (0..PEOPLE * partitions as usize).map(|person| visit(person, partition(person))).collect()
 }
 
-/// Gives an instance a schema with a group that does not change, said once in a day.
+/// Configures an instance with a group that does not change and is released once per day.
 fn configure(stage: &Stage, name: &str, batch: usize, more: &str) {
     let file = stage.configure(name, 2, batch, "300ms");
     fs::write(
@@ -46,7 +46,7 @@ fn configure(stage: &Stage, name: &str, batch: usize, more: &str) {
     fs::write(file, text).expect("the configuration");
 }
 
-/// Lines by group that readers of committed records see.
+/// Returns the committed lines of each group.
 fn lines(stage: &Stage) -> (usize, usize) {
     let released = stage.released();
     let of = |name: &str| released.values().flatten().filter(|line| line.contains(name)).count();
@@ -54,7 +54,7 @@ fn lines(stage: &Stage) -> (usize, usize) {
 }
 
 #[test]
-fn an_instance_that_is_lost_with_its_directory_leaves_its_limits_to_the_next_one() {
+fn lost_instance_passes_its_limits_to_the_next_one() {
     let Some(broker) = Broker::shared() else { return };
     let stage = Stage::new(broker, 2);
     let all = visits(2);
@@ -64,7 +64,7 @@ fn an_instance_that_is_lost_with_its_directory_leaves_its_limits_to_the_next_one
         broker.produce_records(&stage.raw, &all);
         let mut daemon = stage.start(&name, None);
         stage.wait_consumed(round * all.len(), &mut [&mut daemon]);
-        // Of two rounds the directory stays, and nobody needs it.
+        // In two rounds the directory remains and is not used.
         daemon.kill();
         if round % 2 == 0 {
             fs::remove_dir_all(stage.state(&name)).expect("its directory");
@@ -73,7 +73,7 @@ fn an_instance_that_is_lost_with_its_directory_leaves_its_limits_to_the_next_one
     assert_eq!(lines(&stage), (all.len(), 4 * all.len()), "each city once, each mood in every batch");
 }
 
-/// Records of lots, each of a person of its own.
+/// Returns records of lots, each of another subject.
 fn lots(numbers: std::ops::Range<usize>, lot: impl Fn(usize) -> usize) -> Vec<Record> {
     let payload = |n: usize| format!("{{\"person\":\"p{n}\",\"lot\":\"L{}\",\"age\":30,\"ward\":\"north\"}}", lot(n));
     let record = |n| Record { partition: Some(0), payload: Some(payload(n).into_bytes()), ..Record::default() };
@@ -81,11 +81,11 @@ fn lots(numbers: std::ops::Range<usize>, lot: impl Fn(usize) -> usize) -> Vec<Re
 }
 
 #[test]
-fn what_waits_of_a_lost_instance_leaves_once() {
+fn lost_instance_held_records_are_released_once() {
     let Some(broker) = Broker::shared() else { return };
     let stage = Stage::new(broker, 1);
     let of_lot = |lot: &str| stage.released().values().flatten().filter(|line| line.contains(lot)).count();
-    // Six of one lot, and two of another, which are no crowd.
+    // Six records of one lot, and two of another, which are no crowd.
     stage.configure("first", 9, 8, "1h");
     broker.produce_records(&stage.raw, &lots(0..8, |n| n / 6));
     let mut first = stage.start("first", None);
@@ -93,7 +93,7 @@ fn what_waits_of_a_lost_instance_leaves_once() {
     first.kill();
     assert_eq!((of_lot("L0"), of_lot("L1")), (6, 0));
     fs::remove_dir_all(stage.state("first")).expect("its directory");
-    // Two more of that lot come to another instance.
+    // Another instance receives two more records of the second lot.
     stage.configure("second", 9, 8, "1h");
     broker.produce_records(&stage.raw, &lots(8..16, |n| if n < 10 { 1 } else { 2 }));
     let mut second = stage.start("second", None);
@@ -101,7 +101,7 @@ fn what_waits_of_a_lost_instance_leaves_once() {
     second.stop();
     assert_eq!((of_lot("L0"), of_lot("L1"), of_lot("L2")), (6, 4, 6), "{:?}", stage.released());
     assert_eq!(conserved(&stage.state("second")), 10, "the two that it has restored count as consumed there");
-    // Whoever comes next finds nothing that waits.
+    // The next instance finds no held records.
     stage.configure("third", 9, 8, "1h");
     broker.produce_records(&stage.raw, &lots(16..24, |_| 3));
     let mut third = stage.start("third", None);
@@ -111,10 +111,10 @@ fn what_waits_of_a_lost_instance_leaves_once() {
     assert_eq!(conserved(&stage.state("third")), 8);
 }
 
-/// Its transaction would hide the partition from the next instance for a quarter of an hour, and its directory is lost.
+/// The open transaction would hide the partition from the next instance for 15 minutes, and the directory is lost.
 #[test]
 #[cfg(feature = "failpoints")]
-fn an_instance_that_dies_inside_a_transaction_is_followed_by_the_next_one() {
+fn instance_killed_in_a_transaction_is_replaced() {
     let Some(broker) = Broker::shared() else { return };
     let mut stage = Stage::new(broker, 1);
     stage.security = "[sink.librdkafka]\n\"transaction.timeout.ms\" = \"900000\"\n".to_owned();
@@ -133,7 +133,7 @@ fn an_instance_that_dies_inside_a_transaction_is_followed_by_the_next_one() {
 }
 
 #[test]
-fn partitions_that_move_between_instances_keep_their_limits() {
+fn moved_partitions_keep_their_limits() {
     let Some(broker) = Broker::shared() else { return };
     let stage = Stage::new(broker, 4);
     let all = visits(4);
@@ -144,7 +144,7 @@ fn partitions_that_move_between_instances_keep_their_limits() {
     let mut total = 0;
     for round in 0..4 {
         let mut two = (round % 2 == 1).then(|| stage.start("two", None));
-        // A group hands partitions over in two rounds, and a member hears of each with its heartbeat.
+        // A group reassigns partitions in two rounds. A member learns of each with its heartbeat.
         std::thread::sleep(Duration::from_secs(6));
         broker.produce_records(&stage.raw, &all);
         total += all.len();
@@ -161,10 +161,10 @@ fn partitions_that_move_between_instances_keep_their_limits() {
     assert!(cities <= all.len() && cities > all.len() / 2, "{cities} cities of {} people in one window", all.len());
 }
 
-/// Whoever restores partitions that have come goes on with those that it had.
+/// An instance that restores new partitions continues with the partitions it already has.
 #[test]
 #[cfg(feature = "failpoints")]
-fn only_partitions_that_move_wait_for_their_state() {
+fn moved_partitions_alone_wait_for_their_state() {
     let Some(broker) = Broker::shared() else { return };
     let stage = Stage::new(broker, 4);
     let all = visits(4);
@@ -194,7 +194,7 @@ fn only_partitions_that_move_wait_for_their_state() {
 }
 
 #[test]
-fn entries_under_another_secret_are_refused_with_a_remedy() {
+fn changelog_with_another_secret_is_refused_with_a_remedy() {
     let Some(broker) = Broker::shared() else { return };
     let stage = Stage::new(broker, 1);
     let all = visits(1);
@@ -216,7 +216,7 @@ fn entries_under_another_secret_are_refused_with_a_remedy() {
 }
 
 #[test]
-fn a_changelog_that_has_lost_its_entries_is_refused_until_that_is_accepted() {
+fn changelog_with_lost_entries_is_refused_until_accepted() {
     let Some(broker) = Broker::shared() else { return };
     let stage = Stage::new(broker, 1);
     let all = visits(1);
@@ -238,7 +238,7 @@ fn a_changelog_that_has_lost_its_entries_is_refused_until_that_is_accepted() {
 }
 
 #[test]
-fn too_few_partitions_are_refused_with_the_command_that_adds_them() {
+fn changelog_with_too_few_partitions_is_refused_with_a_command() {
     let Some(broker) = Broker::shared() else { return };
     let mut stage = Stage::new(broker, 3);
     let few = support::kafka::unique("few");
@@ -252,7 +252,7 @@ fn too_few_partitions_are_refused_with_the_command_that_adds_them() {
 }
 
 #[test]
-fn a_changelog_that_brokers_delete_by_age_is_refused_with_the_command_that_mends_it() {
+fn changelog_with_delete_policy_is_refused_with_a_command() {
     let Some(broker) = Broker::shared() else { return };
     let mut stage = Stage::new(broker, 1);
     stage.changelog = support::kafka::unique("deleted");
@@ -265,13 +265,13 @@ fn a_changelog_that_brokers_delete_by_age_is_refused_with_the_command_that_mends
 }
 
 #[test]
-fn every_second_process_dies_at_a_crash_point_without_its_directory() {
+fn repeated_crashes_without_directory_are_exactly_once() {
     let Some(broker) = Broker::shared() else { return };
     let stage = Stage::new(broker, 3);
     let (batch, points) = (30, ["intent-flushed", "produced", "acknowledged", "offsets-sent", "committed", "applied"]);
     let total = (points.len() + 1) * 4 * batch;
     broker.produce_records(&stage.raw, &records(5, 0, total, 3));
-    // An open transaction of a process that is lost hides what is behind it until its time is over.
+    // The open transaction of a lost process hides later records until it times out.
     let configure = |name: &str| {
         let file = stage.configure(name, 2, batch, "300ms");
         let text = fs::read_to_string(&file).expect("the configuration");

@@ -1,5 +1,5 @@
-//! The multigrid on the health table ([POD] Appendix A): what its generator makes identical is counted and searched
-//! once.
+//! Tests the multigrid on the health table ([POD] Appendix A): columns that the generator makes identical are counted
+//! and searched once.
 
 use std::collections::BTreeMap;
 use throng::generate::{HealthRecordStream, HealthSettings, RecordLayout, RecordStream};
@@ -12,7 +12,7 @@ use throng_risk::qid::{QidSearchRequest, QidStrategy, search, search_without_agg
 
 const ROWS: usize = 600;
 
-/// The columns of `generate health --legacy` that do not identify by themselves, as codes.
+/// Returns the columns of `generate health --legacy` that are not identifiers, as codes.
 fn legacy_health() -> Vec<Vec<u32>> {
     let settings = HealthSettings { seed: 1, legacy: true, layout: RecordLayout::Csv };
     let mut stream = HealthRecordStream::new(settings);
@@ -38,7 +38,7 @@ fn share(left: usize, of: usize) -> f64 {
 }
 
 #[test]
-fn of_identical_columns_nodes_and_edges_at_least_four_fifths_go_and_all_counts_stay() {
+fn multigrid_removes_most_nodes_and_keeps_all_counts() {
     let columns = legacy_health();
     let attributes: Vec<usize> = (0..columns.len()).collect();
     let limits = AdjacencyLimits { max_edges: u64::MAX };
@@ -49,14 +49,14 @@ fn of_identical_columns_nodes_and_edges_at_least_four_fifths_go_and_all_counts_s
     coarse.coarsen(&columns, MergePolicy::Determined).expect("the window");
     assert!(coarse.to_fine_adjacency().expect("whole") == fine, "columns have lost a count");
 
-    // Columns first, then the values of those that are left.
+    // Columns first, then the values of the remaining columns.
     let (counts, values) = NodeCounts::of_model(&fine).expect("all pairs");
     let of_values: Vec<u32> = values.iter().map(|value| value.attribute as u32).collect();
     let exact = ExactAggregation::of(&counts, &of_values);
     assert!(exact.to_fine_counts() == counts, "values have lost a count");
     let hosted: usize = exact.levels().iter().map(AggregationLevel::hosted_implications).sum();
     let nodes = share(exact.coarse().nodes(), counts.nodes());
-    // What the map holds in place of edges is not gone.
+    // Edges replaced by the map still exist.
     let edges = share(exact.coarse().edges() + hosted, counts.edges());
     assert!(nodes <= 0.2 && edges <= 0.2, "left are {nodes:.3} of the nodes, {edges:.3} of the edges");
     let counted = share(coarse.counted().edge_count() as usize, counts.edges());
@@ -64,12 +64,12 @@ fn of_identical_columns_nodes_and_edges_at_least_four_fifths_go_and_all_counts_s
 }
 
 #[test]
-fn families_of_identical_columns_are_searched_once() {
+fn multigrid_searches_identical_columns_once() {
     let table = CountedTable::new(legacy_health(), None).expect("a table").masked(50);
     let all = AttributeSet::first(table.width());
     let attributes = AttributeAggregation::of(&table, &all);
     assert!(attributes.kept().len() + 4 * 19 <= table.width(), "{} kept", attributes.kept().len());
-    // One member of each family and what belongs to the person: few enough to be searched for themselves as well.
+    // One member of each family and the columns of the subject: few enough for a separate search.
     let few: AttributeSet = attributes.kept().iter().copied().collect();
     let question = QidSearchRequest {
         k: 50,

@@ -1,9 +1,9 @@
-//! What a newcomer's first files get: answers that name the true reason and what is needed.
+//! Tests the first files of a new user: messages name the true reason and the remedy.
 
 use crate::support::desk::Desk;
 use serde_json::Value;
 
-/// Days of forty people, a row each, in UTF-8 or Latin-1 as `place` says of the row of that number.
+/// Returns days of forty subjects, one row each. `place` gives the text of each row, which may need Latin-1.
 fn days(days: usize, place: impl Fn(usize) -> &'static str) -> String {
     let mut text = String::from("user_id,day,ward,steps,pulse\n");
     for n in 0..days * 40 {
@@ -13,18 +13,18 @@ fn days(days: usize, place: impl Fn(usize) -> &'static str) -> String {
     text
 }
 
-/// A text in Latin-1.
+/// Encodes a text in Latin-1.
 fn latin1(text: &str) -> Vec<u8> {
     text.chars().map(|letter| u8::try_from(u32::from(letter)).expect("a letter of Latin-1")).collect()
 }
 
-/// The text in one line, however it is wrapped.
+/// Returns the text in one line, without wrapping.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn unreadable_records_count_in_the_share_of_a_release() {
+fn unreadable_records_count_in_the_represented_share() {
     let desk = Desk::judging();
     desk.write("half.csv", latin1(&days(20, |n| if n % 2 == 0 { "Bern" } else { "Zürich" })));
     desk.done(&["init", "half.csv", "--for", "dashboards", "--directory", "."]);
@@ -53,7 +53,7 @@ fn unreadable_records_count_in_the_share_of_a_release() {
 }
 
 #[test]
-fn a_file_of_which_most_cannot_be_read_is_refused_with_advice_on_the_records() {
+fn mostly_unreadable_file_is_refused_with_advice() {
     let desk = Desk::judging();
     desk.write("most.csv", latin1(&days(21, |n| if n % 3 == 0 { "Bern" } else { "Zürich" })));
     for purpose in ["dashboards", "rows"] {
@@ -67,15 +67,15 @@ fn a_file_of_which_most_cannot_be_read_is_refused_with_advice_on_the_records() {
     assert!(!desk.path("dashboards.released.ndjson").exists(), "no output is replaced");
     let said = desk.ends_with(4, &["check", "-c", "dashboards.toml", "--sample", "most.csv"]).err;
     assert!(said.contains(counts) && said.contains("correct the records that could not be read"), "{said}");
-    // Single records represent too little of the readable ones, too: another form helps as well.
+    // Single records represent too little of the readable ones as well, so another form is also suggested.
     let said = desk.ends_with(4, &["run", "-c", "rows.toml"]).err;
     assert!(said.contains("of 840; 560 could not be read") && said.contains("[[series]]"), "{said}");
 }
 
 #[test]
-fn too_few_records_are_the_reason_where_nothing_could_be_measured() {
+fn init_with_too_few_records_names_the_reason() {
     let desk = Desk::new();
-    // Two records of each person: 40 steps from one to the next.
+    // Two records per subject give 40 pairs of consecutive records.
     desk.write("few.csv", days(2, |_| "Bern"));
     for purpose in ["dashboards", "models"] {
         let said = desk.refused(&["init", "few.csv", "--for", purpose]);
@@ -87,13 +87,13 @@ fn too_few_records_are_the_reason_where_nothing_could_be_measured() {
     let said = desk.done(&["init", "few.csv"]).out;
     assert!(said.contains("purpose: rows") && said.contains("100 are needed"), "{said}");
     assert!(desk.read("few.schema.toml").contains("there are 40 steps"), "{}", desk.read("few.schema.toml"));
-    // A configuration has the record schema alone.
+    // A loaded configuration contains only the record schema, not the inference.
     let said = desk.done(&["check", "-c", "few.toml", "--sample", "few.csv"]);
     assert!(!said.err.contains("holds times"), "{}", said.err);
 }
 
 #[test]
-fn series_over_too_few_days_name_the_days_that_are_needed() {
+fn series_over_too_few_days_name_the_required_days() {
     let desk = Desk::judging();
     desk.write("long.csv", days(20, |_| "Bern"));
     desk.write("short.csv", days(3, |_| "Bern"));
@@ -110,7 +110,7 @@ fn series_over_too_few_days_name_the_days_that_are_needed() {
     desk.write("short.csv", days(4, |_| "Bern"));
     let said = desk.done(&["run", "-c", "short.toml"]).err;
     assert!(said.contains("100.0 % of the records represented") && !said.contains("no rows, since"), "{said}");
-    // Two records a day of each person are enough to propose a schema, and not to show anybody.
+    // Two records per day and subject are enough to infer a schema, but not to release a row.
     let twice = days(3, |_| "Bern").lines().skip(1).map(|line| format!("{line}\n{line}\n")).collect::<String>();
     desk.write("twice.csv", format!("user_id,day,ward,steps,pulse\n{twice}"));
     let said = desk.done(&["init", "twice.csv", "--for", "dashboards"]).out;
@@ -126,7 +126,7 @@ fn series_over_too_few_days_name_the_days_that_are_needed() {
 }
 
 #[test]
-fn the_best_attack_comes_with_its_interval_and_the_rule_by_which_it_is_chosen() {
+fn best_attack_is_shown_with_interval_and_selection_rule() {
     let desk = Desk::new();
     desk.write("days.csv", days(20, |_| "Bern"));
     desk.done(&["init", "days.csv", "--for", "dashboards"]);
@@ -157,7 +157,7 @@ fn the_best_attack_comes_with_its_interval_and_the_rule_by_which_it_is_chosen() 
 }
 
 #[test]
-fn an_evaluation_of_moments_counts_epochs() {
+fn evaluate_of_moments_counts_epochs() {
     let desk = Desk::new();
     desk.write("days.csv", days(20, |_| "Bern"));
     desk.done(&["init", "days.csv", "--for", "models"]);
@@ -173,7 +173,7 @@ fn an_evaluation_of_moments_counts_epochs() {
 }
 
 #[test]
-fn an_explanation_of_series_speaks_of_series() {
+fn check_explain_describes_series() {
     let desk = Desk::new();
     desk.write("days.csv", days(20, |_| "Bern"));
     for (purpose, rows) in [("dashboards", "a row for every 1d and signal"), ("models", "means and covariances")] {
@@ -193,7 +193,7 @@ fn an_explanation_of_series_speaks_of_series() {
         let said = said.replace("release.fragments", "");
         assert!(!said.contains("fragment") && !said.contains("as fine as"), "{said}");
     }
-    // Beside fragments both are explained.
+    // With fragments, both forms are explained.
     let config = desk.read("dashboards.toml").replace("fragments = false", "fragments = true");
     desk.write("both.toml", config);
     let said = flat(&desk.done(&["check", "-c", "both.toml", "--explain"]).out);
@@ -201,13 +201,13 @@ fn an_explanation_of_series_speaks_of_series() {
 }
 
 #[test]
-fn the_likely_id_of_people_is_called_one_and_is_in_no_advice_to_release() {
+fn audit_reports_a_likely_subject_id() {
     let desk = Desk::new();
     let mut text = String::from("Id,sex,ward\n");
     for n in 0..1200 {
         text += &format!("{},{},{}\n", 700 + n % 40, ["f", "m"][n % 2], ["north", "south"][n / 2 % 2]);
     }
-    // One column that singles out.
+    // One column that identifies subjects.
     let rows = text.lines().enumerate().map(|(at, line)| match at {
         0 => format!("{line},steps\n"),
         _ => format!("{line},{}\n", at * 7919 % 700),
@@ -223,7 +223,7 @@ fn the_likely_id_of_people_is_called_one_and_is_in_no_advice_to_release() {
 }
 
 #[test]
-fn models_begin_with_one_of_two_collinear_numbers() {
+fn init_models_keeps_one_of_two_collinear_numbers() {
     let desk = Desk::new();
     let mut text = String::new();
     for (at, line) in days(20, |_| "Bern").lines().enumerate() {

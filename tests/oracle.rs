@@ -1,5 +1,5 @@
-//! Threat 28: the pages as an oracle. An attacker who may send one record and read every page learns nothing of a value, a
-//! pair or a person that he guesses.
+//! Threat 28: the pages as an oracle. An attacker that sends one record and reads every page can not confirm a
+//! guessed value, pair or person.
 
 #![allow(clippy::format_collect, reason = "short texts of a test")]
 
@@ -14,12 +14,12 @@ use throng::daemon::engine::SettlementReason;
 
 const SCHEMA: &str = schema!("oracle"; person, text "city", text "job", text "mood");
 
-/// Plans are made every second of the batch clock: the attacker need not wait for the next figures.
+/// A plan is made every second of the batch clock, so the attacker gets new figures soon.
 const SETTINGS: &str = "[privacy]\nk = 3\n[batch]\nmax_records = 2000\n[plan]\ninterval = \"1s\"\n\
                         window_records = 6000\n";
 const NOW: i64 = 1_700_000_000_000;
 
-/// Groups that do not change say things once a window.
+/// Groups that do not change are released once per window.
 const STATIC: &str = "[privacy]\nk = 3\nmax_delay = \"1h\"\n[batch]\nmax_records = 2000\n[plan]\ninterval = \"1s\"\n\
                       window_records = 6000\n";
 
@@ -29,21 +29,21 @@ fn one(person: &str, city: &str, job: &str, mood: &str) -> Option<Vec<u8>> {
     record(format!(r#"{{"person":"{person}","city":"{city}","job":"{job}","mood":"{mood}"}}"#))
 }
 
-/// What the attacker guesses of somebody.
+/// Guess of the attacker about a target.
 #[derive(Clone, Copy, Debug)]
 enum Guess {
-    /// A value that nobody else has.
+    /// A unique value.
     Value,
-    /// Two values, each of many people, that nobody else has together.
+    /// A unique combination of two frequent values.
     Pair,
-    /// That a person is among the subjects at all.
+    /// The presence of a subject.
     Person,
-    /// What somebody has, of whom a record is sent that says the same, or something else.
+    /// The value of a known subject. The attacker sends a record with the same or another value for that subject.
     Change,
 }
 
-/// The crowd: 24 cities, 12 jobs and 5 moods of many people each; city 0 never comes together with the jobs 7 and
-/// 9, and a tenth has a city of its own.
+/// Crowd of 24 cities, 12 jobs and 5 moods with many subjects each. City 0 never occurs with the jobs 7 and 9. A
+/// tenth of the subjects has a unique city.
 fn crowd(from: usize, count: usize) -> Records {
     let each = (from..from + count).map(|n| {
         let city = if n % 10 == 9 { format!("hamlet-{n}") } else { format!("city-{}", n % 24) };
@@ -54,7 +54,7 @@ fn crowd(from: usize, count: usize) -> Records {
     each.collect()
 }
 
-/// The same people once more, six of whom have moved.
+/// Returns the same subjects again. Six of them have moved.
 fn again(crowd: &Records) -> Records {
     let moved = |text: &str| text.replace("\"city-3\"", "\"city-4\"");
     let text = |record: &Option<Vec<u8>>| String::from_utf8(record.clone().expect("a record")).expect("a text");
@@ -66,7 +66,7 @@ fn again(crowd: &Records) -> Records {
     those.collect()
 }
 
-/// The one whom the attacker is after: as he guesses, or of another kind that is just as rare, and spelled longer.
+/// Returns the target's record: as guessed, or an equally rare one with longer spelling.
 fn target(guess: Guess, right: bool) -> Option<Vec<u8>> {
     match (guess, right) {
         (Guess::Value, true) => one("target", "hamlet-secret", "job-3", "mood-1"),
@@ -88,8 +88,7 @@ fn attack(guess: Guess) -> Option<Vec<u8>> {
     }
 }
 
-/// All that the pages say, but for what the machine decides: how long something took, since when it runs, and what memory
-/// and disk there are (both worlds share them).
+/// Returns the content of the pages without machine-dependent values: durations, start times, memory and disk space.
 fn pages(stand: &Stand) -> Vec<String> {
     let clocked = [
         "throng_batch_duration_seconds",
@@ -98,7 +97,7 @@ fn pages(stand: &Stand) -> Vec<String> {
         "throng_recheck_seconds",
         "throng_state_recovery_seconds",
         "throng_process_resident_memory_bytes",
-        // Also holds the empty batches that evidence is waited for with.
+        // Includes the empty batches sent while waiting for evidence.
         "throng_state_bytes",
         "throng_state_free_bytes",
     ];
@@ -118,7 +117,7 @@ fn pages(stand: &Stand) -> Vec<String> {
     lines
 }
 
-/// The empty batches that evidence was waited for with are as many as the machine is slow.
+/// The number of empty batches sent while waiting depends on the speed of the machine.
 fn counts_empty_batches(line: &str) -> bool {
     let metrics =
         ["throng_records_total{outcome=\"consumed\"}", "throng_records_total{outcome=\"dropped\"}", "throng_batch"];
@@ -158,13 +157,13 @@ fn flatten(path: &str, value: &Value, into: &mut Vec<String>) {
     }
 }
 
-/// The plan in force.
+/// Returns the version of the current plan.
 fn version(stand: &Stand) -> u64 {
     stand.telemetry.plan()["version"].as_u64().expect("a plan")
 }
 
-/// Offers ordinary records until the pages show evidence for a plan that is at least `version`; how many batches that takes
-/// is the machine's business, so they are the same empty ones in every world.
+/// Offers empty batches until the pages show evidence for plan `version` or later. Their number depends on the
+/// machine.
 fn until_evidence(stand: &mut Stand, version: u64, now: i64) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while stand.telemetry.plan()["evidence"]["plan"].as_u64().unwrap_or(0) < version {
@@ -174,8 +173,8 @@ fn until_evidence(stand: &mut Stand, version: u64, now: i64) {
     }
 }
 
-/// What the attacker reads: right after his record, and after the next plan with its evidence. The target's record comes
-/// long before his, or in one small batch with it.
+/// Returns the pages right after the attacker's record, and after the next plan with its evidence. The target's
+/// record precedes it by far or is in the same small batch.
 fn seen(guess: Guess, right: bool, together: bool, secret: &str) -> (Vec<String>, Vec<String>) {
     let changes = matches!(guess, Guess::Change);
     let mut stand = Stand::tuned(
@@ -188,13 +187,15 @@ fn seen(guess: Guess, right: bool, together: bool, secret: &str) -> (Vec<String>
     if together { &mut small } else { &mut first }.push(target(guess, right));
     small.push(attack(guess));
     stand.offer(&first, SettlementReason::Ordinary, NOW, Fault::Nothing);
-    // Evidence is gathered for one plan at a time: after a restart none is under way, and that of the next plan is.
+    // Evidence is gathered for one plan at a time. After a restart no computation is running, so that of the next
+    // plan starts.
     let second = if changes { again(&crowd(0, 2000)) } else { crowd(2000, 2000) };
     stand.offer(&second, SettlementReason::Ordinary, NOW + 10, Fault::Restart);
     let before = version(&stand);
     stand.offer(&small, SettlementReason::Ordinary, NOW + 20, Fault::Nothing);
     let mut at_once = pages(&stand);
-    // What evidence is shown by now was gathered before his record, and which it is depends on the machine.
+    // The evidence shown at this point was gathered before the attacker's record, and its plan depends on the
+    // machine.
     let early = [
         "throng_minimal_qids",
         "throng_quasi_identifiers",
@@ -205,7 +206,7 @@ fn seen(guess: Guess, right: bool, together: bool, secret: &str) -> (Vec<String>
         "plan.evidence",
     ];
     at_once.retain(|line| !early.iter().any(|name| line.starts_with(name)));
-    // The next plan is due, and with it the figures are new.
+    // The next plan is due and updates the figures.
     stand.offer(&crowd(4000, 1000), SettlementReason::Ordinary, NOW + 5000, Fault::Nothing);
     let after = version(&stand);
     assert!(after > before, "a plan was due");
@@ -219,7 +220,7 @@ fn differences(one: &[String], other: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn threat_28_pages_tell_nothing_of_a_guess() {
+fn threat_28_pages_do_not_confirm_a_guess() {
     for guess in [Guess::Value, Guess::Pair, Guess::Person, Guess::Change] {
         for (together, secret) in [
             (false, "the first secret of this test"),

@@ -1,4 +1,4 @@
-//! Where the groups leave to, and what `throng check` says of it before anything does.
+//! Tests the outputs of groups, and their description by `throng check`.
 
 use crate::support;
 
@@ -14,7 +14,7 @@ const SCHEMA: &str = schema!("visits"; person, hundred "age", text "city", sensi
 const GROUPS: &str = "[[group]]\nname = \"body\"\nattributes = [\"age\", \"illness\"]\n\
     [[group]]\nname = \"place\"\nattributes = [\"city\"]\n";
 
-/// Some ages are common and some rare, some cells are missing and one is absent.
+/// Returns records with common and rare ages, some missing cells and one absent cell.
 fn records() -> String {
     let mut text = String::new();
     for n in 0..100 {
@@ -46,7 +46,7 @@ fn schemas(place: &Place, overrides: &[(&str, &str)]) -> Value {
     serde_json::from_slice(&outcome.stdout).expect("nothing but JSON")
 }
 
-/// The part of JSON Schema that the derived ones use.
+/// Checks a line against the part of JSON Schema that the derived schemas use.
 fn fits(line: &Value, schema: &Value) -> bool {
     line.as_object().expect("an object").iter().all(|(name, cell)| {
         let types = schema["properties"][name]["type"].as_array();
@@ -62,7 +62,7 @@ fn fits(line: &Value, schema: &Value) -> bool {
 }
 
 #[test]
-fn a_file_a_group_stands_where_the_path_says() {
+fn group_files_follow_the_path_pattern() {
     for (path, body, city) in [
         ("out.ndjson", "out.body.ndjson", "out.place.ndjson"),
         ("out/{group}.ndjson", "out/body.ndjson", "out/place.ndjson"),
@@ -89,7 +89,7 @@ fn a_file_a_group_stands_where_the_path_says() {
 }
 
 #[test]
-fn altered_outputs_are_marked_untruthful() {
+fn altered_output_schemas_are_marked_untruthful() {
     assert_eq!(schemas(&place(), &[])["body"]["x-throng-truthful"], true);
     for treat in ["perturb", "aggregate"] {
         let rule = format!("[[treatment.rule]]\nattributes = [\"age\"]\ntreat = \"{treat}\"\n");
@@ -99,11 +99,11 @@ fn altered_outputs_are_marked_untruthful() {
 }
 
 #[test]
-fn an_explanation_names_every_attribute_and_what_is_not_promised() {
+fn check_explain_names_attributes_and_limits() {
     let place = place();
     let said = |overrides: &[(&str, &str)]| {
         let outcome = check(&place, overrides, "--explain").expect(0);
-        // Words that are wrapped onto the next line are found as well.
+        // Joins wrapped lines.
         String::from_utf8(outcome.stdout).expect("text").split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let weak = said(&[]);
@@ -132,7 +132,7 @@ fn an_explanation_names_every_attribute_and_what_is_not_promised() {
 }
 
 #[test]
-fn a_topic_a_group_takes_its_lines_and_no_others() {
+fn group_topics_receive_only_their_lines() {
     let Some(broker) = Broker::shared() else { return };
     let base = format!("outputs-{}", std::process::id());
     let named = |part: &str| format!("{base}.{part}");
@@ -188,9 +188,9 @@ fn a_topic_a_group_takes_its_lines_and_no_others() {
     assert!(taken.expect(2).stderr.contains("this topic is named by sink.topic too"));
 }
 
-/// Lines of standard input leave while more of it is to come; nothing of a job does before its end.
+/// Lines of a stream are written while more input follows. A job writes its output only at the end.
 #[test]
-fn lines_of_a_stream_leave_as_they_are_released() {
+fn stream_lines_are_written_before_its_end() {
     let place = Place::new(SCHEMA, "");
     let stream = [("SOURCE__PATH", "-"), ("SOURCE__FORMAT", "json"), ("BATCH__MAX_WAIT", "50ms")];
     let mut process = place.start(&stream);
@@ -208,9 +208,9 @@ fn lines_of_a_stream_leave_as_they_are_released() {
     assert!(printed.wait().expect(2).stderr.contains("holds something already"));
 }
 
-/// Whoever may write the directory of the outputs decides neither what is written over nor who owns what is written.
+/// A user with write access to the output directory can neither redirect a write nor keep access to the new file.
 #[test]
-fn what_lies_at_the_name_of_an_unfinished_file_is_left_alone() {
+fn existing_unfinished_file_is_not_replaced() {
     let place = place();
     let unfinished = place.path(".out.body.ndjson.unfinished");
     let refused = |what: &str| {
@@ -237,7 +237,7 @@ fn what_lies_at_the_name_of_an_unfinished_file_is_left_alone() {
         std::os::unix::fs::chown(&unfinished, Some(65534), None).expect("a file of another user");
         refused("a file of another user");
     }
-    // What a killed run has left goes, and nobody who has it open reads on.
+    // The file of a killed run is deleted, and an open handle does not see new content.
     std::fs::write(&unfinished, "left").expect("a file");
     let mut open = std::fs::File::open(&unfinished).expect("a file");
     place.run(&[]).expect(0);
@@ -247,10 +247,11 @@ fn what_lies_at_the_name_of_an_unfinished_file_is_left_alone() {
     assert!(!unfinished.exists() && !place.lines("out.body.ndjson").is_empty());
 }
 
-/// The state of a job without one is gone with its process; of a killed one it goes with the next start.
+/// A job without a state path deletes its temporary state at the end. The state of a killed job is deleted by the
+/// next start.
 #[test]
 #[cfg(feature = "failpoints")]
-fn a_killed_job_leaves_no_temporary_state() {
+fn killed_job_state_is_removed_by_the_next_start() {
     let place = place();
     std::fs::create_dir(place.path("tmp")).expect("a directory");
     let run = |faults: &str| {
@@ -265,14 +266,14 @@ fn a_killed_job_leaves_no_temporary_state() {
     assert_eq!((run(""), left()), (Some(0), 1), "somebody may be about to make it");
 }
 
-/// A job asks for no port and keeps no state unless it is told to.
+/// By default a job opens no port and keeps no state.
 #[test]
-fn a_job_keeps_to_itself() {
+fn job_opens_no_port_and_keeps_no_state() {
     let place = place();
     let text = String::from_utf8(place.read("throng.toml")).expect("text");
     let listen = format!("listen = \"127.0.0.1:{}\"\n", place.port);
     place.write("throng.toml", text.replace(&listen, "").replace("path = \"state\"\n", ""));
-    // The port that a daemon takes by default is in use.
+    // The default port of a daemon is in use.
     let taken = std::net::TcpListener::bind("127.0.0.1:9464");
     for _ in 0..2 {
         place.run(&[]).expect(0);
@@ -286,7 +287,7 @@ fn a_job_keeps_to_itself() {
 }
 
 #[test]
-fn a_formula_in_the_header_of_csv_is_refused() {
+fn csv_header_with_a_formula_is_refused() {
     let name = |text: &str| text.replace("\"city\"", "\"=city\"");
     let place = Place::new(&name(SCHEMA), &name(GROUPS));
     place.write("in.ndjson", name(&records()));

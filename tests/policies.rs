@@ -1,4 +1,4 @@
-//! Policies that carry their own tests, and what a changed one does.
+//! Tests policies with embedded tests, and the comparison of two policies.
 
 use std::fs;
 use std::path::Path;
@@ -42,7 +42,7 @@ name = "visit"
 attributes = ["age", "ward"]
 "#;
 
-/// A crowd that is alike leaves exactly, and one person alone not at all.
+/// A uniform crowd is released exactly, and a single subject is not released.
 const TESTS: &str = r#"
 [[test]]
 name = "a crowd that is alike leaves exactly"
@@ -97,9 +97,9 @@ fn is_tidy(directory: &Path) {
 }
 
 #[test]
-fn a_policy_that_does_as_its_tests_say_has_no_problems() {
+fn policy_tests_that_hold_pass_the_check() {
     let desk = Desk::new();
-    // The record that is cut short is none of JSON's: it goes into a file.
+    // A truncated record is not valid JSON, so it is read from a file.
     let tests = TESTS.replace(
         r#"input = ['{"person": "anna", "lot": "L1", "age": 34, "ward": "north"}', '{"person": "cut sho']"#,
         "file = \"@/alone.ndjson\"",
@@ -116,7 +116,7 @@ fn a_policy_that_does_as_its_tests_say_has_no_problems() {
 }
 
 #[test]
-fn a_policy_that_does_not_is_shown_where_it_differs() {
+fn policy_tests_that_fail_show_the_differences() {
     let desk = Desk::new();
     let config = CONFIG.replace("k = 3", "k = 13")
         + TESTS.split("[[test]]").nth(1).map(|t| format!("[[test]]{t}")).as_deref().unwrap_or_default();
@@ -147,7 +147,7 @@ fn a_policy_that_does_not_is_shown_where_it_differs() {
 }
 
 #[test]
-fn a_test_that_could_not_fail_is_refused_with_its_place() {
+fn policy_tests_that_can_not_fail_are_refused() {
     let desk = Desk::new();
     let record = r#"['{"person": "a", "lot": "L1", "age": 3, "ward": "north"}']"#;
     let named = record.replace("\"person\": \"a\"", "\"person\": \"canary\"");
@@ -192,7 +192,7 @@ fn a_test_that_could_not_fail_is_refused_with_its_place() {
         assert!(err.contains(told), "{test}: {err}");
         assert!(!err.contains("canary\""), "a problem names places, no values: {err}");
     }
-    // A text of the subject that stands elsewhere as well could leave, and so could the name that takes its place.
+    // A text of the subject that also occurs in other fields could be released, and so could its replacement.
     let elsewhere = record.replace("\"person\": \"a\"", "\"person\": \"north\"");
     for never in ["[\"north\"]", "[\"person 1\"]", "['{\"ward\": \"north\"}']"] {
         let test =
@@ -203,7 +203,7 @@ fn a_test_that_could_not_fail_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_difference_is_a_table_of_figures_and_names() {
+fn policy_diff_is_a_table_of_figures() {
     let desk = Desk::new();
     let records: String = (0..600)
         .map(|n| {
@@ -239,10 +239,10 @@ fn a_difference_is_a_table_of_figures_and_names() {
     assert!(json["old"]["smallest_crowd"].as_u64() >= Some(20), "{out}");
     assert!(json["new"]["smallest_crowd"].as_u64() >= Some(3), "{out}");
     assert!(json["new"]["loss"].as_f64() <= json["old"]["loss"].as_f64(), "{out}");
-    // Whatever has become of these records: less is promised.
+    // A weaker guarantee counts as riskier, independent of the result on these records.
     assert_eq!(code, Some(4), "{out}{err}");
     assert!(json["riskier"].as_array().is_some_and(|all| all.contains(&"a smaller k".into())), "{out}");
-    // The other way round nothing is riskier, and the same policy is no difference.
+    // The reverse change is not riskier, and equal policies give no difference.
     let (code, out, err) =
         said(&desk.throng(&["diff", "new.toml", "old.toml", "--replay", "sample.ndjson", "--fail-if-riskier"]));
     assert_eq!(code, Some(0), "{out}{err}");
@@ -256,14 +256,15 @@ fn a_difference_is_a_table_of_figures_and_names() {
     is_tidy(desk.0.path());
 }
 
-/// An attribute that is let out as it is singles people out together with others: the combination is named, and no value.
+/// An attribute released unchanged can identify subjects together with others. The report names the combination and
+/// no value.
 #[test]
-fn a_difference_names_the_combinations_that_single_people_out() {
+fn policy_diff_names_identifying_combinations() {
     let desk = Desk::new();
     let records: String = (0..120)
         .map(|n| {
             let (age, ward) = ([31, 32][n % 2], ["north", "south"][n / 2 % 2]);
-            // Ten of each mark; three of a mark and an age in no ward.
+            // Twelve subjects per mark; three with each mark, age and ward.
             let mark = n / 12;
             format!("{{\"person\": \"canary{n}\", \"lot\": \"L1\", \"age\": {age}, \"ward\": \"{ward}\", \"mark\": \"m{mark}\"}}\n")
         })
@@ -296,7 +297,7 @@ fn a_difference_names_the_combinations_that_single_people_out() {
 }
 
 #[test]
-fn a_difference_says_what_needs_a_new_start() {
+fn policy_diff_names_keys_that_need_a_restart() {
     let desk = Desk::new();
     let records: String = (0..60)
         .map(|n| format!("{{\"person\": \"p{n}\", \"lot\": \"L1\", \"age\": 31, \"ward\": \"north\"}}\n"))
@@ -313,7 +314,7 @@ fn a_difference_says_what_needs_a_new_start() {
     assert_eq!(code, Some(0), "{out}{err}");
     let differ = "Keys that differ: `privacy.release_window`, `state.path`, `telemetry.log_level`.";
     assert!(out.contains(differ), "{out}");
-    // What a reload may change is not among them.
+    // Keys that a reload may change are not listed.
     assert!(out.contains("A running daemon needs a new start for `state.path`, `telemetry.log_level`."), "{out}");
     assert!(!out.contains("1h") && !out.contains("canary"), "no value of a key: {out}");
 }

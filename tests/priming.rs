@@ -1,4 +1,4 @@
-//! `plan.prime`: the first batch is treated by a plan made from a file, of which nothing else is ever seen.
+//! Tests `plan.prime`: the first batch uses a plan made from a file that has no other effect.
 
 use crate::support;
 
@@ -9,7 +9,7 @@ use support::schemas::schema;
 
 const SCHEMA: &str = schema!("primed"; person, hundred "age", hundred "rooms", text "badge");
 
-/// Badges that are everybody's own address, or of three kinds.
+/// Returns records with badges that are e-mail addresses, one per subject, or one of three values.
 fn records(from: usize, count: usize, own_badges: bool) -> String {
     let mut dice = Dice::new(from as u64 + 1);
     (from..from + count).fold(String::new(), |mut text, n| {
@@ -22,7 +22,7 @@ fn records(from: usize, count: usize, own_badges: bool) -> String {
 
 const PLAN: &str = "[plan]\nwindow_records = 400\nprime = \"prime.ndjson\"\ninterval = \"1h\"\n";
 
-/// A place in which no drift asks for a plan.
+/// Creates a place with drift detection disabled.
 fn without_drift() -> Place {
     let place = Place::new(SCHEMA, PLAN);
     place.write("throng.tuning", "drift = 1.0");
@@ -34,9 +34,9 @@ fn adopted(said: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_first_batch_is_treated_by_the_primed_plan() {
-    // The badges of the file are identifiers: its plan drops the attribute. Those of the stream are not, and the first
-    // batch's own plan, made from the schema alone, would show them.
+fn primed_plan_applies_to_the_first_batch() {
+    // The badges of the file are identifiers, so its plan drops the attribute. Those of the stream are not, and a
+    // plan made from the schema alone would release them.
     let place = without_drift();
     place.write("in.ndjson", records(5000, 40, false));
     place.write("prime.ndjson", records(0, 150, true));
@@ -54,12 +54,12 @@ fn the_first_batch_is_treated_by_the_primed_plan() {
 }
 
 #[test]
-fn nothing_of_the_file_is_counted_and_a_restart_does_not_read_it_again() {
+fn primed_records_are_not_counted_or_read_again() {
     let place = without_drift();
     place.write("in.ndjson", records(5000, 40, false));
     place.write("prime.ndjson", records(0, 150, true));
     place.run(&[("BATCH__MAX_RECORDS", "40")]).expect(0);
-    // The file is gone, and the state has a plan.
+    // The file is deleted, and the state has a plan.
     std::fs::remove_file(place.path("prime.ndjson")).expect("a file");
     let more = records(5000, 40, false) + &records(6000, 60, false);
     place.write("in.ndjson", more);
@@ -67,11 +67,11 @@ fn nothing_of_the_file_is_counted_and_a_restart_does_not_read_it_again() {
     assert!(daemon.ends_within(std::time::Duration::from_secs(60)));
     let run = daemon.wait().expect(0);
     assert!(!run.stderr.contains("why=\"prime\""), "{}", run.stderr);
-    // One hundred records are fewer than the 150 of the file: its plan is still in force, with what it drops.
+    // One hundred records are fewer than the 150 of the file: its plan is still active, and drops the attribute.
     assert_eq!((run.account().consumed, adopted(&run.stderr).len()), (100, 0), "{}", run.stderr);
     let lines = place.lines("out.ndjson");
     assert!(lines.len() > 60 && lines.iter().all(|line| line.contains("\"badge\":\"*\"")), "{lines:?}");
-    // Then the stream has a plan of its own, in which badges are no identifiers.
+    // Then the stream gets a new plan in which badges are no identifiers.
     place.write("in.ndjson", records(5000, 40, false) + &records(6000, 60, false) + &records(7000, 120, false));
     let run = place.run(&[("BATCH__MAX_RECORDS", "40")]).expect(0);
     assert!(run.stderr.contains("why=\"growth\""), "{}", run.stderr);
@@ -79,10 +79,11 @@ fn nothing_of_the_file_is_counted_and_a_restart_does_not_read_it_again() {
 }
 
 #[test]
-fn a_stream_that_is_not_like_the_file_gets_a_plan_before_it_has_grown() {
+fn primed_plan_is_replaced_early_on_drift() {
     let place = Place::new(SCHEMA, PLAN);
     place.write("throng.tuning", "handover_batches = 0");
-    // Ages of the file are 20 to 23, those of the stream 70 to 73; a drift may ask after an eighth of the window.
+    // Ages of the file are 20 to 23, those of the stream 70 to 73. Drift detection starts after an eighth of the
+    // window.
     place.write("in.ndjson", records(5000, 120, false).replace("\"age\":2", "\"age\":7"));
     place.write("prime.ndjson", records(0, 200, false));
     let run = place.run(&[("BATCH__MAX_RECORDS", "30")]).expect(0);
@@ -91,11 +92,11 @@ fn a_stream_that_is_not_like_the_file_gets_a_plan_before_it_has_grown() {
 }
 
 #[test]
-fn the_page_says_that_the_plan_was_primed() {
+fn primed_plan_is_shown_on_the_page() {
     let place = without_drift();
     place.write("prime.ndjson", records(0, 150, true));
     let mut daemon = place.start(&[("SOURCE__PATH", "-"), ("BATCH__MAX_RECORDS", "40")]);
-    // Evidence is shown with the batch after it has been gathered.
+    // Evidence is shown with the batch after its computation.
     let mut shown = serde_json::Value::Null;
     for batch in 0..3 {
         daemon.feed(records(5000 + 40 * batch, 40, false));
@@ -107,14 +108,14 @@ fn the_page_says_that_the_plan_was_primed() {
     let plan = &status["plan"];
     assert_eq!((&plan["primed"], &plan["rows"]), (&serde_json::json!(true), &serde_json::json!(150)), "{plan}");
     assert_eq!(plan["evidence"]["primed"], serde_json::json!(true), "{plan}");
-    // The evidence is the window's, where the file is not.
+    // The evidence covers the window, which does not include the file.
     assert!(plan["evidence"]["records"].as_u64().expect("a number") <= 120, "{plan}");
     assert!(status["last"]["window_records"].as_u64().expect("a number") <= 120, "{status}");
     daemon.wait().expect(0);
 }
 
 #[test]
-fn a_file_that_cannot_be_used_is_refused_at_the_start() {
+fn priming_with_an_unusable_file_is_refused_at_startup() {
     let place = without_drift();
     place.write("in.ndjson", records(0, 40, false));
     let refused = |how: &str, wanted: &[&str]| {
@@ -134,14 +135,14 @@ fn a_file_that_cannot_be_used_is_refused_at_the_start() {
     refused("cut off", &["plan.prime", "1 record(s)", "the first is number 21"]);
     let dash = place.run(&[("PLAN__PRIME", "-")]).expect(2);
     assert!(dash.stderr.contains("THRONG__PLAN__PRIME") && dash.stderr.contains("standard input"), "{}", dash.stderr);
-    // A state that has refused its start begins when the file is there.
+    // A state after a refused start works when the file exists.
     place.write("prime.ndjson", records(70, 20, false));
     assert_eq!(place.run(&[]).expect(0).account().consumed, 40);
 }
 
 #[cfg(feature = "failpoints")]
 #[test]
-fn a_start_that_died_before_its_first_batch_left_is_primed_alike() {
+fn priming_after_a_crash_gives_the_same_output() {
     let start = |crash: Option<&str>| {
         let place = without_drift();
         place.write("in.ndjson", records(5000, 130, false));

@@ -1,5 +1,5 @@
-//! Groups whose classes show their own ranges: from a file to every format, against the definition, and back through the commands that
-//! read a release.
+//! Tests groups with classes that have individual ranges: from a file to every format, against the definition, and
+//! through the commands that read a release.
 
 use crate::support;
 
@@ -52,7 +52,8 @@ const RANGES: &str = "[[group]]\nname = \"all\"\nattributes = [\"pulse\", \"temp
 const LEVELS: &str = "[[group]]\nname = \"all\"\nattributes = [\"pulse\", \"temp\", \"act\"]\n";
 const ATTRIBUTES: [&str; 3] = ["pulse", "temp", "act"];
 
-/// Three hundred people, six batches; some cells are missing, and a few pulses lie outside their domain.
+/// Returns records of three hundred subjects in six batches. Some cells are missing, and a few pulses are outside of
+/// their domain.
 fn records() -> Vec<Value> {
     let mut dice = ChaCha8Rng::seed_from_u64(7);
     let record = |n: usize| {
@@ -96,7 +97,7 @@ fn object(line: &str) -> Map<String, Value> {
     serde_json::from_str(line).expect("an object")
 }
 
-/// What a cell covers of the numbers: lower end, upper end, and whether the upper end is left out.
+/// Returns the numeric range of a cell: lower end, upper end, and whether the upper end is excluded.
 fn sides(cell: &Value) -> Option<(f64, f64, bool)> {
     if let Some(number) = cell.as_f64() {
         return Some((number, number, false));
@@ -133,7 +134,7 @@ fn covers(attribute: &str, cell: &Value, value: &Value) -> bool {
     low <= value && (value < high || value <= high && !open)
 }
 
-/// Whether a cell is as fine as another or finer.
+/// Checks that a cell is as fine as another or finer.
 fn within(attribute: &str, fine: &Value, wide: &Value) -> bool {
     if wide == "*" || fine == wide {
         return true;
@@ -150,7 +151,7 @@ fn within(attribute: &str, fine: &Value, wide: &Value) -> bool {
 }
 
 #[test]
-fn ranges_golden_example() {
+fn ranges_of_a_small_example_have_expected_lines() {
     let record = |n: usize, pulse: u32, temp: f64, act: &str| json!({"person": format!("p{n}"), "pulse": pulse, "temp": temp, "act": act});
     let records = [
         record(1, 61, 36.1, "sleep"),
@@ -169,7 +170,7 @@ fn ranges_golden_example() {
 }
 
 #[test]
-fn ranges_cover_crowds_of_their_batch_and_nobody_is_in_a_finer_one() {
+fn ranges_cover_crowds_and_are_minimal() {
     let records = records();
     let place = place(RANGES, &records);
     run(&place, &[]).expect(0);
@@ -234,7 +235,7 @@ fn ranges_are_read_back_by_evaluate_attack_and_verify_release() {
 }
 
 #[test]
-fn ranges_leave_in_every_format() {
+fn ranges_are_released_in_every_format() {
     for out in ["out.csv", "out.parquet"] {
         let place = place(RANGES, &records());
         let sink = [("SINK__PATH", out)];
@@ -252,7 +253,7 @@ fn ranges_leave_in_every_format() {
 }
 
 #[test]
-fn ranges_are_refused_where_they_would_promise_less() {
+fn ranges_are_refused_where_the_guarantee_would_be_weaker() {
     let refused = |schema: &str, more: &str, overrides: &[(&str, &str)], key: &str| {
         let place = Place::new(schema, more);
         place.write("in.ndjson", "");
@@ -268,7 +269,7 @@ fn ranges_are_refused_where_they_would_promise_less() {
     refused(SCHEMA, RANGES, &[("TREATMENT__PRESET", "coverage")], "group[0].treatment");
     let still = SCHEMA.replacen("changes = \"always\"", "changes = \"never\"", 1);
     refused(&still, RANGES, &[("PRIVACY__MAX_DELAY", "1day")], "group[0].treatment");
-    // Nothing changes: one line in a window, but not where a person has one in every batch.
+    // If no attribute changes, one line per window is allowed, but not one per subject and batch.
     let still = SCHEMA.replace("changes = \"always\"", "changes = \"never\"");
     refused(&still, RANGES, &[], "group[0].treatment");
     let place = Place::new(&still, RANGES);

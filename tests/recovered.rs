@@ -1,4 +1,4 @@
-//! What a start finds of the ledger is what the process before remembered, wherever that ended.
+//! Checks that the ledger after a restart equals the ledger of the previous process, for any crash point.
 
 use crate::support;
 
@@ -17,13 +17,13 @@ use throng_core::ledger::supporters::{SupportDelta, SupportLimits, SupporterTabl
 const WINDOW_MS: i64 = 100_000;
 const SHARDS: usize = throng_core::ledger::SHARDS;
 
-/// How a process ends behind a batch.
+/// End of the process after a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
-    /// It does not.
+    /// The process continues.
     No,
     Ordered,
-    /// The batch has left, and its effect is not written.
+    /// The batch is released, and its effect is not stored.
     Killed,
 }
 
@@ -31,7 +31,7 @@ enum End {
 struct Batch {
     step_s: u32,
     people: BTreeSet<u64>,
-    /// Whom each class counts.
+    /// Subjects counted by each class.
     counted: BTreeSet<(u8, u64)>,
     end: End,
 }
@@ -93,7 +93,7 @@ fn intent(sequence: u64, age_ms: i64, delta: &LedgerDelta) -> BatchIntent {
     }
 }
 
-/// Everything that the release of a batch asks of a ledger.
+/// Returns every ledger answer that the release of a batch depends on.
 fn answers(ledger: &SubjectLedger, now_ms: i64) -> Vec<String> {
     let mut told = Vec::new();
     let supporters = ledger.supporters.as_ref().expect("they are kept");
@@ -111,7 +111,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn a_restart_behind_any_batch_changes_no_answer(batches in batches(), later_s in 0u32..120) {
+    fn ledger_after_a_restart_gives_the_same_answers(batches in batches(), later_s in 0u32..120) {
         let home = tempfile::tempdir().expect("a directory");
         let open = |path: &Path, ledger: &mut SubjectLedger| {
             StateStore::open(path, Some(b"a secret of the tests"), ledger).expect("a state")
@@ -136,7 +136,7 @@ proptest! {
             if batch.end != End::No {
                 drop(store);
                 found = self::ledger();
-                // A process that another test starts may hold the lock for a moment: a copy has none.
+                // A process started by another test may briefly hold the lock. A copy has none.
                 let copy = home.path().join(sequence.to_string());
                 copies::tree(&path, &copy);
                 path = copy;

@@ -1,5 +1,6 @@
-//! Random small streams through the engine, with restarts, crashes and aborts between and inside batches: R(k) at every
-//! commit and conservation at every restart, recounted by `support::invariants`, which shares no code with the product.
+//! Runs random small streams through the engine, with restarts, crashes and aborts between and inside batches. Checks
+//! R(k) at every commit and conservation at every restart, recounted by `support::invariants`, which shares no code
+//! with the product.
 
 use crate::support;
 use crate::support::random_attributes;
@@ -14,7 +15,7 @@ use support::stand::{Fault, SECRET, Stand};
 use throng::config::FixedSettings;
 use throng::daemon::engine::SettlementReason;
 
-/// One record: whom it names, a choice of cell by attribute, and what else is wrong with it.
+/// One record: its subject, a choice of cell per attribute, and a kind of error.
 #[derive(Clone, Debug)]
 struct Draft {
     person: u8,
@@ -34,14 +35,14 @@ struct Scenario {
     window_seconds: u32,
     little_room: bool,
     colluders: usize,
-    /// Classes that a subject supports, and batches before it supports any.
+    /// Maximum classes per subject, and batches before a subject supports any.
     budget: usize,
     tenure: u32,
-    /// By attribute: how it is treated, mostly as without any rule.
+    /// Treatment by attribute, mostly the default.
     treats: Vec<u8>,
-    /// Which of the attributes stands in several groups, where that is possible.
+    /// Attribute in several groups, where that is possible.
     shared: Option<u8>,
-    /// Records of other people for `plan.prime`, in words of the same schema; none for a stream that is not primed.
+    /// Records of other subjects for `plan.prime`; empty for a stream without priming.
     prime: Vec<Vec<u8>>,
     batches: Vec<(Vec<Draft>, Fault, i64)>,
 }
@@ -125,7 +126,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
         )
 }
 
-/// A scenario in which an attribute stands in two groups or three.
+/// Generates scenarios with an attribute in two or three groups.
 fn sharing() -> impl Strategy<Value = Scenario> {
     let attributes = prop::sample::subsequence((0..ATTRIBUTES.len()).collect::<Vec<_>>(), 3..=5);
     let shares = |s: &Scenario| s.shared().is_some();
@@ -156,7 +157,7 @@ impl Scenario {
         text
     }
 
-    /// The attribute that stands in several groups: there must be two with something of their own beside it.
+    /// Returns the attribute in several groups. At least two groups must have another quasi-identifier.
     fn shared(&self) -> Option<usize> {
         let quasi: Vec<usize> =
             self.attributes.iter().copied().filter(|&a| !matches!(ATTRIBUTES[a].name, "illness" | "device")).collect();
@@ -166,7 +167,7 @@ impl Scenario {
         (groups.len() > 1).then_some(shared)
     }
 
-    /// The records of the file of `plan.prime`: cells that its attributes can take.
+    /// Returns the records of the `plan.prime` file, with valid cells.
     fn primed(&self) -> String {
         let mut text = String::new();
         for (number, cells) in self.prime.iter().enumerate() {
@@ -209,13 +210,13 @@ impl Scenario {
                 write!(text, "[[treatment.rule]]\nattributes = [\"{name}\"]\ntreat = \"{treat}\"\n").expect("a string");
             }
         }
-        // An attribute that can form no crowd by itself joins the first group that can.
+        // An attribute that can not form a crowd alone joins the first group that can.
         let forms = |a: usize| ATTRIBUTES[a].name != "device";
         let group_of = |a: usize| self.groups[a] % self.group_count;
         let crowd: Vec<u8> =
             self.attributes.iter().filter(|&&a| forms(a) && Some(a) != shared).map(|&a| group_of(a)).collect();
         for group in 0..self.group_count {
-            // What is shared stands where a quasi attribute is that it can stand beside.
+            // The shared attribute joins groups that have another quasi-identifier.
             let is_own = |a: usize| group_of(a) == group && Some(a) != shared;
             let may_share =
                 self.attributes.iter().any(|&a| !matches!(ATTRIBUTES[a].name, "illness" | "device") && is_own(a));
@@ -237,14 +238,14 @@ impl Scenario {
         text
     }
 
-    /// Whether the schema has anything to form a crowd with.
+    /// Checks that the schema has an attribute that can form a crowd.
     fn is_possible(&self) -> bool {
         self.attributes.iter().any(|&a| ATTRIBUTES[a].name != "device")
     }
 
-    /// The payload of a draft, and whom it truly counts for.
+    /// Returns the payload of a draft, and its true subject.
     fn payload(&self, draft: &Draft, offset: i64) -> (Option<Vec<u8>>, Option<String>) {
-        // Few people send much: half of all records come from a handful.
+        // Half of all records come from a few subjects.
         let person = match draft.person {
             0 => None,
             n => Some(format!("p{}", if n > 10 { n - 10 } else { n })),
@@ -276,7 +277,7 @@ impl Scenario {
     }
 }
 
-/// The lines with the subjects that the test knows instead of the product's digests.
+/// Replaces the digests of the product with the subjects known to the test.
 fn with_truth(lines: &[Line], truth: &[Option<String>]) -> Vec<Line> {
     let subject = |line: &Line| truth[usize::try_from(line.source.2).expect("an offset")].clone();
     lines.iter().map(|line| Line { subject: subject(line), ..line.clone() }).collect()
@@ -286,14 +287,14 @@ fn run(scenario: &Scenario) -> Result<Stand, TestCaseError> {
     run_with(scenario, |_| false)
 }
 
-/// Offers the batches of `scenario`; each for whose number `ahead` says so is known while the one before it leaves.
+/// Offers the batches of `scenario`. Batches selected by `ahead` are announced while the previous one is released.
 fn run_with(scenario: &Scenario, ahead: impl Fn(usize) -> bool) -> Result<Stand, TestCaseError> {
     let beside = tempfile::tempdir().expect("a temporary directory");
     let prime = beside.path().join("prime.ndjson");
     std::fs::write(&prime, scenario.primed()).expect("a file");
     let mut stand = Stand::new(&scenario.schema(), &scenario.settings(&prime));
     stand.promise.k += scenario.colluders;
-    // A memory that is full has room for others after a restart: R(k) holds, the bytes may differ.
+    // A full memory has space for other values after a restart: R(k) holds, but the bytes may differ.
     stand.sink.another_attempt_may_differ = scenario.little_room;
     let mut truth = Vec::new();
     let mut now = 1_700_000_000_000;
@@ -333,17 +334,17 @@ fn cases() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 2000, ..ProptestConfig::default() })]
     #[test]
-    fn random_streams_keep_the_invariant_at_every_commit(scenario in scenario().prop_filter("a crowd", Scenario::is_possible)) {
+    fn random_streams_satisfy_the_invariant_at_every_commit(scenario in scenario().prop_filter("a crowd", Scenario::is_possible)) {
         run(&scenario)?;
     }
 
     #[test]
-    fn random_streams_with_shared_attributes_keep_it(scenario in sharing()) {
+    fn random_streams_with_shared_attributes_satisfy_the_invariant(scenario in sharing()) {
         run(&scenario)?;
     }
 
     #[test]
-    fn batches_encoded_ahead_leave_as_they_would_have(
+    fn batches_encoded_ahead_give_the_same_output(
         scenario in scenario().prop_filter("a crowd", Scenario::is_possible),
         ahead in any::<u64>(),
     ) {
@@ -352,9 +353,9 @@ proptest! {
     }
 }
 
-/// The property above means little if little leaves: over fixed scenarios, all kinds of cells do.
+/// Guards against vacuous properties: fixed scenarios release every kind of cell.
 #[test]
-fn random_streams_do_release() {
+fn random_streams_release_all_kinds_of_cells() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut lines, mut suppressed, mut generalized, mut missing, mut held) = (0, 0, 0, 0, 0);
@@ -378,9 +379,9 @@ fn random_streams_do_release() {
     assert!(lines > 1000 && suppressed > 50 && missing > 50 && generalized > 50 && held > 5);
 }
 
-/// The binary over a file, by its own lineage: which line came from which record, and the test knows whose that was.
+/// Runs the binary over a file. Its lineage maps lines to records, and the test knows their subjects.
 #[test]
-fn a_run_over_a_file_keeps_the_invariant_by_its_lineage() {
+fn file_run_satisfies_the_invariant_by_its_lineage() {
     let groups = "[[group]]\nname = \"a\"\nattributes = [\"age\", \"city\"]\n[[group]]\nname = \"b\"\nattributes = [\"zip\"]\n\
                   [[group]]\nname = \"c\"\nattributes = [\"mood\", \"illness\"]\n";
     let mut schema = schema!("lineage"; person).to_owned();
@@ -396,7 +397,7 @@ fn a_run_over_a_file_keeps_the_invariant_by_its_lineage() {
     };
     let (mut source, mut truth) = (String::new(), Vec::new());
     for _ in 0..4000 {
-        // Few send much.
+        // A few subjects send many records.
         let person = dice(60) * dice(60) / 30;
         let (age, city, zip) = (dice(70) + dice(30), dice(4), 60600 + dice(9) * dice(9));
         let (mood, illness) = (
@@ -447,18 +448,18 @@ fn a_run_over_a_file_keeps_the_invariant_by_its_lineage() {
     let released = support::invariants::records_released(&lines);
     println!("{} lines of {released} records", lines.len());
     assert!(released > 3500 && told.contains(&format!("consumed 4000 = released {released} + ")), "{told}");
-    // A recount that finds nothing wrong must be able to: with one more in the crowd, it is too much to ask.
+    // The recount must be able to fail: it finds violations for k + 1.
     let promise = Promise { k: 4, ..promise };
     assert!(promise.check_all(&with_truth(&lines, &truth)).is_err(), "crowds are no larger than need be");
 }
 
-/// Dictionaries that are full: what comes next is encoded when they have been compacted, and not before.
+/// Full dictionaries: the next batch is encoded only after compaction.
 #[test]
-fn a_batch_encoded_ahead_never_wants_for_room() {
+fn batches_encoded_ahead_fit_into_full_dictionaries() {
     let schema = schema!("visits"; person, more "[[attribute]]\nname = \"lot\"\ntype = \"string\"\nrole = \"quasi\"\n\
                   hierarchy = { kind = \"prefix\", keep = [3, 1] }\n");
     let settings = "[privacy]\nk = 3\n[batch]\nmax_records = 20\n[plan]\ninterval = \"2s\"\nwindow_records = 70\n";
-    // Fifteen new values a batch: nearly an identifier, and not quite.
+    // Fifteen new values per batch: almost an identifier.
     let batch = |number: usize| -> Vec<Option<Vec<u8>>> {
         let visits = (number * 20)..(number * 20 + 20);
         let lot = |visit: usize| if visit % 4 == 3 { visit - 1 } else { visit };

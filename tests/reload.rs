@@ -1,4 +1,5 @@
-//! Reload: a validated restart inside the process. No record is lost or leaves twice, and where anything is wrong the old configuration goes on.
+//! Tests reload, a validated restart inside the process. No record is lost or released twice, and on any error the
+//! old configuration continues.
 #![cfg(feature = "failpoints")]
 
 use crate::support;
@@ -43,7 +44,7 @@ fn until(what: &str, daemon: &Daemon, holds: impl Fn() -> bool) {
     }
 }
 
-/// A daemon over topics, with pages and a token.
+/// Daemon over topics, with pages and a token.
 struct Served<'a> {
     stage: Stage<'a>,
     port: u16,
@@ -83,17 +84,17 @@ impl<'a> Served<'a> {
         daemon
     }
 
-    /// Produces records and does not wait for them.
+    /// Produces records without waiting for them.
     fn feed(&mut self, count: usize) {
         self.stage.broker.produce_records(&self.stage.raw, &records(SEED, self.fed, self.fed + count, PARTITIONS));
         self.fed += count;
     }
 
-    /// Waits until everything was consumed, stops the daemon and looks at what has left.
+    /// Waits until every record is consumed, stops the daemon and checks the release.
     fn finish(self, mut daemon: Daemon) -> String {
         self.stage.wait_consumed(self.fed, &mut [&mut daemon]);
         daemon.stop();
-        // What waited when a stop came before partitions lies in the changelog.
+        // Held records of a stop before the partition assignment are in the changelog.
         assert_eq!(conserved(&self.stage.state("only")) + self.stage.waiting(), self.fed as u64);
         assert!(sound(self.stage.released().values().flatten()) > 0);
         daemon.said()
@@ -121,7 +122,7 @@ impl<'a> Served<'a> {
         command.args(["reload", "-c"]).arg(self.at("only.toml")).output().expect("the program runs")
     }
 
-    /// The exit code and everything that `throng reload` says.
+    /// Returns the exit code and the output of `throng reload`.
     fn reloaded(&self) -> (Option<i32>, String) {
         let output = self.reload();
         let text = [output.stdout, output.stderr].concat();
@@ -137,7 +138,7 @@ impl<'a> Served<'a> {
 }
 
 #[test]
-fn a_policy_is_replaced_between_two_batches_or_refused_by_name() {
+fn reload_replaces_the_policy_or_names_the_refused_key() {
     let Some(broker) = Broker::shared() else { return };
     let mut served = Served::new(broker);
     let mut daemon = served.start();
@@ -146,14 +147,14 @@ fn a_policy_is_replaced_between_two_batches_or_refused_by_name() {
     let (code, said) = served.reloaded();
     assert!(code == Some(0) && said.contains("no changes"), "{code:?} {said}");
     let consumed = served.metric("throng_records_total{outcome=\"consumed\"}");
-    // In force.
+    // The new policy is active.
     served.edit("k = 3", "k = 4");
     let (code, said) = served.reloaded();
     assert!(code == Some(0) && said.contains("changed: privacy.k"), "{code:?} {said}");
     assert_eq!(served.metric("throng_privacy_k"), 4.0);
     assert!(served.metric("throng_records_total{outcome=\"consumed\"}") >= consumed, "counters do not fall");
     served.feed(3 * BATCH);
-    // Tests of its own: those that hold change nothing, those that fail keep what is in force.
+    // Embedded tests: passing ones change nothing, failing ones keep the active policy.
     let text = fs::read_to_string(served.at("only.toml")).expect("the configuration");
     fs::write(served.at("only.toml"), format!("{text}{HOLDS}")).expect("the configuration");
     let (code, said) = served.reloaded();
@@ -162,7 +163,7 @@ fn a_policy_is_replaced_between_two_batches_or_refused_by_name() {
     let (code, said) = served.reloaded();
     assert!(code == Some(1) && said.contains("test \"a crowd leaves\" fails"), "{code:?} {said}");
     assert_eq!((served.metric("throng_privacy_k"), served.metric("throng_last_reload_refused")), (4.0, 1.0));
-    // What needs a new start is named, and nothing of it happens.
+    // A key that needs a restart is named, and no part of the change is applied.
     served.edit("k = 13", "k = 5");
     let (topic, canary) = (format!("topic = \"{}\"", served.stage.out), "topic = \"canary\"");
     served.edit(&topic, canary);
@@ -170,17 +171,17 @@ fn a_policy_is_replaced_between_two_batches_or_refused_by_name() {
     assert!(code == Some(1) && said.contains("refused: sink.topic:") && !said.contains("canary"), "{code:?} {said}");
     assert_eq!(served.metric("throng_privacy_k"), 4.0, "all of it or nothing");
     served.edit(canary, &topic);
-    // A record schema that says something else.
+    // A changed record schema.
     let schema = fs::read_to_string(served.at("visits.toml")).expect("the schema");
     fs::write(served.at("visits.toml"), schema.replace("\"tent\"", "\"tents\"")).expect("the schema");
     let (code, said) = served.reloaded();
     assert!(code == Some(1) && said.contains("refused: schema.file:"), "{code:?} {said}");
     fs::write(served.at("visits.toml"), schema).expect("the schema");
-    // What is wrong is not even asked.
+    // An invalid configuration is not sent to the daemon.
     served.edit("k = 5", "k = \"canary\"");
     let (code, said) = served.reloaded();
     assert!(code == Some(2) && said.contains("privacy.k") && !said.contains("canary"), "{code:?} {said}");
-    // By the signal, it is refused in the log.
+    // A reload by signal is refused in the log.
     daemon.signal(Signal::HUP);
     until("the refusal", &daemon, || served.metric("throng_reloads_total{outcome=\"refused\"}") >= 4.0);
     served.edit("k = \"canary\"", "k = 5");
@@ -198,16 +199,16 @@ fn a_policy_is_replaced_between_two_batches_or_refused_by_name() {
     assert!(log.contains("the new configuration is refused, the old one stays") && !log.contains("canary"), "{log}");
 }
 
-/// A daemon that ends while it tries a configuration ends the trial, which takes its files along.
+/// A daemon that stops during the test of a configuration also stops that test, which removes its files.
 #[test]
-fn a_trial_that_is_ended_leaves_nothing_behind() {
+fn reload_trial_ended_by_shutdown_leaves_no_files() {
     let Some(broker) = Broker::shared() else { return };
     let mut served = Served::new(broker);
     let folder = served.at("temporary");
     fs::create_dir(&folder).expect("a folder");
     let mut daemon = served.start_in(None, &[("TMPDIR", &folder)]);
     served.feed(2 * BATCH);
-    // Longer than a daemon takes to end.
+    // Longer than a daemon needs to stop.
     let long = HOLDS.replace("people = 12", "people = 10000");
     let tests: String = (0..40).map(|n| long.replace("a crowd leaves", &format!("crowd {n}"))).collect();
     let text = fs::read_to_string(served.at("only.toml")).expect("the configuration");
@@ -224,13 +225,13 @@ fn a_trial_that_is_ended_leaves_nothing_behind() {
 }
 
 #[test]
-fn threat_28_only_who_brings_the_token_may_ask() {
+fn threat_28_reload_requires_the_token() {
     let Some(broker) = Broker::shared() else { return };
     let mut served = Served::new(broker);
     let daemon = served.start();
     served.edit("k = 3", "k = 4");
     let bearer = format!("Authorization: Bearer {TOKEN}\r\n");
-    // base64 of `x:a-token-of-the-tests`, which a browser would send by itself.
+    // base64 of `x:a-token-of-the-tests`, which a browser would send automatically.
     let basic = "Authorization: Basic eDphLXRva2VuLW9mLXRoZS10ZXN0cw==\r\n";
     for (headers, status) in [("", 401), ("Authorization: Bearer a-token-of-the-testz\r\n", 401), (basic, 403)] {
         assert_eq!(served.asked("POST /reload", headers).map(|(status, _)| status), Some(status), "{headers}");
@@ -247,7 +248,7 @@ fn threat_28_only_who_brings_the_token_may_ask() {
     let new = "Authorization: Bearer another-token-of-the-tests\r\n";
     until("the new token", &daemon, || served.asked("GET /status.json", new).is_some_and(|(status, _)| status == 200));
     assert_eq!(served.asked("GET /status.json", &bearer).map(|(status, _)| status), Some(401), "the old token ends");
-    // The token alone is changed.
+    // Only the token changes.
     fs::write(served.at("token"), TOKEN).expect("a token");
     let (status, body) = served.asked("POST /reload", new).expect("an answer");
     assert!(status == 200 && body.contains("telemetry.token_file"), "{status} {body}");
@@ -261,7 +262,7 @@ fn threat_28_only_who_brings_the_token_may_ask() {
 }
 
 #[test]
-fn without_a_token_there_is_no_way_but_the_signal() {
+fn reload_without_a_token_is_possible_only_by_signal() {
     let Some(broker) = Broker::shared() else { return };
     let mut served = Served::new(broker);
     let text = fs::read_to_string(served.at("only.toml")).expect("the configuration");
@@ -278,9 +279,9 @@ fn without_a_token_there_is_no_way_but_the_signal() {
     served.finish(daemon);
 }
 
-/// A broker that cannot be reached is found out at the new start: the old configuration is started again.
+/// An unreachable broker is detected during the restart: the old configuration is started again.
 #[test]
-fn a_configuration_that_does_not_start_leaves_the_old_one_running() {
+fn reload_that_does_not_start_keeps_the_old_configuration() {
     let Some(broker) = Broker::shared() else { return };
     let mut served = Served::new(broker);
     let daemon = served.start_in(Some("start-timeout=return(3)"), &[]);
@@ -303,7 +304,7 @@ fn a_configuration_that_does_not_start_leaves_the_old_one_running() {
 }
 
 #[test]
-fn pages_move_with_their_address() {
+fn reload_moves_the_pages_to_a_new_address() {
     let Some(broker) = Broker::shared() else { return };
     let mut served = Served::new(broker);
     let daemon = served.start();
@@ -320,9 +321,10 @@ fn pages_move_with_their_address() {
     served.finish(daemon);
 }
 
-/// The pipeline that ends for the signal leaves the new configuration unread: the reload thread must not wait for its answer.
+/// A pipeline that ends on the signal does not read the new configuration. The reload thread must not wait for its
+/// answer.
 #[test]
-fn stop_during_a_reload_ends_in_order() {
+fn reload_interrupted_by_a_stop_ends_regularly() {
     let Some(broker) = Broker::shared() else { return };
     for delay_ms in [0, 5, 20, 60, 120, 400] {
         let mut served = Served::new(broker);
@@ -333,14 +335,14 @@ fn stop_during_a_reload_ends_in_order() {
         daemon.signal(Signal::HUP);
         std::thread::sleep(Duration::from_millis(delay_ms));
         daemon.stop();
-        // What was held when the signal came between two pipelines is held still.
+        // Records held when the signal arrived between two pipelines are still held.
         let daemon = served.start();
         served.finish(daemon);
     }
 }
 
 #[test]
-fn partitions_are_counted_once_over_reloads() {
+fn reload_counts_partitions_once() {
     let Some(broker) = Broker::shared() else { return };
     let mut served = Served::new(broker);
     let daemon = served.start();
@@ -355,9 +357,9 @@ fn partitions_are_counted_once_over_reloads() {
     served.finish(daemon);
 }
 
-/// More requests than there can be restarts: several are answered by one.
+/// More requests than possible restarts: one restart answers several requests.
 #[test]
-fn ten_reloads_a_second_lose_and_repeat_nothing() {
+fn reload_ten_times_a_second_is_exactly_once() {
     let Some(broker) = Broker::shared() else { return };
     let mut served = Served::new(broker);
     let daemon = served.start();
@@ -378,7 +380,7 @@ fn ten_reloads_a_second_lose_and_repeat_nothing() {
 }
 
 #[test]
-fn reloads_under_load_lose_and_repeat_nothing_on_kafka() {
+fn reload_under_load_is_exactly_once_on_kafka() {
     let Some(broker) = Broker::shared() else { return };
     let (seed, portion, rounds) = (41, 4 * BATCH, 6);
     let stage = Stage::new(broker, 2);
@@ -387,7 +389,7 @@ fn reloads_under_load_lose_and_repeat_nothing_on_kafka() {
     let text = fs::read_to_string(&file).expect("the configuration");
     for round in 0..rounds {
         broker.produce_records(&stage.raw, &records(seed, round * portion, (round + 1) * portion, 2));
-        // In the midst of the portion, whatever the batch is at.
+        // In the middle of the portion, in any state of the batch.
         stage.wait_consumed(round * portion + BATCH, &mut [&mut daemon]);
         let k = if round % 2 == 0 { "k = 5\n" } else { "k = 3\n" };
         fs::write(&file, text.replace("k = 3\n", k)).expect("the configuration");
@@ -407,7 +409,7 @@ fn reloads_under_load_lose_and_repeat_nothing_on_kafka() {
 }
 
 #[test]
-fn a_kill_around_the_restart_loses_and_repeats_nothing() {
+fn reload_with_a_kill_is_exactly_once() {
     let Some(broker) = Broker::shared() else { return };
     let (seed, portion) = (43, 4 * BATCH);
     let stage = Stage::new(broker, 1).with_static_membership();
@@ -431,9 +433,9 @@ fn a_kill_around_the_restart_loses_and_repeats_nothing() {
     assert!(sound(stage.released().values().flatten()) > total / 2);
 }
 
-/// A batch that was tried and has not left is repeated under its own policy, or not at all.
+/// A batch that was tried and not released is repeated only under the same policy.
 #[test]
-fn a_batch_that_was_tried_is_not_repeated_under_another_policy() {
+fn tried_batch_is_not_repeated_under_another_policy() {
     let Some(broker) = Broker::shared() else { return };
     let stage = Stage::new(broker, 1).with_static_membership();
     let file = stage.configure("only", 0, BATCH, "200ms");
@@ -449,7 +451,7 @@ fn a_batch_that_was_tried_is_not_repeated_under_another_policy() {
         said.contains("the policy is another than when batch 3 was tried") && said.contains("--accept-rewind"),
         "{said}"
     );
-    // What is no policy may change.
+    // Keys outside of the policy may change.
     fs::write(&file, text.replace("listen = ", "log_format = \"json\"\nlisten = ")).expect("the configuration");
     let mut same = stage.start("only", None);
     stage.wait_consumed(total, &mut [&mut same]);
@@ -459,7 +461,7 @@ fn a_batch_that_was_tried_is_not_repeated_under_another_policy() {
 
 const START_MS: i64 = 1_700_000_000_000;
 
-/// A batch of people who come again and again.
+/// Returns a batch of recurring subjects.
 fn visits(dice: &mut Dice, count: u64) -> Vec<Option<Vec<u8>>> {
     (0..count)
         .map(|_| {
@@ -471,14 +473,14 @@ fn visits(dice: &mut Dice, count: u64) -> Vec<Option<Vec<u8>>> {
         .collect()
 }
 
-/// What leaves of one stream, batch by batch, where the engine is started again after each, or after none.
+/// Returns the release of one stream by batch, with a restart of the engine after each batch or none.
 fn left(settings: &str, fault: Fault) -> Vec<(u64, usize, String)> {
     let schema = format!("name = \"replaced\"\n{}", [PERSON, AGE, CITY, ILLNESS].concat());
     let mut stand = Stand::new(&schema, settings);
     let mut dice = Dice::new(17);
     let mut coming = visits(&mut dice, 50);
     for batch in 0..14 {
-        // Encoded ahead, by dictionaries that go with the engine.
+        // Encoded ahead, with the dictionaries of the engine.
         let next = visits(&mut dice, 30 + batch as u64);
         stand.announce(&next);
         stand.offer(&coming, SettlementReason::Ordinary, START_MS + batch * 60_000, fault);
@@ -490,7 +492,7 @@ fn left(settings: &str, fault: Fault) -> Vec<(u64, usize, String)> {
 }
 
 #[test]
-fn an_engine_that_is_started_again_releases_the_same_bytes() {
+fn restarted_engine_releases_the_same_bytes() {
     let groups = "[[group]]\nname = \"a\"\nattributes = [\"age\", \"illness\"]\n[[group]]\nname = \"b\"\nattributes = [\"city\"]\n";
     let diverse = "[[privacy.model]]\nkind = \"l_diversity\"\nattribute = \"illness\"\nl = 2\n";
     for settings in [
@@ -510,7 +512,7 @@ fn an_engine_that_is_started_again_releases_the_same_bytes() {
 }
 
 #[test]
-fn batches_after_a_restart_are_judged_by_the_new_policy() {
+fn batches_after_a_restart_use_the_new_policy() {
     let schema = format!("name = \"replaced\"\n{}", [PERSON, AGE, CITY].concat());
     let mut stand = Stand::new(&schema, "[privacy]\nk = 3\n");
     let mut dice = Dice::new(23);

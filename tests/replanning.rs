@@ -1,5 +1,5 @@
-//! Plans that change while the stream does: killed while a plan is sought and while it is taken over, the daemon releases
-//! what it would have released undisturbed.
+//! Tests plans that follow a changing stream. After kills during the search and adoption of a plan, the daemon
+//! releases the bytes of an undisturbed run.
 #![cfg(feature = "failpoints")]
 
 use crate::support;
@@ -12,7 +12,7 @@ use support::kafka::{Broker, Record};
 const BATCH: usize = 40;
 const TOTAL: usize = 40 * BATCH;
 
-/// Records whose ages and wards are others from the middle on.
+/// Returns records in which ages and wards change in the middle.
 fn shifting(seed: u64) -> Vec<Record> {
     let mut dice = Dice::new(seed);
     let payload = |number: usize, dice: &mut Dice| {
@@ -40,7 +40,7 @@ fn stage(broker: &Broker, seed: u64, handover: usize) -> Stage<'_> {
     stage
 }
 
-/// Runs to the end of the stream; what was released, and what the daemon said.
+/// Runs to the end of the stream. Returns the release and the log.
 fn finish(stage: &Stage) -> (Vec<String>, String) {
     let mut daemon = stage.start("only", None);
     stage.wait_consumed(TOTAL, &mut [&mut daemon]);
@@ -52,7 +52,7 @@ fn finish(stage: &Stage) -> (Vec<String>, String) {
 }
 
 #[test]
-fn a_drift_brings_a_new_plan_and_a_kill_while_it_comes_changes_nothing() {
+fn drift_replanning_with_kills_keeps_output_identical() {
     let Some(broker) = Broker::shared() else { return };
     let calm = stage(broker, 3, 4);
     let (undisturbed, said) = finish(&calm);
@@ -61,11 +61,11 @@ fn a_drift_brings_a_new_plan_and_a_kill_while_it_comes_changes_nothing() {
     let plans = said.matches("plan adopted").count();
 
     let stage = stage(broker, 3, 4);
-    // Each start takes the plan over at which the one before has died, and dies at the next.
+    // Each start adopts the plan at which the previous process was killed, and is killed at the next one.
     for _ in 1..plans {
         stage.start("only", Some("plan-adopted=1*off->return")).crashes("plan-adopted");
     }
-    // The last plan is still asked for: a start seeks it again.
+    // The last plan is still pending: a start searches for it again.
     stage.start("only", Some("planning=return")).crashes("planning");
     let (released, _) = finish(&stage);
     assert!(released == undisturbed, "the disturbed run has released something else");
@@ -79,7 +79,7 @@ fn a_drift_brings_a_new_plan_and_a_kill_while_it_comes_changes_nothing() {
 }
 
 #[test]
-fn without_a_handover_the_same_plans_come_between_the_batches() {
+fn drift_without_handover_replans_between_batches() {
     let Some(broker) = Broker::shared() else { return };
     let (_, said) = finish(&stage(broker, 4, 0));
     assert!(said.contains("why=\"drift\""), "{said}");

@@ -1,5 +1,6 @@
-//! Groups of every record by itself ([POD] Table 6.6): what the way in which a record is cut gives away. The reason why the configuration
-//! refuses `plan.groups = "rowwise"`, kept so that it can be measured again.
+//! Measures the disclosure by separate groups for each record ([POD] Table 6.6): the cut of a record discloses
+//! information. This is why the configuration refuses `plan.groups = "rowwise"`. The test is kept to repeat the
+//! measurement.
 
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -11,13 +12,13 @@ use throng::evaluation::information::measure_pairs;
 use throng::evaluation::original::OriginalData;
 use throng_core::values::schema::Schema;
 
-/// A set of attributes, a bit each.
+/// Set of attributes, one bit each.
 type Set = u32;
 
-/// The fragments that a record leaves as: disjoint sets of attributes.
+/// Fragments of a record: disjoint sets of attributes.
 type Cut = Vec<Set>;
 
-/// By set of attributes and record, whether fewer than `crowd` records have the record's values of the set.
+/// Marks, by set of attributes and record, whether fewer than `crowd` records have the record's values in the set.
 fn few(columns: &[&[u32]], crowd: usize) -> Vec<Vec<bool>> {
     let rows = columns[0].len();
     let values: Vec<u128> = columns.iter().map(|column| 1 + u128::from(*column.iter().max().expect("rows"))).collect();
@@ -40,23 +41,23 @@ fn members(set: Set) -> impl Iterator<Item = usize> {
     (0..32).filter(move |a| set >> a & 1 == 1)
 }
 
-/// How a record is cut so that no fragment has a combination that is too rare.
+/// Method of cutting a record so that no fragment contains a rare combination.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     /// As in the source: no two attributes of a minimal combination stay together.
     Cliques,
-    /// An attribute stays with others as long as all of them together are no such combination.
+    /// An attribute stays with others as long as all of them together are not rare.
     Border,
 }
 
-/// The cut of each record: attributes in their order, each into the first fragment that takes it. One that is too rare alone is left
-/// out.
+/// Cuts each record: each attribute, in order, goes to the first fragment that accepts it. An attribute that is rare
+/// alone is omitted.
 fn cuts(columns: &[&[u32]], crowd: usize, way: Way) -> Vec<Cut> {
     let few = few(columns, crowd);
     let cut = |row: usize| {
         let rare = |set: Set| few[set as usize][row];
         let minimal = |set: &Set| rare(*set) && members(*set).all(|a| !rare(set & !(1 << a)));
-        // By attribute those that meet it in a minimal combination.
+        // By attribute: the attributes with which it shares a minimal combination.
         let mut apart = vec![0; columns.len()];
         if matches!(way, Way::Cliques) {
             for set in (1..1 << columns.len()).filter(minimal) {
@@ -80,18 +81,19 @@ fn cuts(columns: &[&[u32]], crowd: usize, way: Way) -> Vec<Cut> {
     (0..columns[0].len()).into_par_iter().map(cut).collect()
 }
 
-/// What the cuts of a batch give away.
+/// Disclosure by the cuts of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Given {
     records: usize,
-    /// Records that leave as two fragments or more.
+    /// Records of two fragments or more.
     cut: usize,
-    /// Such records whose cut fewer than k have.
+    /// Such records with a cut shared by fewer than k records.
     rare: usize,
-    /// Fragments of such records; those of which a guess at another is right with more than 1/k.
+    /// Fragments of such records, and those for which the guess of another fragment is right with probability above
+    /// 1/k.
     fragments: usize,
     better: usize,
-    /// The probability that the guess is right, and that of any fragment that has none of its attributes: sums.
+    /// Sum of the probabilities of a right guess, and of a random disjoint fragment.
     hits: f64,
     chance: f64,
 }
@@ -108,12 +110,13 @@ impl std::ops::AddAssign for Given {
     }
 }
 
-/// Joins fragments by the attributes that they have, as somebody can who sees only those: another fragment of the same record has
-/// none of them, and some fragments of the batch must have the rest. Of what is left he guesses the kind that is rarest.
+/// Joins fragments by their attribute sets, as an attacker can that sees only those. Another fragment of the same
+/// record is disjoint, and the remaining attributes must be covered by fragments of the batch. The attacker guesses
+/// the rarest of the possible sets.
 fn joined(cuts: &[Cut], width: usize, k: usize) -> Given {
     let mut counts: BTreeMap<Set, usize> = BTreeMap::new();
     cuts.iter().flatten().for_each(|set| *counts.entry(*set).or_default() += 1);
-    // Whether the sets that are seen can be put together to this one.
+    // Marks the sets that are unions of disjoint observed sets.
     let mut whole = vec![false; 1 << width];
     whole[0] = true;
     for mask in 1..1_u32 << width {
@@ -148,13 +151,14 @@ fn joined(cuts: &[Cut], width: usize, k: usize) -> Given {
     given
 }
 
-/// What the lines of a batch give away to somebody who knows a person's values.
+/// Disclosure by the lines of a batch to an attacker that knows the values of a subject.
 #[derive(Clone, Copy, Debug, Default)]
 struct Linked {
     lines: usize,
-    /// Lines whose attributes and values fewer than k lines have: the class of R(k), a cell that is not there being a value.
+    /// Lines with attributes and values shared by fewer than k lines: the class of R(k), with an absent cell as
+    /// a value.
     without_crowd: usize,
-    /// Lines of which fewer than k may be the person's, and the sum of the probabilities to find it.
+    /// Lines with fewer than k candidates for the subject, and the sum of the probabilities of finding it.
     few: usize,
     hits: f64,
 }
@@ -168,7 +172,7 @@ impl std::ops::AddAssign for Linked {
     }
 }
 
-/// The lines of a batch by what they print.
+/// Lines of a batch by their content.
 struct Printed<'a> {
     columns: &'a [&'a [u32]],
     counts: HashMap<(Set, Vec<u32>), usize>,
@@ -190,14 +194,14 @@ impl<'a> Printed<'a> {
         (set, members(set).map(|a| self.columns[a][row]).collect())
     }
 
-    /// Lines that print the same as a record's fragment.
+    /// Counts the lines equal to a record's fragment.
     fn alike(&self, row: usize, set: Set) -> usize {
         self.counts.get(&self.line(row, set)).copied().unwrap_or(0)
     }
 }
 
-/// Whoever knows all values of a person looks for the line that shows one of its attributes: it is one that agrees with the person in all
-/// that it shows.
+/// Simulates an attacker that knows all values of a subject. Candidates for a fragment with a certain attribute are
+/// the lines that agree with the subject in every shown value.
 fn linked(printed: &Printed<'_>, cuts: &[Cut], k: usize) -> Linked {
     let sets: BTreeSet<Set> = cuts.iter().flatten().copied().collect();
     let of_row = |(row, cut): (usize, &Cut)| {
@@ -220,8 +224,8 @@ fn linked(printed: &Printed<'_>, cuts: &[Cut], k: usize) -> Linked {
 }
 
 #[test]
-fn a_record_is_cut_where_it_is_alone() {
-    // Two attributes, of which the pair is rare for the last record alone.
+fn rowwise_cuts_separate_rare_combinations() {
+    // Two attributes; their pair is rare for the last record only.
     let columns = [&[0, 0, 1, 1, 0][..], &[0, 0, 1, 1, 1]];
     for way in [Way::Cliques, Way::Border] {
         let cuts = cuts(&columns, 2, way);
@@ -230,25 +234,26 @@ fn a_record_is_cut_where_it_is_alone() {
         // Its two fragments are the only ones of their kind.
         assert_eq!((given.cut, given.rare, given.fragments, given.better), (1, 1, 2, 2), "{way:?}");
         assert!((given.hits - 2.0).abs() < 1e-9 && (given.chance - 2.0).abs() < 1e-9, "{given:?}");
-        // Three records have a first value of 0, and the cut says of one line whose it is: the other two show more, and otherwise.
+        // Three records have a first value of 0. The cut identifies the owner of one line, because the other two show
+        // more attributes with other values.
         let linked = linked(&Printed::new(&columns, &cuts), &cuts, 2);
         assert_eq!((linked.lines, linked.without_crowd, linked.few), (6, 2, 2), "{way:?}");
         assert!((linked.hits - (3.0 + 2.0 / 3.0)).abs() < 1e-9, "{linked:?}");
     }
-    // Three attributes, rare only together: two stay with each other where that is enough, and in the source none.
+    // Three attributes, rare only together: two stay together with `Border`, and none with `Cliques`.
     let rows = [[0, 0, 0], [0, 0, 1], [0, 1, 0], [0, 1, 1], [1, 0, 0], [1, 0, 1], [1, 1, 0], [1, 1, 1]];
     let columns: Vec<Vec<u32>> = (0..3).map(|a| rows.iter().map(|row| row[a]).collect()).collect();
     let columns: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
     assert!(cuts(&columns, 2, Way::Border).iter().all(|cut| *cut == [0b011, 0b100]));
     let all_alone = cuts(&columns, 2, Way::Cliques);
     assert!(all_alone.iter().all(|cut| *cut == [0b001, 0b010, 0b100]));
-    // Whoever is cut like everybody is joined no better than by chance.
+    // A record with the common cut is joined no better than by chance.
     let given = joined(&all_alone, 3, 5);
     assert_eq!((given.rare, given.better), (0, 0));
     assert!((given.hits / 24.0 - 1.0 / 8.0).abs() < 1e-9, "{given:?}");
 }
 
-/// Records, and the schema and configuration of exactly the attributes that are looked at.
+/// Records, and the schema and configuration of the examined attributes.
 struct Data {
     folder: tempfile::TempDir,
     original: OriginalData,
@@ -256,7 +261,8 @@ struct Data {
 }
 
 impl Data {
-    /// `schema` with its subject and the `wanted` attributes alone; all quasi ones without any.
+    /// Loads `schema` with its subject and the `wanted` attributes, or with all quasi-identifiers if `wanted` is
+    /// empty.
     fn new(records: &Path, separator: char, schema: &str, wanted: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -287,7 +293,7 @@ impl Data {
         Self { folder, original, attributes }
     }
 
-    /// Pairwise information of all records where each is cut by itself.
+    /// Returns the pairwise information kept when each record is cut separately.
     fn kept(&self, cuts: &[Cut]) -> f64 {
         let facts: Vec<AttributeFacts> = (0..self.original.schema.attributes.len())
             .map(|a| AttributeFacts::from_original(&self.original, a, &[]))
@@ -303,7 +309,7 @@ impl Data {
         kept / bits
     }
 
-    /// The same where the product grows groups by price, and generalizes.
+    /// Returns the pairwise information kept when the product chooses groups by price and generalizes.
     fn by_price(&self, batch: usize) -> f64 {
         let throng = |arguments: &[&str]| {
             let mut command = crate::support::binary::throng();
@@ -330,10 +336,10 @@ impl Data {
     }
 }
 
-/// The table of the decision on groups of every record by itself.
+/// Computes the table of the decision on groups per record.
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names, and minutes"]
-fn what_cuts_give_away() {
+fn rowwise_cuts_disclosure_table() {
     const K: usize = 5;
     let data = PathBuf::from(std::env::var_os("THRONG_TEST_DATA").expect("THRONG_TEST_DATA is set"));
     let folder = tempfile::tempdir().expect("a folder");
@@ -369,7 +375,7 @@ fn what_cuts_give_away() {
             let price = data.by_price(batch);
             for (crowd, way) in [(2, Way::Cliques), (2, Way::Border), (K, Way::Cliques), (K, Way::Border)] {
                 let (mut all, mut given, mut seen) = (Vec::new(), Given::default(), Linked::default());
-                // The cuts with the lines that have a crowd alone.
+                // The cuts, with only the lines that have a crowd.
                 let mut repaired = Vec::new();
                 let rows = data.original.rows() / batch * batch;
                 for from in (0..rows).step_by(batch) {

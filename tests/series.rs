@@ -1,4 +1,5 @@
-//! Series: rows of cohorts from file to file in every format, recounted here; and from topic to topic over kills, byte by byte.
+//! Tests series: cohort rows from file to file in every format, recounted here, and from topic to topic over kills,
+//! byte by byte.
 
 mod jobs;
 #[cfg(feature = "failpoints")]
@@ -44,7 +45,7 @@ changes = "never"
 const SERIES: &str =
     "[release]\nfragments = false\n[cohort]\nstrata = [\"sex\"]\n[[series]]\nname = \"daily\"\nlateness = \"1d\"\n";
 
-/// Days of `people` people: who, day, steps, sex. Some days are missing.
+/// Returns days of `people` subjects: subject, day, steps, sex. Some days are missing.
 fn days(people: u64, days: u64, seed: u64) -> Vec<(String, String, u64, &'static str)> {
     let mut dice = Dice::new(seed);
     let mut all = Vec::new();
@@ -70,7 +71,7 @@ fn run(dir: &Path, name: &str, sink: &str, more: &str) -> String {
     run_on(dir, name, (&format!("{}/in.csv", dir.display()), Stdio::null()), sink, more)
 }
 
-/// Runs on what standard input has.
+/// Runs on standard input.
 fn pipe(dir: &Path, name: &str, input: &[(String, String, u64, &str)], sink: &str, more: &str) -> String {
     write_csv(&dir.join("piped.csv"), input);
     let input = fs::File::open(dir.join("piped.csv")).expect("the input");
@@ -102,7 +103,7 @@ fn rows(path: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn rows_of_a_file_are_near_the_population_and_hold_enough_people() {
+fn series_rows_are_accurate_and_have_enough_subjects() {
     let dir = scratch();
     let input = days(40, 30, 1);
     write_csv(&dir.path().join("in.csv"), &input);
@@ -129,7 +130,7 @@ fn rows_of_a_file_are_near_the_population_and_hold_enough_people() {
 }
 
 #[test]
-fn csv_and_parquet_hold_the_rows_of_ndjson() {
+fn series_rows_in_csv_and_parquet_equal_ndjson() {
     let dir = scratch();
     write_csv(&dir.path().join("in.csv"), &days(30, 12, 2));
     for (name, sink) in [("one", "out.ndjson"), ("two", "out.csv"), ("three", "out.parquet")] {
@@ -166,9 +167,9 @@ fn csv_and_parquet_hold_the_rows_of_ndjson() {
     }
 }
 
-/// A value beyond the range of the hierarchy counts as the end of the range, in a fragment it is suppressed.
+/// A value outside the hierarchy's range is clipped in a series. In a fragment it is suppressed.
 #[test]
-fn values_outside_the_range_are_clipped() {
+fn series_values_outside_the_range_are_clipped() {
     let dir = scratch();
     let mut input = days(30, 12, 7);
     for (_, _, steps, _) in &mut input {
@@ -186,9 +187,10 @@ fn values_outside_the_range_are_clipped() {
     assert_eq!(read("beyond.ndjson"), read("within.ndjson"));
 }
 
-/// At the end of standard input the last buckets leave, unless a state is kept: the next run may have more of them.
+/// At the end of standard input the last buckets are released, unless a state is kept: the next run may contain more
+/// of them.
 #[test]
-fn buckets_close_at_the_end_of_standard_input_without_a_state() {
+fn series_buckets_close_at_end_of_input_without_state() {
     let dir = scratch();
     let all = days(24, 20, 8);
     let (first, second) = all.split_at(all.iter().rposition(|(_, day, ..)| day == "2026-01-12").expect("a day") - 5);
@@ -208,9 +210,9 @@ fn buckets_close_at_the_end_of_standard_input_without_a_state() {
     assert!(two.iter().all(|day| !one.contains(day)), "a bucket left twice");
 }
 
-/// Sums that one person dominates leave as shares of intervals.
+/// Sums dominated by one subject are released as shares of intervals.
 #[test]
-fn dominated_sums_leave_as_shares() {
+fn series_dominated_sums_are_released_as_shares() {
     let dir = scratch();
     let mut input = days(40, 10, 9);
     for (at, (who, _, steps, _)) in input.iter_mut().enumerate() {
@@ -235,7 +237,7 @@ fn dominated_sums_leave_as_shares() {
 }
 
 #[test]
-fn fragments_are_the_same_with_series_and_without() {
+fn series_do_not_change_fragments() {
     let dir = scratch();
     write_csv(&dir.path().join("in.csv"), &days(40, 10, 3));
     run(dir.path(), "alone", "alone.ndjson", "");
@@ -245,10 +247,10 @@ fn fragments_are_the_same_with_series_and_without() {
     assert!(!rows(&dir.path().join("both.daily.ndjson")).is_empty());
 }
 
-/// Slope of the pulse on the steps: from the moments of all cohorts and epochs, and from the records with each person at weight one
-/// in an epoch.
+/// Slope of the pulse on the steps: from the moments of all cohorts and epochs, and from the records with weight one
+/// per subject and epoch.
 #[test]
-fn moments_of_a_file_give_the_slope_of_its_records() {
+fn series_moments_give_the_slope_of_the_records() {
     let dir = scratch();
     let pulse = "[[attribute]]\nname = \"pulse\"\ntype = \"float\"\nchanges = \"always\"\n";
     fs::write(dir.path().join("days.toml"), format!("{SCHEMA}{pulse}")).expect("the schema");
@@ -280,7 +282,7 @@ fn moments_of_a_file_give_the_slope_of_its_records() {
     }
     let total: f64 = parts.values().map(|part| part[0]).sum();
     assert!(total >= 100.0, "people in epochs: {parts:?}");
-    // Every cohort has nearly the same means: within-cohort moments give the slope.
+    // All cohorts have almost equal means, so within-cohort moments give the slope.
     let variance: f64 = parts.values().map(|part| part[0] * part[2]).sum();
     let slope = parts.values().map(|part| part[0] * part[3]).sum::<f64>() / variance;
     assert!((slope - 1.0 / 500.0).abs() < 0.000_05, "{slope}");
@@ -290,9 +292,10 @@ fn moments_of_a_file_give_the_slope_of_its_records() {
     assert_eq!(header.join(","), "series,cohort,bucket,every,signal,unit,n,mean,filled,with,covariance");
 }
 
-/// The second signal is the first one and what a single person has beside it: no row of days and no moment gives that away.
+/// The second signal is the first one plus the contribution of one subject. Neither rows of days nor moments disclose
+/// it.
 #[test]
-fn a_signal_that_contains_another_gives_nobody_away() {
+fn series_of_nested_signals_disclose_no_subject() {
     let dir = scratch();
     let moves = "[[attribute]]\nname = \"moves\"\ntype = \"integer\"\nchanges = \"always\"\n[attribute.hierarchy]\nkind = \"bounds\"\n\
                  min = 0\nmax = 40000\nlevels = [[1000, 5000, 10000], [5000]]\n";
@@ -322,9 +325,10 @@ fn a_signal_that_contains_another_gives_nobody_away() {
     }
 }
 
-/// One cell that is no number, in a job that only publishes series: the others are represented, so the release is kept.
+/// One non-numeric cell in a job that only publishes series: the other records are represented, so the release is
+/// kept.
 #[test]
-fn one_unreadable_record_keeps_the_release_of_series() {
+fn series_with_one_unreadable_record_are_released() {
     let dir = scratch();
     write_csv(&dir.path().join("in.csv"), &days(30, 10, 5));
     run(dir.path(), "sound", "sound.ndjson", SERIES);
@@ -337,7 +341,7 @@ fn one_unreadable_record_keeps_the_release_of_series() {
 }
 
 #[test]
-fn attacks_on_series_find_nothing_above_a_promise() {
+fn series_attacks_stay_below_the_promised_bounds() {
     let dir = scratch();
     let place = dir.path();
     write_csv(&place.join("in.csv"), &days(60, 50, 8));
@@ -373,7 +377,7 @@ fn attacks_on_series_find_nothing_above_a_promise() {
 }
 
 #[test]
-fn wrong_series_are_refused_by_name() {
+fn series_configuration_errors_name_the_key() {
     let dir = scratch();
     write_csv(&dir.path().join("in.csv"), &days(10, 3, 4));
     for (series, place, what) in [
@@ -415,7 +419,7 @@ fn configuration(dir: &Path, sink: &str, more: &str) -> String {
     )
 }
 
-/// Runs and gives what it says, which must be a failure.
+/// Runs, expects a failure, and returns standard error.
 fn refused(dir: &Path, name: &str, sink: &str, more: &str) -> String {
     let config = dir.join(format!("{name}.toml"));
     fs::write(&config, configuration(dir, sink, more)).expect("the configuration");
@@ -424,9 +428,9 @@ fn refused(dir: &Path, name: &str, sink: &str, more: &str) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Large values that differ little: what is released is recounted without a loss of digits.
+/// Large values with small differences: the recount of the release loses no digits.
 #[test]
-fn large_values_that_differ_little_leave() {
+fn series_of_large_similar_values_are_released() {
     let dir = scratch();
     let input: Vec<(String, String, u64, &str)> = days(40, 12, 23)
         .into_iter()
@@ -441,9 +445,9 @@ fn large_values_that_differ_little_leave() {
     assert!(rows(&dir.path().join("out.ndjson")).iter().any(|row| row["cohort"].is_null()), "rows of everybody");
 }
 
-/// A hierarchy of times says how times are generalized, not which ones exist.
+/// A hierarchy of times defines their generalization, not their valid range.
 #[test]
-fn times_outside_their_hierarchy_are_times() {
+fn series_accept_times_outside_their_hierarchy() {
     let dir = scratch();
     write_csv(&dir.path().join("in.csv"), &days(40, 20, 24));
     let hierarchy = "changes = \"always\"\n[attribute.hierarchy]\nkind = \"truncate\"\nlevels = [\"week\"]\nmin = \"2026-01-01\"\nmax = \"2026-01-07\"\n";

@@ -1,4 +1,4 @@
-//! What docs/series.md says of plots: its commands, its script and its query, run on a release.
+//! Runs the commands, the script and the query of docs/series.md on a release.
 
 use crate::support;
 
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::daemon::{Dice, scratch};
 
-/// Hourly steps of 33 people over 30 days, in the columns of the public Fitbit file.
+/// Writes hourly steps of 33 subjects over 30 days, in the columns of the public Fitbit file.
 fn write_hourly_steps(path: &Path) {
     let mut dice = Dice::new(7);
     let mut text = "Id,ActivityDay,ActivityHour,StepTotal\n".to_owned();
@@ -31,7 +31,7 @@ fn run(dir: &Path, program: &Path, arguments: &[&str]) -> String {
     out.into_owned()
 }
 
-/// The first block of code after `heading` of a document that is in the language `language`.
+/// Returns the first code block in `language` after `heading`.
 fn block<'a>(document: &'a str, heading: &str, language: &str) -> &'a str {
     let section = document.split(heading).nth(1).unwrap_or_else(|| panic!("docs/series.md has no {heading:?}"));
     let code =
@@ -40,7 +40,7 @@ fn block<'a>(document: &'a str, heading: &str, language: &str) -> &'a str {
 }
 
 #[test]
-fn the_release_of_the_documents_is_plotted_and_queried() {
+fn documented_series_commands_plot_and_query_work() {
     let folder = scratch();
     let dir = folder.path();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -61,7 +61,7 @@ fn the_release_of_the_documents_is_plotted_and_queried() {
     let picture = fs::read(dir.join(words[words.len() - 1])).expect("the picture");
     assert!(picture.starts_with(b"\x89PNG") && picture.len() > 5_000, "{} bytes", picture.len());
 
-    // The query of the panel, on the table of the document, in SQLite.
+    // The query of the panel on the table of the document, in SQLite.
     fs::write(dir.join("table.sql"), block(&document, "## Grafana", "sql")).expect("the table");
     let query = document.split("## Grafana").nth(1).and_then(|text| text.split("```sql\n").nth(2));
     let query = query.and_then(|text| text.split("```").next()).expect("docs/series.md has the query of the panel");
@@ -83,7 +83,7 @@ for row in base.execute(open('query.sql').read()):
         let [time, low, mean, high] = day[..] else { panic!("{day:?}") };
         let numbers = [low, mean, high].map(|text| text.parse::<f64>().expect("a number"));
         assert!(time.starts_with("2016-0") && numbers[0] < numbers[1] && numbers[1] < numbers[2], "{day:?}");
-        // Of 24 hours, 7 with 10 steps and 17 with 450 in the mean.
+        // Of 24 hours, 7 with a mean of 10 steps and 17 with a mean of 450.
         assert!((numbers[1] - 321.0).abs() < 40.0, "{day:?}");
     }
 }

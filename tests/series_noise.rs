@@ -1,4 +1,5 @@
-//! Series with noise: from file to file in every format, over restarts of a stream, read back, recounted and refused.
+//! Tests series with noise: from file to file in every format, over restarts of a stream, read back, recounted and
+//! refused.
 
 use crate::evidence::{Day, Run, days, run};
 use crate::support;
@@ -34,7 +35,7 @@ fn rows(path: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a row")).collect()
 }
 
-/// Mean steps of each person and day, by day.
+/// Returns the mean steps per subject, by day.
 fn true_values(input: &[Day]) -> BTreeMap<&str, Vec<f64>> {
     let mut people: BTreeMap<(&str, &str), Vec<f64>> = BTreeMap::new();
     for (who, day, steps, ..) in input {
@@ -48,7 +49,7 @@ fn true_values(input: &[Day]) -> BTreeMap<&str, Vec<f64>> {
 }
 
 #[test]
-fn rows_of_a_file_are_near_the_truth_and_stand_every_recount() {
+fn noisy_series_rows_are_accurate_and_verified() {
     let dir = scratch();
     let input = days(200, 20, 3);
     let sound = run(dir.path(), "noise", "out.ndjson", "in.csv", &input, NOISE);
@@ -59,7 +60,7 @@ fn rows_of_a_file_are_near_the_truth_and_stand_every_recount() {
     for row in &released {
         let values = &by_day[row["bucket"].as_str().expect("a day")];
         let mean = values.iter().sum::<f64>() / values.len() as f64;
-        // ε = 8, seven cells a week: deviations of 2.07 people and of 2.39 ranges of 40,000 steps.
+        // ε = 8 and seven cells per week: standard deviations of 2.07 subjects and of 2.39 ranges of 40,000 steps.
         let count = (row["n"].as_f64().expect("a count") - values.len() as f64).abs();
         let error = (row["mean"].as_f64().expect("a mean") - mean).abs();
         assert!(count < 6.0 * 2.1 && error < 6.0 * 2.4 * 40_000.0 / 160.0, "{row} against {mean}");
@@ -90,7 +91,7 @@ fn rows_of_a_file_are_near_the_truth_and_stand_every_recount() {
 }
 
 #[test]
-fn rows_are_the_same_in_every_format() {
+fn noisy_series_rows_are_equal_in_every_format() {
     let dir = scratch();
     let input = days(200, 20, 3);
     let sinks = [("json", "out.ndjson", ""), ("csv", "out.csv", "csv"), ("parquet", "out.parquet", "parquet")];
@@ -107,7 +108,7 @@ fn rows_are_the_same_in_every_format() {
 }
 
 #[test]
-fn spoiled_rows_are_found() {
+fn noisy_series_manipulated_rows_are_found() {
     let dir = scratch();
     let sound = run(dir.path(), "noise", "out.ndjson", "in.csv", &days(200, 20, 3), NOISE);
     let released = rows(&sound.sink);
@@ -123,7 +124,7 @@ fn spoiled_rows_are_found() {
 }
 
 #[test]
-fn commands_tell_of_noise() {
+fn noisy_series_are_described_by_commands() {
     let dir = scratch();
     let sound = run(dir.path(), "noise", "out.ndjson", "in.csv", &days(200, 20, 3), NOISE);
     let (config, original) = (text(&sound.config), text(&sound.original));
@@ -144,7 +145,7 @@ fn commands_tell_of_noise() {
 }
 
 #[test]
-fn a_signal_without_a_range_is_refused_by_name() {
+fn noisy_series_signal_without_a_range_is_refused() {
     let dir = scratch();
     let sound = run(dir.path(), "noise", "out.ndjson", "in.csv", &days(20, 3, 3), NOISE);
     let config = fs::read_to_string(&sound.config).expect("the configuration");
@@ -156,7 +157,7 @@ fn a_signal_without_a_range_is_refused_by_name() {
 }
 
 #[test]
-fn a_stream_that_is_restarted_publishes_the_same_rows() {
+fn noisy_series_of_a_restarted_stream_have_the_same_rows() {
     let dir = scratch();
     let input = days(200, 20, 3);
     let state = |name: &str| format!("path = \"{}/{name}\"\n{NOISE}lateness = \"0s\"\n", dir.path().display());

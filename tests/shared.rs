@@ -1,5 +1,5 @@
-//! Attributes that stand in several groups (docs/internals/methods.md §10.6), against the definition: small tables through the treatment and
-//! through verification, and what verification must refuse.
+//! Tests attributes in several groups (docs/internals/methods.md §10.6) against the definition: small tables through
+//! treatment and verification, and inputs that verification must refuse.
 
 use crate::support;
 
@@ -51,10 +51,10 @@ kind = "tree"
 const CLOCK: i64 = 1_700_000_000_000;
 /// Position of the shared attribute.
 const HOUR: usize = 1;
-/// Of each group: its own attribute, and whether the hour stands in it.
+/// Separate attribute of each group, and whether the group contains the hour.
 const GROUPS: [(usize, bool); 3] = [(2, true), (3, true), (4, false)];
 
-/// A record: person, hour, x, y, z.
+/// Record: subject, hour, x, y, z.
 type Row = (u8, u8, u8, u8, u8);
 
 struct Bench {
@@ -68,7 +68,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// `level` of the hour; of the `groups`, all or the first two.
+    /// Creates a batch with `level` for the hour and the first `groups` groups.
     fn new(rows: &[Row], k: usize, level: u8, groups: usize) -> Self {
         let schema = Schema::parse(SCHEMA, "shared.toml", Path::new("")).expect("a schema");
         let key = DigestKey([7; 32]);
@@ -147,7 +147,7 @@ impl Bench {
         verified.err().map(|refusal| refusal.violation)
     }
 
-    /// Lines of a group from the texts of each row that has one, in the order of the group's attributes.
+    /// Returns the lines of a group from the texts of its rows, in the order of the group's attributes.
     fn lines(&self, group: usize, texts: &BTreeMap<u32, Vec<String>>) -> ProposedGroup {
         let mut runs: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
         for (row, texts) in texts {
@@ -166,7 +166,7 @@ impl Bench {
         proposed
     }
 
-    /// By row of a group: what its line says, as JSON texts.
+    /// Returns the cells of each line by row, as JSON texts.
     fn said(&self, group: usize, proposed: &ProposedGroup) -> BTreeMap<u32, Vec<String>> {
         let mut said = BTreeMap::new();
         for run in &proposed.runs {
@@ -178,12 +178,12 @@ impl Bench {
     }
 }
 
-/// Whom a row names.
+/// Returns the subject of a row.
 fn person(rows: &[Row], row: u32) -> u8 {
     rows[row as usize].0
 }
 
-/// The labels that a cell is below, by its text: the cell as it is printed, its coverage, and what the hierarchy has above it.
+/// Returns the labels that cover a cell: the printed cell, its coverage, and its parent in the hierarchy.
 fn labels(text: &str) -> Vec<String> {
     let parent = match text {
         "\"x0\"" | "\"x1\"" => Some("\"low\""),
@@ -198,7 +198,7 @@ fn labels(text: &str) -> Vec<String> {
 
 type Said = BTreeMap<u32, Vec<String>>;
 
-/// Rows by the sets of labels, of some columns of a group.
+/// Returns the rows by sets of labels, for some columns of a group.
 fn sets(said: &Said, columns: &[usize]) -> BTreeMap<Vec<String>, BTreeSet<u32>> {
     let mut sets: BTreeMap<Vec<String>, BTreeSet<u32>> = BTreeMap::new();
     for (row, texts) in said {
@@ -218,7 +218,8 @@ fn sets(said: &Said, columns: &[usize]) -> BTreeMap<Vec<String>, BTreeSet<u32>> 
     sets
 }
 
-/// Whether counting forces two sets of labels together below k: the definition, where so many records are known of.
+/// Checks by the definition whether counting forces a pair of label sets below k. `known` is the number of records
+/// known to the attacker.
 fn is_forced(groups: &[(Said, Vec<usize>)], rows: &[Row], k: usize, known: usize) -> bool {
     let all: Vec<_> = groups.iter().map(|(said, columns)| sets(said, columns)).collect();
     let pairs = (0..groups.len()).flat_map(|a| (a + 1..groups.len()).map(move |b| (a, b)));
@@ -234,7 +235,7 @@ fn is_forced(groups: &[(Said, Vec<usize>)], rows: &[Row], k: usize, known: usize
     })
 }
 
-/// The same over the whole batch, and within each shared value.
+/// Checks the same over the whole batch, and within each shared value.
 fn is_forced_anywhere(said: &[Said], rows: &[Row], k: usize) -> bool {
     let mut parts: BTreeMap<String, Vec<(Said, Vec<usize>)>> = BTreeMap::new();
     for (said, _) in said.iter().zip(GROUPS).filter(|(_, (_, shares))| *shares) {
@@ -250,14 +251,14 @@ fn is_forced_anywhere(said: &[Said], rows: &[Row], k: usize) -> bool {
         .zip(GROUPS)
         .map(|(said, (_, shares))| (said.clone(), if shares { vec![0, 1] } else { vec![0] }))
         .collect();
-    // What shows nothing may be of the same records.
+    // Suppressed hours may belong to the same records.
     let shown = parts.iter().filter(|(hour, _)| *hour != "\"*\"").map(|(_, part)| most(part));
     let known = shown.sum::<usize>().max(most(&whole));
     is_forced(&whole, rows, k, known) || parts.values().any(|part| is_forced(part, rows, k, most(part)))
 }
 
 fn row() -> impl Strategy<Value = Row> {
-    // Values are frequent and rare, so that some pairs are forced.
+    // Frequent and rare values, so that some pairs are forced.
     let value = || prop_oneof![6 => Just(0u8), 2 => Just(1), 1 => 2u8..4];
     (0u8..20, prop_oneof![4 => Just(0u8), 3 => Just(1), 2 => 2u8..4, 1 => Just(4)], value(), value(), value())
 }
@@ -265,9 +266,9 @@ fn row() -> impl Strategy<Value = Row> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3_000))]
 
-    /// What the treatment lets through is free by the definition, whole in its shared cells, and passes verification.
+    /// Treated output has no forced pair by the definition, has consistent shared cells, and passes verification.
     #[test]
-    fn what_is_treated_is_forced_nowhere(
+    fn shared_groups_after_treatment_have_no_forced_pair(
         rows in prop::collection::vec(row(), 1..40), k in 2usize..4, level in 0u8..3, groups in 2usize..4,
     ) {
         let bench = Bench::new(&rows, k, level, groups);
@@ -281,9 +282,9 @@ proptest! {
         prop_assert_eq!(bench.violation(proposed), None);
     }
 
-    /// Verification lets lines through exactly where the definition finds nothing forced.
+    /// Verification accepts lines exactly if the definition finds no forced pair.
     #[test]
-    fn verification_answers_as_the_definition_does(
+    fn shared_groups_verification_matches_the_definition(
         rows in prop::collection::vec(row(), 1..30),
         absent in prop::collection::vec(prop::collection::vec(prop::bool::weighted(0.1), 30), 3),
         k in 2usize..4, groups in 2usize..4,
@@ -312,7 +313,8 @@ proptest! {
     }
 }
 
-/// Two hours of twenty people each, and all of them in both groups. In the first thirteen have x0 and ten y0, three of them both.
+/// Returns two hours with twenty subjects each, all in both groups. In the first hour thirteen have x0 and ten y0,
+/// three of them both.
 fn two_hours() -> Vec<Row> {
     let first = (0..20).map(|p| (p, 0, u8::from(p >= 13), u8::from(p < 10), 0));
     let second = (20..40).map(|p| (p, 1, 2 + u8::from(p >= 30), 2 + u8::from(p >= 30), 0));
@@ -320,7 +322,7 @@ fn two_hours() -> Vec<Row> {
 }
 
 #[test]
-fn a_pair_that_is_forced_within_one_value_alone_is_refused() {
+fn shared_value_with_a_forced_pair_is_refused() {
     let rows = two_hours();
     let said_by = |bench: &Bench, shares: bool| -> Vec<Said> {
         let text = |a: usize, row: u32| {
@@ -330,7 +332,8 @@ fn a_pair_that_is_forced_within_one_value_alone_is_refused() {
         let hour = |row: u32| if shares { text(HOUR, row) } else { "\"*\"".to_owned() };
         [2, 3].map(|own| (0..40).map(|row| (row, vec![hour(row), text(own, row)])).collect()).to_vec()
     };
-    // 13 + 10 − 20 = 3 of the first hour have both, which is too few; of the whole batch 13 + 10 − 40 says nothing.
+    // At least 13 + 10 − 20 = 3 subjects of the first hour have both, which is too few. Over the whole batch, 13 + 10
+    // − 40 gives no bound.
     let bench = Bench::new(&rows, 5, 0, 2);
     let violation = |shares: bool| {
         let said = said_by(&bench, shares);
@@ -340,13 +343,13 @@ fn a_pair_that_is_forced_within_one_value_alone_is_refused() {
     assert_eq!(violation(true), Some(Violation::ForcedPair));
     let whole: Vec<(Said, Vec<usize>)> = said_by(&bench, true).into_iter().map(|said| (said, vec![0, 1])).collect();
     assert!(!is_forced(&whole, &rows, 5, 40), "only within the hour");
-    // The treatment withdraws one of the two, and nothing of the other hour.
+    // The treatment withdraws one of the two cells, and none of the other hour.
     let left: usize = bench.treated().iter().map(|group| group.rows.len()).sum();
     assert!((67..=70).contains(&left), "{left} of 80 fragments");
 }
 
 #[test]
-fn fragments_that_show_different_shared_cells_are_refused() {
+fn shared_cells_that_differ_between_fragments_are_refused() {
     let rows: Vec<Row> = (0..20).map(|p| (p, p / 10, p / 10, p / 10, 0)).collect();
     let bench = Bench::new(&rows, 3, 0, 2);
     let proposed = bench.treated();
@@ -358,15 +361,15 @@ fn fragments_that_show_different_shared_cells_are_refused() {
         changed[group] = bench.lines(group, &said);
         bench.violation(changed)
     };
-    // The other hour, which is not theirs; another level of the same; nothing, in some of the lines of the group.
+    // The other hour, which is wrong; another level of the same hour; a suppressed hour in some lines of the group.
     let other = |_: u32, text: &str| if text == "\"h0\"" { "\"h1\"" } else { "\"h0\"" }.to_owned();
     assert_eq!(changed(1, &other), Some(Violation::SharedCells));
     assert_eq!(changed(1, &|_, _| "\"day\"".to_owned()), Some(Violation::SharedCells));
     let some = |row: u32, text: &str| if row < 10 { "\"*\"".to_owned() } else { text.to_owned() };
     assert_eq!(changed(1, &some), Some(Violation::SharedCells));
-    // A group that shows nothing of the hour at all is allowed: what does not change shows none.
+    // A group that suppresses the hour in every line is allowed, as for groups that do not change.
     assert_eq!(changed(1, &|_, _| "\"*\"".to_owned()), None);
-    // One that leaves once a window must: the hour would say when.
+    // A group released once per window must suppress the hour, which would disclose the time of release.
     let mut still = Bench::new(&rows, 3, 0, 2);
     still.terms[1].lines = LineLimit::OncePerWindow(1);
     still.ledger.release_log = Some(throng_core::ledger::release_log::ReleaseLog::new(3600, 1000));
@@ -374,7 +377,7 @@ fn fragments_that_show_different_shared_cells_are_refused() {
     let mut mute = still.said(1, &proposed[1]);
     mute.values_mut().for_each(|texts| "\"*\"".clone_into(&mut texts[0]));
     assert_ne!(still.violation(vec![proposed[0].clone(), still.lines(1, &mute)]), Some(Violation::SharedCells));
-    // Both groups at another level: one level is one level.
+    // Both groups at another common level.
     let mut both = proposed.clone();
     for group in 0..2 {
         let mut said = bench.said(group, &proposed[group]);
@@ -391,7 +394,8 @@ fn throng(place: &Place, overrides: &[(&str, &str)], arguments: &str) -> Outcome
     Process::spawn(command, place.port).wait()
 }
 
-/// Wearable records in groups that the planner chooses, each moving one with the time; what leaves is kept small by its lines.
+/// Generates wearable records in groups chosen by the planner, each changing group with the time. `more` are
+/// additional settings.
 fn wearable(more: &str) -> Place {
     let schema = std::fs::read_to_string("schemas/wearable.toml").expect("a schema");
     let place = Place::new(&schema, &format!("[plan]\ngroups = \"price\"\nshared = [\"timestamp\"]\n{more}"));
@@ -401,11 +405,11 @@ fn wearable(more: &str) -> Place {
 }
 
 const KEEPING: [(&str, &str); 2] = [("PRIVACY__K", "5"), ("BATCH__MAX_RECORDS", "1500")];
-/// As the daemon would be run: these two are off in the tests' places.
+/// Defaults of a daemon, which are disabled in the test configurations.
 const LIMITED: [(&str, &str); 2] = [("PRIVACY__MAX_DELAY", "1m"), ("PRIVACY__MAX_LINES_PER_SUBJECT", "1")];
 
 #[test]
-fn an_hour_beside_each_signal_keeps_what_is_promised() {
+fn shared_hour_in_every_group_keeps_the_guarantee() {
     let place = wearable("");
     let overrides = [&KEEPING[..], &LIMITED].concat();
     let said = throng(&place, &overrides, "check -c throng.toml --explain");
@@ -439,7 +443,7 @@ fn an_hour_beside_each_signal_keeps_what_is_promised() {
 
     let recount = "verify-release out.ndjson -c throng.toml --lineage lineage.ndjson";
     assert_eq!(throng(&place, &overrides, recount).code, Some(0));
-    // One line shows another time than the other fragments of its record.
+    // One line has another time than the other fragments of its record.
     let (path, bytes) =
         files.iter().find(|(_, bytes)| shows(&String::from_utf8_lossy(bytes))).expect("one with the time");
     let text = String::from_utf8_lossy(bytes).into_owned();
@@ -452,7 +456,7 @@ fn an_hour_beside_each_signal_keeps_what_is_promised() {
 }
 
 #[test]
-fn what_it_does_not_go_with_is_refused_by_name() {
+fn shared_attribute_conflicts_name_the_key() {
     let refused = |more: &str, overrides: &[(&str, &str)], says: &[&str]| {
         let place = wearable(more);
         let outcome = throng(&place, &[&KEEPING[..], overrides].concat(), "check -c throng.toml");

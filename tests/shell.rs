@@ -1,4 +1,4 @@
-//! What shells and manuals are told of the command line: all of it, and nothing that is not there.
+//! Tests shell completions and manual pages: they cover the command line completely.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("text")
 }
 
-/// The commands that `throng help` lists.
+/// Returns the commands listed by `throng help`.
 fn commands() -> BTreeSet<String> {
     let help = text(&throng(&["--help"]));
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
@@ -25,7 +25,7 @@ fn commands() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_shell_completes_every_command() {
+fn shell_completions_contain_every_command() {
     let commands = commands();
     assert!(commands.contains("run") && commands.contains("verify-release") && commands.len() > 10, "{commands:?}");
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
@@ -42,9 +42,9 @@ fn every_shell_completes_every_command() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("bash"));
 }
 
-/// Bash reads the script, and completes a command by it.
+/// Bash loads the script and completes a command with it.
 #[test]
-fn bash_completes_by_the_script() {
+fn bash_completion_script_completes_commands() {
     let folder = tempfile::tempdir().expect("a folder");
     let script = folder.path().join("throng.bash");
     fs::write(&script, throng(&["completions", "bash"]).stdout).expect("a file");
@@ -63,7 +63,7 @@ fn bash_completes_by_the_script() {
 }
 
 #[test]
-fn every_command_has_a_page_of_the_manual() {
+fn every_command_has_a_manual_page() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().join("man/man1");
     let at = place.to_str().expect("text");
@@ -83,9 +83,9 @@ fn every_command_has_a_page_of_the_manual() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("cannot write the pages"));
 }
 
-/// `throng … | head`: nobody reads on, and that is no bug of ours to be reported.
+/// `throng … | head`: a broken pipe is not reported as a bug.
 #[test]
-fn a_reader_that_goes_away_is_no_bug() {
+fn broken_pipe_is_not_reported_as_a_bug() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
     command.args(["check", "-c", "config/wearable.toml", "--output-schema"]).current_dir(env!("CARGO_MANIFEST_DIR"));
     command.env("THRONG__STATE__SECRET_FILE", "");

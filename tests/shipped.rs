@@ -1,4 +1,5 @@
-//! The shipped configurations: `check` accepts each of them without a warning, and those of files run without one.
+//! Tests the shipped configurations: `check` accepts each of them without a warning, and those over files run without
+//! one.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use throng::config::Secret;
 
-/// A copy of `config/` and `schemas/` without secrets.
+/// Copies `config/` and `schemas/` without secrets.
 fn copied() -> tempfile::TempDir {
     let home = tempfile::tempdir().expect("a folder");
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -46,7 +47,7 @@ fn shipped(home: &Path) -> Vec<String> {
 }
 
 #[test]
-fn shipped_configurations_are_checked_without_a_warning() {
+fn shipped_configurations_pass_check_without_a_warning() {
     let copy = copied();
     let home = copy.path();
     fs::create_dir(home.join("secret")).expect("a folder");
@@ -65,7 +66,7 @@ fn shipped_configurations_are_checked_without_a_warning() {
 }
 
 #[test]
-fn the_wearable_configuration_runs_over_files_without_a_warning() {
+fn shipped_wearable_configuration_runs_over_files() {
     let copy = copied();
     let generate = ["generate", "wearable", "--records", "20000", "--seed", "1", "--output", "in.ndjson"];
     assert!(throng(copy.path(), &generate, &[]).status.success());
@@ -85,7 +86,7 @@ fn the_wearable_configuration_runs_over_files_without_a_warning() {
 
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names"]
-fn real_data_shipped_configurations_of_files_run_without_a_warning() {
+fn real_data_shipped_file_configurations_run_without_a_warning() {
     let data = std::env::var_os("THRONG_TEST_DATA").expect("THRONG_TEST_DATA is set");
     let copy = copied();
     for (name, file) in [("adult", "adult/adult.csv"), ("lifesnaps", "lifesnaps/daily.csv")] {
@@ -114,7 +115,7 @@ fn small_job() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_file_job_creates_its_missing_secret_once_and_says_so() {
+fn file_job_creates_a_missing_secret_once() {
     let commands: [&[&str]; 2] =
         [&["run", "-c", "job.toml"], &["anonymize", "in.csv", "-c", "job.toml", "-o", "out.csv"]];
     for command in commands {
@@ -136,7 +137,7 @@ fn a_file_job_creates_its_missing_secret_once_and_says_so() {
 }
 
 #[test]
-fn a_refused_job_and_a_stream_create_no_secret() {
+fn refused_job_and_stream_create_no_secret() {
     let home = small_job();
     let broken = throng(home.path(), &["run", "-c", "job.toml"], &[("THRONG__PRIVACY__K", "1")]);
     assert_eq!(broken.status.code(), Some(2));

@@ -1,5 +1,6 @@
-//! Two instances under a steady load for half an hour: one is killed every twenty seconds, the broker dies every five minutes. Nothing
-//! is lost, nothing leaves twice, every class of every batch has its crowd, and neither memory nor state grows with time.
+//! Runs two instances under a steady load for half an hour. One is killed every twenty seconds, and the broker every
+//! five minutes. No record is lost or released twice, every class of every batch has its crowd, and neither memory
+//! nor state grows with time.
 //!
 //! `./dev soak [MINUTES]` runs it and prints a table of its minutes; without `THRONG_SOAK_MINUTES` it is skipped.
 
@@ -20,14 +21,14 @@ use support::kafka::{Broker, Record};
 const PARTITIONS: i32 = 4;
 const INSTANCES: [&str; 2] = ["one", "two"];
 const BATCH: usize = 2000;
-/// Records that two undisturbed instances are given to find out how fast they are.
+/// Records given to two undisturbed instances to measure their speed.
 const BACKLOG: usize = 300_000;
-/// `THRONG_SOAK_PACE` makes both come so many times as often.
+/// `THRONG_SOAK_PACE` divides both intervals.
 const KILL_EVERY: Duration = Duration::from_secs(20);
 const BOUNCE_EVERY: Duration = Duration::from_secs(300);
 const STEP: Duration = Duration::from_secs(1);
 
-/// The stream, from wherever it stands.
+/// Record generator at its current position.
 struct Stream {
     dice: Dice,
     next: usize,
@@ -46,7 +47,7 @@ impl Stream {
     }
 }
 
-/// Configures an instance with a window small enough to be full soon.
+/// Configures an instance with a window that is soon full.
 fn configure(stage: &Stage, name: &str) {
     let file = stage.configure(name, 0, BATCH, "500ms");
     let text = fs::read_to_string(&file).expect("a configuration");
@@ -78,19 +79,19 @@ fn mib(bytes: u64) -> String {
     format!("{:.0}", bytes as f64 / f64::from(1 << 20))
 }
 
-/// Starts an instance again; the broker may be away.
+/// Restarts an instance, possibly without a broker.
 fn start(stage: &Stage, name: &str) -> Daemon {
     stage.start(name, None)
 }
 
-/// A number for a line: there are too many of them to be kept.
+/// Hashes a line, because the lines are too many to keep.
 fn short(line: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     line.hash(&mut hasher);
     hasher.finish()
 }
 
-/// Tells `each` the stamp and the payload of every committed record of `topic`.
+/// Calls `each` with the timestamp and the payload of every committed record of `topic`.
 fn read_committed(broker: &Broker, topic: &str, partitions: i32, mut each: impl FnMut(i64, &[u8])) {
     let patience = Duration::from_secs(30);
     let consumer: BaseConsumer = ClientConfig::new()
@@ -122,7 +123,7 @@ fn read_committed(broker: &Broker, topic: &str, partitions: i32, mut each: impl 
     }
 }
 
-/// Records that the topic has been given.
+/// Returns the number of records produced to the topic.
 fn written(stage: &Stage) -> i64 {
     let consumer: BaseConsumer =
         ClientConfig::new().set("bootstrap.servers", stage.broker.bootstrap()).create().expect("a consumer");
@@ -131,7 +132,8 @@ fn written(stage: &Stage) -> i64 {
     (0..PARTITIONS).map(end).sum()
 }
 
-/// Every class of every batch, and every record once. Gives batches and lines.
+/// Checks every class of every batch, and that every record is released once. Returns the numbers of batches and
+/// lines.
 fn recount(stage: &Stage, total: usize) -> (usize, usize) {
     let (mut classes, mut lots) = (HashMap::<(i64, u64), u32>::new(), HashMap::<u64, u32>::new());
     let (mut stamps, mut lines) = (BTreeSet::new(), 0);
@@ -158,7 +160,7 @@ fn recount(stage: &Stage, total: usize) -> (usize, usize) {
 
 #[test]
 #[ignore = "takes as long as THRONG_SOAK_MINUTES says: ./dev soak"]
-fn nothing_is_lost_or_doubled_or_grows_while_everything_dies() {
+fn soak_with_kills_is_exactly_once_without_growth() {
     let minutes = std::env::var("THRONG_SOAK_MINUTES").ok().and_then(|text| text.parse::<u64>().ok());
     let Some(minutes) = minutes else {
         eprintln!("SKIPPED: THRONG_SOAK_MINUTES is not set (./dev soak sets it)");
@@ -170,7 +172,7 @@ fn nothing_is_lost_or_doubled_or_grows_while_everything_dies() {
     INSTANCES.iter().for_each(|name| configure(&stage, name));
     let mut stream = Stream { dice: Dice::new(77), next: 0 };
 
-    // How fast they are when nobody disturbs them.
+    // Speed without disturbance.
     broker.produce_records(&stage.raw, &stream.take(BACKLOG));
     let mut daemons: Vec<Daemon> = INSTANCES.iter().map(|name| start(&stage, name)).collect();
     let consumed = |wanted: usize, daemons: &mut [Daemon]| {
@@ -239,7 +241,7 @@ fn nothing_is_lost_or_doubled_or_grows_while_everything_dies() {
     println!(
         "{total} records, {lines} lines in {batches} batches, {kills} kills, {bounces} bounces: conserved, once, every class of every batch with {K} people"
     );
-    // What the second half needs more than the first is growth.
+    // More memory or state in the second half than in the first counts as growth.
     let (first, second) = peaks.split_at(peaks.len() / 2);
     let most = |half: &[(u64, u64)], of: fn(&(u64, u64)) -> u64| half.iter().map(of).max().unwrap_or_default();
     let memory = (most(first, |p| p.0), most(second, |p| p.0));

@@ -1,4 +1,4 @@
-//! Threats 29, 19 and 21: who is a person, what a date says, and what a schema leaves unprotected.
+//! Threats 29, 19 and 21: spellings of one subject, date formats, and attributes that a schema does not protect.
 
 use crate::support;
 
@@ -23,12 +23,12 @@ const AGE: &str = "[[attribute]]\nname = \"age\"\ntype = \"integer\"\n";
 const K5: &str = "[privacy]\nk = 5\n";
 const NOW: i64 = 1_700_000_000_000;
 
-/// A schema whose subject is a text, with more keys.
+/// Returns a schema with a text subject and more keys.
 fn schema(subject: &str, more: &str) -> String {
     format!("name = \"spelled\"\n{PERSON}{subject}\n{more}")
 }
 
-/// What leaves of records by `subjects` (JSON texts), beside a crowd of another kind.
+/// Returns the number of released records of `people` (JSON texts), next to a crowd with other values.
 fn leaves(schema: &str, people: &[&str]) -> usize {
     let mut stand = Stand::new(schema, K5);
     let mut records: Vec<_> =
@@ -40,12 +40,12 @@ fn leaves(schema: &str, people: &[&str]) -> usize {
 }
 
 #[test]
-fn threat_29_spellings_of_one_name_are_one_person() {
+fn threat_29_spellings_of_one_name_are_one_subject() {
     let plain = schema("", &[AGE, CITY].concat());
     for jose in [
-        // Composed, decomposed, with white space around, with characters that nobody sees.
+        // Composed, decomposed, with surrounding white space, and with invisible characters.
         [r#""José""#, r#""Jose\u0301""#, r#"" José""#, r#""José\u00a0""#, r#""\ufeffJos\u200be\u0301\t""#],
-        // Of another width, ligatures, spaces of other kinds.
+        // Of another width, with ligatures, and with other kinds of spaces.
         [r#""José Fi""#, r#""José ﬁ""#, r#""Ｊｏｓé  fi""#, r#""José\u3000Fi""#, r#""Jos\u00ade\u0301 fi""#],
     ] {
         let merged = schema("case = \"fold\"", &[AGE, CITY].concat());
@@ -53,25 +53,25 @@ fn threat_29_spellings_of_one_name_are_one_person() {
     }
     let one = [r#""José""#, r#""Jose\u0301""#, r#"" José""#, r#""José\u00a0""#, r#""\ufeffJosé\u0000""#];
     assert_eq!(leaves(&plain, &one), 0, "without a word in the schema");
-    // Five people are five, whatever their names have in common.
+    // Five subjects with similar names remain five.
     let five = [r#""José""#, r#""Jose""#, r#""josé""#, r#""José M""#, r#""Jozé""#];
     assert_eq!(leaves(&plain, &five), 5);
     let cases = [r#""ana""#, r#""Ana""#, r#""ANA""#, r#""aNA""#, r#""anA""#];
     assert_eq!(leaves(&plain, &cases), 5, "cases are people unless the schema folds them");
     assert_eq!(leaves(&schema("case = \"fold\"", &[AGE, CITY].concat()), &cases), 0);
-    // Nobody's name counts for nobody.
+    // Empty names count as no subject.
     assert_eq!(leaves(&plain, &[r#""""#, r#"" ""#, r#""\u200b""#, r#""\t""#, r"null"]), 0);
 }
 
 #[test]
-fn threat_29_spellings_of_one_number_are_one_person() {
+fn threat_29_spellings_of_one_number_are_one_subject() {
     let plain = schema("", &[AGE, CITY].concat());
     assert_eq!(
         leaves(&plain, &["7", "7.0", r#""7""#, r#""7.0""#, r#""07""#, r#""+7""#, r#""7e0""#, r#"" 7 ""#, r#""７""#]),
         0
     );
     assert_eq!(leaves(&plain, &["0", "-0", "-0.0", r#""-0""#, r#""00""#, r#""0e9""#]), 0);
-    // Beyond what a double can hold: neighbours are two people, spellings are one.
+    // Beyond the precision of a double: adjacent numbers are two subjects, spellings of one number are one.
     let huge = [
         "9007199254740993",
         r#""9007199254740993""#,
@@ -83,13 +83,13 @@ fn threat_29_spellings_of_one_number_are_one_person() {
     let neighbours =
         ["9007199254740993", "9007199254740992", r#""9007199254740994""#, "9007199254740995", r#""9007199254740996""#];
     assert_eq!(leaves(&plain, &neighbours), 5);
-    // The schema may say that every text is itself.
+    // The schema can disable normalization.
     let exact = schema("normalize = \"none\"", &[AGE, CITY].concat());
     assert_eq!(leaves(&exact, &[r#""7""#, r#""07""#, r#""007""#, r#""7 ""#, r#"" 7""#]), 5);
 }
 
 #[test]
-fn threat_29_texts_are_merged_where_the_schema_asks() {
+fn threat_29_texts_are_normalized_as_configured() {
     let city = "[[attribute]]\nname = \"city\"\ntype = \"string\"\nnormalize = \"nfc\"\ncase = \"fold\"\n";
     let mut stand = Stand::new(&schema("", &[AGE, city].concat()), K5);
     let spelled = ["Zürich", r"Zu\u0308rich", " ZÜRICH", r"zürich\u00a0", r"Z\u200bürich"];
@@ -100,7 +100,7 @@ fn threat_29_texts_are_merged_where_the_schema_asks() {
     stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
     let texts: Vec<&str> = stand.sink.lines.iter().map(|l| l.text.as_str()).collect();
     assert_eq!(texts, [r#"{"age":41,"city":"zürich"}"#; 5]);
-    // Zeros in front are digits of a postcode: texts that are no subject keep them.
+    // Leading zeros are part of a postcode: texts other than subjects keep them.
     let zip = "[[attribute]]\nname = \"city\"\ntype = \"string\"\nnormalize = \"nfkc\"\n";
     let mut stand = Stand::new(&schema("", &[AGE, zip].concat()), K5);
     let records: Vec<_> = (0..5).map(|i| record(format!(r#"{{"person":"p{i}","age":41,"city":"07001 "}}"#))).collect();
@@ -109,7 +109,7 @@ fn threat_29_texts_are_merged_where_the_schema_asks() {
 }
 
 #[test]
-fn threat_29_a_state_of_other_spellings_is_refused() {
+fn threat_29_state_with_other_normalization_is_refused() {
     let place = Place::new(&schema("", AGE), "");
     let records: String = (0..9).map(|i| format!("{{\"person\":\"p{i}\",\"age\":41}}\n")).collect();
     place.write("in.ndjson", &records);
@@ -121,8 +121,9 @@ fn threat_29_a_state_of_other_spellings_is_refused() {
 }
 
 #[test]
-fn threat_29_identifiers_do_not_leave_from_the_first_batch_on() {
-    // Everybody of a household, or of a practice, gives one address: it has its crowd, and names somebody.
+fn threat_29_identifiers_are_suppressed_from_the_first_batch() {
+    // All members of a household or clients of a practice share one address: it has a crowd and still identifies a
+    // person.
     let contact = "[[attribute]]\nname = \"contact\"\ntype = \"string\"\n";
     let with_prefix = format!("{contact}[attribute.hierarchy]\nkind = \"prefix\"\nkeep = [4]\n");
     let sensitive = format!("{contact}role = \"sensitive\"\n");
@@ -154,9 +155,9 @@ fn threat_29_identifiers_do_not_leave_from_the_first_batch_on() {
     }
 }
 
-/// Verification relies on no treatment: given such a line, it refuses the batch.
+/// Verification does not rely on the treatment: it refuses a batch with such a line.
 #[test]
-fn threat_29_verification_refuses_what_names_somebody() {
+fn threat_29_verification_refuses_identifying_values() {
     let text = "name = \"t\"\n[[attribute]]\nname = \"contact\"\ntype = \"string\"\nrole = \"insensitive\"\n";
     let schema = Schema::parse(text, "t.toml", Path::new("")).expect("a schema");
     let verdict = |value: &str, quasi: bool| {
@@ -198,7 +199,7 @@ fn threat_29_verification_refuses_what_names_somebody() {
 }
 
 #[test]
-fn threat_21_what_a_schema_leaves_unprotected_is_told_by_name() {
+fn threat_21_unprotected_attributes_are_named() {
     let more = "[[attribute]]\nname = \"note\"\ntype = \"string\"\nrole = \"insensitive\"\n\
                 [[attribute]]\nname = \"badge\"\ntype = \"integer\"\nrole = \"insensitive\"\n\
                 [[attribute]]\nname = \"colour\"\ntype = \"string\"\nrole = \"insensitive\"\n\
@@ -230,7 +231,7 @@ fn threat_21_what_a_schema_leaves_unprotected_is_told_by_name() {
         assert!(!said.contains("\"colour\" is insensitive"), "{said}");
         assert!(!said.contains("@example"), "{said}");
     }
-    // And on the page, while it runs.
+    // The warning is also shown on the page of a running daemon.
     let process = place.start(&[("SOURCE__PATH", "-"), ("SINK__PATH", "other.ndjson"), ("STATE__PATH", "another")]);
     let status = process.until("the doubt is there", |s| s["doubts"].as_array().is_some_and(|d| !d.is_empty()));
     assert!(status["doubts"][0].as_str().is_some_and(|d| d.contains("names no subject")), "{status}");
@@ -240,7 +241,7 @@ fn threat_21_what_a_schema_leaves_unprotected_is_told_by_name() {
 
 const SEEN: &str = "[[attribute]]\nname = \"seen\"\ntype = \"date\"\n";
 
-/// What leaves of six people who all have `date`, spelled as JSON.
+/// Returns the release of six subjects with the same `date`, spelled as JSON.
 fn seen(schema_keys: &str, date: &str) -> (Vec<String>, usize) {
     let mut stand = Stand::new(&schema("", &format!("{AGE}{SEEN}{schema_keys}")), K5);
     let records: Vec<_> = (0..6).map(|i| record(format!(r#"{{"person":"p{i}","age":41,"seen":{date}}}"#))).collect();
@@ -249,7 +250,7 @@ fn seen(schema_keys: &str, date: &str) -> (Vec<String>, usize) {
 }
 
 #[test]
-fn threat_19_a_date_is_read_as_the_schema_says_or_not_at_all() {
+fn threat_19_dates_are_read_only_in_the_configured_format() {
     for guess in [
         "20240512",
         "2024",
@@ -287,7 +288,7 @@ fn threat_19_a_date_is_read_as_the_schema_says_or_not_at_all() {
 }
 
 #[test]
-fn formats_that_say_too_little_are_refused_by_check() {
+fn ambiguous_date_formats_are_refused_by_check() {
     for (keys, says) in [
         ("format = \"%m/%d\"", "without a year"),
         ("format = \"%m/%d/%y\"", "century"),
@@ -308,14 +309,14 @@ fn formats_that_say_too_little_are_refused_by_check() {
             outcome.stderr
         );
     }
-    // What zone is assumed is said.
+    // The assumed time zone is reported.
     let stamp = "[[attribute]]\nname = \"at\"\ntype = \"timestamp\"\nformat = \"%m/%d/%Y %I:%M:%S %p\"\n";
     let place = Place::new(&schema("", stamp), "");
     place.write("in.ndjson", "");
     assert!(place.run(&[]).expect(1).stderr.contains("UTC is assumed"));
 }
 
-/// Exports of a tracker as they come, dates in the American manner.
+/// Original exports of a fitness tracker, with American dates.
 #[test]
 fn real_data_fitbit_exports_are_read() {
     let Some(data) = std::env::var_os("THRONG_TEST_DATA").map(std::path::PathBuf::from) else {

@@ -1,5 +1,5 @@
-//! Releases spoiled by hand, each in another way: `throng verify-release`, `throng attack --fail-above promise` or both find it
-//! (docs/evaluation.md has the table).
+//! Tests manipulated releases, each manipulated in another way: `throng verify-release`, `throng attack --fail-above
+//! promise` or both detect it (docs/evaluation.md has the table).
 
 use crate::support;
 
@@ -43,7 +43,7 @@ const GROUPS: &str = "[[group]]\nname = \"who\"\nattributes = [\"age\", \"illnes
 const SETTINGS: [(&str, &str); 3] =
     [("PRIVACY__MAX_LINES_PER_SUBJECT", "1"), ("PRIVACY__MAX_DELAY", "1h"), ("BATCH__MAX_RECORDS", "40")];
 
-/// In each of a hundred batches forty of 80 people send, with a blood group of their own.
+/// Returns a hundred batches, each with records of forty of 80 subjects. The blood group is constant per subject.
 fn records() -> Vec<Value> {
     let mut dice = SmallRng::seed_from_u64(1);
     let mut records = Vec::new();
@@ -61,7 +61,7 @@ fn records() -> Vec<Value> {
     records
 }
 
-/// A line that left.
+/// Released line.
 #[derive(Clone)]
 struct Line {
     batch: u64,
@@ -69,7 +69,7 @@ struct Line {
     time: Value,
     subject: Value,
     cells: Value,
-    /// Spelling of the line, where it is not that of its cells.
+    /// Text of the line, if it differs from that of its cells.
     text: Option<String>,
 }
 
@@ -79,7 +79,7 @@ impl Line {
     }
 }
 
-/// A release by group, in the order of its files.
+/// Release by group, in the order of its files.
 struct Release {
     records: Vec<Value>,
     groups: BTreeMap<String, Vec<Line>>,
@@ -129,7 +129,7 @@ impl Release {
         self.groups.get_mut(name).expect("a group")
     }
 
-    /// Brings the lines of each batch into an order.
+    /// Sorts the lines of each batch by a key.
     fn order<K: Ord>(&mut self, name: &str, key: impl Fn(&Line) -> K) {
         self.group(name).sort_by_cached_key(|line| (line.batch, key(line)));
     }
@@ -149,7 +149,7 @@ impl Release {
         *self.group(name) = rotated.collect();
     }
 
-    /// The first batch in which most records of the group left.
+    /// Returns the first batch with the most records of the group.
     fn fullest(&mut self, name: &str) -> u64 {
         let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
         self.group(name).iter().for_each(|line| *counts.entry(line.batch).or_default() += 1);
@@ -162,7 +162,7 @@ impl Release {
     }
 }
 
-/// A way of spoiling a release, and which command finds it.
+/// Manipulation of a release, and the commands that detect it.
 struct Spoiled {
     name: &'static str,
     spoil: fn(&mut Release),
@@ -255,7 +255,7 @@ const WAYS: [Spoiled; 15] = [
             let records = release.records.clone();
             for line in release.group("who") {
                 let own = records[line.record]["illness"].clone();
-                // A line in which nothing is shown would be found.
+                // A line without any visible cell would be found.
                 let hides = own == "flu" && line.cells["age"] != "*";
                 line.cells["illness"] = if hides { json!("*") } else { own };
             }
@@ -350,7 +350,8 @@ const WAYS: [Spoiled; 15] = [
     },
 ];
 
-/// In one batch nobody of an age leaves but one person, as `*` beside two people of other ages, who leave finer in this batch.
+/// In one batch, an age is released for one subject only, as `*` next to two subjects of other ages that are released
+/// finer.
 fn narrow(release: &mut Release) {
     let lines = std::mem::take(release.group("who"));
     let mut batches: BTreeMap<u64, BTreeMap<String, Vec<usize>>> = BTreeMap::new();
@@ -396,7 +397,7 @@ const ATTACK: &str =
     "attack out.ndjson --original in.ndjson -c throng.toml --lineage lineage.ndjson --targets 100 --fail-above promise";
 
 #[test]
-fn releases_spoiled_by_hand_are_found() {
+fn manipulated_releases_are_found() {
     let place = Place::new(SCHEMA, GROUPS);
     let records = records();
     place.write("in.ndjson", records.iter().map(|record| format!("{record}\n")).collect::<String>());
@@ -404,7 +405,7 @@ fn releases_spoiled_by_hand_are_found() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let files = ["lineage.ndjson", "out.who.ndjson", "out.where.ndjson", "out.body.ndjson"];
     let sound = files.map(|file| place.read(file));
-    // Read and written once more it is what it was: nothing is found.
+    // An unchanged rewrite passes both commands.
     Release::read(&place, records.clone()).write(&place);
     for command in [RECOUNT, ATTACK] {
         let outcome = throng(&place, command);
@@ -427,9 +428,9 @@ fn releases_spoiled_by_hand_are_found() {
     assert!(others.is_empty(), "{}", others.join("\n"));
 }
 
-/// A class whose people show one value, where the configuration asks for two.
+/// A class with one sensitive value, where the configuration requires two.
 #[test]
-fn a_class_without_its_diversity_is_found() {
+fn manipulated_class_without_diversity_is_found() {
     let model = "[[privacy.model]]\nkind = \"l_diversity\"\nattribute = \"illness\"\nl = 2\n";
     let place = Place::new(SCHEMA, &format!("{GROUPS}{model}"));
     let records = records();
@@ -449,9 +450,9 @@ fn a_class_without_its_diversity_is_found() {
     assert!(outcome.code == Some(4) && printed.contains("as diverse as"), "{printed}{}", outcome.stderr);
 }
 
-/// Rows of a table in another order than that of their bytes.
+/// The rows of a table are not sorted by their bytes.
 #[test]
-fn the_order_of_a_table_is_judged() {
+fn manipulated_row_order_is_found() {
     let groups = "[[group]]\nname = \"who\"\nattributes = [\"age\", \"illness\"]\n\
                   [[group]]\nname = \"where\"\nattributes = [\"city\", \"blood\"]\n";
     for rows in ["fragments", "joined"] {
@@ -468,7 +469,7 @@ fn the_order_of_a_table_is_judged() {
             Process::spawn(command, place.port).wait()
         };
         recount().expect(0);
-        // The last row of the first batch comes first, and its entry with it.
+        // Moves the last row of the first batch to the front, with its entry.
         let file = if rows == "joined" { "out.csv" } else { "out.who.csv" };
         let mut lines = place.lines(file);
         let mut entries: Vec<Value> =

@@ -1,4 +1,4 @@
-//! Releases of series spoiled by hand, each in another way: `throng verify-release` names the promise, the file and the line.
+//! Tests manipulated releases of series: `throng verify-release` names the promise, the file and the line.
 
 use crate::evidence::{Day, Run, SERIES, csv, days, run};
 use crate::support;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use support::daemon::scratch;
 
-/// A sound release, in memory.
+/// Correct release, in memory.
 struct Release {
     rows: Vec<Value>,
     lineage: Vec<Value>,
@@ -32,29 +32,29 @@ impl Release {
         fs::write(&sound.original, csv(&self.input)).expect("a file of ours");
     }
 
-    /// Index of the first row from `from` on that fulfils a condition.
+    /// Returns the index of the first row from `from` on that meets a condition.
     fn find(&self, from: usize, is_it: impl Fn(&Value) -> bool) -> usize {
         from + self.rows[from..].iter().position(is_it).expect("such a row")
     }
 
-    /// Index of a row of a cohort with quartiles, somewhere in the middle.
+    /// Returns the index of a cohort row with quartiles, near the middle.
     fn of_cohort(&self) -> usize {
         self.find(self.rows.len() / 2, |row| {
             row["cohort"].is_string() && row["q25"].is_number() && row["signal"] == "steps"
         })
     }
 
-    /// Index of the first row of the bucket of a row.
+    /// Returns the index of the first row in the bucket of a row.
     fn first_of_bucket(&self, row: usize) -> usize {
         self.find(0, |of| of["bucket"] == self.rows[row]["bucket"])
     }
 
-    /// Index of the first entry of a kind.
+    /// Returns the index of the first entry of a kind.
     fn entry(&self, kind: &str) -> usize {
         self.lineage.iter().position(|entry| entry.get(kind).is_some()).expect("such an entry")
     }
 
-    /// The rounding step of the mean in a row.
+    /// Returns the rounding step of the mean in a row.
     fn step(&self, row: usize) -> f64 {
         let number = |name: &str| self.rows[row][name].as_f64().expect("a number");
         let most = number("sd") / (2.0 * number("n").sqrt());
@@ -63,24 +63,24 @@ impl Release {
         steps.take_while(|step| *step <= most * (1.0 + 1e-9)).last().expect("a step")
     }
 
-    /// Adds to a number of a row.
+    /// Adds `change` to a number of a row.
     fn add(&mut self, row: usize, name: &str, change: f64) -> Place {
         let value = self.rows[row][name].as_f64().expect("a number") + change;
-        // The nearest decimal that a step of 1, 2 or 5 times a power of ten can have.
+        // Rounds to the nearest decimal possible with a step of 1, 2 or 5 times a power of ten.
         let value = (value * 1e6).round() / 1e6;
         self.rows[row][name] = if value.fract() == 0.0 { json!(value as i64) } else { json!(value) };
         Place::Row(row)
     }
 }
 
-/// Where a finding must be.
+/// Expected position of a finding.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Row(usize),
     Entry(usize),
 }
 
-/// Runs `throng verify-release`: exit code and report.
+/// Runs `throng verify-release`. Returns exit code and report.
 fn recount(sound: &Run, with_original: bool) -> (Option<i32>, Value) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
     command.arg("verify-release").arg(&sound.sink).arg("-c").arg(&sound.config).arg("--json");
@@ -96,7 +96,7 @@ fn recount(sound: &Run, with_original: bool) -> (Option<i32>, Value) {
 
 type Spoil = fn(&mut Release) -> Place;
 
-/// What is spoiled, whether the original is needed to see it, the promise, and how.
+/// Manipulations: name, whether the original is needed for detection, the promise, and the change.
 const SPOILED: [(&str, bool, &str, Spoil); 30] = [
     ("the second half is missing", false, "has the rows that the run has published", |release| {
         let first = release.first_of_bucket(release.rows.len() / 2);
@@ -256,7 +256,7 @@ const SPOILED: [(&str, bool, &str, Spoil); 30] = [
     ("one person dominates a sum", true, "dominate a sum", |release| {
         let row = release.find(release.rows.len() / 2, |row| row["cohort"].is_string() && row["signal"] == "pulse");
         let day = release.rows[row]["bucket"].as_str().expect("a day").to_owned();
-        // Whoever is in the cohort: the largest value is above the sum of the others.
+        // For any cohort members, the largest value exceeds the sum of the others.
         for record in release.input.iter_mut().filter(|record| record.1 == day) {
             let number: i32 = record.0[1..].parse().expect("a number");
             record.3 = Some(4f64.powi(number));
@@ -272,7 +272,7 @@ const SPOILED: [(&str, bool, &str, Spoil); 30] = [
 ];
 
 #[test]
-fn every_spoiled_series_is_refused_by_file_and_line() {
+fn manipulated_series_are_refused_with_file_and_line() {
     let dir = scratch();
     let input = days(40, 20, 21);
     let sound = run(dir.path(), "one", "out.ndjson", "in.csv", &input, SERIES);
@@ -311,9 +311,9 @@ fn every_spoiled_series_is_refused_by_file_and_line() {
     }
 }
 
-/// A state ties runs together: each is verified with its own lineage, the values of the first alone.
+/// A state connects runs. Each is verified with the lineage of that run, and only the first run's values are checked.
 #[test]
-fn a_run_that_goes_on_is_verified_with_its_own_lineage() {
+fn continued_series_run_is_verified_with_its_lineage() {
     let dir = scratch();
     let all = days(40, 30, 22);
     let (first, second) = all.split_at(all.iter().position(|(_, day, ..)| day == "2026-01-16").expect("the day"));
@@ -324,7 +324,7 @@ fn a_run_that_goes_on_is_verified_with_its_own_lineage() {
     let (code, report) = recount(&two, true);
     assert_eq!(code, Some(0), "{report}");
     assert_eq!(report["series"][0]["fewest_present"], Value::Null, "values of a later run are not judged");
-    // A row of the first run is no row of the second.
+    // A row of the first run is not valid in the second.
     let mut rows = json_lines(&two.sink);
     rows.insert(0, json_lines(&one.sink).into_iter().find(|row| row["cohort"].is_string()).expect("a row"));
     write_lines(&two.sink, &rows);
@@ -334,10 +334,10 @@ fn a_run_that_goes_on_is_verified_with_its_own_lineage() {
 }
 
 #[test]
-fn streams_and_pooled_series_are_recounted() {
+fn stream_and_pooled_series_are_verified() {
     let dir = scratch();
     let mut input = days(40, 40, 23);
-    // A late record, and people who stop: their cohort is retired.
+    // A late record, and subjects that stop sending: their cohort is retired.
     let late = input.iter().position(|(_, day, ..)| day == "2026-01-20").expect("a day");
     let record = input.remove(late);
     input.push(record);
@@ -354,7 +354,7 @@ fn streams_and_pooled_series_are_recounted() {
 }
 
 #[test]
-fn moments_are_recounted_and_spoiled_ones_are_refused() {
+fn manipulated_moments_are_refused() {
     let dir = scratch();
     let input = days(40, 40, 24);
     let moments = format!("{SERIES}signals = [\"steps\", \"pulse\"]\nmoments = \"7d\"\n");

@@ -1,4 +1,4 @@
-//! A state directory that is not ours, not whole, or not for this secret is refused, and left as it was.
+//! Tests that a state directory that is foreign, damaged, or of another secret is refused and left unchanged.
 
 use crate::support;
 
@@ -14,7 +14,7 @@ use throng::daemon::state::directory::STATE_FORMAT;
 
 const LINES: usize = 400;
 
-/// A finished run from file to file with its state.
+/// Finished run from file to file with its state.
 struct Finished {
     dir: tempfile::TempDir,
 }
@@ -52,7 +52,7 @@ path = "@/out.ndjson"
         self.dir.path().join("only")
     }
 
-    /// Every file but the logs of the tests.
+    /// Returns every file except the logs of the tests.
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut found = BTreeMap::new();
         collect(self.dir.path(), &mut found);
@@ -60,7 +60,7 @@ path = "@/out.ndjson"
         found
     }
 
-    /// Starts again, expects a refusal, and that no file has changed.
+    /// Starts again. Expects a refusal and unchanged files.
     fn refused(&self, code: i32, message: &str) {
         let before = self.files();
         let (found, said) = self.run();
@@ -85,14 +85,14 @@ fn collect(dir: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
 }
 
 #[test]
-fn another_secret_is_refused() {
+fn state_with_another_secret_is_refused() {
     let run = Finished::new();
     fs::write(run.dir.path().join("key"), "another secret of the same length or so").expect("a secret");
     run.refused(2, "the secret does not belong to state directory");
 }
 
 #[test]
-fn a_directory_with_something_else_in_it_is_refused() {
+fn state_directory_with_other_files_is_refused() {
     let run = Finished::new();
     fs::remove_dir_all(run.state()).expect("removed");
     fs::create_dir(run.state()).expect("a directory");
@@ -101,15 +101,15 @@ fn a_directory_with_something_else_in_it_is_refused() {
 }
 
 #[test]
-fn another_format_is_refused() {
+fn state_with_another_format_is_refused() {
     let run = Finished::new();
     fs::write(run.state().join("format"), "throng-state 99\n").expect("a file");
     run.refused(2, &format!("has format throng-state 99, this throng reads format {STATE_FORMAT}"));
 }
 
-/// A start that was killed leaves things half-written; the next one is none the worse for it.
+/// A killed start leaves partial files. The next start is not affected.
 #[test]
-fn what_a_killed_start_has_left_half_written_is_no_damage() {
+fn state_with_partial_files_of_a_killed_start_is_recovered() {
     let run = Finished::new();
     let recovered = |batches: u64| {
         let (code, said) = run.run();
@@ -120,11 +120,11 @@ fn what_a_killed_start_has_left_half_written_is_no_damage() {
     let db = run.state().join(fs::read_to_string(run.state().join("database")).expect("a name").trim());
     fs::write(db.join("snap.00000000000FFFFF.generating"), b"half a snapshot").expect("a file");
     recovered(22);
-    // The copy of a job that was killed goes.
+    // The database copy of a killed job is deleted.
     fs::create_dir(run.state().join("db.99")).expect("a directory");
     recovered(33);
     assert!(!run.state().join("db.99").exists());
-    // A state that has lost its format is none that was being made: nothing of it is given up.
+    // A state without its format file is not treated as unfinished: it is kept and refused.
     fs::remove_file(run.state().join("format")).expect("removed");
     run.refused(2, "is not empty and holds no throng state");
     fs::write(run.state().join("format"), format!("throng-state {STATE_FORMAT}\n")).expect("a file");
@@ -132,7 +132,7 @@ fn what_a_killed_start_has_left_half_written_is_no_damage() {
 }
 
 #[test]
-fn a_state_that_was_being_made_is_made() {
+fn state_creation_is_completed_after_a_kill() {
     let run = Finished::new();
     let output = fs::read(run.dir.path().join("out.trace.ndjson")).expect("the output");
     let secret = fs::read(run.state().join("secret")).ok();
@@ -163,9 +163,9 @@ fn a_state_that_was_being_made_is_made() {
     }
 }
 
-/// Whatever is done to the database: either it is refused, or nothing of it is missing.
+/// After any damage, the database is either refused or complete.
 #[test]
-fn a_damaged_database_is_refused_and_never_taken_for_a_fresh_one() {
+fn damaged_database_is_refused_or_complete() {
     let run = Finished::new();
     let kept: BTreeMap<PathBuf, Vec<u8>> = run.files();
     let name = fs::read_to_string(run.state().join("database")).expect("a name");
@@ -191,11 +191,11 @@ fn a_damaged_database_is_refused_and_never_taken_for_a_fresh_one() {
         fs::write(&database, bytes).expect("damaged");
         let (code, said) = run.run();
         if code == Some(0) {
-            // It went on behind all that there was.
+            // It continued after the last batch.
             assert!(said.contains("state recovered sequence=11"), "{how}: {said}");
             assert_eq!(state(&run.state()).progress.sequence, 22, "{how}");
         } else {
-            // A database is a log: one that ends sooner is an older copy of itself.
+            // The database is a log: a truncated one is an older copy of itself.
             let is_damaged = said.contains("is damaged") || said.contains("the database failed");
             assert!(code == Some(1) && is_damaged, "{how}: {code:?} {said}");
             for (path, bytes) in kept.iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "ndjson")) {
@@ -223,13 +223,13 @@ name = "b"
 attributes = ["ward"]
 "#;
 
-/// Four people of one city, whose records leave.
+/// Returns four subjects of one city, which are released.
 fn crowd(city: &str) -> String {
     let person = |i| format!("{{\"person\":\"{city} {i}\",\"city\":\"{city}\",\"ward\":\"north\"}}\n");
     (0..4).map(person).collect::<Vec<_>>().concat()
 }
 
-/// Starts in `place`, expects a refusal for `message`, and that no file but the state's has changed.
+/// Starts in `place`. Expects a refusal with `message` and unchanged files outside of the state.
 #[track_caller]
 fn refused(place: &Place, overrides: &[(&str, &str)], arguments: &[&str], code: i32, message: &str) {
     let files = || {
@@ -250,7 +250,7 @@ fn run(place: &Place, arguments: &[&str]) -> Outcome {
 }
 
 #[test]
-fn the_source_is_never_written_whatever_it_is_called() {
+fn output_path_that_is_the_source_is_refused() {
     for more in ["", GROUPS] {
         let place = Place::new(VISITS, more);
         place.write("in.ndjson", crowd("Zug"));
@@ -264,7 +264,7 @@ fn the_source_is_never_written_whatever_it_is_called() {
         if more.is_empty() {
             spellings.extend(["in.ndjson", "./in.ndjson", "folder/../in.ndjson"]);
         }
-        // A state that is new, and one that is not.
+        // With a new and an existing state.
         for measured in [false, true] {
             if measured {
                 place.run(&[("SINK__KIND", "none")]).expect(0);
@@ -289,7 +289,7 @@ fn the_source_is_never_written_whatever_it_is_called() {
 }
 
 #[test]
-fn two_names_of_one_output_are_refused() {
+fn output_with_two_names_is_refused() {
     let place = Place::new(VISITS, GROUPS);
     place.write("in.ndjson", crowd("Zug"));
     fs::create_dir(place.path("folder")).expect("a directory");
@@ -310,13 +310,13 @@ fn two_names_of_one_output_are_refused() {
     run(&place, &["--lineage", "lineage.ndjson"]).expect(0);
 }
 
-/// Two states, one output.
+/// Two states with one output.
 #[test]
-fn an_output_that_another_daemon_writes_is_refused() {
+fn output_of_another_daemon_is_refused() {
     let place = Place::new(VISITS, "");
     place.write("in.ndjson", crowd("Zug"));
     let mut first = place.start(&[("SOURCE__PATH", "-")]);
-    // Made after the output has been locked.
+    // Created after the output is locked.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while !place.path("dead.ndjson").exists() {
         assert!(std::time::Instant::now() < deadline, "the outputs are made before the first record");

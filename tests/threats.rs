@@ -1,4 +1,4 @@
-//! Threats 1 to 4, 10, 13 to 17 and 19 to 21, each as the attacker would try it. `docs/internals/threats.md` is the table.
+//! Threats 1 to 4, 10, 13 to 17 and 19 to 21, each as an attack. The table is in `docs/internals/threats.md`.
 
 #![allow(clippy::format_collect, reason = "short texts of a test")]
 
@@ -27,33 +27,33 @@ fn texts(stand: &Stand) -> Vec<&str> {
     stand.sink.lines.iter().map(|l| l.text.as_str()).collect()
 }
 
-/// `count` records of as many people, with the same other fields.
+/// Returns `count` records of as many subjects, with the same other fields.
 fn people(from: usize, count: usize, fields: &str) -> Vec<Option<Vec<u8>>> {
     (from..from + count).map(|i| record(format!(r#"{{"person":"p{i}",{fields}}}"#))).collect()
 }
 
 #[test]
-fn threat_01_one_subject_a_thousand_times() {
+fn threat_01_many_records_of_one_subject_are_no_crowd() {
     let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), K3);
     let same = vec![record(r#"{"person":"p1","age":41,"city":"Zug"}"#); 1000];
     stand.offer(&same, SettlementReason::Ordinary, NOW, Fault::Nothing);
-    // Beside people with another age: the batch is a crowd, the record is not of it.
+    // Together with subjects of another age: the batch is a crowd, but does not include this record.
     let mut mixed = same.clone();
     mixed.extend(people(10, 5, r#""age":90,"city":"Bern""#));
     stand.offer(&mixed, SettlementReason::Ordinary, NOW + 1, Fault::Nothing);
-    // Spread over many batches: the ledger counts people too.
+    // Over many batches: the ledger counts subjects as well.
     for batch in 0..5 {
         stand.offer(&mixed, SettlementReason::Ordinary, NOW + 2 + batch, Fault::Nothing);
     }
     assert_eq!(stand.sink.lines.iter().filter(|l| l.text.contains("Zug") || l.text.contains("41")).count(), 0);
     assert_eq!(stand.sink.lines.iter().filter(|l| l.text.contains("Bern")).count(), 6 * 5);
-    // Records that name nobody count for nobody.
+    // Records without a subject count for no subject.
     let nobody = vec![record(r#"{"person":null,"age":77,"city":"Chur"}"#); 1000];
     let mut with_crowd = nobody;
     with_crowd.extend(people(10, 5, r#""age":90,"city":"Bern""#));
     stand.offer(&with_crowd, SettlementReason::EndOfStream, NOW + 9, Fault::Nothing);
     assert!(!texts(&stand).iter().any(|t| t.contains("Chur") || t.contains("77")));
-    // The thousand are one member of every crowd that they join: with two others they leave, without they do not.
+    // The thousand records are one member of every crowd: they are released with two other subjects, and not without.
     let mut three = same;
     three.extend(people(50, 2, r#""age":41,"city":"Zug""#));
     stand.offer(&three, SettlementReason::Ordinary, NOW + 10, Fault::Nothing);
@@ -62,7 +62,7 @@ fn threat_01_one_subject_a_thousand_times() {
 }
 
 #[test]
-fn threat_02_order_says_nothing() {
+fn threat_02_output_order_is_independent_of_input_order() {
     let two_groups = "[privacy]\nk = 3\n[[group]]\nname = \"a\"\nattributes = [\"age\"]\n\
                       [[group]]\nname = \"b\"\nattributes = [\"city\"]\n";
     let mut records = Vec::new();
@@ -86,8 +86,8 @@ fn threat_02_order_says_nothing() {
 }
 
 #[test]
-fn threat_02_counting_forces_no_pair() {
-    // Everybody is calm, so whoever is the one person of Zug (supported by earlier batches) is known to be calm.
+fn threat_02_counting_forces_no_pair_of_cells() {
+    // All subjects are calm. The only subject of Zug (supported by earlier batches) is therefore known to be calm.
     let groups = "[privacy]\nk = 3\n[[group]]\nname = \"a\"\nattributes = [\"city\"]\n\
                   [[group]]\nname = \"b\"\nattributes = [\"mood\"]\n";
     let mut stand = Stand::new(&schema(&[PERSON, CITY, MOOD]), groups);
@@ -108,9 +108,9 @@ fn threat_02_counting_forces_no_pair() {
 }
 
 #[test]
-fn threat_02_counting_forces_no_pair_of_labels() {
-    // No single cell of the second batch forces anything. But eight of its ten people are in their thirties, whatever
-    // their printed ages, and three live in Zug: somebody in his thirties lives in Zug, and only one person does.
+fn threat_02_counting_forces_no_pair_of_generalized_labels() {
+    // No single cell of the second batch forces a pair. But eight of its ten subjects are in their thirties, and
+    // three live in Zug. At least one subject is in both sets, and exactly one is.
     let groups = "[privacy]\nk = 3\n[[group]]\nname = \"a\"\nattributes = [\"age\"]\n\
                   [[group]]\nname = \"b\"\nattributes = [\"city\"]\n";
     let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), groups);
@@ -146,8 +146,8 @@ fn threat_02_counting_forces_no_pair_of_labels() {
 }
 
 #[test]
-fn threats_03_and_20_the_output_does_not_depend_on_who_people_are() {
-    // The same records under other names: the same bytes. So no token of a subject can be in them.
+fn threats_03_and_20_output_does_not_depend_on_subject_names() {
+    // The same records under other names give the same bytes, so the output contains no token of a subject.
     let stream = |name: fn(usize) -> String| {
         let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), K3);
         for batch in 0..4 {
@@ -174,8 +174,8 @@ fn threats_03_and_20_the_output_does_not_depend_on_who_people_are() {
 }
 
 #[test]
-fn threat_04_patterns_of_missing_values_are_values() {
-    // Each way of having no value is supported by two people only: none is released, though all six are "empty".
+fn threat_04_patterns_of_missing_values_count_as_values() {
+    // Two subjects have each form of a missing value: none is released, although all are empty.
     let ways = [r#""city":null,"#, "", r#""city":"","#, r#""city":"*","#, r#""city":"\\*","#, r#""city":"null","#];
     let mut stand = Stand::new(&schema(&[PERSON, CITY, MOOD]), K3);
     let mut records = Vec::new();
@@ -184,7 +184,7 @@ fn threat_04_patterns_of_missing_values_are_values() {
     }
     stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
     assert_eq!(texts(&stand), [r#"{"city":"*","mood":"calm"}"#; 12], "the pattern of every record is suppressed");
-    // With three people each, every way leaves as what it was, and is told from the others.
+    // With three subjects each, every form is released unchanged and distinguishable.
     let mut stand = Stand::new(&schema(&[PERSON, CITY, MOOD]), K3);
     let mut records = Vec::new();
     for way in ways {
@@ -204,8 +204,8 @@ fn threat_04_patterns_of_missing_values_are_values() {
 }
 
 #[test]
-fn threat_10_a_class_does_not_depend_on_the_sensitive_value() {
-    // The sensitive values are dealt out anew: the quasi cells that leave stay the same.
+fn threat_10_classes_do_not_depend_on_sensitive_values() {
+    // Reassigned sensitive values do not change the released quasi-identifiers.
     let stream = |illness: fn(usize) -> usize| {
         let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY, ILLNESS]), K3);
         for batch in 0..3 {
@@ -238,7 +238,7 @@ fn threat_10_a_class_does_not_depend_on_the_sensitive_value() {
 }
 
 #[test]
-fn threat_13_a_dictionary_of_all_subjects_finds_nothing() {
+fn threat_13_dictionary_attack_finds_no_digest() {
     let place = Place::new(&schema(&[PERSON, CITY]), "");
     let candidates: Vec<String> = (0..3000).map(|i| format!("+4179{:07}", i * 31)).collect();
     let source: String =
@@ -255,8 +255,8 @@ fn threat_13_a_dictionary_of_all_subjects_finds_nothing() {
     };
     let digests: BTreeSet<String> = lineage.iter().map(digest).collect();
     assert_eq!(digests.len(), 60, "a digest a subject");
-    // What the attacker tries: every unkeyed hash of every candidate, whole or in quotes, from either end; and the
-    // known construction with keys that anybody can guess.
+    // The attacker tries every unkeyed hash of every candidate, whole or in quotes, from either end, and the known
+    // construction with keys that are easy to guess.
     let hmac = |key: &[u8], text: &str| {
         let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any key");
         mac.update(format!("throng subject\0{text}").as_bytes());
@@ -270,7 +270,7 @@ fn threat_13_a_dictionary_of_all_subjects_finds_nothing() {
             }
         }
     }
-    // Under another secret the same people are others.
+    // Another secret gives other digests.
     let other = Place::new(&schema(&[PERSON, CITY]), "");
     other.write("in.ndjson", &source);
     other.write("secret", "another secret that is as long as it must be");
@@ -279,17 +279,17 @@ fn threat_13_a_dictionary_of_all_subjects_finds_nothing() {
     assert_eq!((others.len(), others.intersection(&digests).count()), (60, 0));
 }
 
-/// Two people: not the crowd of three that was promised.
+/// Two subjects, which are fewer than the required three.
 const TWO: &str = "{\"person\":\"p1\",\"city\":\"Zug\"}\n{\"person\":\"p2\",\"city\":\"Zug\"}\n";
 const THIRD: &str = "{\"person\":\"p3\",\"city\":\"Zug\"}\n";
 
 #[test]
-fn threat_14_the_end_of_the_file_releases_no_small_class() {
+fn threat_14_end_of_file_releases_no_small_class() {
     let place = Place::new(&schema(&[PERSON, CITY]), "");
     place.write("in.ndjson", TWO);
     let account = place.run(&[]).expect(1).account();
     assert_eq!((account.consumed, account.suppressed, place.lines("out.ndjson").len()), (2, 2, 0));
-    // More records of them are no crowd either; a third person makes one.
+    // More records of the same subjects are no crowd. A third subject completes it.
     place.write("in.ndjson", format!("{TWO}{TWO}"));
     assert_eq!(place.run(&[]).expect(1).account().suppressed, 4);
     place.write("in.ndjson", format!("{TWO}{THIRD}"));
@@ -298,7 +298,7 @@ fn threat_14_the_end_of_the_file_releases_no_small_class() {
 }
 
 #[test]
-fn threat_14_a_signal_releases_no_small_class() {
+fn threat_14_signal_releases_no_small_class() {
     for (hold, kill) in [("0", false), ("3", false), ("3", true)] {
         let place = Place::new(&schema(&[PERSON, CITY]), "");
         let overrides = [("SOURCE__PATH", "-"), ("PRIVACY__MAX_HOLD_BATCHES", hold), ("BATCH__MAX_WAIT", "50ms")];
@@ -320,7 +320,7 @@ fn threat_14_a_signal_releases_no_small_class() {
 }
 
 #[test]
-fn threat_14_a_quiet_stream_is_settled_by_a_timer() {
+fn threat_14_quiet_stream_is_flushed_by_a_timer() {
     let place = Place::new(&schema(&[PERSON, CITY]), "");
     let overrides = [("SOURCE__PATH", "-"), ("BATCH__MAX_WAIT", "50ms"), ("BATCH__MAX_AGE", "400ms")];
     let mut process = place.start(&overrides);
@@ -333,12 +333,12 @@ fn threat_14_a_quiet_stream_is_settled_by_a_timer() {
 }
 
 #[test]
-fn threat_14_one_talkative_person_does_not_close_a_batch() {
+fn threat_14_one_frequent_sender_does_not_close_a_batch() {
     let place = Place::new(&schema(&[PERSON, CITY]), "");
     let overrides = [("SOURCE__PATH", "-"), ("BATCH__MAX_WAIT", "50ms"), ("BATCH__MAX_AGE", "1h")];
     let mut process = place.start(&overrides);
     process.feed("{\"person\":\"p1\",\"city\":\"Zug\"}\n".repeat(10));
-    // Ten records of one person are one subject: closed by time, all ten would be suppressed as quiet.
+    // Ten records of one subject count as one. A batch closed by time would suppress all ten as quiet.
     std::thread::sleep(Duration::from_millis(500));
     process.feed(format!("{TWO}{THIRD}"));
     process.until("all of them leave together", |s| s["totals"]["released"] == 13);
@@ -346,7 +346,7 @@ fn threat_14_one_talkative_person_does_not_close_a_batch() {
 }
 
 #[test]
-fn threat_14_what_is_held_is_not_stuck_in_a_quiet_stream() {
+fn threat_14_held_records_are_flushed_in_a_quiet_stream() {
     let place = Place::new(&schema(&[PERSON, CITY]), "");
     let overrides = [
         ("SOURCE__PATH", "-"),
@@ -355,7 +355,7 @@ fn threat_14_what_is_held_is_not_stuck_in_a_quiet_stream() {
         ("BATCH__MAX_AGE", "600ms"),
     ];
     let mut process = place.start(&overrides);
-    // Three of Zug leave, a single one of Bern waits.
+    // Three of Zug are released, and one of Bern is held.
     process.feed(format!("{TWO}{THIRD}{{\"person\":\"p4\",\"city\":\"Bern\"}}\n"));
     process.until("one is held", |s| s["held"] == 1 && s["totals"]["released"] == 3);
     let status = process.until("it is settled", |s| s["held"] == 0);
@@ -365,14 +365,14 @@ fn threat_14_what_is_held_is_not_stuck_in_a_quiet_stream() {
 }
 
 #[test]
-fn threat_14_what_waits_moves_with_its_partition_and_leaves_once() {
+fn threat_14_held_records_move_with_their_partition_once() {
     let settings = "[privacy]\nk = 3\nmax_hold_batches = 9\n";
     let mut stand = Stand::of_a_topic(&schema(&[PERSON, CITY]), settings, FixedSettings::default());
     let mut records = people(0, 3, r#""city":"Zug""#);
     records.extend(people(10, 2, r#""city":"Bern""#));
     stand.offer(&records, SettlementReason::Ordinary, NOW, Fault::Nothing);
     assert_eq!((stand.sink.lines.len(), stand.engine().unreleased_records()), (3, 2), "two of Bern wait");
-    // Nothing leaves when the partition goes, and two of Bern wait with its new owner.
+    // The revocation of the partition releases no line, and the new owner holds the two of Bern.
     stand.move_on();
     assert_eq!((stand.sink.lines.len(), stand.engine().unreleased_records()), (3, 2));
     assert_eq!(stand.engine().progress().positions.get(&(0, 0)), Some(&5));
@@ -384,10 +384,10 @@ fn threat_14_what_waits_moves_with_its_partition_and_leaves_once() {
         (3 + 3 + 4, 0),
         "four of Bern leave together"
     );
-    // They have left once, whoever comes next.
+    // They are released once, under any later owner.
     stand.move_on();
     assert_eq!(stand.engine().unreleased_records(), 0);
-    // What is let go is forgotten here: only its new owner settles it.
+    // Dropped partitions are removed here: only the new owner releases their records.
     let mut records = people(40, 3, r#""city":"Zug""#);
     records.extend(people(50, 2, r#""city":"Chur""#));
     stand.offer(&records, SettlementReason::Ordinary, NOW + 2, Fault::Nothing);
@@ -403,9 +403,9 @@ fn threat_14_what_waits_moves_with_its_partition_and_leaves_once() {
 }
 
 #[test]
-fn threat_15_a_second_attempt_is_the_first_ones_bytes() {
-    // The stand compares the attempts of a batch line by line; here they follow one another under every circumstance,
-    // the dictionary too small for the stream among them.
+fn threat_15_retry_has_the_bytes_of_the_first_attempt() {
+    // `Stand` compares the attempts of a batch line by line. Here attempts are repeated under every condition,
+    // including a dictionary too small for the stream.
     let unlimited = FixedSettings::default();
     for (settings, tuning) in [
         (K3, unlimited),
@@ -425,7 +425,7 @@ fn threat_15_a_second_attempt_is_the_first_ones_bytes() {
                         r#"{{"person":"p{}","age":{},"city":"c{}","illness":"i{}"}}"#,
                         n % 19,
                         20 + n % 23,
-                        // Some cities are met once: more of them than the smallest dictionary holds.
+                        // Some cities occur once, in total more than the smallest dictionary holds.
                         if i % 2 == 0 { n % 3 } else { 1000 * batch + i },
                         n % 4
                     ))
@@ -441,9 +441,9 @@ fn threat_15_a_second_attempt_is_the_first_ones_bytes() {
     }
 }
 
-/// A batch that could not leave is tried again long after: by then nobody may be settled any more.
+/// A failed batch is retried much later, when no subject may have tenure any longer.
 #[test]
-fn threat_15_a_late_attempt_needs_its_crowd_as_any_batch_does() {
+fn threat_15_late_retry_requires_a_current_crowd() {
     let settings = "[privacy]\nk = 3\nmin_tenure = 1\nrelease_window = \"10s\"\n";
     let late = |wait_ms: i64| {
         let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), settings);
@@ -456,7 +456,7 @@ fn threat_15_a_late_attempt_needs_its_crowd_as_any_batch_does() {
         stand
             .process(&records, 5, SettlementReason::Ordinary, Some(&intent), NOW + 1000 + wait_ms)
             .expect("the second attempt");
-        // By the clock that the batch leaves at.
+        // By the clock of the batch's release.
         let lines = stand.sink.lines.clone();
         assert_eq!(stand.sink.committed.1, if wait_ms > 10_000 { NOW + 1000 + wait_ms } else { NOW + 1000 });
         stand.promise.check_all(&lines).expect("crowds at the commit");
@@ -467,7 +467,7 @@ fn threat_15_a_late_attempt_needs_its_crowd_as_any_batch_does() {
 }
 
 #[test]
-fn threat_16_a_tombstone_is_dropped_and_counted() {
+fn threat_16_tombstones_are_dropped_and_counted() {
     let place = Place::new(&schema(&[PERSON, CITY]), "");
     place.write("in.ndjson", format!("null\n{TWO}null\n{THIRD}  null  \n"));
     let account = place.run(&[]).expect(0).account();
@@ -477,8 +477,8 @@ fn threat_16_a_tombstone_is_dropped_and_counted() {
 }
 
 #[test]
-fn threat_17_the_union_of_two_instances_keeps_the_promise() {
-    // Two instances with states of their own share the people: each batch has its own crowds.
+fn threat_17_union_of_two_instances_satisfies_the_invariant() {
+    // Two instances with separate states share the subjects: each batch has separate crowds.
     let settings = "[privacy]\nk = 3\nmax_hold_batches = 1\n\
                     [[group]]\nname = \"a\"\nattributes = [\"age\"]\n[[group]]\nname = \"b\"\nattributes = [\"city\"]\n";
     let mut instances = [0, 1].map(|partition| {
@@ -504,7 +504,7 @@ fn threat_17_the_union_of_two_instances_keeps_the_promise() {
         );
         let new = stand.sink.lines[known..].iter().map(|l| Line { batch: batch as u64 + 1, ..l.clone() });
         union.extend(new);
-        // The same secret, so the same digests: people are told apart across the instances.
+        // An equal secret gives equal digests: subjects are identified across the instances.
         stand.promise.check_batch(&union, batch as u64 + 1).expect("the invariant on the union");
     }
     let by_partition = |p: i32| union.iter().filter(|l| l.source.1 == p).count();
@@ -512,7 +512,7 @@ fn threat_17_the_union_of_two_instances_keeps_the_promise() {
 }
 
 #[test]
-fn threat_19_spellings_of_one_value_are_one_value() {
+fn threat_19_spellings_of_one_value_are_merged() {
     let temperature = "[[attribute]]\nname = \"temperature\"\ntype = \"float\"\nround = 0.5\n";
     let seen = "[[attribute]]\nname = \"seen\"\ntype = \"timestamp\"\nround = \"hour\"\n";
     let mut stand = Stand::new(&schema(&[PERSON, temperature, seen]), K3);
@@ -540,9 +540,9 @@ fn threat_19_spellings_of_one_value_are_one_value() {
     assert_eq!(texts(&stand), [r#"{"temperature":0}"#; 5]);
 }
 
-/// One person whose number is a text to the schema, in every way that JSON can spell it.
+/// One subject with a numeric name in every JSON spelling. The schema declares a text.
 #[test]
-fn threat_19_spellings_of_one_number_are_one_person() {
+fn threat_19_spellings_of_a_numeric_subject_are_one_subject() {
     let mut stand = Stand::new(&schema(&[PERSON, AGE]), K3);
     let spelled = ["7", "7.0", "7.00", "70e-1", "0.7e1", "7E+0", "\"7\""];
     let records: Vec<_> = spelled.iter().map(|seven| record(format!(r#"{{"person":{seven},"age":41}}"#))).collect();
@@ -550,16 +550,16 @@ fn threat_19_spellings_of_one_number_are_one_person() {
     crowd.extend(records);
     stand.offer(&crowd, SettlementReason::EndOfStream, NOW, Fault::Nothing);
     assert!(!texts(&stand).iter().any(|text| text.contains("41")), "one person is no crowd");
-    // What no reckoning can tell apart is nobody's.
+    // Numbers beyond exact arithmetic can not be a subject.
     let beyond = ["1e99999999999999999999", "10e99999999999999999998", "0.1e100000000000000000000"];
     let records: Vec<_> = beyond.iter().map(|huge| record(format!(r#"{{"person":{huge},"age":42}}"#))).collect();
     stand.offer(&records, SettlementReason::EndOfStream, NOW + 1, Fault::Nothing);
     assert_eq!((stand.sink.rejected.len(), stand.sink.lines.len()), (3, 3));
 }
 
-/// What is only watched has not been released: a process that dies behind its commit starts again, and supports nothing.
+/// Watched records are not released: a process killed after its commit starts again and counts no support.
 #[test]
-fn watching_survives_its_death() {
+fn watching_after_a_crash_releases_nothing() {
     let mut stand = Stand::watching(&schema(&[PERSON, AGE, CITY]), K3);
     for batch in 0..4 {
         let fault = if batch % 2 == 0 { Fault::LeaveAndDie } else { Fault::AbortAndDie };
@@ -571,7 +571,7 @@ fn watching_survives_its_death() {
 }
 
 #[test]
-fn threat_21_what_the_schema_does_not_know_does_not_leave() {
+fn threat_21_unknown_fields_and_values_are_not_released() {
     let tree = "[[attribute]]\nname = \"kind\"\ntype = \"string\"\n[attribute.hierarchy]\nkind = \"tree\"\ntree = [\"a\", \"b\"]\n";
     let dead = "[[attribute]]\nname = \"ghost\"\ntype = \"string\"\npointer = \"/no/such/path\"\n";
     let mut stand = Stand::new(&schema(&[PERSON, tree, dead, AGE]), K3);
@@ -580,12 +580,12 @@ fn threat_21_what_the_schema_does_not_know_does_not_leave() {
         .chain(people(6, 3, r#""kind":"a","age":30"#))
         .collect();
     stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
-    // Six people agree on it, and still it does not pass: it is no value of the attribute.
+    // Six subjects have the value, and it is still suppressed: it is not in the attribute's domain.
     let all = texts(&stand).concat();
     for word in ["uncovered", "150", "blue", "green", "colour", "meta", "deep"] {
         assert!(!all.contains(word), "{word}: {all}");
     }
-    // The path that matches nothing is absent everywhere; that pattern is all that is left of the six.
+    // The path that matches no field is absent in every record. The six subjects keep only this pattern.
     let lines = [vec![r#"{"kind":"*","age":"*"}"#; 6], vec![r#"{"kind":"a","age":30}"#; 3]].concat();
     assert_eq!(texts(&stand), lines);
     let last = stand.telemetry.status().last.expect("a batch");

@@ -1,4 +1,5 @@
-//! What attributes become that rules treat, through the binary: cells and records suppressed, numbers perturbed and aggregated, compartments.
+//! Tests treatment rules through the binary: cells and records suppressed, numbers perturbed and aggregated,
+//! compartments.
 
 use crate::support;
 
@@ -12,7 +13,7 @@ const SCHEMA: &str = schema!("visits"; person, hundred "age", text "city");
 
 const K: usize = 3;
 
-/// In every batch of fifty people most are 30 or 40, some are alone with their age, and two have none.
+/// In each batch of fifty subjects most ages are 30 or 40, some are unique, and two are missing.
 fn records() -> String {
     let mut text = String::new();
     for n in 0..200 {
@@ -30,7 +31,7 @@ fn records() -> String {
     text
 }
 
-/// One group of age and one of city, with ages treated so.
+/// Creates one group of age and one of city, with this treatment of ages.
 fn treated(treat: &str) -> Place {
     let groups =
         "[[group]]\nname = \"age\"\nattributes = [\"age\"]\n[[group]]\nname = \"city\"\nattributes = [\"city\"]\n";
@@ -44,7 +45,7 @@ fn treated(treat: &str) -> Place {
     place
 }
 
-/// What leaves as age, in all batches.
+/// Counts the released ages over all batches.
 fn ages(place: &Place) -> BTreeMap<String, usize> {
     let mut ages = BTreeMap::new();
     for line in place.lines("out.age.ndjson") {
@@ -61,7 +62,7 @@ fn released(treat: &str) -> (Place, BTreeMap<String, usize>) {
     (place, ages)
 }
 
-/// The files that mark outputs as untrue.
+/// Returns the files that mark outputs as untruthful.
 fn marks(place: &Place) -> Vec<String> {
     let names =
         place.files(".").into_iter().map(|(path, _)| path.file_name().map(|name| name.to_string_lossy().into_owned()));
@@ -80,24 +81,24 @@ fn throng(place: &Place, arguments: &[&str]) -> Outcome {
 }
 
 #[test]
-fn without_rules_ages_become_coarser_and_all_is_true() {
+fn treatment_default_generalizes_and_is_truthful() {
     let (place, ages) = released("");
     assert!(ages.keys().any(|age| age.contains('-')), "{ages:?}");
     assert_eq!(marks(&place), Vec::<String>::new());
 }
 
 #[test]
-fn a_suppressed_cell_is_exact_or_an_asterisk() {
-    // Two of fifty have no age: fewer than three are no crowd either, and a fragment of which nothing is left does not leave.
+fn treatment_suppress_cell_gives_exact_or_suppressed_cells() {
+    // Two of fifty have no age: fewer than three are no crowd, and an empty fragment is not released.
     let (_place, ages) = released("suppress_cell");
     assert_eq!(ages, counts(&[("30", 4 * 22), ("40", 4 * 23)]));
 }
 
 #[test]
-fn a_suppressed_record_is_exact_or_is_not_there() {
+fn treatment_suppress_record_gives_exact_or_no_lines() {
     let (_place, alone) = released("suppress_record");
     assert_eq!(alone, counts(&[("30", 4 * 22), ("40", 4 * 23)]));
-    // Beside another attribute: there the cell would have become `*`, and the line does not leave instead.
+    // With another attribute: the cell would become `*`, but the line is suppressed instead.
     let both = |treat: &str| {
         let text = format!("[[treatment.rule]]\nattributes = [\"age\"]\ntreat = \"{treat}\"\n");
         let place = Place::new(SCHEMA, &text);
@@ -111,7 +112,7 @@ fn a_suppressed_record_is_exact_or_is_not_there() {
 }
 
 #[test]
-fn a_perturbed_number_is_the_closest_with_a_crowd() {
+fn treatment_perturb_gives_the_closest_frequent_number() {
     let (place, ages) = released("perturb");
     // 33 becomes 30, and 36 and 47 become 40.
     assert_eq!(ages, counts(&[("30", 4 * 23), ("40", 4 * 25)]));
@@ -121,22 +122,22 @@ fn a_perturbed_number_is_the_closest_with_a_crowd() {
 }
 
 #[test]
-fn aggregates_are_means_of_crowds() {
+fn treatment_aggregate_gives_means_of_crowds() {
     let (place, ages) = released("aggregate");
-    // 33, 36, 47 and twenty-three times 40 are 40 on the mean.
+    // The mean of 33, 36, 47 and twenty-three times 40 is 40.
     assert_eq!(ages, counts(&[("30", 4 * 22), ("40", 4 * 26)]));
     assert!(ages.values().all(|count| *count >= 4 * K), "{ages:?}");
     assert_eq!(marks(&place), ["out.age.ndjson.untruthful"]);
 }
 
-/// Numbers that everybody has alone: what leaves is nobody's.
+/// Unique numbers: no released number belongs to a subject.
 #[test]
-fn an_aggregate_is_no_persons_own_number() {
+fn treatment_aggregate_discloses_no_original_number() {
     const SALARIES: &str = schema!("pay"; person, number "salary", text "city");
     let rule = "[[treatment.rule]]\nattributes = [\"salary\"]\ntreat = \"aggregate\"\n";
     let place = Place::new(SALARIES, rule);
     place.write("throng.tuning", "identifier_cardinality = 1.0");
-    // Ten of forty have a salary that others have: no identifier.
+    // Ten of forty have a shared salary, so it is no identifier.
     let salary = |n: u64| if n.is_multiple_of(4) { 50_000 } else { 1_000 + n * n * 7 };
     let mut text = String::new();
     for n in 0..400 {
@@ -149,14 +150,14 @@ fn an_aggregate_is_no_persons_own_number() {
         place.lines("out.ndjson").iter().map(|line| serde_json::from_str(line).expect("a line")).collect();
     let numbers: Vec<u64> = shown.iter().filter_map(|line| line["salary"].as_u64()).collect();
     assert!(numbers.len() > 200, "{} numbers", numbers.len());
-    // A mean may meet a number by chance.
+    // A mean may equal a number by chance.
     let met = numbers.iter().filter(|number| own.contains(number)).count();
     assert!(met * 20 < numbers.len(), "{met} of {} are somebody's own", numbers.len());
 }
 
-/// What was altered stays in the output, and may wait: the mark outlives the rule.
+/// Altered values remain in the output or are held, so the mark remains after the rule is removed.
 #[test]
-fn the_mark_outlives_the_rule() {
+fn untruthful_mark_remains_after_the_rule_is_removed() {
     let place = treated("perturb");
     place.run(&[]).expect(0);
     let text = String::from_utf8(place.read("throng.toml")).expect("text");
@@ -167,9 +168,9 @@ fn the_mark_outlives_the_rule() {
     assert!(String::from_utf8(place.read("out.age.ndjson.untruthful")).expect("text").contains("numbers replaced"));
 }
 
-/// The same state under another treatment: what leaves from then on is treated so.
+/// With the same state and another treatment, later releases use the new treatment.
 #[test]
-fn a_state_goes_on_under_another_treatment() {
+fn state_continues_with_another_treatment() {
     let place = treated("");
     place.run(&[]).expect(0);
     let more: String = records().replace(":\"p", ":\"q");
@@ -183,7 +184,7 @@ fn a_state_goes_on_under_another_treatment() {
 }
 
 #[test]
-fn check_says_what_becomes_of_every_attribute_and_why() {
+fn check_explain_describes_treatments() {
     let place = treated("perturb");
     let told = throng(&place, &["check", "-c", "throng.toml", "--explain"]).expect(0);
     let text = String::from_utf8(told.stdout).expect("text");
@@ -200,7 +201,7 @@ fn check_says_what_becomes_of_every_attribute_and_why() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_name() {
+fn treatment_configuration_errors_name_the_key() {
     let refused = |more: &str, key: &str| {
         let place = Place::new(SCHEMA, more);
         place.write("in.ndjson", records());
@@ -223,14 +224,14 @@ fn what_cannot_be_is_refused_by_name() {
     assert!(!place.path("released.ndjson").exists());
 }
 
-/// Every preset over records of which it can be measured: what leaves is recounted by `verify-release`, attributes that tell people
-/// apart leave apart, and the output says whether it is true.
+/// Every preset over measurable records: `verify-release` recounts the release, identifying attributes are released
+/// separately, and the output is marked as truthful or not.
 #[test]
-fn presets_release_and_are_recounted() {
+fn treatment_presets_release_verified_output() {
     const WIDE: &str = schema!("visits"; person, hundred "age", text "city", text "street", text "job", number "steps");
     let mut text = String::new();
     for n in 0..600_u64 {
-        // Streets and jobs are common by themselves, and few people share both.
+        // Streets and jobs are common separately, and few subjects share both.
         let (street, job) = (n * 7 % 20, n * n % 19 % 15);
         let (age, steps) = (20 + n % 9, 100 * (n % 37));
         writeln!(

@@ -1,4 +1,4 @@
-//! Whatever the wall clock says, people are remembered until the release window has passed, and no longer.
+//! Checks that subjects are remembered exactly until the release window has passed, for any wall clock.
 #![cfg(feature = "failpoints")]
 
 use crate::support;
@@ -10,18 +10,18 @@ const SCHEMA: &str = schema!("visits"; person, text "city");
 
 const HOUR: i64 = 3_600_000;
 
-/// A crowd in Chur.
+/// Returns a crowd in Chur.
 fn crowd() -> String {
     (0..3).map(|n| format!("{{\"person\":\"p{n}\",\"city\":\"Chur\"}}\n")).collect()
 }
 
-/// The same crowd once more, among a crowd of Bern.
+/// Returns the same crowd again, with a crowd of Bern.
 fn again() -> String {
     let bern: String = (0..3).map(|n| format!("{{\"person\":\"b{n}\",\"city\":\"Bern\"}}\n")).collect();
     bern + &crowd()
 }
 
-/// Who has not been in a batch before supports nobody.
+/// A subject without an earlier batch supports no class.
 const WINDOW: [(&str, &str); 3] =
     [("PRIVACY__RELEASE_WINDOW", "3s"), ("PRIVACY__MIN_TENURE", "1"), ("PRIVACY__MAX_HOLD_BATCHES", "0")];
 
@@ -29,7 +29,8 @@ fn in_chur(place: &Place) -> usize {
     place.lines("out.ndjson").iter().filter(|line| line.contains("Chur")).count()
 }
 
-/// Whether the crowd is known from the first batch, in which nobody counted. A run of which nothing leaves says so by its exit code.
+/// Checks that the crowd is known from the first batch, in which no subject counted. A run without a release has exit
+/// code 1.
 fn is_known(place: &Place, process: Process) -> bool {
     let outcome = process.wait();
     let known = match in_chur(place) {
@@ -47,12 +48,14 @@ fn start(place: &Place, faults: &str) -> Process {
     Process::spawn(command, place.port)
 }
 
-/// Shifts of the clocks, in milliseconds, from their `n`th reading on. The first reading is the start's, then one a batch.
+/// Shifts the clocks, in milliseconds, from their `n`th reading on. The first reading is at the start, then one per
+/// batch.
 fn faults(n: usize, wall: i64, running: i64) -> String {
     format!("wall-clock={n}*off->return({wall});running-clock={n}*off->return({running})")
 }
 
-/// Two batches of one process, the second after `running` milliseconds, while the wall clock says `wall` more than it did.
+/// Runs two batches in one process, the second after `running` milliseconds, while the wall clock is shifted by
+/// `wall`.
 fn known_while_running(wall: i64, running: i64) -> bool {
     let place = Place::new(SCHEMA, "");
     let overrides = [&WINDOW[..], &[("SOURCE__PATH", "-"), ("BATCH__MAX_WAIT", "50ms")]].concat();
@@ -66,7 +69,7 @@ fn known_while_running(wall: i64, running: i64) -> bool {
     is_known(&place, process)
 }
 
-/// The same over a restart.
+/// Runs the same batches over a restart.
 fn known_over_a_restart(wall: i64, running: i64, machine: Option<u64>) -> bool {
     let place = Place::new(SCHEMA, "");
     place.write("in.ndjson", crowd());
@@ -77,7 +80,7 @@ fn known_over_a_restart(wall: i64, running: i64, machine: Option<u64>) -> bool {
 }
 
 #[test]
-fn a_wall_clock_set_back_while_running_prolongs_no_window() {
+fn wall_clock_set_back_while_running_does_not_extend_the_window() {
     assert!(known_while_running(0, 0), "people are known inside the window");
     assert!(!known_while_running(5000, 5000), "and not behind it");
     assert!(!known_while_running(-2 * HOUR, 5000), "set back by two hours, five seconds ago");
@@ -85,22 +88,22 @@ fn a_wall_clock_set_back_while_running_prolongs_no_window() {
 }
 
 #[test]
-fn a_wall_clock_set_back_over_a_restart_prolongs_no_window() {
-    // A process that is slow to start is older than the window.
+fn wall_clock_set_back_over_a_restart_does_not_extend_the_window() {
+    // A process with a slow start would already exceed the window.
     assert!(!known_over_a_restart(5000, 5000, None), "behind the window");
     assert!(!known_over_a_restart(-2 * HOUR, 5000, None), "set back by two hours, five seconds ago");
     assert!(!known_over_a_restart(-2 * HOUR, -1000, Some(9)), "another start of the machine, whose time nobody knows");
 }
 
 #[test]
-fn a_wall_clock_set_ahead_ends_the_window() {
+fn wall_clock_set_ahead_ends_the_window() {
     assert!(!known_while_running(2 * HOUR, 0));
 }
 
-/// The state counts 32 bits of seconds, from its making.
+/// The state counts seconds in 32 bits, from its creation.
 #[test]
-fn after_2106_windows_end_as_before() {
-    // To the year 2200, before the state is made.
+fn window_after_2106_ends_as_before() {
+    // Year 2200, before the state is created.
     let century = 174 * 365 * 24 * HOUR;
     let place = Place::new(SCHEMA, "");
     place.write("in.ndjson", crowd());

@@ -1,4 +1,4 @@
-//! Data sets of several Parquet files, in memory and in a file: the same report.
+//! Tests data sets of several Parquet files, in memory and in a temporary file: the reports are equal.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,13 +12,13 @@ use serde_json::Value;
 use crate::audit::place::Place;
 use crate::support::small_disk::SmallDisk;
 
-/// Numbers that look like chance and are the same each time.
+/// Returns a reproducible pseudo-random number.
 fn roll(seed: &mut u64, sides: u64) -> u64 {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     ((*seed >> 33) % sides).min((*seed >> 17) % sides)
 }
 
-/// Rows of a file: a person, small columns, a number of many values; some cells are missing.
+/// Returns rows of a file: a subject, small columns, and a number with many values. Some cells are missing.
 fn rows(count: usize, seed: u64) -> RecordBatch {
     let mut seed = seed;
     let mut column = |sides: u64, missing: u64| -> Vec<Option<u64>> {
@@ -62,7 +62,7 @@ fn write(path: &Path, batch: &RecordBatch) {
     writer.close().expect("closed");
 }
 
-/// Three files: more cells than 2 MiB are to hold.
+/// Creates three files with more cells than fit in 2 MiB.
 fn data_set() -> Place {
     let place = Place::new();
     for (name, count, seed) in [("a", 16_000, 1), ("b", 1, 2), ("c", 14_000, 3)] {
@@ -71,7 +71,7 @@ fn data_set() -> Place {
     place
 }
 
-/// What does not depend on where the table lay.
+/// Removes the parts of a report that depend on the storage of the table.
 fn answer(mut report: Value) -> Value {
     let keys = report.as_object_mut().expect("an object");
     for key in ["seconds", "timings", "evaluated", "pruned"] {
@@ -81,7 +81,7 @@ fn answer(mut report: Value) -> Value {
 }
 
 #[test]
-fn a_table_in_a_file_has_the_report_of_one_in_memory() {
+fn audit_with_temp_file_gives_the_report_of_memory() {
     let place = data_set();
     std::fs::create_dir(place.0.path().join("temp")).expect("a folder");
     for options in [
@@ -91,7 +91,7 @@ fn a_table_in_a_file_has_the_report_of_one_in_memory() {
         "--k 3 --strategy greedy --rows 10",
     ] {
         let held = answer(place.report(&format!("days --format parquet {options}")));
-        // More cells than that: they are written.
+        // The limit is exceeded: the cells are written to the file.
         let spilled = answer(place.report(&format!("days --format parquet {options} --memory 2MiB --temp temp")));
         assert_eq!(spilled, held, "{options}");
         assert_eq!(
@@ -105,7 +105,7 @@ fn a_table_in_a_file_has_the_report_of_one_in_memory() {
 }
 
 #[test]
-fn a_schema_is_kept_to_in_files_too() {
+fn audit_with_temp_file_applies_the_schema() {
     let place = data_set();
     place.write(
         "schema.toml",
@@ -121,7 +121,7 @@ fn a_schema_is_kept_to_in_files_too() {
 }
 
 #[test]
-fn what_a_table_in_a_file_cannot_be_asked_is_refused_by_name() {
+fn audit_with_temp_file_refuses_unsupported_options() {
     let place = data_set();
     place.audit("days --format parquet --k 3 --temp nowhere").refuses(2, &["--temp", "nowhere"]);
     place.audit("days --format parquet --k 3 --temp . --link known.csv").refuses(2, &["--temp", "--link"]);
@@ -130,7 +130,7 @@ fn what_a_table_in_a_file_cannot_be_asked_is_refused_by_name() {
 }
 
 #[test]
-fn a_full_disk_is_named_with_the_remedy() {
+fn audit_on_a_full_disk_names_the_remedy() {
     let place = data_set();
     let Some(_disk) = SmallDisk::mount(&place.0.path().join("small"), "64k") else { return };
     let words = "days --format parquet --k 3 --memory 2MiB --temp small";
@@ -138,7 +138,7 @@ fn a_full_disk_is_named_with_the_remedy() {
 }
 
 #[test]
-fn files_that_are_not_alike_are_named_with_the_column() {
+fn audit_of_different_files_names_file_and_column() {
     let place = data_set();
     let other = RecordBatch::try_from_iter([("person", Arc::new(StringArray::from(vec!["p1"])) as ArrayRef)]);
     write(&place.0.path().join("days/d.parquet"), &other.expect("a column"));
@@ -151,7 +151,7 @@ fn files_that_are_not_alike_are_named_with_the_column() {
 }
 
 #[test]
-fn a_damaged_page_is_named_with_its_row_group() {
+fn audit_of_damaged_parquet_names_the_row_group() {
     let place = data_set();
     let path = place.0.path().join("days/c.parquet");
     let mut bytes = std::fs::read(&path).expect("a file");
@@ -161,9 +161,9 @@ fn a_damaged_page_is_named_with_its_row_group() {
     place.audit("days --format parquet --k 3").refuses(1, &["days/c.parquet", "row group", "of 14"]);
 }
 
-/// The values of a column outgrow the memory: it is told early that it identifies, and it is not held.
+/// The values of a column exceed the memory limit: it is reported early as an identifier and not stored.
 #[test]
-fn a_column_of_too_many_values_is_kept_out_with_a_word() {
+fn audit_drops_columns_with_too_many_values() {
     let place = Place::new();
     let numbers: Vec<i64> = (0..60_000).collect();
     let kinds: Vec<i64> = numbers.iter().map(|number| number % 7).collect();
@@ -176,7 +176,7 @@ fn a_column_of_too_many_values_is_kept_out_with_a_word() {
     assert_eq!(report["standalone_identifiers"], serde_json::json!(["number"]));
     assert_eq!((&report["rows"], &report["risk"]["smallest_class"]), (&60_000.into(), &8571.into()));
     assert!(report["notes"].to_string().contains("too many different values"), "{}", report["notes"]);
-    // Too many to hold, and yet no identifier: it is refused by name.
+    // Too many values to hold, but no identifier: the column is refused by name.
     let few: Vec<i64> = numbers.iter().map(|number| number / 4).collect();
     let batch = RecordBatch::try_from_iter([("few", Arc::new(Int64Array::from(few)) as ArrayRef)]);
     write(&place.0.path().join("few.parquet"), &batch.expect("a column"));
@@ -184,7 +184,7 @@ fn a_column_of_too_many_values_is_kept_out_with_a_word() {
 }
 
 #[test]
-fn files_that_are_named_one_by_one_are_one_table() {
+fn audit_of_several_files_is_one_table() {
     let place = data_set();
     let together = answer(place.report("days --format parquet --k 3 --subject person"));
     for more in ["", "--memory 2MiB --temp ."] {
@@ -203,7 +203,7 @@ fn files_that_are_named_one_by_one_are_one_table() {
     }
     let report = place.report("old 2025.csv 2026.c* --k 2 --rows 1");
     assert_eq!((&report["rows"], &report["input"]), (&5.into(), &"old and 2 more".into()));
-    // Records are numbered over all of them, in the order in which they are named.
+    // Records are numbered over all files, in the order of the arguments.
     assert_eq!(report["riskiest"]["records"][0]["record"], 4);
     place.write("a.ndjson", "{\"age\":1}\n{\"age\":1,\"sex\":\"a\"}\n");
     place.write("b.ndjson", "{\"sex\":\"b\"}\n");
@@ -211,7 +211,7 @@ fn files_that_are_named_one_by_one_are_one_table() {
 }
 
 #[test]
-fn files_that_are_no_one_table_are_refused_by_name() {
+fn audit_of_incompatible_files_is_refused() {
     let place = data_set();
     place.write("a.csv", "x\n1\n");
     place.write("b.csv", "y\n1\n");
@@ -222,13 +222,13 @@ fn files_that_are_no_one_table_are_refused_by_name() {
     place.audit("days days/b.parquet --k 2 --format parquet").refuses(1, &["days/b.parquet", "two names of one file"]);
     place.audit("a.csv nowhere.csv --k 2").refuses(1, &["nowhere.csv"]);
     place.audit("a.csv b.csv --k 2").refuses(1, &["b.csv", "does not fit"]);
-    // The page is written over none of them.
+    // The page overwrites none of them.
     place.audit("a.csv b.csv --k 2 --html b.csv").refuses(2, &["b.csv"]);
 }
 
-/// A column that was given up holds no values, and yet what has the wrong type is no record.
+/// A dropped column stores no values, but a wrong type still makes a record invalid.
 #[test]
-fn a_column_that_was_given_up_is_checked_to_the_end() {
+fn audit_checks_types_of_dropped_columns() {
     let place = Place::new();
     let rows = |from: u32, numbers: Vec<String>| {
         let kinds: Vec<i64> = (i64::from(from)..).take(numbers.len()).map(|number| number % 7).collect();

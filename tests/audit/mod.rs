@@ -1,4 +1,4 @@
-//! `throng audit` on good and on bad files: what it says, what it refuses, and what it never shows.
+//! Tests `throng audit` on valid and invalid files: output, errors, and confidentiality.
 
 #![allow(clippy::format_collect, reason = "short texts of a test")]
 

@@ -1,4 +1,4 @@
-//! Reports whose numbers were counted by hand, or by definition.
+//! Checks reports against numbers counted by hand or by definition.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,14 +8,15 @@ use serde_json::Value;
 use crate::audit::place::{CENSUS, Place, sets};
 
 #[test]
-fn a_census_by_hand() {
+fn audit_of_census_matches_a_count_by_hand() {
     let place = Place::with("census.csv", CENSUS);
     let report = place.report("census.csv --k 3");
     assert_eq!((&report["rows"], &report["subjects"], &report["complete"]), (&12.into(), &Value::Null, &true.into()));
-    // (60, Male) ×2 and (60, Female) ×1; (Male, Doctorate) ×2, (Female, Doctorate) ×4. Every other pair has three.
+    // (60, Male) ×2 and (60, Female) ×1; (Male, Doctorate) ×2, (Female, Doctorate) ×4. Every other pair has at least
+    // three.
     assert_eq!(sets(&report, "minimal_qids"), ["age+sex", "education+sex"]);
     assert_eq!(sets(&report, "maximal_non_qids"), ["race+sex", "age+education+race"]);
-    // Crowds of all four columns: 3, 3, 2, 1, 3.
+    // Class sizes of all four columns: 3, 3, 2, 1, 3.
     let risk = &report["risk"];
     assert_eq!((&risk["attributes"], &risk["classes"], &risk["smallest_class"]), (&4.into(), &5.into(), &1.into()));
     assert_eq!(
@@ -30,7 +31,7 @@ fn a_census_by_hand() {
         {"from": 3, "to": 3, "classes": 3, "records": 9},
     ]);
     assert_eq!(risk["distribution"], bins);
-    // Nobody by one column; the two men by (60, Male) or (Male, Doctorate), the woman by (60, Female).
+    // No record by one column; the two men by (60, Male) or (Male, Doctorate), the woman by (60, Female).
     assert_eq!(
         risk["reach"],
         serde_json::json!([{"size": 1, "records": 0, "people": 0}, {"size": 2, "records": 3, "people": 3}])
@@ -57,7 +58,7 @@ fn a_census_by_hand() {
 }
 
 #[test]
-fn every_strategy_thread_and_format_says_the_same() {
+fn audit_is_equal_for_every_strategy_and_format() {
     let place = Place::with("census.csv", CENSUS);
     let mut lines = String::new();
     for row in CENSUS.lines().skip(1) {
@@ -88,12 +89,12 @@ fn every_strategy_thread_and_format_says_the_same() {
     }
 }
 
-/// Every key of the report, so that one that others read does not vanish.
+/// Checks every key of the report, because other programs read it.
 #[test]
-fn the_shape_of_the_report() {
+fn audit_report_has_all_keys() {
     let place = Place::with("t.csv", "who,mail,city\na,a@example.org,Zug\nb,b@example.org,Bern\nc,c@example.org,Zug\n");
     let mut report = place.report("t.csv --k 2 --subject who --threads 1 --show-values");
-    // What the clock and the strategy decide.
+    // Keys that depend on the clock and the strategy.
     let report = report.as_object_mut().expect("an object");
     for key in ["seconds", "timings", "evaluated", "pruned"] {
         assert!(report.remove(key).is_some(), "{key}");
@@ -141,7 +142,7 @@ fn the_shape_of_the_report() {
 }
 
 #[test]
-fn a_schema_types_rounds_and_gives_roles() {
+fn audit_applies_types_rounding_and_roles() {
     let place = Place::with(
         "schema.toml",
         r#"
@@ -178,7 +179,7 @@ widths = [50]
     );
     let report = place.report("t.csv --schema schema.toml --k 2");
     assert_eq!((&report["rows"], &report["subjects"], &report["without_subject"]), (&4.into(), &4.into(), &1.into()));
-    // The firmware's opt-out keeps it out of the search, not out of sight.
+    // The firmware opts out of the search but is still reported.
     assert_eq!(report["standalone_identifiers"], serde_json::json!(["badge", "firmware"]));
     assert_eq!(
         sets(&report, "minimal_qids"),
@@ -198,7 +199,7 @@ widths = [50]
 }
 
 #[test]
-fn time_that_is_up_is_said() {
+fn audit_time_limit_is_reported() {
     let rows: String = (0..40_000_u64)
         .map(|i| {
             let cells: Vec<String> =
@@ -217,10 +218,10 @@ fn time_that_is_up_is_said() {
     assert!(place.read("page.html").contains("The search was cut short"));
 }
 
-/// A real census excerpt, all 511 sets by definition.
+/// An excerpt of a real census, with all 511 sets by definition.
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names"]
-fn real_data_adult_agrees_with_a_count_of_its_own() {
+fn real_data_audit_of_adult_equals_a_recount() {
     let data = std::env::var_os("THRONG_TEST_DATA").expect("THRONG_TEST_DATA is set");
     let path = Path::new(&data).join("adult/adult.csv");
     let text = std::fs::read_to_string(&path).expect("the data");
@@ -254,7 +255,8 @@ fn real_data_adult_agrees_with_a_count_of_its_own() {
     assert_eq!(report["minimal_qids"], serde_json::json!(expected));
 }
 
-/// Four people a city; a person's second record has another job. What two people share is told to nobody.
+/// Four subjects per city. The second record of a subject has another job. Inferences shared by two subjects are not
+/// shown.
 const CITIES: &str = "who,zip,city,job
 a,8001,Zug-am-See,smith
 b,8001,Zug-am-See,smith
@@ -270,7 +272,7 @@ e,3011,Bern-an-der-Aare,clerk
 ";
 
 #[test]
-fn what_gives_what_away_is_counted_in_people() {
+fn audit_inferences_are_counted_in_subjects() {
     let place = Place::with("t.csv", CITIES);
     let report = place.report("t.csv --k 3 --subject who");
     let found = report["inferences"].as_array().expect("a list");
@@ -280,11 +282,11 @@ fn what_gives_what_away_is_counted_in_people() {
             "probability": records as f64 / given as f64, "expected": expected
         })
         .to_string();
-        // As the report was read: a number that has been text.
+        // Parsed like the report, because numbers pass through text.
         serde_json::from_str::<serde_json::Value>(&text).expect("JSON")
     };
-    // Of 3011: four people, six records. 8001 and 8002 are of two people each. Three people of Zug are smiths in three
-    // of its records; the clerks of Bern are two people, whatever their records.
+    // 3011 has four subjects and six records. 8001 and 8002 have two subjects each. Three subjects of Zug are smiths
+    // in three of its records. The clerks of Bern are two subjects with more records.
     let expected = [
         by_hand("city", "zip", 6, 4, 6, 6.0 / 11.0),
         by_hand("zip", "city", 6, 4, 6, 6.0 / 11.0),
@@ -296,7 +298,7 @@ fn what_gives_what_away_is_counted_in_people() {
         (&report["inference_pairs"], &report["inference_pairs_of"]),
         (&serde_json::json!(3), &serde_json::json!(3))
     );
-    // Counted in records the clerks are enough.
+    // Counted in records, the clerks are enough.
     let records = place.report("t.csv --k 3 --columns zip,city,job");
     let surest = |report: &serde_json::Value| {
         let all = report["inferences"].as_array().expect("a list").clone();
@@ -309,7 +311,7 @@ fn what_gives_what_away_is_counted_in_people() {
 }
 
 #[test]
-fn inferences_name_values_only_where_they_were_asked_for() {
+fn audit_inferences_show_values_only_on_request() {
     let place = Place::with("t.csv", CITIES);
     let values = ["Zug-am-See", "Bern-an-der-Aare", "3011", "smith"];
     for words in ["t.csv --k 3 --subject who --html page.html", "t.csv --k 3 --subject who --json"] {
@@ -328,12 +330,12 @@ fn inferences_name_values_only_where_they_were_asked_for() {
     let text = place.audit("t.csv --k 3 --subject who --show-values --html page.html").stdout;
     assert!(text.contains("3011 → Bern-an-der-Aare"), "{text}");
     assert!(place.read("page.html").contains("3011 → Bern-an-der-Aare"));
-    // Nothing has the support of five.
+    // No inference has the support of five.
     assert_eq!(place.report("t.csv --k 5 --subject who --show-values")["inferences"], serde_json::json!([]));
 }
 
 #[test]
-fn the_riskiest_records_by_hand() {
+fn audit_riskiest_records_match_a_count_by_hand() {
     let place = Place::with("census.csv", CENSUS);
     let combination = |names: [&str; 2]| serde_json::json!(names);
     let (age, education) = (combination(["age", "sex"]), combination(["education", "sex"]));
@@ -355,14 +357,14 @@ fn the_riskiest_records_by_hand() {
     let page = place.read("page.html");
     assert!(outcome.stdout.contains("Riskiest records") && outcome.stdout.contains("education + sex"));
     assert!(page.contains("The riskiest records") && page.contains("--rows 3"));
-    // Without the option nothing is said of single records.
+    // Without the option the report has no single records.
     assert!(place.report("census.csv --k 3").get("riskiest").is_none());
     assert!(!place.audit("census.csv --k 3").stdout.contains("Riskiest"));
     assert_eq!(place.audit("census.csv --k 3 --rows 0").code, 2);
 }
 
 #[test]
-fn a_record_keeps_its_number_where_others_are_left_out() {
+fn audit_record_numbers_include_skipped_records() {
     let lines = "{\"who\":\"a\",\"city\":\"Zug\"}\nno JSON\n{\"who\":\"b\",\"city\":\"Zug\"}\n{\"city\":\"Zug\"}\n\
                  {\"who\":\"c\",\"city\":\"Bern\"}\n";
     let place = Place::with("t.ndjson", lines);

@@ -1,4 +1,4 @@
-//! Where audits run, and how they end.
+//! Runs audits in a temporary folder.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder in which audits run.
+/// Folder for audits.
 pub struct Place(pub TempDir);
 
 pub struct Outcome {
@@ -34,7 +34,7 @@ impl Place {
         std::fs::read_to_string(self.0.path().join(name)).expect("a file of text")
     }
 
-    /// `throng audit` with these words, a space between each.
+    /// Runs `throng audit` with arguments separated by spaces.
     pub fn audit(&self, words: &str) -> Outcome {
         self.fed(words, b"")
     }
@@ -44,7 +44,7 @@ impl Place {
             .arg("audit")
             .args(words.split_whitespace())
             .current_dir(self.0.path())
-            // Where there is a GPU, its driver shows none: these tests are the same everywhere.
+            // Hides any GPU, so that the tests are the same on every machine.
             .env("CUDA_VISIBLE_DEVICES", "")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -53,7 +53,7 @@ impl Place {
             .expect("the binary starts");
         let mut pipe = child.stdin.take().expect("a pipe");
         match pipe.write_all(input) {
-            // It may have refused before it read anything.
+            // The program may refuse its arguments before it reads any input.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
             result => result.expect("written"),
         }
@@ -67,7 +67,7 @@ impl Place {
         }
     }
 
-    /// The JSON report of an audit that succeeds.
+    /// Returns the JSON report of a successful audit.
     #[track_caller]
     pub fn report(&self, words: &str) -> Value {
         self.audit(&format!("{words} --json")).json()
@@ -100,8 +100,8 @@ pub fn sets(report: &Value, key: &str) -> Vec<String> {
     report[key].as_array().expect("a list").iter().map(names).collect()
 }
 
-/// Twelve people of a census: sex, education and race alone are shared by four and more, ages by three and more, but
-/// the woman of 60 with a doctorate and the two men of 60 are few.
+/// Twelve records of a census. Each value of sex, education and race is shared by at least four records, each age by
+/// at least three. The woman of 60 with a doctorate and the two men of 60 are below k.
 pub const CENSUS: &str = "age;sex;education;race\n\
     30;Male;Bachelors;White\n30;Male;Bachelors;White\n30;Male;Bachelors;White\n\
     30;Female;Bachelors;White\n30;Female;Bachelors;White\n30;Female;Bachelors;White\n\

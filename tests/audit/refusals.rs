@@ -1,4 +1,4 @@
-//! Bad input and bad usage: refused with the place and the remedy, or judged as the definition says.
+//! Tests bad input and bad usage: refused with position and remedy, or evaluated by the definition.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::audit::place::{CENSUS, Place, sets};
 
 #[test]
-fn files_without_anything_to_judge() {
+fn audit_of_empty_files_is_refused() {
     let place = Place::with("empty.csv", "");
     place.audit("empty.csv --k 2").refuses(1, &["empty.csv is empty", "header row"]);
     place.write("header.csv", "a,b\n");
@@ -20,7 +20,7 @@ fn files_without_anything_to_judge() {
 }
 
 #[test]
-fn tables_at_the_ends_of_the_definition() {
+fn audit_handles_extreme_tables() {
     let place = Place::with("one.csv", "a,b\n1,2\n");
     let one = place.report("one.csv --k 2");
     assert_eq!((sets(&one, "minimal_qids"), sets(&one, "maximal_non_qids").len()), (vec!["a".into(), "b".into()], 0));
@@ -41,7 +41,7 @@ fn tables_at_the_ends_of_the_definition() {
 }
 
 #[test]
-fn rows_that_are_none() {
+fn audit_of_malformed_rows_is_refused_or_skips_them() {
     let place = Place::with("t.csv", b"a,b\n1,2\n1,2\n1\n1,2,3\n\xff,2\n1,\"2\n".as_slice());
     place.audit("t.csv --k 2").refuses(1, &["record 3 of t.csv", "ragged row", "--skip-unreadable"]);
     let report = place.report("t.csv --k 2 --skip-unreadable");
@@ -58,7 +58,7 @@ fn rows_that_are_none() {
 }
 
 #[test]
-fn nul_bytes_and_mixed_and_nested_cells_are_values() {
+fn audit_counts_nul_mixed_and_nested_cells_as_values() {
     let place = Place::with("t.csv", "a,b\n\0,1\n\0,1\nx,1\nx,1\n");
     let report = place.report("t.csv --k 2");
     assert_eq!((sets(&report, "minimal_qids").len(), report["attributes"][0]["distinct"].as_u64()), (0, Some(2)));
@@ -83,7 +83,7 @@ fn nul_bytes_and_mixed_and_nested_cells_are_values() {
 }
 
 #[test]
-fn headers_that_cannot_be_used() {
+fn audit_with_unusable_header_is_refused() {
     let place = Place::with("twice.csv", "a,b,a\n1,2,3\n");
     place.audit("twice.csv --k 2").refuses(1, &["columns 1 and 3 of twice.csv"]);
     place.write("latin.csv", b"a,caf\xe9\n1,2\n".as_slice());
@@ -97,7 +97,7 @@ fn headers_that_cannot_be_used() {
 }
 
 #[test]
-fn too_many_columns_are_refused_and_some_of_them_are_not() {
+fn audit_of_too_many_columns_requires_a_selection() {
     let header: Vec<String> = (0..10_000).map(|i| format!("c{i}")).collect();
     let row = |i: usize| vec![(i % 2).to_string(); 10_000].join(",");
     let rows: String = (0..4).map(|i| row(i) + "\n").collect();
@@ -115,7 +115,7 @@ fn too_many_columns_are_refused_and_some_of_them_are_not() {
 }
 
 #[test]
-fn usage_that_makes_no_sense() {
+fn audit_with_invalid_arguments_is_refused() {
     let place = Place::with("t.csv", "a,b\n1,2\n1,2\n");
     for (words, says) in [
         ("t.csv", "--k"),
@@ -146,13 +146,13 @@ fn usage_that_makes_no_sense() {
 }
 
 #[test]
-fn hardware_that_is_not_there() {
+fn audit_with_missing_gpu_is_refused() {
     let place = Place::with("t.csv", "a,b\n1,2\n1,2\n");
     place.audit("t.csv --k 2 --backend cuda").refuses(3, &["--backend cuda", "--backend cpu"]);
 }
 
 #[test]
-fn parquet_that_is_broken() {
+fn audit_of_broken_parquet_is_refused() {
     let place = Place::with("t.parquet", "PAR1 and nothing more");
     place.audit("t.parquet --k 2").refuses(1, &["t.parquet cannot be read as Parquet"]);
     place.write("empty.parquet", "");
@@ -162,14 +162,14 @@ fn parquet_that_is_broken() {
 }
 
 #[test]
-fn memory_is_bounded() {
+fn audit_beyond_the_memory_limit_is_refused() {
     let rows: String = (0..200_000).map(|i| format!("{i},{}\n", i * 7)).collect();
     let place = Place::with("t.csv", format!("a,b\n{rows}"));
     place.audit("t.csv --k 2 --memory 1MiB").refuses(1, &["t.csv needs more than 1MiB after", "--columns", "--memory"]);
 }
 
 #[test]
-fn files_that_are_something_else_and_cells_of_another_type_are_told_with_their_place() {
+fn audit_names_wrong_formats_and_types_with_position() {
     let place = Place::with("t.ndjson", "[{\"a\":1},{\"a\":2}]\n");
     place.audit("t.ndjson --k 2").refuses(1, &["t.ndjson is one JSON array", "jq -c '.[]'"]);
     place.write("t.ndjson", "{\n \"a\": 1\n}\n");
@@ -185,12 +185,12 @@ fn files_that_are_something_else_and_cells_of_another_type_are_told_with_their_p
     place.audit("t.csv --k 2 --schema schema.toml").refuses(1, &["column 1", "\"age\"", "only by case"]);
 }
 
-/// Whatever the reading waits for.
+/// The limit applies to any blocked read.
 #[test]
-fn the_time_limit_bounds_reading() {
+fn audit_time_limit_bounds_reading() {
     let place = Place::with("census.csv", CENSUS);
     let begun = Instant::now();
-    // A pipe that is open and silent in the middle of a record, and one that nobody writes.
+    // A pipe without data in the middle of a record, and one without a writer.
     let mut child = Command::new(env!("CARGO_BIN_EXE_throng"))
         .args(["audit", "-", "--format", "csv", "--k", "3", "--max-seconds", "1"])
         .current_dir(place.0.path())
@@ -220,7 +220,7 @@ fn the_time_limit_bounds_reading() {
 }
 
 #[test]
-fn nothing_that_is_read_is_written_over() {
+fn audit_page_never_overwrites_an_input() {
     let schema = "name = \"t\"\n[[attribute]]\nname = \"age\"\ntype = \"integer\"\n\
         [[attribute]]\nname = \"race\"\ntype = \"string\"\n[attribute.hierarchy]\nkind = \"file\"\npath = \"races.csv\"\n";
     let place = Place::with("census.csv", CENSUS);
@@ -242,7 +242,7 @@ fn nothing_that_is_read_is_written_over() {
 }
 
 #[test]
-fn rows_that_an_open_quote_swallows_are_told() {
+fn audit_reports_rows_in_an_open_quote() {
     let rows = |n: usize| format!("4{},Zug\n", n % 2);
     let text: String = (0..40).map(rows).chain(["40,\"Zug\n".to_owned()]).chain((0..80).map(rows)).collect();
     let place = Place::with("t.csv", format!("age,city\n{text}40,Zug\"\n"));

@@ -1,4 +1,5 @@
-//! What a table is made of before it is a table: arrays, nulls above objects, constants; and figures that agree.
+//! Tests the conversion of documents to a table: arrays, nulls above objects and constants. Also tests that the
+//! figures of a report agree.
 
 use serde_json::{Value, json};
 
@@ -9,7 +10,7 @@ fn column(report: &Value, name: &str) -> Value {
     all.iter().find(|column| column["name"] == name).unwrap_or_else(|| panic!("no column {name}: {report}")).clone()
 }
 
-/// A bundle a line, as FHIR has them: everything that says something of a patient is inside an array.
+/// Returns one bundle per line, as in FHIR: every attribute of a patient is inside an array.
 fn bundles() -> String {
     let bundle = |n: usize| {
         format!(
@@ -23,7 +24,7 @@ fn bundles() -> String {
 }
 
 #[test]
-fn arrays_of_records_do_not_read_as_safe() {
+fn audit_of_arrays_gives_no_verdict() {
     let place = Place::with("bundles.ndjson", bundles());
     let report = place.report("bundles.ndjson --k 5");
     assert_eq!(report["arrays"], json!(["entry"]));
@@ -34,15 +35,15 @@ fn arrays_of_records_do_not_read_as_safe() {
     let page = place.read("page.html");
     assert!(page.contains("<b>Not judged.</b>") && page.contains("What is inside the arrays was not judged."));
     assert!(!page.contains("verdict good"), "no verdict of safety");
-    // A table without arrays says nothing of them.
+    // A report on a table without arrays does not mention them.
     let census = Place::with("census.csv", CENSUS);
     assert!(!census.audit("census.csv --k 3").stdout.contains("NOT JUDGED"));
     assert_eq!(census.report("census.csv --k 3")["arrays"], json!([]));
 }
 
-/// Somebody may paste it.
+/// A user may paste the suggested command.
 #[test]
-fn a_name_of_a_column_is_no_part_of_a_command() {
+fn audit_commands_quote_column_names() {
     let rows = |name: &str| format!("{{\"sex\":\"f\",\"{name}\":[1]}}\n").repeat(6);
     for (name, command) in [
         ("my-list", Some("jq -c '.\"my-list\"[]' FILE")),
@@ -65,7 +66,7 @@ fn a_name_of_a_column_is_no_part_of_a_command() {
 }
 
 #[test]
-fn a_null_above_an_object_makes_no_column() {
+fn audit_null_above_an_object_adds_no_column() {
     let rows: String = (0..30)
         .map(|n| match n % 3 {
             0 => "{\"sex\":\"f\",\"vitals\":null}\n".to_owned(),
@@ -77,16 +78,16 @@ fn a_null_above_an_object_makes_no_column() {
     let names: Vec<&str> =
         report["attributes"].as_array().expect("a list").iter().filter_map(|a| a["name"].as_str()).collect();
     assert_eq!((names.len(), names.contains(&"vitals")), (2, false), "{names:?}");
-    // Its null is that of what would be below it: two values and a null.
+    // A null above the object counts as a null of the column: two values and a null.
     let pulse = column(&report, "vitals.pulse");
     assert_eq!((&pulse["distinct"], &pulse["missing"]), (&json!(3), &json!(10)));
-    // A column of nothing but null is one where nothing is below it.
+    // A field with only null values is a column, because it contains no object.
     place.write("n.ndjson", "{\"a\":1,\"b\":null}\n{\"a\":1,\"b\":null}\n{\"a\":1,\"b\":null}\n");
     assert_eq!(column(&place.report("n.ndjson --k 2"), "b")["missing"], 3);
 }
 
 #[test]
-fn a_constant_url_is_searched_like_any_other_constant() {
+fn audit_searches_constant_urls() {
     let rows: String =
         (0..40).map(|n| format!("{},http://hl7.org/fhir/sid/us-ssn,https://people.example/{n}\n", n % 2)).collect();
     let place = Place::with("t.csv", format!("sex,system,home\n{rows}"));
@@ -96,9 +97,9 @@ fn a_constant_url_is_searched_like_any_other_constant() {
     assert_eq!(sets(&report, "maximal_non_qids"), ["sex+system"]);
 }
 
-/// Of two hundred columns there are too many triples to look at one by one, and one triple is a quasi-identifier.
+/// Two hundred columns have too many triples to check separately. One triple is a quasi-identifier.
 #[test]
-fn the_figures_of_columns_agree_with_those_of_sets() {
+fn audit_column_figures_agree_with_sets() {
     let constant = |n: usize| format!("x{n}");
     let header: Vec<String> = ["a", "b", "c"].into_iter().map(str::to_owned).chain((0..197).map(constant)).collect();
     let tail = ",1".repeat(197);
@@ -119,7 +120,7 @@ fn the_figures_of_columns_agree_with_those_of_sets() {
 }
 
 #[test]
-fn a_page_says_what_to_do_and_what_it_was_made_from() {
+fn audit_page_shows_next_steps_and_digest() {
     let place = Place::with("census.csv", CENSUS);
     assert_eq!(place.audit("census.csv --k 3 --strategy greedy --html page.html").code, 0);
     let page = place.read("page.html");
@@ -137,9 +138,9 @@ fn a_page_says_what_to_do_and_what_it_was_made_from() {
     assert!(place.read("piped.html").contains("of which there is no digest"));
 }
 
-/// What a screen reader and a keyboard need, and a narrow screen.
+/// Checks the needs of screen readers, keyboards and narrow screens.
 #[test]
-fn a_page_can_be_read_by_everybody() {
+fn audit_page_is_accessible() {
     let place = Place::with("census.csv", CENSUS);
     assert_eq!(place.audit("census.csv --k 3 --html page.html").code, 0);
     let page = place.read("page.html");

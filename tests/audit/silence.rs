@@ -1,10 +1,10 @@
-//! What a report never shows, and what a page never does.
+//! Checks that reports show no values, and that pages run no code and load no resources.
 
 use crate::audit::place::{CENSUS, Place, sets};
 use crate::support::canaries::Canaries;
 
 #[test]
-fn no_value_is_shown_unless_asked_for() {
+fn audit_shows_values_only_on_request() {
     let canaries = Canaries::default();
     let (common, rare) = (canaries.text(), canaries.text());
     let mut rows = String::new();
@@ -26,7 +26,7 @@ fn no_value_is_shown_unless_asked_for() {
     canaries.absent_from("the page", place.read("page.html"));
     silent("t.csv --k 3 --rows 40 --json");
     silent("t.csv --k 3 --singletons mask --subject id --json");
-    // Every way to fail.
+    // Every kind of failure.
     place.write("bad.csv", format!("id,sex\n{rows}"));
     assert_eq!(silent("bad.csv --k 3").code, 1);
     place.write("headless.csv", &rows);
@@ -42,14 +42,14 @@ fn no_value_is_shown_unless_asked_for() {
     place.write("schema.toml", schema);
     assert_eq!(silent("t.csv --k 3 --schema schema.toml").code, 1);
     assert_eq!(silent("t.csv --k 3 --schema schema.toml --skip-unreadable").code, 1);
-    // And where they are asked for, they are there.
+    // With the option, values are shown.
     let shown = place.audit("t.csv --k 3 --show-values --html page.html");
     assert!(!canaries.found_in(shown.stdout.as_bytes()).is_empty());
     assert!(!canaries.found_in(place.read("page.html").as_bytes()).is_empty());
 }
 
 #[test]
-fn names_of_columns_cannot_steer_a_page_or_a_terminal() {
+fn audit_escapes_column_names() {
     let name = "<script>alert(1)</script>\u{1b}[2J\u{202e}";
     let place = Place::with("t.csv", format!("{name},b\n1,2\n1,3\n2,3\n1,2\n1,3\n1,2\n"));
     let outcome = place.audit("t.csv --k 2 --html page.html");
@@ -64,7 +64,7 @@ fn names_of_columns_cannot_steer_a_page_or_a_terminal() {
 }
 
 #[test]
-fn the_page_fetches_nothing_and_runs_nothing() {
+fn audit_page_loads_and_runs_nothing() {
     let place = Place::with("census.csv", CENSUS);
     assert_eq!(place.audit("census.csv --k 3 --html page.html").code, 0);
     let page = place.read("page.html");

@@ -1,4 +1,4 @@
-//! An h-ceiling with counterfeits, as a person runs it and as an attacker meets it.
+//! Tests an h-ceiling with counterfeits, from the view of a user and of an attacker.
 
 mod over_batches;
 
@@ -39,7 +39,7 @@ role = "sensitive"
 const SECRET: (&str, &str) = ("THRONG_SECRET", "the secret of these counterfeits");
 const ILLNESSES: [&str; 6] = ["flu", "cold", "gout", "asthma", "migraine", "angina"];
 
-/// Records whose illness goes with age and place, fewer of each age than of the one before.
+/// Returns records in which the illness depends on age and place, with decreasing counts by age.
 fn people(count: u64) -> String {
     let mut state = 12_345u64;
     let mut next = |below: u64| {
@@ -78,7 +78,7 @@ fn throng(folder: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
     command.output().expect("it starts")
 }
 
-/// Releases and gives release and catalog.
+/// Anonymizes the input and returns release and catalog.
 fn release(folder: &Path, env: &[(&str, &str)]) -> (String, String) {
     let args =
         ["anonymize", "in.csv", "-c", "config.toml", "-o", "out.csv", "--catalog", "catalog", "--report", "r.json"];
@@ -92,7 +92,7 @@ fn report(folder: &Path) -> serde_json::Value {
     serde_json::from_str(&std::fs::read_to_string(folder.join("r.json")).expect("a report")).expect("JSON")
 }
 
-/// A line of a release, and whether a record is behind it. Who makes them knows the records.
+/// Line of a release, and whether it comes from a record. The test has the records to decide this.
 #[derive(Clone, Debug)]
 struct Line {
     class: Vec<String>,
@@ -100,7 +100,8 @@ struct Line {
     is_true: bool,
 }
 
-/// The lines of a CSV release, told apart by the records: what no record generalizes to is invented. Of equal lines any may be.
+/// Classifies the lines of a CSV release: lines that no record generalizes to are counterfeits. Among equal lines the
+/// choice is arbitrary.
 fn told_apart(folder: &Path, schema: &Path, release: &str, separator: char) -> Vec<Line> {
     let schema = Schema::load(schema).expect("a schema");
     let report = report(folder);
@@ -141,7 +142,7 @@ fn classes(lines: &[Line]) -> BTreeMap<&Vec<String>, Vec<&Line>> {
 }
 
 #[test]
-fn classes_are_filled_and_the_catalog_says_with_what() {
+fn counterfeits_fill_classes_and_are_in_the_catalog() {
     let folder = folder(&people(3000), CEILING);
     let (text, catalog) = release(folder.path(), &[SECRET]);
     let report = report(folder.path());
@@ -162,7 +163,7 @@ fn classes_are_filled_and_the_catalog_says_with_what() {
         catalog.lines().map(|line| CatalogGroup::parse_catalog_line(line).expect("a group")).collect();
     let said: u64 = groups.iter().flat_map(|group| &group.counterfeits).map(|(_, count)| count).sum();
     assert_eq!(said, counterfeits);
-    // Nothing marks them: one order, one header, cells of the same texts as those of records.
+    // Counterfeits are not marked: the order, the header and the cell texts are those of records.
     let mut sorted: Vec<&str> = text.lines().skip(1).collect();
     sorted.sort_unstable();
     assert!(text.lines().skip(1).eq(sorted));
@@ -178,7 +179,7 @@ fn classes_are_filled_and_the_catalog_says_with_what() {
 }
 
 #[test]
-fn the_truthful_release_has_the_records_and_nothing_invented() {
+fn catalog_apply_removes_all_counterfeits() {
     let folder = folder(&people(3000), CEILING);
     let (text, _) = release(folder.path(), &[SECRET]);
     let lines = told_apart(folder.path(), &folder.path().join("schema.toml"), &text, ',');
@@ -203,7 +204,7 @@ fn the_truthful_release_has_the_records_and_nothing_invented() {
         }
     }
     assert!(coarse > 0 && left.values().sum::<i64>() == coarse);
-    // Another catalog, the input as an output, no catalog at all.
+    // Another catalog, the input as output, a missing catalog.
     let refused = throng(folder.path(), &["catalog", "apply", "true.csv", "--catalog", "catalog", "-o", "x.csv"], &[]);
     assert_eq!(refused.status.code(), Some(2), "{}", String::from_utf8_lossy(&refused.stderr));
     let refused = throng(folder.path(), &["catalog", "apply", "out.csv", "--catalog", "catalog", "-o", "out.csv"], &[]);
@@ -214,9 +215,9 @@ fn the_truthful_release_has_the_records_and_nothing_invented() {
     assert!(!folder.path().join("x.csv").exists());
 }
 
-/// Two releases of one file are the same bytes, whatever the order of its records; with a secret, nobody without it makes them.
+/// Two releases of one file are equal, in any order of the records. Without the secret they can not be reproduced.
 #[test]
-fn a_second_release_tells_nothing() {
+fn counterfeits_of_a_second_release_are_equal() {
     let rows = people(2000);
     let folder = folder(&rows, CEILING);
     let first = release(folder.path(), &[SECRET]);
@@ -228,7 +229,8 @@ fn a_second_release_tells_nothing() {
     assert_eq!(release(folder.path(), &[SECRET]), first, "the order of the records decides something");
     let other = release(folder.path(), &[("THRONG_SECRET", "another secret of these counterfeits")]);
     assert_ne!(other.0, first.0, "the secret decides nothing");
-    // One record less: most classes keep their counterfeits, so that the two releases do not show which lines are invented.
+    // One record less: most classes keep their counterfeits, so the difference of two releases does not disclose
+    // them.
     std::fs::write(folder.path().join("in.csv"), format!("age,place,illness\n{}\n", turned[1..].join("\n")))
         .expect("written");
     let after = release(folder.path(), &[SECRET]);
@@ -243,9 +245,9 @@ fn a_second_release_tells_nothing() {
     assert!(differ <= 20, "{differ}");
 }
 
-/// A naive Bayes classifier by every cell, trained on lines whose label it is told.
+/// Naive Bayes classifier over all cells, trained on labeled lines.
 struct Bayes {
-    /// By position and text: true lines and invented ones.
+    /// Counts of true and invented lines by position and text.
     cells: BTreeMap<(usize, String), [f64; 2]>,
     lines: [f64; 2],
 }
@@ -272,8 +274,8 @@ impl Bayes {
     }
 }
 
-/// The probability that an invented line scores above a true one of the same class, and how far chance alone takes it: the
-/// standard deviation over 300 exchanges of the labels inside classes.
+/// Returns the probability that an invented line scores above a true one of the same class, and the standard
+/// deviation by chance, from 300 permutations of the labels within classes.
 fn auc_within(scored: &BTreeMap<&Vec<String>, Vec<(f64, bool)>>) -> (f64, f64) {
     let auc = |label: &mut dyn FnMut(&Vec<(f64, bool)>) -> Vec<bool>| {
         let (mut above, mut pairs) = (0.0, 0.0);
@@ -306,7 +308,7 @@ fn auc_within(scored: &BTreeMap<&Vec<String>, Vec<(f64, bool)>>) -> (f64, f64) {
     (found, (by_chance.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 299.0).sqrt())
 }
 
-/// Attacks on the lines of filled classes: who is told every second class's truth guesses in the others.
+/// Attacks the lines of filled classes: trained on every second class, tested on the others.
 fn attacks(lines: &[Line]) -> [(&'static str, f64, f64); 2] {
     let classes = classes(lines);
     let filled = |members: &Vec<&Line>| members.iter().any(|line| !line.is_true);
@@ -334,8 +336,8 @@ fn attacks(lines: &[Line]) -> [(&'static str, f64, f64); 2] {
     [of("naive Bayes over cells", &by_cells), of("values that repeat in a class", &by_repetition)]
 }
 
-/// Naive Bayes over all lines of classes with `size` lines, told the truth of every second class: the AUC over the others. It is above
-/// one half where some regions of the data need more counterfeits than others, which sizes and cells cannot hide.
+/// Trains naive Bayes on every second class of `size` lines, and returns the AUC over the others. It exceeds one half
+/// if some regions of the data need more counterfeits than others, which class sizes and cells can not hide.
 fn across(lines: &[Line], size: usize) -> f64 {
     let classes: Vec<Vec<&Line>> = classes(lines).into_values().filter(|members| members.len() == size).collect();
     let half = |odd: usize| classes.iter().skip(odd).step_by(2).flatten().copied();
@@ -354,10 +356,10 @@ fn across(lines: &[Line], size: usize) -> f64 {
     invented.iter().map(below).sum::<f64>() / (genuine.len() * invented.len()).max(1) as f64
 }
 
-/// The records do not change from run to run, nor do the draws: that this fails by chance is over. Before, each of the two was
-/// outside of four standard deviations once in 15,000 secrets.
+/// Records and draws are the same in every run, so the test does not fail by chance. With random secrets, each value
+/// exceeds four standard deviations once in 15,000.
 #[test]
-fn no_classifier_tells_them() {
+fn counterfeits_are_not_detected_by_classifiers() {
     let config = "[privacy]\nk = 2\n[anonymize]\nsuppression_limit = 0.05\n[anonymize.ceiling]\nlines = 6\nh = 0.1\nshare = 0.2\n";
     let folder = folder(&people(8000), config);
     let (text, _) = release(folder.path(), &[SECRET]);
@@ -372,7 +374,7 @@ fn no_classifier_tells_them() {
 }
 
 #[test]
-fn what_does_not_go_with_a_ceiling_is_said_with_its_place() {
+fn ceiling_configuration_errors_name_the_key() {
     let two = SCHEMA.replace(
         "name = \"place\"\ntype = \"string\"\n",
         "name = \"place\"\ntype = \"string\"\nrole = \"sensitive\"\n",
@@ -431,13 +433,13 @@ fn what_does_not_go_with_a_ceiling_is_said_with_its_place() {
 }
 
 #[test]
-fn the_ends_of_the_range() {
-    // Everything may be generalized: nothing needs to be invented, and the catalog is empty.
+fn ceiling_at_the_limits_of_its_range() {
+    // Full generalization is allowed: no counterfeit is needed, and the catalog is empty.
     let one = "age,place,illness\n".to_owned() + &"30,Aa,flu\n31,Aa,cold\n".repeat(10);
     let at_one = folder(&one, CEILING);
     let (text, catalog) = release(at_one.path(), &[("THRONG__ANONYMIZE__CEILING__H", "1"), SECRET]);
     assert_eq!((text.lines().count(), catalog.as_str()), (21, ""));
-    // Nothing may be generalized, and nothing needs to be.
+    // No generalization is allowed, and none is needed.
     let (text, catalog) = release(at_one.path(), &[("THRONG__ANONYMIZE__CEILING__H", "0"), SECRET]);
     assert_eq!((text.lines().nth(1), catalog.as_str()), (Some("30,\"Aa\",\"flu\""), ""));
     let output = throng(at_one.path(), &["catalog", "apply", "out.csv", "--catalog", "catalog", "-o", "t.csv"], &[]);
@@ -448,7 +450,7 @@ fn the_ends_of_the_range() {
     let output = throng(empty.path(), &args, &[]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && said.contains("no records"), "{said}");
-    // Distinct values that a model asks for are true ones; the h is found where none is given.
+    // Distinct values required by a model are true values. If `h` is not set, it is computed.
     let model = "[[privacy.model]]\nkind = \"l_diversity\"\nattribute = \"illness\"\nl = 2.0\n";
     let diverse = folder(&people(2000), &format!("{CEILING}{model}"));
     let (text, _) = release(diverse.path(), &[("THRONG__ANONYMIZE__CEILING__H", ""), SECRET]);
@@ -461,10 +463,11 @@ fn the_ends_of_the_range() {
     }
 }
 
-/// ADULT with the paper's seven quasi attributes: [HCE] Fig. 5 to 8, and the attacks. The table of docs/internals/counterfeits.md.
+/// ADULT with the paper's seven quasi-identifiers: [HCE] Fig. 5 to 8, and the attacks. The table is in
+/// docs/internals/counterfeits.md.
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names"]
-fn adult_beside_the_paper() {
+fn ceiling_on_adult_reproduces_the_paper() {
     let data = PathBuf::from(std::env::var_os("THRONG_TEST_DATA").expect("THRONG_TEST_DATA is set"));
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,17 +1,17 @@
-//! Counterfeits in a stream, as a reader of many batches would meet them: the same people come again with what is true of them, and
-//! what is invented comes and goes otherwise. The reason why streams have none.
+//! Measures counterfeits in a stream against a consumer of many batches: true values of the same subjects recur, and
+//! counterfeits vary. This is why streams have no counterfeits.
 
 use super::*;
 use std::collections::BTreeSet;
 
-/// People of one population, and illnesses of which each group of ages and places has its own.
+/// Subjects of one population, and number of illnesses. Each group of ages and places has its typical ones.
 const PEOPLE: u64 = 6000;
 const POSSIBLE: u64 = 12;
 
-/// Populations: what is found in one is found in all of them together.
+/// Number of populations. The results are combined over all of them.
 const POPULATIONS: u64 = 4;
 
-/// A generator of numbers below a bound.
+/// Returns a generator of numbers below a bound.
 fn dice(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed;
     move |below| {
@@ -20,7 +20,7 @@ fn dice(seed: u64) -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// The record that each of a population sends whenever it sends.
+/// Returns the record that each subject of a population repeatedly sends.
 fn population(seed: u64) -> Vec<String> {
     let mut next = dice(seed);
     let mut person = |_| {
@@ -32,16 +32,16 @@ fn population(seed: u64) -> Vec<String> {
     (0..PEOPLE).map(&mut person).collect()
 }
 
-/// The cells of a class, and a value.
+/// Cells of a class, and a value.
 type Shown = (Vec<String>, String);
 
-/// What one batch leaves as.
+/// Release of one batch.
 struct Released {
     policy: serde_json::Value,
     lines: Vec<Line>,
-    /// What its classes show.
+    /// Values shown by its classes.
     shown: BTreeSet<Shown>,
-    /// What the catalog says may be invented: the values of a group, in each of its classes.
+    /// Possible counterfeits by the catalog: the values of a group, in each of its classes.
     named: BTreeSet<Shown>,
 }
 
@@ -61,7 +61,8 @@ impl Released {
     }
 }
 
-/// Batches of one population, in each of which `percent` of the people send, released with a ceiling by the secret of the batch.
+/// Releases batches of one population, in each of which `percent` of the subjects send, with a ceiling and the secret
+/// of the batch.
 fn batches(seed: u64, count: usize, percent: u64, secret: &dyn Fn(usize) -> String) -> Vec<Released> {
     let all = population(seed);
     let mut next = dice(seed + 1000);
@@ -73,13 +74,13 @@ fn batches(seed: u64, count: usize, percent: u64, secret: &dyn Fn(usize) -> Stri
         Released::new(report(folder.path())["policy"].clone(), lines, &catalog)
     };
     let released: Vec<Released> = (0..count).map(&mut release_of).collect();
-    // As a plan in force would be: classes of other levels are others.
+    // As with one active plan: classes of other levels would not be comparable.
     assert!(released.iter().all(|batch| batch.policy == released[0].policy), "one policy for all batches");
     released
 }
 
-/// What a reader of `seen` knows of a value that a class shows in the last of them: in what share of the batches the class shows it, and
-/// in what share of those the catalog names it, in sixths.
+/// Returns the attacker's knowledge of a value that a class shows in the last of the `seen` batches, in sixths: the
+/// share of batches in which the class shows it, and the share of those in which the catalog names it.
 fn known(seen: &[Released], line: &Line) -> (usize, usize) {
     let look = (line.class.clone(), line.value.clone());
     let shown: Vec<&Released> = seen.iter().filter(|batch| batch.shown.contains(&look)).collect();
@@ -87,7 +88,8 @@ fn known(seen: &[Released], line: &Line) -> (usize, usize) {
     (6 * shown.len() / seen.len(), 6 * named / shown.len().max(1))
 }
 
-/// What is known of the lines of every filled class of the last batch, and whether a record is behind each.
+/// Returns the attacker's knowledge of the lines in every filled class of the last batch, with the true label of
+/// each.
 fn looks(seen: &[Released]) -> Vec<Vec<((usize, usize), bool)>> {
     let last = seen.last().expect("a batch");
     let filled = |lines: &Vec<&Line>| lines.iter().any(|line| !line.is_true);
@@ -95,8 +97,8 @@ fn looks(seen: &[Released]) -> Vec<Vec<((usize, usize), bool)>> {
     classes(&last.lines).into_values().filter(filled).map(of_class).collect()
 }
 
-/// The probability that an invented line of a filled class looks more invented than a true one of it, to a reader who is told the truth
-/// about every second class and judges the others by what is [`known`] of their lines.
+/// Returns the probability that an invented line of a filled class scores above a true one. The attacker is trained
+/// on every second class and classifies the others by [`known`].
 fn told(looks: &[Vec<((usize, usize), bool)>]) -> f64 {
     let (mut above, mut pairs) = (0.0, 0.0);
     for half in 0..2 {
@@ -120,10 +122,10 @@ fn told(looks: &[Vec<((usize, usize), bool)>]) -> f64 {
     above / pairs
 }
 
-/// The table of the decision on counterfeits in streams. Many batches tell them apart, whether they are drawn anew in each batch or stay
-/// with their class. The more often people come, the better.
+/// Computes the table of the decision on counterfeits in streams. Many batches disclose counterfeits, redrawn per
+/// batch or constant per class. Frequent senders increase the disclosure.
 #[test]
-fn many_batches_tell_counterfeits_from_records() {
+fn counterfeits_are_detected_over_many_batches() {
     const MOST: usize = 8;
     println!("| people who send | batches | drawn anew | staying with the class |");
     for (percent, at_least) in [(50, 0.65), (90, 0.8)] {

@@ -1,4 +1,4 @@
-//! What is around messages of many records: profiles, bounds, the reading of what has left, keys that nobody described.
+//! Tests features around messages of many records: profiles, size limits, reading of releases, and unknown keys.
 
 use crate::exploded::{AT_ONCE, BUNDLES, bundles, letters, printed, text, throng};
 use crate::support::binary::{Place, Process};
@@ -8,9 +8,9 @@ use std::process::Command;
 
 const OF_PEOPLE: &str = "[[attribute]]\nname = \"sex\"\nfrom = \"join:people\"\ntype = \"string\"\n";
 
-/// A profile names its person as the schema does: it has no elements.
+/// A profile names its subject by the schema's attribute, although profiles have no elements.
 #[test]
-fn profiles_are_joined_to_the_people_in_elements() {
+fn exploded_elements_are_joined_with_profiles() {
     let messages = bundles(30);
     for file in ["people.ndjson", "people.csv"] {
         let join = format!("[[join]]\nname = \"people\"\npath = \"{file}\"\n");
@@ -31,9 +31,9 @@ fn profiles_are_joined_to_the_people_in_elements() {
     }
 }
 
-/// What a message encloses stands in every record of it: short messages may come to a lot.
+/// The enclosing values of a message are copied into every record, so short messages may become large.
 #[test]
-fn what_encloses_elements_is_bounded_and_fills_batches() {
+fn exploded_enclosing_values_count_for_size_limits() {
     let place = Place::new(BUNDLES, "");
     let visit = |at: usize| json!({"person": format!("p{}", at % 40), "place": {"city": "Bern"}, "age": 33});
     let bundle = |clinic: usize, visits: usize| {
@@ -54,9 +54,9 @@ fn what_encloses_elements_is_bounded_and_fills_batches() {
     assert_eq!(batches.len(), 3, "two messages fill one");
 }
 
-/// A line may have an attribute where the message had the person.
+/// A line may contain another attribute at the pointer of the subject.
 #[test]
-fn what_stands_where_the_person_stood_is_no_leak() {
+fn nested_attribute_at_the_subject_pointer_passes_verification() {
     let schema = "name = \"s\"\n[[attribute]]\nname = \"person\"\npointer = \"/id\"\ntype = \"string\"\nrole = \"subject\"\n\
         [[attribute]]\nname = \"id\"\nfrom = \"join:people\"\npointer = \"/kind\"\ntype = \"string\"\n";
     let join = "[output]\nshape = \"nested\"\n[[join]]\nname = \"people\"\npath = \"people.ndjson\"\n";
@@ -71,7 +71,7 @@ fn what_stands_where_the_person_stood_is_no_leak() {
 }
 
 #[test]
-fn compressed_nested_lines_are_measured() {
+fn compressed_nested_lines_are_evaluated() {
     let place = Place::new(BUNDLES, "[output]\nshape = \"nested\"\n");
     place.write("in.ndjson", text(&bundles(30)));
     let command = place.command(&AT_ONCE, &["--lineage", "lineage.ndjson"]);
@@ -87,7 +87,7 @@ fn compressed_nested_lines_are_measured() {
 }
 
 #[test]
-fn keys_that_the_schema_does_not_have_are_named_in_elements_too() {
+fn exploded_unknown_keys_are_named() {
     let messages: Vec<Value> = bundles(60)
         .into_iter()
         .map(|mut bundle| {

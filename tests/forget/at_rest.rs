@@ -1,4 +1,4 @@
-//! `throng forget` where no daemon runs.
+//! Tests `throng forget` without a running daemon.
 
 use crate::forget::forget;
 use crate::forget::opened::{Opened, databases, spellings};
@@ -17,7 +17,7 @@ pub fn line(person: &str, age: usize, city: &str) -> String {
     format!("{{\"person\":\"{person}\",\"age\":{age},\"city\":\"{city}\"}}\n")
 }
 
-/// A crowd and somebody who stands alone, who comes again and again.
+/// Returns a crowd and a unique subject that sends repeatedly.
 fn input(canaries: &Canaries) -> (String, String) {
     let (person, city) = (canaries.text(), canaries.text());
     let mut text = String::new();
@@ -42,7 +42,7 @@ pub fn spelled(place: &Place, person: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn threat_32_no_byte_of_an_erased_person_stays_in_the_directory() {
+fn threat_32_erasure_removes_all_bytes_from_the_state() {
     let canaries = Canaries::default();
     let place = Place::new(SCHEMA, "");
     let (person, text) = input(&canaries);
@@ -74,13 +74,13 @@ fn threat_32_no_byte_of_an_erased_person_stays_in_the_directory() {
     for (path, content) in place.files("state") {
         canaries.absent_from(&path.display().to_string(), content);
     }
-    // Again: the same receipt, with zeros; so for somebody of whom nothing was ever known.
+    // A repetition gives the same receipt with zero counts, and so does an unknown subject.
     for who in [person.as_str(), "nobody-ever"] {
         let again = crate::forget::receipt(&forget(&place, &[], &["--json", who], ""));
         assert!(again["removed"].as_object().expect("counts").values().all(|count| count == 0), "{again}");
         assert!(again.as_object().expect("a receipt").keys().eq(receipt.as_object().expect("a receipt").keys()));
     }
-    // The stream goes on from there.
+    // The stream continues from that position.
     let mut more = text.clone();
     (0..60).for_each(|n| more += &line(&format!("q{}", n % 20), 30 + n % 4, "Zug"));
     place.write("in.ndjson", &more);
@@ -88,9 +88,9 @@ fn threat_32_no_byte_of_an_erased_person_stays_in_the_directory() {
     assert_eq!(account.consumed, more.lines().count() as u64);
 }
 
-/// Whoever erases somebody that is not there changes no byte of what is released later; nor does the new database.
+/// The erasure of an unknown subject changes no byte of later releases, and neither does the new database.
 #[test]
-fn an_erasure_of_nobody_changes_nothing_that_leaves() {
+fn erasure_of_an_unknown_subject_keeps_output_identical() {
     let canaries = Canaries::default();
     let (_, text) = input(&canaries);
     let first: String = text.split_inclusive('\n').take(200).collect();
@@ -111,7 +111,7 @@ fn an_erasure_of_nobody_changes_nothing_that_leaves() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_with_a_remedy_and_changes_nothing() {
+fn erasure_errors_name_a_remedy_and_change_nothing() {
     let canaries = Canaries::default();
     let place = Place::new(SCHEMA, "");
     let refused = |arguments: &[&str], overrides: &[(&str, &str)], code: i32, says: &str| {
@@ -139,9 +139,9 @@ fn what_cannot_be_done_is_refused_with_a_remedy_and_changes_nothing() {
     assert_eq!(databases(&place.path("state")), ["db.1"]);
 }
 
-/// A profile goes with its person, and comes again only with its source.
+/// A profile is erased with its subject, and returns only with its source.
 #[test]
-fn a_profile_goes_with_its_person() {
+fn erasure_removes_the_profile() {
     const JOINED: &str = schema!("joined"; person, text "city", more
         "[[attribute]]\nname = \"sex\"\ntype = \"string\"\nfrom = \"join:profiles\"\n");
     const JOIN: &str = "[[join]]\nname = \"profiles\"\npath = \"profiles.csv\"\n";

@@ -1,4 +1,4 @@
-//! Killed at any moment of an erasure, a state is the one before it or the one after it.
+//! Checks that a kill during an erasure leaves the state before or after it.
 
 use crate::forget::at_rest::{SCHEMA, SECRET, line, spelled};
 use crate::forget::opened::{Opened, databases};
@@ -7,7 +7,7 @@ use crate::support::binary::Place;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
-/// In their order; behind the name it is done.
+/// Crash points in order. The erasure is complete after `database-named`.
 pub const POINTS: [&str; 5] =
     ["database-begun", "database-copied", "state-file-unnamed", "database-named", "database-cleared"];
 
@@ -20,7 +20,7 @@ fn count(receipt: &serde_json::Value) -> u64 {
 }
 
 #[test]
-fn killed_at_any_point_at_rest_it_is_done_or_not_begun() {
+fn erasure_killed_at_any_point_is_complete_or_absent() {
     let place = Place::new(SCHEMA, "");
     place.write("in.ndjson", (0..200).map(|n| line(&format!("p{}", n % 40), 30 + n % 4, "Zug")).collect::<String>());
     place.run(&[]).expect(0);
@@ -38,7 +38,7 @@ fn killed_at_any_point_at_rest_it_is_done_or_not_begun() {
         let left = receipt(&forget(&place, &[], &["--json", "--dry-run", &person], ""));
         assert_eq!(databases(&place.path("state")).len(), 1, "{point}: what was not finished is gone");
         assert_eq!(count(&left), if is_done(point) { 0 } else { count(&would) }, "{point}");
-        // Asked again it is done, whatever it was.
+        // A repetition completes the erasure in any case.
         receipt(&forget(&place, &[], &["--json", &person], ""));
         assert_eq!(Opened::read(&place.path("state"), SECRET).with(&names), Vec::<String>::new(), "{point}");
         place.run(&[]).expect(0);

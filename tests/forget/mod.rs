@@ -1,5 +1,5 @@
-//! People are erased from a state: what remains of it, what it goes on releasing, and what a process that dies meanwhile leaves
-//! behind (docs/operation.md, threats 32, 33 and 37).
+//! Tests the erasure of subjects from a state: remaining data, later releases, and kills during the erasure
+//! (docs/operation.md, threats 32, 33 and 37).
 #![cfg(feature = "failpoints")]
 
 mod at_rest;
@@ -17,30 +17,30 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-/// The token of the pages.
+/// Token of the pages.
 pub const TOKEN: &str = "a-token-of-the-tests-and-of-nobody-else";
 
-/// `throng forget` in a place, with what is written to its standard input.
+/// Runs `throng forget` in a place, with `input` on standard input.
 pub fn forget(place: &Place, overrides: &[(&str, &str)], arguments: &[&str], input: &str) -> Outcome {
     let mut command = crate::support::binary::throng();
     command.args(["forget", "-c", "throng.toml"]).args(arguments);
     place.surround(&mut command, overrides);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    // Whoever does not read it has closed it.
+    // The program may close its input without reading it.
     let (Ok(()) | Err(_)) = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
     let out = child.wait_with_output().expect("it ends");
     Outcome { code: out.status.code(), stdout: out.stdout, stderr: String::from_utf8_lossy(&out.stderr).into_owned() }
 }
 
-/// The receipt that `throng forget --json` has printed.
+/// Returns the receipt printed by `throng forget --json`.
 #[track_caller]
 pub fn receipt(outcome: &Outcome) -> serde_json::Value {
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     serde_json::from_slice(&outcome.stdout).expect("a receipt")
 }
 
-/// Writes the token that the pages ask for.
+/// Writes the token required by the pages.
 pub fn with_token(place: &Place) {
     place.write("token", TOKEN);
     std::fs::set_permissions(place.path("token"), std::fs::Permissions::from_mode(0o600)).expect("a file of ours");

@@ -1,5 +1,5 @@
-//! Erasure where the state lies in a changelog: nothing of the person stays in it, everybody else keeps what they had, and a partition that
-//! comes later from an instance that has not heard of it brings nobody back.
+//! Tests erasure with the state in a changelog: no data of the subject remain in it, the others keep their data, and
+//! a partition that later comes from an uninformed instance does not restore the subject.
 
 use crate::support::stand::{Fault, Stand, record};
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ fn visits(people: std::ops::Range<usize>) -> Vec<Option<Vec<u8>>> {
     people.map(|p| record(format!(r#"{{"person":"p{p}","home":"h{}","mood":"m{}"}}"#, p % 2, p % 2))).collect()
 }
 
-/// Batches in which everybody is seen, says something, and waits.
+/// Runs batches in which every subject is seen, has released lines, and has held rows.
 fn lived() -> Stand {
     let mut stand = Stand::of_a_topic(SCHEMA, SETTINGS, FixedSettings::default());
     for batch in 0..4 {
@@ -46,7 +46,8 @@ fn digest(stand: &mut Stand, person: &str) -> u64 {
     stand.engine().subjects().expect("subjects").digest(RawToken::Text(person)).expect("a text")
 }
 
-/// Numbers of lines, people and waiting rows in the changelog, and the people among them.
+/// Returns the number of release-log entries, the subjects with tenure, and the subjects of waiting rows in the
+/// changelog.
 fn entries(stand: &mut Stand) -> (usize, BTreeSet<u64>, Vec<u64>) {
     let restored = stand.in_the_changelog();
     let people = restored.tenure_records.iter().map(|(subject, _)| *subject).collect();
@@ -54,7 +55,7 @@ fn entries(stand: &mut Stand) -> (usize, BTreeSet<u64>, Vec<u64>) {
 }
 
 #[test]
-fn threat_32_nothing_of_an_erased_person_stays_in_the_changelog() {
+fn threat_32_erasure_removes_the_subject_from_the_changelog() {
     let mut stand = lived();
     let subject = digest(&mut stand, "p3");
     let (lines, people, waiting) = entries(&mut stand);
@@ -67,7 +68,7 @@ fn threat_32_nothing_of_an_erased_person_stays_in_the_changelog() {
     assert_eq!(waiting.len() - waiting_after.len(), receipt.removed.held_rows as usize);
     assert!(receipt.removed.said_lines + receipt.removed.held_rows > 0, "{receipt:?}");
     stand.check_conservation().expect("conservation");
-    // The others keep their limits, here and in another process.
+    // The others keep their limits, in this process and in another one.
     for fault in [Fault::Nothing, Fault::Move] {
         let homes = |stand: &Stand| stand.sink.lines.iter().filter(|line| line.group == 0).count();
         let before = homes(&stand);
@@ -80,11 +81,11 @@ fn threat_32_nothing_of_an_erased_person_stays_in_the_changelog() {
 }
 
 #[test]
-fn threat_37_a_partition_that_comes_later_brings_nobody_back() {
+fn threat_37_later_partition_does_not_restore_an_erased_subject() {
     let mut stand = lived();
     let subject = digest(&mut stand, "p3");
     let places: BTreeSet<(u16, i32)> = [(0, 0)].into();
-    // Another instance has the partition, and does not hear of the erasure.
+    // Another instance has the partition and does not receive the erasure.
     stand.engine().drop_partitions(&places);
     erase(&mut stand, "p3");
     assert!(entries(&mut stand).1.contains(&subject), "nothing of it lies here");
@@ -100,7 +101,7 @@ fn threat_37_a_partition_that_comes_later_brings_nobody_back() {
 }
 
 #[test]
-fn an_erasure_that_the_brokers_do_not_take_is_asked_for_again() {
+fn erasure_refused_by_brokers_can_be_repeated() {
     let mut stand = lived();
     let subject = digest(&mut stand, "p3");
     stand.sink.aborts = 1_000;

@@ -1,4 +1,5 @@
-//! People whom a topic names, on a real broker: they are erased once it is time, by every instance, whatever ends a daemon meanwhile.
+//! Tests erasure topics on a real broker: named subjects are erased at the next interval, by every instance, after
+//! any crash of a daemon.
 
 use crate::forget::at_rest::SCHEMA;
 use crate::forget::kills::{POINTS, is_done};
@@ -16,19 +17,19 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const SECRET: &[u8] = b"a secret of the tests, and of nobody else";
-/// Records that come at a time.
+/// Records produced per step.
 const PART: usize = 200;
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A stage with a topic that names people.
+/// Stage with an erasure topic.
 struct Scene {
     stage: Stage<'static>,
     topic: String,
     produced: usize,
 }
 
-/// One instance of it.
+/// Instance of the stage.
 struct Instance {
     name: &'static str,
     file: PathBuf,
@@ -44,7 +45,7 @@ impl Scene {
 
     fn with_static_membership(mut self) -> Self {
         self.stage = self.stage.with_static_membership();
-        // A member that is expelled while it erases does it again, and erasures are counted here.
+        // A member expelled during an erasure would repeat it, and this test counts erasures.
         self.stage.sessions = "\"session.timeout.ms\" = \"30000\"";
         self
     }
@@ -67,7 +68,7 @@ impl Scene {
         self.stage.broker.produce_records(&self.stage.raw, &records(9, from, self.produced, 2));
     }
 
-    /// Names people, each by a message whose value says nothing that counts, or that has none.
+    /// Names subjects, each by a message with an irrelevant value or none.
     fn name<'a>(&self, people: impl IntoIterator<Item = &'a str>) {
         self.name_in(0, people);
     }
@@ -83,7 +84,7 @@ impl Scene {
         self.stage.broker.produce_records(&self.topic, &messages);
     }
 
-    /// The state of an instance holds nothing of these people.
+    /// Checks that the state of an instance has no data of these subjects.
     fn forgotten(&self, instance: &Instance, people: &[String]) {
         let config = throng::config::load(&instance.file, std::iter::empty()).unwrap_or_else(|p| panic!("{p:#?}"));
         let state = Opened::read(&self.stage.state(instance.name), SECRET);
@@ -92,7 +93,7 @@ impl Scene {
         }
     }
 
-    /// The state of an instance holds something of this person.
+    /// Checks that the state of an instance has data of this subject.
     fn remembered(&self, instance: &Instance, person: &str) -> bool {
         let config = throng::config::load(&instance.file, std::iter::empty()).unwrap_or_else(|p| panic!("{p:#?}"));
         !Opened::read(&self.stage.state(instance.name), SECRET).with(&spellings(&config, SECRET, person)).is_empty()
@@ -104,7 +105,7 @@ impl Instance {
         series(&get(self.port, "/metrics")?.1).get(name).copied()
     }
 
-    /// Waits until a metric is as wanted.
+    /// Waits until a metric has the wanted value.
     #[track_caller]
     fn until(&self, daemon: &mut Daemon, name: &str, wanted: f64) {
         let deadline = Instant::now() + PATIENCE;
@@ -115,7 +116,7 @@ impl Instance {
         }
     }
 
-    /// Waits until all that was named is done, and durable.
+    /// Waits until all named subjects are erased durably.
     #[track_caller]
     fn until_done(&self, daemon: &mut Daemon) {
         self.until(daemon, "throng_erasure_lag_records", 0.0);
@@ -127,7 +128,7 @@ impl Instance {
 }
 
 #[test]
-fn threat_37_whoever_is_named_is_erased_whenever_a_daemon_is_killed() {
+fn threat_37_erasure_topic_is_processed_despite_kills() {
     let Some(broker) = Broker::shared() else { return };
     let mut scene = Scene::new(broker, 2).with_static_membership();
     let only = scene.instance("only", "200ms");
@@ -141,7 +142,7 @@ fn threat_37_whoever_is_named_is_erased_whenever_a_daemon_is_killed() {
         scene.name([person.as_str()]);
         daemon.crashes(point);
         erased.push(person);
-        // Done again where it had not been done, and only there.
+        // Repeated only if it was not complete.
         let mut daemon = scene.stage.start("only", None);
         only.until_done(&mut daemon);
         assert_eq!(only.erasures(), if is_done(point) { 0.0 } else { 1.0 }, "{point}: {}", daemon.said());
@@ -156,7 +157,7 @@ fn threat_37_whoever_is_named_is_erased_whenever_a_daemon_is_killed() {
 }
 
 #[test]
-fn threat_37_a_thousand_names_are_one_new_database_and_no_name_shows() {
+fn threat_37_many_erasures_use_one_database_and_show_no_name() {
     let Some(broker) = Broker::shared() else { return };
     let canaries = Canaries::default();
     let mut scene = Scene::new(broker, 1).with_static_membership();
@@ -175,7 +176,7 @@ fn threat_37_a_thousand_names_are_one_new_database_and_no_name_shows() {
     daemon.stop();
     assert!(people.iter().all(|person| scene.remembered(&only, person)), "what is looked for is there");
 
-    // Named while nobody listens, most of them unknown to anybody.
+    // Named while no daemon runs, and mostly unknown.
     let unknown: Vec<String> = (0..980).map(|n| format!("nobody{n}")).collect();
     scene.name(people.iter().chain(&unknown).map(String::as_str));
     let odd = |key: Option<Vec<u8>>| Record {
@@ -194,7 +195,7 @@ fn threat_37_a_thousand_names_are_one_new_database_and_no_name_shows() {
     assert!(only.erasures() < 2.5, "those of the start, and what may have been read behind them: {}", daemon.said());
     assert!(daemon.said().contains("people were erased from the state people=1000"), "{}", daemon.said());
     let before = only.erasures();
-    // Named again, twice, in another spelling, while it runs.
+    // Named again, twice, in another spelling, while the daemon runs.
     let spelled = format!("  {} ", people[0]);
     scene.name([spelled.as_str(), people[0].as_str()]);
     only.until(&mut daemon, "throng_erasure_requests_total", 1_002.0);
@@ -210,16 +211,16 @@ fn threat_37_a_thousand_names_are_one_new_database_and_no_name_shows() {
     assert!(said.contains("by=\"topic\"") && said.contains("names nobody"), "{said}");
     scene.forgotten(&only, &people);
     assert_eq!(databases(&scene.stage.state("only")).len(), 1);
-    // It is known to be done: nothing is done again.
+    // Completed requests are recorded and not repeated.
     let mut daemon = scene.stage.start("only", None);
     only.until_done(&mut daemon);
     assert_eq!((only.erasures(), only.metric("throng_erasure_requests_total")), (0.0, Some(0.0)));
     daemon.stop();
 }
 
-/// What could not be done is tried again, and nothing of it is passed over.
+/// A failed erasure is retried, and no request is skipped.
 #[test]
-fn an_erasure_that_fails_is_tried_again() {
+fn erasure_that_fails_is_retried() {
     let Some(broker) = Broker::shared() else { return };
     let mut scene = Scene::new(broker, 1).with_static_membership();
     let only = scene.instance("only", "200ms");
@@ -238,7 +239,7 @@ fn an_erasure_that_fails_is_tried_again() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_name() {
+fn erasure_configuration_errors_name_the_key() {
     let refused = |schema: &str, more: &str, overrides: &[(&str, &str)], says: &str| {
         let place = Place::new(schema, more);
         place.write("in.ndjson", "");
@@ -262,7 +263,7 @@ fn what_cannot_be_is_refused_by_name() {
 }
 
 #[test]
-fn every_instance_of_a_group_acts_on_every_name() {
+fn erasure_topic_is_processed_by_every_instance() {
     let Some(broker) = Broker::shared() else { return };
     let mut scene = Scene::new(broker, 1);
     let instances = [scene.instance("one", "200ms"), scene.instance("two", "200ms")];
@@ -283,9 +284,9 @@ fn every_instance_of_a_group_acts_on_every_name() {
     }
 }
 
-/// What the topic no longer has, nobody can act on: it is said.
+/// Requests deleted from the topic before they are read can not be executed: this is reported.
 #[test]
-fn names_that_are_gone_before_they_are_read_are_missed_aloud() {
+fn erasure_requests_deleted_unread_are_reported() {
     let Some(broker) = Broker::shared() else { return };
     let mut scene = Scene::new(broker, 2).with_static_membership();
     let only = scene.instance("only", "100ms");
@@ -297,7 +298,7 @@ fn names_that_are_gone_before_they_are_read_are_missed_aloud() {
     assert_eq!(only.metric("throng_erasure_partitions_missed_total"), Some(0.0));
     daemon.stop();
     scene.name(["p2", "p3"]);
-    // Nothing has ever been read of this one.
+    // No record of this partition was ever read.
     scene.name_in(1, ["p5", "p6"]);
     let admin: AdminClient<DefaultClientContext> =
         ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).create().expect("an admin client");
@@ -310,11 +311,11 @@ fn names_that_are_gone_before_they_are_read_are_missed_aloud() {
     only.until(&mut daemon, "throng_erasure_partitions_missed_total", 2.0);
     only.until_done(&mut daemon);
     assert!(daemon.said().contains("were gone before this instance had read them"), "{}", daemon.said());
-    // And it goes on with whoever is named now.
+    // Later requests are executed.
     scene.name(["p4"]);
     only.until(&mut daemon, "throng_erasures_total", 1.0);
     only.until_done(&mut daemon);
-    // While it runs, too: a partition that comes has a place from its beginning on.
+    // Also at run time: a new partition is read from its beginning.
     let more = NewPartitions::new(&scene.topic, 3);
     runtime.block_on(admin.create_partitions([&more], &AdminOptions::new())).expect("one partition more");
     scene.name_in(2, ["p7"]);
@@ -323,7 +324,7 @@ fn names_that_are_gone_before_they_are_read_are_missed_aloud() {
 }
 
 #[test]
-fn a_topic_of_names_that_is_not_there_is_refused() {
+fn erasure_topic_that_is_missing_is_refused() {
     let Some(broker) = Broker::shared() else { return };
     let mut scene = Scene::new(broker, 1).with_static_membership();
     scene.topic = unique("nowhere");

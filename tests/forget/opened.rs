@@ -1,4 +1,4 @@
-//! A state directory with all its values opened: what whoever has the secret could find in it.
+//! Opens a state directory and decrypts all its values, as an attacker with the secret could.
 
 use crate::support::canaries::hex;
 use crate::support::copies;
@@ -14,14 +14,14 @@ use throng_core::values::digest::{DigestKey, NameDigest};
 use throng_core::values::raw_batch::RawToken;
 use throng_core::values::subject_digest::SubjectDigester;
 
-/// Every value of a database, opened, with its key before it.
+/// Decrypted values of a database, with their keys.
 pub struct Opened {
     values: Vec<(String, Vec<u8>, Vec<u8>)>,
-    /// As they lie on the disk.
+    /// Encrypted values, as stored.
     sealed: Vec<Vec<u8>>,
 }
 
-/// The folders of databases in a state directory.
+/// Returns the database folders in a state directory.
 pub fn databases(state: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(state).expect("a state directory").map(|entry| entry.expect("an entry"));
     let mut names: Vec<String> = entries
@@ -33,7 +33,7 @@ pub fn databases(state: &Path) -> Vec<String> {
 }
 
 impl Opened {
-    /// The one database of `state`.
+    /// Reads the only database of `state`.
     pub fn read(state: &Path, secret: &[u8]) -> Self {
         let databases = databases(state);
         assert_eq!(databases.len(), 1, "one database: {databases:?}");
@@ -55,21 +55,21 @@ impl Opened {
         Self { values, sealed: all }
     }
 
-    /// The values that hold one of `needles`, as they lie on the disk.
+    /// Returns the encrypted values that contain one of `needles`.
     pub fn sealed(&self, needles: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let holds = |bytes: &[u8]| needles.iter().any(|needle| bytes.windows(needle.len()).any(|w| w == needle));
         let found = self.values.iter().zip(&self.sealed).filter(|((_, key, plain), _)| holds(key) || holds(plain));
         found.map(|(_, sealed)| sealed.clone()).collect()
     }
 
-    /// Keys, as text, of the values that hold one of `needles`, in themselves or in their keys.
+    /// Returns the keys, as text, of the entries that contain one of `needles` in key or value.
     pub fn with(&self, needles: &[Vec<u8>]) -> Vec<String> {
         let holds = |bytes: &[u8]| needles.iter().any(|needle| bytes.windows(needle.len()).any(|w| w == needle));
         let found = self.values.iter().filter(|(_, key, plain)| holds(key) || holds(plain));
         found.map(|(tree, key, _)| format!("{tree}/{}", String::from_utf8_lossy(key))).collect()
     }
 
-    /// What their keys begin with.
+    /// Returns the prefixes of these keys.
     pub fn kinds(&self, needles: &[Vec<u8>]) -> Vec<String> {
         let mut kinds: Vec<String> = self
             .with(needles)
@@ -82,8 +82,8 @@ impl Opened {
     }
 }
 
-/// Every spelling of a person that a state of this configuration could hold: the digest in each order of bytes, and the keys of what
-/// groups have said of them and of what they support.
+/// Returns every form of a subject that a state of this configuration could contain: the digest in each byte order,
+/// the keys of its release-log entries and those of its supported classes.
 pub fn spellings(config: &Config, secret: &[u8], person: &str) -> Vec<Vec<u8>> {
     let checked = CheckedConfig::new(config.clone(), "throng.toml").unwrap_or_else(|p| panic!("{p:#?}"));
     let keys = StateKeys::derive(secret);
@@ -92,7 +92,7 @@ pub fn spellings(config: &Config, secret: &[u8], person: &str) -> Vec<Vec<u8>> {
     let digest = subjects.digest(RawToken::Untyped(person)).expect("a subject");
     let mut found = vec![digest.to_le_bytes().to_vec(), digest.to_be_bytes().to_vec(), varint(digest.into())];
     found.push(hex(&digest.to_be_bytes()).into_bytes());
-    // A short name may stand anywhere.
+    // A short name may occur by chance.
     if person.len() >= 8 {
         found.push(person.as_bytes().to_vec());
     }
@@ -110,7 +110,7 @@ pub fn spellings(config: &Config, secret: &[u8], person: &str) -> Vec<Vec<u8>> {
     found
 }
 
-/// A number as postcard writes it.
+/// Encodes a number as postcard does.
 fn varint(mut rest: u128) -> Vec<u8> {
     let mut bytes = Vec::new();
     while rest >= 0x80 {

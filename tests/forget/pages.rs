@@ -1,4 +1,4 @@
-//! `POST /forget` as anybody may ask it.
+//! Tests `POST /forget` with any kind of request.
 
 use crate::forget::at_rest::{SCHEMA, line};
 use crate::forget::running::LIVE;
@@ -13,7 +13,7 @@ fn post(place: &Place, head: &str, body: &[u8]) -> (u16, String) {
 }
 
 #[test]
-fn only_whoever_has_the_token_is_answered_and_no_answer_repeats_who_was_named() {
+fn erasure_page_requires_the_token_and_repeats_no_name() {
     let canaries = Canaries::default();
     let place = Place::new(SCHEMA, "");
     with_token(&place);

@@ -1,4 +1,4 @@
-//! `throng forget` where a daemon runs.
+//! Tests `throng forget` with a running daemon.
 
 use crate::forget::at_rest::{SCHEMA, SECRET, line, spelled};
 use crate::forget::opened::{Opened, databases};
@@ -6,7 +6,7 @@ use crate::forget::{forget, receipt, start, with_token};
 use crate::support::binary::{Place, series};
 use crate::support::canaries::Canaries;
 
-/// Records come by a pipe, and wait for a crowd.
+/// Records arrive through a pipe, and are held until they have a crowd.
 pub const LIVE: [(&str, &str); 5] = [
     ("SOURCE__PATH", "-"),
     ("TELEMETRY__TOKEN_FILE", "token"),
@@ -16,7 +16,7 @@ pub const LIVE: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn a_running_daemon_forgets_between_two_batches() {
+fn erasure_in_a_running_daemon_happens_between_batches() {
     let canaries = Canaries::default();
     let place = Place::new(SCHEMA, "");
     with_token(&place);
@@ -43,7 +43,7 @@ fn a_running_daemon_forgets_between_two_batches() {
     assert_eq!(metrics["throng_erased_held_records_total"], 2.0);
     assert_eq!(metrics["throng_records_total{outcome=\"dropped\"}"], 2.0);
     assert_eq!(databases(&place.path("state")), ["db.1"]);
-    // What comes later is treated as ever, hers included: it is new.
+    // Later records, including those of the erased subject, are treated as new.
     process.feed(line(&person, 30, "Zug") + &crowd);
     process.until("all are consumed", |s| s["totals"]["consumed"] == 83);
     assert_eq!(receipt(&forget(&place, &LIVE, &["--json", &person], ""))["removed"]["window_rows"], 1);
@@ -59,7 +59,7 @@ fn a_running_daemon_forgets_between_two_batches() {
 }
 
 #[test]
-fn without_the_token_a_running_daemon_forgets_nobody() {
+fn erasure_in_a_running_daemon_requires_the_token() {
     let place = Place::new(SCHEMA, "");
     let without: Vec<(&str, &str)> = LIVE.iter().copied().filter(|(key, _)| *key != "TELEMETRY__TOKEN_FILE").collect();
     let mut process = start(&place, &without, None);
@@ -67,12 +67,12 @@ fn without_the_token_a_running_daemon_forgets_nobody() {
     process.until("all are consumed", |s| s["totals"]["consumed"] == 9);
     let out = forget(&place, &without, &["p1"], "").expect(2);
     assert!(out.stderr.contains("set telemetry.token_file"), "{}", out.stderr);
-    // The daemon was started without one: it has no such page, whatever is sent.
+    // The daemon was started without a token, so it has no such page.
     with_token(&place);
     let out = forget(&place, &LIVE, &["p1"], "").expect(2);
     assert!(out.stderr.contains("was started without telemetry.token_file"), "{}", out.stderr);
     process.wait().expect(0);
-    // The lines of a stream go to a new file.
+    // A stream requires a new output file.
     std::fs::remove_file(place.path("out.ndjson")).expect("what the first has released");
     let mut process = start(&place, &LIVE, None);
     process.feed((0..9).map(|n| line(&format!("p{n}"), 30, "Zug")).collect::<String>());

@@ -1,4 +1,4 @@
-//! From topic to topic, on a real broker: the daemon is killed within erasures while records come.
+//! Tests erasure from topic to topic on a real broker: the daemon is killed during erasures while records arrive.
 
 use crate::forget::opened::Opened;
 use crate::forget::{TOKEN, kills::POINTS};
@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
 const SECRET: &[u8] = b"a secret of the tests, and of nobody else";
-/// Records that come while each of the points is tried.
+/// Records produced per crash point.
 const PART: usize = 200;
 
 fn forget(stage: &Stage, arguments: &[&str]) -> Output {
@@ -20,7 +20,7 @@ fn forget(stage: &Stage, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn threat_33_from_topic_to_topic_every_record_takes_effect_once_whatever_is_erased() {
+fn threat_33_topic_erasure_with_kills_is_exactly_once() {
     let Some(broker) = Broker::shared() else { return };
     let stage = Stage::new(broker, 2).with_static_membership();
     let file = stage.configure("only", 2, 40, "100ms");

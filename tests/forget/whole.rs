@@ -1,5 +1,5 @@
-//! An engine that keeps everything it can keep: nothing of an erased person is in its state, nobody else has lost anything, and what it goes
-//! on releasing keeps its promises.
+//! Tests an engine with every optional store: its state has no data of an erased subject, the others lose none, and
+//! later releases keep the guarantee.
 
 use crate::forget::opened::{Opened, databases, spellings};
 use crate::support::copies;
@@ -19,7 +19,7 @@ use throng_core::values::schema::Schema;
 
 const NOW: i64 = 1_700_000_000_000;
 
-/// What changes within a person, and what never does: one is released with each record, the other once a window.
+/// Changing attributes are released with each record, unchanging ones once per window.
 const SCHEMA: &str = schema!("forgotten"; person,
     more "[[attribute]]\nname = \"age\"\ntype = \"integer\"\nchanges = \"always\"\n[attribute.hierarchy]\nkind = \"intervals\"\nmin = 0\nmax = 100\nwidths = [10, 50]\n",
     text "city", more "changes = \"always\"\n",
@@ -27,7 +27,7 @@ const SCHEMA: &str = schema!("forgotten"; person,
     sensitive "illness", more "changes = \"always\"\n",
     sensitive "mood", more "changes = \"always\"\n");
 
-/// Everything that is kept of people.
+/// Settings that keep every kind of data about subjects.
 const EVERYTHING: &str = r#"
 [privacy]
 k = 3
@@ -57,7 +57,7 @@ name = "origin"
 attributes = ["birth"]
 "#;
 
-/// Without delays and sensitive values: every record leaves, or waits, by its crowd.
+/// Without delays and sensitive values, only the crowd decides whether a record is released or held.
 const PLAIN: &str = r"
 [privacy]
 k = 3
@@ -89,7 +89,7 @@ fn erase(stand: &mut Stand, people: &[&str], dry_run: bool) -> Result<ErasureRec
     engine.erase(request, sink, 0).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What is in the state, with the engine gone.
+/// Opens a copy of the state.
 fn opened(stand: &mut Stand, look: impl FnOnce(&Opened)) {
     stand.engine().flush().expect("a state");
     let copy = tempfile::tempdir().expect("a directory");
@@ -100,7 +100,7 @@ fn opened(stand: &mut Stand, look: impl FnOnce(&Opened)) {
 }
 
 #[test]
-fn threat_32_nothing_of_an_erased_person_is_in_any_store() {
+fn threat_32_erasure_removes_the_subject_from_every_store() {
     let of = |receipt: &ErasureReceipt| {
         let removed = receipt.removed;
         vec![("held", removed.held_rows), ("supporters", removed.supporters)]
@@ -115,7 +115,7 @@ fn nothing_stays(settings: &str, kept: &[&str], counts: impl Fn(&ErasureReceipt)
     for batch in 0..9 {
         let mut records: Vec<_> = (0..18).map(|n| visit(&format!("p{n}"), n + batch)).collect();
         match batch % 3 {
-            // A class of three, herself among them.
+            // A class of three that includes the erased subject.
             0 => records.extend([("t1", 71), ("t2", 72), (gone, 77)].map(|(person, age)| {
                 record(format!(r#"{{"person":"{person}","age":{age},"city":"Chur","birth":"1970"}}"#))
             })),
@@ -150,11 +150,11 @@ fn nothing_stays(settings: &str, kept: &[&str], counts: impl Fn(&ErasureReceipt)
     });
     stand.check_conservation().expect("conservation");
     assert_eq!(databases(stand.state()), ["db.1"]);
-    // Once more finds nobody; a spelling of the same person is the same person.
+    // A repetition finds no data. Another spelling is the same subject.
     let again = erased(&mut stand, &["  canary-person-one "], false);
     assert_eq!((again.removed, again.dropped_records), Default::default());
     assert_eq!(databases(stand.state()), ["db.2"]);
-    // And the stream goes on, over a restart too.
+    // The stream continues, also over a restart.
     for batch in 9..15 {
         let records: Vec<_> = (0..18).map(|n| visit(&format!("p{n}"), n + batch)).collect();
         let fault = if batch == 11 { Fault::Restart } else { Fault::Nothing };
@@ -172,9 +172,9 @@ fn files(stand: &Stand) -> Vec<String> {
     databases(stand.state())
 }
 
-/// Who is named wrongly, or not at all.
+/// Tests invalid and empty requests.
 #[test]
-fn who_cannot_be_found_is_told_without_being_named() {
+fn erasure_of_invalid_subjects_is_refused_without_values() {
     let mut stand =
         Stand::new(&SCHEMA.replace("\"person\"\ntype = \"string\"", "\"person\"\ntype = \"integer\""), PLAIN);
     let said = |stand: &mut Stand, people: &[&str]| match erase(stand, people, false) {
@@ -194,10 +194,10 @@ fn who_cannot_be_found_is_told_without_being_named() {
     assert!(said(&mut stand, &["7"]).contains("names no subject"));
 }
 
-/// By row: subject and cells.
+/// Subject and cells by row.
 type Rows = Vec<(u64, Vec<String>)>;
 
-/// The window and the sample that a state holds.
+/// Returns the window, the sample and the recovered state.
 fn learned(stand: &mut Stand, window: usize) -> (Rows, Rows, RecoveredState) {
     stand.engine().flush().expect("a state");
     let copy = tempfile::tempdir().expect("a directory");
@@ -228,9 +228,9 @@ fn learned(stand: &mut Stand, window: usize) -> (Rows, Rows, RecoveredState) {
     (rows, sample, recovered)
 }
 
-/// What is learned after an erasure is what is learned by who never saw the person, row for row.
+/// After an erasure, the learned data equal those of a run that never received the subject, row by row.
 #[test]
-fn what_is_learned_is_what_a_run_learns_that_never_saw_the_person() {
+fn erasure_restores_the_learned_data_without_the_subject() {
     let settings = PLAIN.replace("window_records = 60", "window_records = 1000");
     let (mut saw, mut never) = (Stand::new(SCHEMA, &settings), Stand::new(SCHEMA, &settings));
     for batch in 0..5 {
@@ -246,7 +246,7 @@ fn what_is_learned_is_what_a_run_learns_that_never_saw_the_person() {
     assert_eq!(rows.len(), 100);
     assert!(rows == others, "the window");
     assert!(sample == others_sample, "the sample");
-    // The model is counted from these rows, in the running engine as in the next process.
+    // The model is computed from these rows, in the running engine and in the next process.
     let size = |stand: &mut Stand| {
         let report = stand.telemetry.exact_last_report().expect("a batch");
         (report.model_nodes, report.model_edges)
@@ -260,10 +260,10 @@ fn what_is_learned_is_what_a_run_learns_that_never_saw_the_person() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// Whatever is erased between whatever batches, R(k) holds of all that was released, as readers count it; every record is
-    /// accounted for; and no row of anybody else is lost.
+    /// For any erasures between any batches, R(k) holds over the whole release, every record is accounted for, and no
+    /// row of another subject is lost.
     #[test]
-    fn threat_33_erasures_between_any_batches_keep_what_is_promised(
+    fn threat_33_erasures_between_batches_keep_the_guarantee(
         settings in 0usize..2,
         batches in prop::collection::vec((prop::collection::vec((0usize..12, 0usize..9), 1..16), prop::option::of(0usize..12), 0u8..6), 2..9),
     ) {
@@ -296,7 +296,7 @@ proptest! {
         if !everything {
             stand.promise.check_all(&stand.sink.lines).map_err(TestCaseError::fail)?;
         }
-        // Lines that have waited are counted with those of other batches: of those the crowds alone.
+        // Delayed lines are counted with those of other batches, so only their crowds are checked.
         let lines = &stand.sink.lines;
         let batches: std::collections::BTreeSet<u64> = lines.iter().map(|line| line.batch).collect();
         for batch in batches {

@@ -1,4 +1,5 @@
-//! Messages of many records on a real broker: a FHIR Bundle, and a day of heart rates with the person in the key.
+//! Tests messages of many records on a real broker: a FHIR Bundle, and a day of heart rates with the subject in the
+//! key.
 
 use super::{Scene, file};
 use serde_json::{Value, json};
@@ -28,7 +29,7 @@ fn released(scene: &Scene) -> Vec<Value> {
 }
 
 #[test]
-fn entries_of_bundles_are_records() {
+fn fhir_bundle_entries_are_records() {
     let Some(broker) = Broker::shared() else { return };
     let schema = std::fs::read_to_string(file("fhir-bundle.toml")).expect("the schema");
     let scene = Scene::new(broker, &schema);
@@ -73,7 +74,7 @@ fn entries_of_bundles_are_records() {
 }
 
 #[test]
-fn points_of_a_day_are_records_of_the_person_in_the_key() {
+fn fitbit_day_points_are_records_of_the_key_subject() {
     let Some(broker) = Broker::shared() else { return };
     let schema = std::fs::read_to_string(file("fitbit-heart-intraday.toml")).expect("the schema");
     let scene = Scene::new(broker, &schema);
@@ -93,9 +94,9 @@ fn points_of_a_day_are_records_of_the_person_in_the_key() {
     assert!(scene.letters().is_empty());
 }
 
-/// One person's whole day is one person, however many points it has.
+/// A whole day of one subject counts as one subject, for any number of points.
 #[test]
-fn a_day_of_one_person_is_no_crowd() {
+fn fitbit_day_of_one_subject_is_no_crowd() {
     let Some(broker) = Broker::shared() else { return };
     let schema = std::fs::read_to_string(file("fitbit-heart-intraday.toml")).expect("the schema");
     let scene = Scene { max_age: "500ms", ..Scene::new(broker, &schema) };
@@ -109,9 +110,9 @@ fn a_day_of_one_person_is_no_crowd() {
     assert_eq!(scene.released(), 0, "{}", daemon.said());
 }
 
-/// Nested lines behind the number of a schema, as Confluent's client validates them.
+/// Nested lines in registry frames, as validated by Confluent's client.
 #[test]
-fn nested_lines_leave_in_frames() {
+fn nested_lines_are_written_in_registry_frames() {
     let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
     let schema = std::fs::read_to_string(file("fhir-bundle.toml")).expect("the schema");
     let scene = Scene::new(broker, &schema);

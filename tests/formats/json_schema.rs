@@ -1,4 +1,4 @@
-//! JSON under the JSON Schemas of a registry, written and read by Confluent's client.
+//! Tests JSON with JSON Schemas of a registry, written and read by Confluent's client.
 
 use crate::formats::scene::{K, PEOPLE, SCHEMA, Scene, file, framed};
 use crate::support::kafka::{Broker, Record, unique};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const SOURCE: &str = "format = \"json_schema\"\nkey_format = \"json_schema\"";
 
 #[test]
-fn json_under_a_schema_comes_and_leaves() {
+fn json_schema_records_are_read_and_written() {
     let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
     let scene = Scene::new(broker, SCHEMA);
     let (records, url) = (PEOPLE * 5, registry.url());
@@ -32,7 +32,7 @@ fn json_under_a_schema_comes_and_leaves() {
 }
 
 #[test]
-fn schemas_that_do_not_fit_are_refused_by_name() {
+fn json_schema_mismatches_are_refused_by_name() {
     let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
     let scene = Scene { max_age: "1s", ..Scene::new(broker, SCHEMA) };
     let url = registry.url();

@@ -1,5 +1,5 @@
-//! Records as wearable platforms keep them: the person in the key, Avro in the frames of a schema registry, on a real broker
-//! with a real registry, written and read by a client that is not ours.
+//! Tests records as wearable platforms store them: the subject in the key, Avro in registry frames, on a real broker
+//! with a real registry, written and read by an independent client.
 
 mod exploded;
 mod json_schema;
@@ -23,7 +23,7 @@ use throng_core::values::schema::{AttributeOrigin, Schema};
 use throng_formats::{DecodeLimits, FieldPath, JsonCodec};
 
 #[test]
-fn avro_in_the_frames_of_a_registry_comes_and_leaves() {
+fn avro_records_in_registry_frames_are_read_and_written() {
     let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
     let scene = Scene::new(broker, SCHEMA);
     let records = PEOPLE * 5;
@@ -65,7 +65,7 @@ fn avro_in_the_frames_of_a_registry_comes_and_leaves() {
 }
 
 #[test]
-fn a_registry_that_does_not_answer_holds_records_up_and_loses_none() {
+fn registry_outage_delays_records_without_loss() {
     let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
     let scene = Scene::new(broker, SCHEMA);
     let records = PEOPLE * 5;
@@ -80,7 +80,7 @@ fn a_registry_that_does_not_answer_holds_records_up_and_loses_none() {
     ]
     .map(str::to_owned);
     client(&produce.each_ref().map(String::as_str), &heart_rates(5));
-    // A port at which nobody listens, until the proxy does.
+    // A port without a listener until the proxy starts.
     let port = free_port();
     let more = format!("[registry]\nurl = \"http://127.0.0.1:{port}/apis/ccompat/v7\"");
     let mut daemon = scene.start("format = \"avro\"\nkey_format = \"avro\"", "", &more);
@@ -104,7 +104,7 @@ fn a_registry_that_does_not_answer_holds_records_up_and_loses_none() {
 }
 
 #[test]
-fn many_unknown_schema_numbers_become_dead_letters_and_the_stream_goes_on() {
+fn registry_unknown_schema_ids_become_dead_letters() {
     let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
     let scene = Scene { max_age: "2s", ..Scene::new(broker, SCHEMA) };
     let url = registry.url();
@@ -140,9 +140,9 @@ fn many_unknown_schema_numbers_become_dead_letters_and_the_stream_goes_on() {
 }
 
 #[test]
-fn broken_frames_and_unknown_schemas_are_dead_letters_with_their_reason() {
+fn registry_broken_frames_become_dead_letters_with_a_reason() {
     let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
-    // Too few people for any other end of a batch.
+    // Too few subjects to close a batch in another way.
     let scene = Scene { max_age: "1s", ..Scene::new(broker, SCHEMA) };
     let url = registry.url();
     let number = |subject: &str, schema: &str| scene.register(&url, subject, "avsc", schema, &[]);
@@ -192,7 +192,7 @@ fn broken_frames_and_unknown_schemas_are_dead_letters_with_their_reason() {
 }
 
 #[test]
-fn keys_headers_timestamps_and_topics_are_attributes() {
+fn record_metadata_can_be_attributes() {
     let Some(broker) = Broker::shared() else { return };
     let schema = r#"
 name = "visits"
@@ -253,24 +253,24 @@ type = "string"
     assert_eq!(lines, BTreeSet::from([line(0), line(1)]), "{}", daemon.said());
 }
 
-/// The cells of a shipped sample of one record, by attribute, as they are counted.
+/// Returns the cells of a shipped sample with one record, by attribute, in canonical form.
 fn cells_of(schema: &str, sample: &str) -> Vec<(String, String)> {
     cells(schema, &std::fs::read_to_string(file(sample)).expect("the sample"))
 }
 
-/// The same of each record of a sample that holds several.
+/// Returns the cells of each record of a shipped sample with several records.
 fn records_of(schema: &str, sample: &str) -> Vec<Vec<(String, String)>> {
     records(schema, &std::fs::read_to_string(file(sample)).expect("the sample"))
 }
 
-/// The cells of a document of one record that are there.
+/// Returns the present cells of a document with one record.
 fn cells(schema: &str, text: &str) -> Vec<(String, String)> {
     let mut records = records(schema, text);
     assert_eq!(records.len(), 1);
     records.remove(0)
 }
 
-/// The cells of each record of a document that are there.
+/// Returns the present cells of each record of a document.
 fn records(schema: &str, text: &str) -> Vec<Vec<(String, String)>> {
     let schema = Schema::load(Path::new(&file(schema))).expect("a sound schema");
     let fields: Vec<FieldPath> = schema.attributes.iter().map(|a| FieldPath::for_attribute_path(a)).collect();
@@ -283,7 +283,7 @@ fn records(schema: &str, text: &str) -> Vec<Vec<(String, String)>> {
         let (cells, column) = resolved.as_ref().and_then(|resolved| resolved.column(i)).unwrap_or((&batch, i));
         match attribute.typing.canonical(cells.token(row, column), &mut text).expect("of its type") {
             CanonicalKind::Value => Some((attribute.name.clone(), text)),
-            // A document is a value alone.
+            // A document has a value and no key.
             _ if attribute.optional || attribute.from != AttributeOrigin::Value => None,
             CanonicalKind::Absent | CanonicalKind::Null => panic!("{} is missing", attribute.name),
         }
@@ -293,7 +293,7 @@ fn records(schema: &str, text: &str) -> Vec<Vec<(String, String)>> {
 }
 
 #[test]
-fn shipped_samples_are_what_their_schemas_say() {
+fn shipped_samples_match_their_schemas() {
     let of = |cells: &[(String, String)], name: &str| {
         cells.iter().find(|(attribute, _)| attribute == name).map(|(_, text)| text.clone()).expect("an attribute")
     };
@@ -310,7 +310,7 @@ fn shipped_samples_are_what_their_schemas_say() {
     assert_eq!(of(&day[2], "time"), "\"2026-03-02T07:27:00Z\"");
 }
 
-/// The program between the lines of `docs/formats.md` that begin with `start` and `end`.
+/// Returns the program between the lines of `docs/formats.md` that begin with `start` and `end`.
 fn documented(start: &str, end: &str) -> String {
     let text =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/formats.md")).expect("the page");
@@ -321,7 +321,7 @@ fn documented(start: &str, end: &str) -> String {
 }
 
 #[test]
-fn the_documented_line_reads_an_export_of_apple_health() {
+fn documented_command_converts_apple_health_export() {
     let dir = tempfile::tempdir().expect("a directory");
     std::fs::copy(file("samples/apple-health-export.xml"), dir.path().join("export.xml")).expect("the sample");
     let program = documented("PERSON=ana", "' < export.xml");

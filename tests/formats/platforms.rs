@@ -1,4 +1,4 @@
-//! Documents of platforms through a daemon with the schema that is shipped for them; FHIR and Fitbit are in `exploded.rs`.
+//! Tests documents of wearable platforms with their shipped schemas. FHIR and Fitbit are in `exploded.rs`.
 
 use super::Scene;
 use super::scene::{PEOPLE, file, heart_rates};
@@ -42,7 +42,7 @@ fn shown(lines: &[Value], attribute: &str) -> usize {
 }
 
 #[test]
-fn data_points_of_open_mhealth() {
+fn open_mhealth_data_points_are_released() {
     let Some(broker) = Broker::shared() else { return };
     let sample = std::fs::read_to_string(file("samples/open-mhealth-heart-rate.json")).expect("the sample");
     let sample: Value = serde_json::from_str(&sample).expect("JSON");
@@ -59,7 +59,7 @@ fn data_points_of_open_mhealth() {
 }
 
 #[test]
-fn heart_rates_of_radar_base_with_profiles() {
+fn radar_base_heart_rates_are_joined_with_profiles() {
     let Some(broker) = Broker::shared() else { return };
     let topic = unique("profiles");
     broker.create_topic(&topic, 2, true);

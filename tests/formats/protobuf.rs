@@ -1,4 +1,4 @@
-//! Protobuf in the frames of a registry, written and read by Confluent's client and Google's compiler.
+//! Tests Protobuf in registry frames, written and read by Confluent's client and Google's compiler.
 
 use crate::formats::scene::{K, PEOPLE, SCHEMA, Scene, file, framed};
 use crate::support::kafka::{Broker, Record, unique};
@@ -10,7 +10,7 @@ fn text(name: &str) -> String {
     std::fs::read_to_string(file(name)).expect("a schema")
 }
 
-/// Fields of a heart rate: time, pulse, activity.
+/// Encodes the fields of a heart rate: time, pulse, activity.
 fn pulse(time: f64, pulse: f32, activity: u8) -> Vec<u8> {
     [&[9][..], &time.to_le_bytes(), &[0x1d], &pulse.to_le_bytes(), &[0x20, activity]].concat()
 }
@@ -20,7 +20,7 @@ fn record(key: &[u8], value: Vec<u8>) -> Record {
 }
 
 #[test]
-fn protobuf_in_the_frames_of_a_registry_comes_and_leaves() {
+fn protobuf_records_in_registry_frames_are_read_and_written() {
     let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
     let scene = Scene::new(broker, SCHEMA);
     let (records, url) = (PEOPLE * 5, registry.url());
@@ -40,19 +40,19 @@ fn protobuf_in_the_frames_of_a_registry_comes_and_leaves() {
     for value in &read {
         let keys = value.as_object().expect("a record").keys();
         assert!(keys.clone().all(|key| ["time", "pulse", "pulse_text", "activity"].contains(&key.as_str())), "{value}");
-        // Google's JSON has whole numbers of 64 bits as texts.
+        // Google's JSON writes 64-bit integers as texts.
         pulses.insert(value.get("pulse").map_or("none".to_owned(), |pulse| pulse.as_str().expect("text").to_owned()));
         *classes.entry(value.to_string()).or_default() += 1;
     }
     assert!(classes.values().all(|lines| *lines >= K), "{classes:?}");
     assert!(pulses.contains("none") && pulses.iter().any(|p| p.parse::<i64>().is_ok()), "{pulses:?}");
-    // Two fields of every value and one of every key lead to no attribute.
+    // Two fields of every value and one of every key belong to no attribute.
     let dropped = format!("throng_unknown_cells_total{{format=\"protobuf\"}} {}", records * 3);
     assert!(metrics.contains(&dropped), "{metrics}");
 }
 
 #[test]
-fn broken_protobuf_is_a_dead_letter_with_its_reason() {
+fn protobuf_broken_records_become_dead_letters_with_a_reason() {
     let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
     let scene = Scene { max_age: "1s", ..Scene::new(broker, SCHEMA) };
     let url = registry.url();
@@ -85,7 +85,7 @@ fn broken_protobuf_is_a_dead_letter_with_its_reason() {
         of(value, &[&good[..], &[0x0b, 0x0c]].concat()),
         framed(avro, &[2, b'a']),
         of(retyped, &[&good[..9], &[0x1a, 0]].concat()),
-        // The first message of the file is another one.
+        // The first message of the file has another type.
         framed(value, &[0]),
     ];
     let records: Vec<Record> = values.iter().map(|value| record(&key, value.clone())).collect();
@@ -115,7 +115,7 @@ fn broken_protobuf_is_a_dead_letter_with_its_reason() {
 }
 
 #[test]
-fn schemas_may_grow_while_the_daemon_runs() {
+fn protobuf_schemas_may_grow_at_run_time() {
     let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
     let scene = Scene { max_age: "1s", ..Scene::new(broker, SCHEMA) };
     let url = registry.url();
@@ -156,7 +156,7 @@ fn schemas_may_grow_while_the_daemon_runs() {
 }
 
 #[test]
-fn numbers_of_what_leaves_stay_with_their_names() {
+fn protobuf_output_field_numbers_stay_with_their_names() {
     let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
     let url = registry.url();
     let scene = Scene::new(broker, SCHEMA);
@@ -179,7 +179,7 @@ fn numbers_of_what_leaves_stay_with_their_names() {
     std::fs::write(scene.dir.path().join("schema.toml"), &textual).expect("the schema");
     let before = start(&scene);
     let older = ["time", "pulse", "pulse_text", "activity"].map(|field| number_of(&before, field));
-    // As of any schema: a subject that has other numbers keeps them.
+    // Field numbers of any registered schema are kept.
     let renamed = before.replace(&format!("string time = {};", older[0]), "string time = 1;");
     scene.register(&url, &subject, "proto", &renamed, &[]);
     let older = [1, older[1], older[2], older[3]];
@@ -193,13 +193,13 @@ fn numbers_of_what_leaves_stay_with_their_names() {
     assert!(!older.contains(&number_of(&after, "device")), "{after}");
 }
 
-/// The number that a schema gives a field.
+/// Returns the number of a field in a schema.
 fn number_of(schema: &str, field: &str) -> u32 {
     let (_, behind) = schema.split_once(&format!(" {field} = ")).expect("the field");
     behind.split(';').next().and_then(|number| number.parse().ok()).expect("a number")
 }
 
-/// What `throng check --output-schema` prints for a scene, compiled.
+/// Returns the compiled output of `throng check --output-schema`.
 fn printed(scene: &Scene) -> prost_reflect::MessageDescriptor {
     let said = crate::support::binary::throng()
         .args(["check", "--output-schema", "-c"])
@@ -212,7 +212,7 @@ fn printed(scene: &Scene) -> prost_reflect::MessageDescriptor {
     pool.all_messages().next().expect("a message")
 }
 
-/// What has left as plain messages, by one who has the printed schema: the texts of the fields.
+/// Decodes the released plain messages with the printed schema, as texts by field.
 fn plain_lines(scene: &Scene) -> Vec<BTreeMap<String, String>> {
     let message = printed(scene);
     let read = |stored: crate::support::kafka::Stored| {
@@ -245,7 +245,7 @@ pointer = "/watch/model"
 type = "string"
 "#;
 
-/// A length as Protobuf writes it.
+/// Encodes a length as in Protobuf.
 fn varint(mut length: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while length > 127 {
@@ -256,9 +256,9 @@ fn varint(mut length: usize) -> Vec<u8> {
     bytes
 }
 
-/// A record of each item of a repeated field, and dead letters of those that are none.
+/// Each item of a repeated field is a record, and invalid items are dead letters.
 #[test]
-fn items_of_a_repeated_field_are_records() {
+fn protobuf_repeated_items_are_records() {
     let Some(broker) = Broker::shared() else { return };
     let scene = Scene::new(broker, WATCHES);
     let path = scene.dir.path().join("watch.proto");
@@ -292,13 +292,13 @@ fn items_of_a_repeated_field_are_records() {
     for pulse in plain_lines(&scene).iter().filter_map(|line| line.get("pulse")) {
         *pulses.entry(pulse.clone()).or_default() += 1;
     }
-    // The point of nothing has the default, and no crowd.
+    // The empty point has the default value, and no crowd.
     assert_eq!((pulses.remove("60"), pulses.remove("61")), (Some(21), Some(20)), "{pulses:?}: {}", daemon.said());
     assert!(pulses.is_empty(), "{pulses:?}");
 }
 
 #[test]
-fn plain_protobuf_is_read_by_a_file_and_written_without_a_frame() {
+fn protobuf_without_registry_is_read_and_written_unframed() {
     let Some(broker) = Broker::shared() else { return };
     let schema = SCHEMA.replace("from = \"key\"\npointer = \"/userId\"", "pointer = \"/user\"").replace(
         "[[attribute]]\nname = \"source\"\nfrom = \"key\"\npointer = \"/sourceId\"\ntype = \"string\"\nrole = \"identifier\"\n",

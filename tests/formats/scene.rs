@@ -1,4 +1,4 @@
-//! A daemon between topics of the shared broker, and heart rates for it.
+//! Runs a daemon between topics of the shared broker, and generates heart rates for it.
 
 use crate::support::binary::get;
 use crate::support::daemon::Daemon;
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 pub const K: usize = 5;
 pub const PEOPLE: usize = 40;
 
-/// Heart rates in the shape of RADAR-base: the person in the key, times and a measurement in the value.
+/// Heart rates in the shape of RADAR-base: the subject in the key, times and a measurement in the value.
 pub const SCHEMA: &str = include_str!("../../schemas/radar-heart-rate.toml");
 
-/// A folder, topics and a configuration of a daemon on the shared broker.
+/// Folder, topics and configuration of a daemon on the shared broker.
 pub struct Scene {
     pub broker: &'static Broker,
     pub dir: tempfile::TempDir,
@@ -28,7 +28,7 @@ pub struct Scene {
     pub group: String,
     /// `batch.max_age`.
     pub max_age: &'static str,
-    /// Of the pages.
+    /// Port of the pages.
     pub port: u16,
 }
 
@@ -128,7 +128,7 @@ listen = "127.0.0.1:{port}"
             .collect()
     }
 
-    /// Offsets, elements and reasons of the dead letters.
+    /// Returns offsets, elements and reasons of the dead letters.
     pub fn refused_elements(&self) -> BTreeSet<(u64, Option<u64>, String)> {
         let of = |letter: &Value| {
             let reason = letter["reason"].as_str().expect("a reason").to_owned();
@@ -141,7 +141,7 @@ listen = "127.0.0.1:{port}"
         self.broker.read_committed(&self.out).len()
     }
 
-    /// Offsets and reasons of the dead letters.
+    /// Returns offsets and reasons of the dead letters.
     pub fn reasons(&self) -> Vec<(i64, String)> {
         let letters = self.letters();
         let of =
@@ -149,7 +149,7 @@ listen = "127.0.0.1:{port}"
         letters.iter().map(of).collect()
     }
 
-    /// Registers a schema by Confluent's client and gives its number. `references` are `NAME=SUBJECT`.
+    /// Registers a schema with Confluent's client and returns its id. `references` are `NAME=SUBJECT`.
     pub fn register(&self, url: &str, subject: &str, extension: &str, schema: &str, references: &[&str]) -> u32 {
         let path = self.dir.path().join(format!("{subject}.{extension}"));
         std::fs::write(&path, schema).expect("a schema");
@@ -158,18 +158,18 @@ listen = "127.0.0.1:{port}"
         client(&arguments, "").trim().parse().expect("a number")
     }
 
-    /// Produces [`heart_rates`] by Confluent's client, under schemas in `schemas/`.
+    /// Produces [`heart_rates`] with Confluent's client and schemas in `schemas/`.
     pub fn produce(&self, url: &str, key: &str, value: &str, each: usize) {
         let arguments = ["produce", &self.broker.bootstrap(), url, &self.raw, &file(key), &file(value)];
         client(&arguments, &heart_rates(each));
     }
 
-    /// A page of the daemon: status and text.
+    /// Returns status and body of a page of the daemon.
     pub fn page(&self, name: &str) -> (u16, String) {
         get(self.port, &format!("/{name}")).expect("an answer")
     }
 
-    /// All that has left, by line as JSON, as Confluent's client reads it.
+    /// Returns the released lines as JSON, as read by Confluent's client.
     pub fn read_back(&self, url: &str, kind: &str) -> Vec<Value> {
         let lines = self.released().to_string();
         let said = client(&["consume", &self.broker.bootstrap(), url, &self.out, &lines, kind], "");
@@ -177,12 +177,12 @@ listen = "127.0.0.1:{port}"
     }
 }
 
-/// Bytes behind the number of a schema.
+/// Prefixes bytes with the id of a schema.
 pub fn framed(id: u32, datum: &[u8]) -> Vec<u8> {
     [&[0][..], &id.to_be_bytes(), datum].concat()
 }
 
-/// Heart rates of [`PEOPLE`] people, `each` a person, as the client takes them.
+/// Returns heart rates of [`PEOPLE`] subjects, `each` per subject, in the input format of the client.
 pub fn heart_rates(each: usize) -> String {
     let mut lines = String::new();
     for i in 0..PEOPLE * each {
@@ -204,7 +204,7 @@ pub fn heart_rates(each: usize) -> String {
     lines
 }
 
-/// Hands every connection to `port` on to `target`.
+/// Forwards every connection at `port` to `target`.
 pub fn forward(port: u16, target: std::net::SocketAddr) {
     let listener = TcpListener::bind(("127.0.0.1", port)).expect("the port is still free");
     std::thread::spawn(move || {
@@ -214,12 +214,12 @@ pub fn forward(port: u16, target: std::net::SocketAddr) {
             let (mut client, mut server) = (client, server);
             std::thread::spawn(move || {
                 if std::io::copy(&mut up, &mut server).is_err() {
-                    // The other side has gone.
+                    // The other side has closed the connection.
                 }
             });
             std::thread::spawn(move || {
                 if std::io::copy(&mut down, &mut client).is_err() {
-                    // The other side has gone.
+                    // The other side has closed the connection.
                 }
             });
         }

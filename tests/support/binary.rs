@@ -1,4 +1,4 @@
-//! The binary, run in a directory of its own: what it is given, what it says, what it leaves behind.
+//! Runs the binary in a temporary directory and reads its output.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,10 +15,10 @@ use tempfile::TempDir;
 
 use super::ports::free_port;
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// File to file, three subjects, everything inside the place, as loud as it gets.
+/// File to file, three subjects, all paths inside the place, verbose log.
 const SETTINGS: &str = r#"
 [source]
 kind = "file"
@@ -42,25 +42,25 @@ max_records = 50
 log_level = "trace"
 "#;
 
-/// Accepts releases of a few records: the tests of `release.min_represented` are in `forms`.
+/// Accepts releases of a few records. `forms` has the tests of `release.min_represented`.
 const ANY_SHARE: (&str, &str) = ("THRONG__RELEASE__MIN_REPRESENTED", "0");
 
-/// A command of the binary that accepts every release, however few records it represents.
+/// Returns a command of the binary that accepts releases of any represented share.
 pub fn throng() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
     command.env(ANY_SHARE.0, ANY_SHARE.1);
     command
 }
 
-/// A directory with a schema, a configuration and a secret, in which the binary runs.
+/// Directory with a schema, a configuration and a secret, in which the binary runs.
 pub struct Place {
     home: TempDir,
-    /// Where the pages are served.
+    /// Port of the pages.
     pub port: u16,
 }
 
 impl Place {
-    /// A place with this schema; `more` is added to the configuration (tables that it does not have yet).
+    /// Creates a place with this schema. `more` is appended to the configuration (tables that it does not have yet).
     pub fn new(schema: &str, more: &str) -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
         let port = free_port();
@@ -80,17 +80,17 @@ impl Place {
         fs::write(self.path(name), content).expect("a file");
     }
 
-    /// The content of a file; empty where there is none.
+    /// Returns the content of a file, or nothing if it is missing.
     pub fn read(&self, name: &str) -> Vec<u8> {
         fs::read(self.path(name)).unwrap_or_default()
     }
 
-    /// [`read`](Self::read) as lines.
+    /// Returns [`read`](Self::read) as lines.
     pub fn lines(&self, name: &str) -> Vec<String> {
         String::from_utf8(self.read(name)).expect("text").lines().map(str::to_owned).collect()
     }
 
-    /// Every file below `name`, with its content.
+    /// Returns every file below `name`, with its content.
     pub fn files(&self, name: &str) -> Vec<(PathBuf, Vec<u8>)> {
         fn walk(path: &Path, into: &mut Vec<(PathBuf, Vec<u8>)>) {
             if path.is_dir() {
@@ -106,7 +106,7 @@ impl Place {
         files
     }
 
-    /// `throng run` with more arguments and overrides (`PRIVACY__K`).
+    /// Returns `throng run` with more arguments and overrides (`PRIVACY__K`).
     pub fn command(&self, overrides: &[(&str, &str)], arguments: &[&str]) -> Command {
         let mut command = throng();
         command.args(["run", "-c", "throng.toml"]).args(arguments);
@@ -114,7 +114,7 @@ impl Place {
         command
     }
 
-    /// Our directory and nobody's environment. A file `throng.tuning` there has values of what is not configured.
+    /// Sets the directory and a clean environment. The file `throng.tuning` in it sets internal parameters.
     pub fn surround(&self, command: &mut Command, overrides: &[(&str, &str)]) {
         command.current_dir(self.home.path());
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("THRONG_")) {
@@ -132,17 +132,17 @@ impl Place {
         self.start(overrides).wait()
     }
 
-    /// Starts the daemon and leaves it running.
+    /// Starts the daemon.
     pub fn start(&self, overrides: &[(&str, &str)]) -> Process {
         Process::spawn(self.command(overrides, &[]), self.port)
     }
 }
 
-/// A running daemon.
+/// Running daemon.
 pub struct Process {
     child: Child,
     port: u16,
-    /// What the pages ask for.
+    /// Token of the pages.
     pub token: Option<String>,
     stdout: JoinHandle<Vec<u8>>,
     stderr: JoinHandle<Vec<u8>>,
@@ -177,31 +177,31 @@ impl Process {
         input.write_all(bytes.as_ref()).and_then(|()| input.flush()).expect("the daemon reads");
     }
 
-    /// Ends standard input.
+    /// Closes standard input.
     pub fn end_input(&mut self) {
         drop(self.child.stdin.take());
     }
 
-    /// The most memory that it has had so far, in bytes; none where the system does not tell.
+    /// Returns the peak memory in bytes, or `None` if the system does not provide it.
     pub fn peak_memory(&self) -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
         Some(peak.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
     }
 
-    /// SIGTERM.
+    /// Sends SIGTERM.
     pub fn terminate(&self) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a pid")).expect("a pid");
         kill_process(pid, Signal::TERM).expect("our own child");
     }
 
-    /// One of the pages: status and body.
+    /// Returns status and body of a page.
     pub fn get(&self, page: &str) -> Option<(u16, String)> {
         let head = self.token.as_ref().map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
         ask(self.port, &format!("GET {page}"), &head, b"")
     }
 
-    /// Asks `/status.json` until `wanted` is true of it.
+    /// Polls `/status.json` until `wanted` holds.
     pub fn until(&self, what: &str, wanted: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
         let deadline = Instant::now() + PATIENCE;
         let mut last = None;
@@ -218,7 +218,7 @@ impl Process {
         panic!("it did not come to pass that {what}: {last:?}");
     }
 
-    /// Whether it has ended by itself within `time`.
+    /// Checks that the process ends within `time`.
     pub fn ends_within(&mut self, time: Duration) -> bool {
         let deadline = Instant::now() + time;
         loop {
@@ -232,13 +232,13 @@ impl Process {
         }
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL.
     pub fn kill(mut self) -> Outcome {
         self.child.kill().expect("our own child");
         self.wait()
     }
 
-    /// Ends standard input and waits for the end.
+    /// Closes standard input and waits for the end.
     pub fn wait(mut self) -> Outcome {
         self.end_input();
         if !self.ends_within(PATIENCE) {
@@ -255,14 +255,14 @@ impl Process {
     }
 }
 
-/// How a run ended.
+/// Result of a run.
 pub struct Outcome {
     pub code: Option<i32>,
     pub stdout: Vec<u8>,
     pub stderr: String,
 }
 
-/// The line of conservation that a run over a file ends with.
+/// Conservation line printed at the end of a run over a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     pub consumed: u64,
@@ -274,14 +274,14 @@ pub struct Account {
 }
 
 impl Outcome {
-    /// Panics unless it ended with `code`.
+    /// Panics unless the exit code is `code`.
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{}", self.stderr);
         self
     }
 
-    /// The last line of conservation, which must add up.
+    /// Returns the last conservation line, and checks its sum.
     #[track_caller]
     pub fn account(&self) -> Account {
         let line = self.stderr.lines().rev().find(|l| l.starts_with("consumed ")).expect("a line of conservation");
@@ -304,17 +304,17 @@ impl Outcome {
     }
 }
 
-/// A page of a daemon on this machine.
+/// Requests a page of a local daemon.
 pub fn get(port: u16, page: &str) -> Option<(u16, String)> {
     ask(port, &format!("GET {page}"), "", b"")
 }
 
-/// The answer to a request with more lines of its head, and a body.
+/// Sends a request with more header lines and a body. Returns status and body of the response.
 pub fn ask(port: u16, request: &str, head: &str, body: &[u8]) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
     write!(stream, "{request} HTTP/1.1\r\nHost: localhost\r\n{head}Connection: close\r\n\r\n").ok()?;
-    // Whoever refuses a body may have closed before all of it was sent.
+    // A server that refuses a body may close the connection before all of it is sent.
     let (Ok(()) | Err(_)) = stream.write_all(body);
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).ok()?;
@@ -323,7 +323,7 @@ pub fn ask(port: u16, request: &str, head: &str, body: &[u8]) -> Option<(u16, St
     Some((head.split_whitespace().nth(1)?.parse().ok()?, body.to_owned()))
 }
 
-/// The series of `/metrics`: name and labels, with their values.
+/// Parses `/metrics`: series with labels, and their values.
 pub fn series(metrics: &str) -> BTreeMap<String, f64> {
     metrics
         .lines()

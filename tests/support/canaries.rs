@@ -1,4 +1,4 @@
-//! Values that no place but the source may ever show: each is unique, so that it never has support.
+//! Generates unique values that must appear only in the source, because they never have support.
 
 use sha2::{Digest, Sha256};
 use std::cell::RefCell;
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// Bytes of a canary.
 const LENGTH: usize = 16;
 
-/// Hexadecimal digits, lower case.
+/// Encodes bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a string takes every text");
@@ -16,7 +16,7 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Makes canaries and finds them.
+/// Generator and detector of canaries.
 #[derive(Default)]
 pub struct Canaries {
     made: RefCell<Vec<String>>,
@@ -32,14 +32,14 @@ impl Canaries {
         canary
     }
 
-    /// Lower-case letters and digits.
+    /// Returns a canary of lower-case letters and digits.
     pub fn text(&self) -> String {
         self.make(|seed| {
             seed.iter().take(LENGTH).map(|b| char::from(b"bcdfghjkmnpqrtvwxz23456789"[usize::from(*b) % 26])).collect()
         })
     }
 
-    /// An integer that a double holds exactly.
+    /// Returns a canary that is an integer exactly representable as a double.
     pub fn number(&self) -> String {
         self.make(|seed| {
             let digits = seed.iter().take(LENGTH - 1).map(|b| char::from(b'0' + b % 10));
@@ -47,12 +47,12 @@ impl Canaries {
         })
     }
 
-    /// How many have been made.
+    /// Returns the number of canaries.
     pub fn count(&self) -> usize {
         self.made.borrow().len()
     }
 
-    /// The canaries that `bytes` show: as they are, in capitals, or as hexadecimal digits.
+    /// Returns the canaries in `bytes`: verbatim, in capitals, or as hexadecimal digits.
     pub fn found_in(&self, bytes: &[u8]) -> Vec<String> {
         let made = self.made.borrow();
         let plain: HashSet<&[u8]> = made.iter().map(String::as_bytes).collect();
@@ -69,7 +69,7 @@ impl Canaries {
         found
     }
 
-    /// Panics if `bytes` show one.
+    /// Panics if `bytes` contain a canary.
     #[track_caller]
     pub fn absent_from(&self, what: &str, bytes: impl AsRef<[u8]>) {
         let found = self.found_in(bytes.as_ref());

@@ -1,12 +1,13 @@
-//! Looks into state directories, at copies of them.
+//! Reads state directories through copies.
 //!
-//! A lock of the system belongs to an open file, and every process that another test starts meanwhile has a copy of that file until its
-//! program begins. Whoever opened a database where it is could not open it again in the next moment, and no daemon could.
+//! A file lock belongs to an open file. A process started meanwhile by another test inherits that file until its
+//! program starts. A database opened in place could therefore stay locked for a moment, for the test and for a
+//! daemon.
 
 use std::fs;
 use std::path::Path;
 
-/// Copies all that is in `from`, with its modes.
+/// Copies the content of `from`, with its permissions.
 pub fn tree(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a directory");
     for entry in fs::read_dir(from).unwrap_or_else(|why| panic!("{}: {why}", from.display())) {
@@ -28,7 +29,7 @@ pub fn look<R>(path: &Path, look: impl FnOnce(&sled::Db) -> R) -> R {
     look(&sled::open(copy.path()).expect("a database"))
 }
 
-/// Changes the database `path`, which nobody has open.
+/// Changes the database `path`, which must not be open.
 pub fn change<R>(path: &Path, change: impl FnOnce(&sled::Db) -> R) -> R {
     let copy = tempfile::tempdir().expect("a directory");
     tree(path, copy.path());

@@ -1,8 +1,8 @@
-//! The crash points that every batch passes, in their order (`docs/internals/exactly-once.md`), and kills at them.
+//! Lists the crash points of every batch, in order (`docs/internals/exactly-once.md`), and creates kills at them.
 
 use super::daemon::Dice;
 
-/// From topic to topic.
+/// Points from topic to topic.
 pub const TOPIC: [&str; 11] = [
     "rows-laid",
     "state-unwritten",
@@ -17,30 +17,30 @@ pub const TOPIC: [&str; 11] = [
     "applied",
 ];
 
-/// Of a job over files, with a state or without.
+/// Points of a job over files, with a state or without.
 pub const FILE: [&str; 5] = ["file-appended", "delivered", "applied", "file-synced", "file-renamed"];
 
-/// Of a job with a state: these too.
+/// Further points of a job with a state.
 const OF_ITS_STATE: [&str; 5] = ["rows-laid", "state-unwritten", "state-unflushed", "intent-flushed", "job-unkept"];
 
-/// At a first start.
+/// Point at the first start.
 const UNMARKED: &str = "state-unmarked";
-/// Passed at once only where the crash before has left an effect to write, as "applied" does.
+/// Passed early only if the previous crash left an unwritten effect, as "applied" does.
 pub const SETTLED: &str = "settled";
-/// On a thread of its own: where it falls in the next batch is not known.
+/// On a separate thread: its position in the next batch varies.
 pub const EPOCH_TAKEN: &str = "epoch-taken";
 
-/// All from topic to topic.
+/// Returns all points from topic to topic.
 pub fn all_of_topics() -> impl Iterator<Item = &'static str> {
     [UNMARKED].into_iter().chain(TOPIC).chain([SETTLED, EPOCH_TAKEN])
 }
 
-/// All of a job with a state, but the one at which everything is done.
+/// Returns all points of a job with a state, except the one after its completion.
 pub fn all_of_files() -> impl Iterator<Item = &'static str> {
     [UNMARKED].into_iter().chain(FILE).chain(OF_ITS_STATE).chain([SETTLED])
 }
 
-/// A kill at `point`, after some passages; at the first one where a process passes it once, if at all.
+/// Returns a kill at `point` after a random number of passages, or at the first passage if a process has at most one.
 pub fn kill_at(point: &str, dice: &mut Dice) -> String {
     let of_a_batch = matches!(point, "state-unwritten" | "state-unflushed");
     let at_the_end = point.starts_with("job-") || point == "file-synced";

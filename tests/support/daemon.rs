@@ -1,4 +1,4 @@
-//! The daemon as a process of its own, on a small stream whose records can be counted on the other side.
+//! Runs the daemon as a separate process on a small stream with countable output.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,19 +20,19 @@ use super::copies;
 use super::kafka::{Broker, Record, unique};
 use super::schemas::schema;
 
-/// The least crowd of every scenario.
+/// Minimum crowd of every scenario.
 pub const K: usize = 3;
 
-/// Records that share a value of `lot`: no lot may ever be read more often on the other side.
+/// Records that share a value of `lot`. No lot may occur more often in the output.
 pub const LOT: usize = 10;
 
 pub const SECRET: &str = "a secret of the tests, and of nobody else";
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// `lot` leaves in fragments of its own, so that released records can be counted; every record is a person of its own, so
-/// that a class's lines are its subjects.
+/// `lot` has a separate group, so that released records can be counted. Every record has another subject, so the
+/// lines of a class are its subjects.
 const SCHEMA: &str = schema!("visits"; person, text "lot", hundred "age", more r#"
 [[attribute]]
 name = "ward"
@@ -44,7 +44,7 @@ kind = "tree"
 "day" = ["east", "west", "tent"]
 "#);
 
-/// A generator that is the same everywhere.
+/// Deterministic random number generator.
 pub struct Dice(u64);
 
 impl Dice {
@@ -52,7 +52,7 @@ impl Dice {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A number below `sides`.
+    /// Returns a number below `sides`.
     pub fn roll(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -61,7 +61,7 @@ impl Dice {
     }
 }
 
-/// The payload of record `number`; some are broken, some are tombstones.
+/// Returns the payload of record `number`. Some are malformed, some are tombstones.
 pub fn payload(number: usize, dice: &mut Dice) -> Option<Vec<u8>> {
     let ages = [dice.roll(100), 30 + dice.roll(5), 70 + dice.roll(3)];
     let age = ages[dice.roll(3) as usize];
@@ -75,7 +75,7 @@ pub fn payload(number: usize, dice: &mut Dice) -> Option<Vec<u8>> {
     }
 }
 
-/// Records `from..to` of the stream `seed`, spread over `partitions` by lots.
+/// Returns records `from..to` of the stream `seed`, distributed over `partitions` by lot.
 pub fn records(seed: u64, from: usize, to: usize, partitions: i32) -> Vec<Record> {
     let mut dice = Dice::new(seed);
     (0..to)
@@ -97,13 +97,13 @@ pub struct Stage<'a> {
     pub out: String,
     pub letters: String,
     pub changelog: String,
-    /// Properties of the consumer more.
+    /// Additional consumer properties.
     pub properties: String,
-    /// How long the group waits for a member, which it is told.
+    /// Session timeout of the group, as consumer property.
     pub sessions: &'static str,
-    /// Where the daemon finds the broker.
+    /// Address of the broker for the daemon.
     pub brokers: String,
-    /// Tables of security.
+    /// Additional configuration tables, such as security.
     pub security: String,
 }
 
@@ -133,7 +133,7 @@ impl<'a> Stage<'a> {
         self.dir.path().join(name)
     }
 
-    /// Writes the configuration of the instance `name`. `wait` closes a batch that is not full.
+    /// Writes the configuration of the instance `name`. `wait` closes a partial batch.
     pub fn configure(&self, name: &str, hold: usize, batch: usize, wait: &str) -> PathBuf {
         let Self { group, raw, out, letters, changelog, properties, sessions, brokers, security, .. } = self;
         let source = format!(
@@ -158,25 +158,26 @@ changelog_topic = "{changelog}"
         configure(self.dir.path(), name, &source, hold, batch, wait)
     }
 
-    /// A member that was killed is replaced at once by the next one of its name, not after its session has timed out.
+    /// Uses static membership: a killed member is replaced immediately by the next one with its name, without a
+    /// session timeout.
     pub fn with_static_membership(mut self) -> Self {
         self.properties = "\"group.instance.id\" = \"only\"".to_owned();
         self
     }
 
-    /// The brokers keep the members of the group apart (KIP-848).
+    /// Uses the consumer group protocol of KIP-848.
     pub fn with_consumer_protocol(mut self) -> Self {
         self.sessions = "\"group.protocol\" = \"consumer\"";
         self
     }
 
-    /// The daemon reaches the broker by this address.
+    /// Sets the broker address for the daemon.
     pub fn reached_by(mut self, brokers: String) -> Self {
         self.brokers = brokers;
         self
     }
 
-    /// Starts the instance that [`configure`](Self::configure) has described; one of several may begin after the others.
+    /// Starts the instance written by [`configure`](Self::configure). Further instances may start later.
     pub fn start(&self, name: &str, crash: Option<&str>) -> Daemon {
         self.start_with(name, &[], crash)
     }
@@ -185,7 +186,7 @@ changelog_topic = "{changelog}"
         Daemon::start(&self.dir.path().join(format!("{name}.toml")), arguments, crash)
     }
 
-    /// Offsets that the group has committed, summed up.
+    /// Returns the sum of the committed offsets of the group.
     pub fn consumed(&self) -> i64 {
         self.broker.group_offsets_now(&self.group, &self.raw).values().map(|at| at.unwrap_or(0)).sum()
     }
@@ -205,7 +206,8 @@ changelog_topic = "{changelog}"
         }
     }
 
-    /// Records that wait in the changelog, and of which nothing has left: whoever restores them next counts them as consumed.
+    /// Returns the number of unreleased held records in the changelog. The instance that restores them counts them as
+    /// consumed.
     pub fn waiting(&self) -> u64 {
         let cluster = KafkaCluster::new(&self.broker.bootstrap(), BTreeMap::new());
         let partitions = cluster.partitions(&[&self.raw], PATIENCE).expect("the source")[0];
@@ -224,7 +226,7 @@ changelog_topic = "{changelog}"
         restored.waiting.iter().filter(|row| !row.released).count() as u64
     }
 
-    /// What a reader of committed records sees: payloads by partition, in order.
+    /// Returns the committed payloads by partition, in order.
     pub fn released(&self) -> BTreeMap<i32, Vec<String>> {
         let mut lines: BTreeMap<i32, Vec<String>> = BTreeMap::new();
         for stored in self.broker.read_committed(&self.out) {
@@ -241,7 +243,7 @@ changelog_topic = "{changelog}"
     }
 }
 
-/// A directory with the schema and the secret that all scenarios share.
+/// Creates a directory with the common schema and secret.
 pub fn scratch() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a temporary directory");
     fs::write(dir.path().join("visits.toml"), SCHEMA).expect("the schema");
@@ -250,7 +252,7 @@ pub fn scratch() -> tempfile::TempDir {
     dir
 }
 
-/// Writes `NAME.toml` in `dir`: `ends` are its source and sink.
+/// Writes `NAME.toml` in `dir`. `ends` are its source and sink.
 pub fn configure(dir: &Path, name: &str, ends: &str, hold: usize, batch: usize, wait: &str) -> PathBuf {
     let file = dir.join(format!("{name}.toml"));
     let place = dir.display();
@@ -286,7 +288,8 @@ attributes = ["age", "ward"]
     file
 }
 
-/// Standard input of a daemon: the pipe beside its configuration, where there is one. Nobody waits for its writer.
+/// Returns the standard input of a daemon: the pipe next to its configuration, if there is one. Opening does not wait
+/// for a writer.
 fn input(config: &Path) -> Stdio {
     let pipe = config.with_file_name("in.fifo");
     if !pipe.exists() {
@@ -298,19 +301,20 @@ fn input(config: &Path) -> Stdio {
     options.open(pipe).expect("the pipe").into()
 }
 
-/// A running `throng run`; killed when it is dropped.
+/// Running `throng run`, killed on drop.
 pub struct Daemon {
     child: Child,
     log: PathBuf,
 }
 
 impl Daemon {
-    /// `crash` is the value of `FAILPOINTS`.
+    /// Starts a daemon. `crash` is the value of `FAILPOINTS`.
     pub fn start(config: &Path, arguments: &[&str], crash: Option<&str>) -> Self {
         Self::start_in(config, arguments, crash, &[])
     }
 
-    /// The same, with more of an environment. A file beside the configuration, `.tuning`, has values of what is not configured.
+    /// Starts a daemon with additional environment variables. A `.tuning` file next to the configuration sets
+    /// internal parameters.
     pub fn start_in(config: &Path, arguments: &[&str], crash: Option<&str>, environment: &[(&str, &Path)]) -> Self {
         let log = config.with_extension(unique("log"));
         let mut command = crate::support::binary::throng();
@@ -350,26 +354,26 @@ impl Daemon {
         }
     }
 
-    /// Waits for the crash point to end it.
+    /// Waits until the crash point ends the process.
     pub fn crashes(&mut self, point: &str) {
         let status = self.wait();
         assert_eq!(status.signal(), Some(Signal::ABORT.as_raw()), "{point} was not reached: {status}, {}", self.said());
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL.
     pub fn kill(&mut self) {
         self.child.kill().expect("our own child");
         self.child.wait().expect("our own child");
     }
 
-    /// SIGTERM, and the exit code 0 that it asks for.
+    /// Sends SIGTERM and expects exit code 0.
     pub fn stop(&mut self) {
         self.signal(Signal::TERM);
         let status = self.wait();
         assert_eq!(status.code(), Some(0), "SIGTERM: {}", self.said());
     }
 
-    /// Waits until its standard error has these words.
+    /// Waits until standard error contains these words.
     pub fn says(&mut self, words: &str) {
         let deadline = Instant::now() + PATIENCE;
         while !self.said().contains(words) {
@@ -378,7 +382,7 @@ impl Daemon {
         }
     }
 
-    /// Its standard error so far.
+    /// Returns standard error so far.
     pub fn said(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -392,7 +396,7 @@ impl Drop for Daemon {
     }
 }
 
-/// The state that a daemon has left behind, read as its next start would.
+/// Reads the state of a stopped daemon, as its next start would.
 pub fn state(path: &Path) -> RecoveredState {
     let copy = tempfile::tempdir().expect("a directory");
     copies::tree(path, copy.path());
@@ -402,7 +406,8 @@ pub fn state(path: &Path) -> RecoveredState {
     recovered
 }
 
-/// Checks that every record that a state has consumed is accounted for, and gives the number of those that stayed with it.
+/// Checks that every consumed record is accounted for. Returns the number of records that have not moved to another
+/// instance.
 pub fn conserved(path: &Path) -> u64 {
     let RecoveredState { progress, intent, held, .. } = state(path);
     assert!(intent.is_none(), "a batch is pending after an ordered end");
@@ -413,7 +418,7 @@ pub fn conserved(path: &Path) -> u64 {
     t.consumed - t.moved
 }
 
-/// Checks the union of all that was released: no lot more often than there are records of it, no class below k.
+/// Checks the whole release: no lot more often than it has records, no class below k.
 pub fn sound<'l>(lines: impl Iterator<Item = &'l String>) -> usize {
     let mut classes: BTreeMap<&str, usize> = BTreeMap::new();
     for line in lines {
@@ -426,24 +431,24 @@ pub fn sound<'l>(lines: impl Iterator<Item = &'l String>) -> usize {
     classes.values().sum()
 }
 
-/// Everything that readers of committed records see.
+/// Output visible to readers of committed records.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Seen {
     pub released: BTreeMap<i32, Vec<String>>,
     pub dead_letters: Vec<String>,
 }
 
-/// Lets the instance `only` come to the end of a stream of `total` records, and looks at what has left.
+/// Runs the instance `only` to the end of a stream of `total` records, and checks the release.
 pub fn finish(stage: &Stage, total: usize) -> Seen {
     let mut daemon = stage.start("only", None);
     stage.wait_consumed(total, &mut [&mut daemon]);
     finished(stage, &mut daemon, total)
 }
 
-/// Stops the instance `only`, which has come to the end of a stream of `total` records, and looks at what has left.
+/// Stops the instance `only` after a stream of `total` records, and checks the release.
 pub fn finished(stage: &Stage, daemon: &mut Daemon, total: usize) -> Seen {
     daemon.stop();
-    // Where it was stopped before its partitions came, what waits stays in the changelog.
+    // If it was stopped before its partition assignment, held records remain in the changelog.
     let waiting = stage.waiting();
     assert_eq!(conserved(&stage.state("only")) + waiting, total as u64, "{waiting} wait: {}", daemon.said());
     let seen = Seen { released: stage.released(), dead_letters: stage.dead_letters() };
@@ -452,9 +457,9 @@ pub fn finished(stage: &Stage, daemon: &mut Daemon, total: usize) -> Seen {
     seen
 }
 
-/// The dead letters of two stages differ in the name of the source topic, and in nothing else.
+/// Checks that two stages released the same. Dead letters may differ only in the name of the source topic.
 pub fn same(stage: &Stage, seen: &Seen, other: &Stage, undisturbed: &Seen) {
-    // Not `assert_eq`, which would print thousands of lines.
+    // `assert_eq` would print thousands of lines.
     for (partition, lines) in &undisturbed.released {
         let other = &seen.released[partition];
         let differs = lines.iter().zip(other).position(|(a, b)| a != b);

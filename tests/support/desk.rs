@@ -1,14 +1,14 @@
-//! A directory in which the binary runs as a user runs it.
+//! Runs the binary in a directory as a user would.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// A directory in which the binary runs, with a directory for temporary files of its own.
+/// Directory in which the binary runs, with a separate directory for temporary files.
 pub struct Desk {
     home: TempDir,
-    /// `release.min_represented`; none: the default.
+    /// `release.min_represented`; `None` is the default.
     share: Option<&'static str>,
 }
 
@@ -20,12 +20,12 @@ pub struct Said {
 }
 
 impl Desk {
-    /// A desk whose runs accept every release.
+    /// Creates a directory that accepts every release.
     pub fn new() -> Self {
         Self::with(Some("0"))
     }
 
-    /// A desk whose runs judge a release by the default of `release.min_represented`.
+    /// Creates a directory that checks releases by the default of `release.min_represented`.
     pub fn judging() -> Self {
         Self::with(None)
     }
@@ -52,7 +52,7 @@ impl Desk {
         self.said(arguments, Stdio::null())
     }
 
-    /// The same with a file as standard input.
+    /// Runs a command with a file as standard input.
     pub fn fed(&self, name: &str, arguments: &[&str]) -> Said {
         self.said(arguments, fs::File::open(self.path(name)).expect("a file").into())
     }
@@ -69,13 +69,13 @@ impl Desk {
         Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 
-    /// The same where it must succeed.
+    /// Runs a command that must succeed.
     #[track_caller]
     pub fn done(&self, arguments: &[&str]) -> Said {
         self.ends_with(0, arguments)
     }
 
-    /// The same where it must end with `code`.
+    /// Runs a command that must end with `code`.
     #[track_caller]
     pub fn ends_with(&self, code: i32, arguments: &[&str]) -> Said {
         let said = self.throng(arguments);
@@ -84,20 +84,20 @@ impl Desk {
         said
     }
 
-    /// The same where it must be refused; what is said.
+    /// Runs a command that must be refused. Returns standard error.
     #[track_caller]
     pub fn refused(&self, arguments: &[&str]) -> String {
         self.ends_with(2, arguments).err
     }
 
-    /// No temporary file has stayed.
+    /// Checks that no temporary file remains.
     #[track_caller]
     pub fn is_tidy(&self) {
         let left = fs::read_dir(self.path("temporary")).expect("a directory").count();
         assert_eq!(left, 0, "temporary files stay behind");
     }
 
-    /// All that the outputs called like `start` hold.
+    /// Returns the content of all outputs with names that begin with `start`.
     pub fn released(&self, start: &str) -> String {
         let entries = fs::read_dir(self.home.path()).expect("a directory").map(|entry| entry.expect("an entry").path());
         let is_output = |path: &PathBuf| {

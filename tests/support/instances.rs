@@ -1,4 +1,4 @@
-//! Instances of one group that share the partitions of a source, and the topics of such a group.
+//! Runs instances of one group that share the partitions of a source, and creates the topics of such a group.
 
 use super::binary::{Place, Process, series};
 use super::kafka::{Broker, Record, Stored, unique};
@@ -10,17 +10,17 @@ pub const SCHEMA: &str = schema!("visits"; person, text "city");
 
 pub const K: usize = 3;
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// An instance of the group: its directory, and its process while it runs.
+/// Instance of the group: its directory, and its process while it runs.
 pub struct Instance {
     pub place: Place,
     pub process: Option<Process>,
     pub name: &'static str,
 }
 
-/// What an instance says became of its records.
+/// Record counts reported by an instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     pub consumed: u64,
@@ -35,7 +35,7 @@ impl Instance {
         self.process.as_ref().expect("a running instance")
     }
 
-    /// Starts it with these settings, and faults.
+    /// Starts the instance with these settings and faults.
     pub fn spawn(&mut self, settings: &[(&str, &str)], faults: &str) {
         let mut command = self.place.command(settings, &[]);
         command.env_remove("FAILPOINTS");
@@ -45,33 +45,33 @@ impl Instance {
         self.process = Some(Process::spawn(command, self.place.port));
     }
 
-    /// Ends it in order.
+    /// Stops the instance.
     pub fn end(&mut self) {
         let process = self.process.take().expect("a running instance");
         process.terminate();
         process.wait().expect(0);
     }
 
-    /// What was said at a start that has been refused.
+    /// Returns standard error of a refused start.
     pub fn was_refused(&mut self) -> String {
         let outcome = self.process.take().expect("it was started").wait();
         assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
         outcome.stderr
     }
 
-    /// Takes the common secret out of its configuration.
+    /// Removes the common secret from the configuration.
     pub fn keep_an_own_secret(&self) {
         let settings = String::from_utf8(self.place.read("throng.toml")).expect("text");
         self.place.write("throng.toml", settings.replace("secret_file = \"secret\"\n", ""));
     }
 
-    /// A series of `/metrics`.
+    /// Returns a series of `/metrics`.
     pub fn metric(&self, name: &str) -> f64 {
         let page = self.process().get("/metrics").map(|(_, page)| page).unwrap_or_default();
         series(&page).get(name).copied().unwrap_or(f64::NAN)
     }
 
-    /// Waits until a series is as it should be.
+    /// Waits until a series has the wanted value.
     pub fn wait_for(&self, name: &str, wanted: impl Fn(f64) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !wanted(self.metric(name)) {
@@ -93,7 +93,7 @@ impl Instance {
         self.process().until("its records are consumed", |s| s["totals"]["consumed"] == records);
     }
 
-    /// What became of its records, which add up.
+    /// Returns the record counts, and checks their sum.
     pub fn account(&self) -> Account {
         let status = self.status();
         let total = |name: &str| status["totals"][name].as_u64().unwrap_or_default();
@@ -111,7 +111,7 @@ impl Instance {
     }
 }
 
-/// Waits until something is true of some instances.
+/// Waits until a condition on some instances holds.
 pub fn wait(what: &str, instances: &[&Instance], wanted: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !wanted() {
@@ -121,7 +121,7 @@ pub fn wait(what: &str, instances: &[&Instance], wanted: impl Fn() -> bool) {
     }
 }
 
-/// The accounts of some instances, added up.
+/// Returns the sum of the record counts of some instances.
 pub fn together(instances: &[&Instance]) -> Account {
     instances.iter().map(|instance| instance.account()).fold(Account::default(), |sum, one| Account {
         consumed: sum.consumed + one.consumed,
@@ -132,7 +132,7 @@ pub fn together(instances: &[&Instance]) -> Account {
     })
 }
 
-/// The topics of one group that every group has.
+/// Topics of one group.
 pub struct Topics {
     pub broker: &'static Broker,
     brokers: String,
@@ -144,7 +144,7 @@ pub struct Topics {
 }
 
 impl Topics {
-    /// The source has so many partitions.
+    /// Creates topics. The source has this number of partitions.
     pub fn new(broker: &'static Broker, partitions: i32) -> Self {
         let topics = Self {
             broker,
@@ -162,13 +162,13 @@ impl Topics {
         topics
     }
 
-    /// An instance that has not been started.
+    /// Creates an instance without starting it.
     pub fn instance(&self, name: &'static str) -> Instance {
         Instance { place: Place::new(SCHEMA, ""), process: None, name }
     }
 
-    /// What the instance `name` is configured with beside its file. `session` is after how many milliseconds the group gives up one
-    /// that has gone. What is in `more` stands in place of what is in `own`.
+    /// Returns the settings of the instance `name` in addition to its file. `session` is the session timeout in
+    /// milliseconds. Entries of `more` replace those of `own`.
     pub fn settings<'a>(
         &'a self,
         name: &'a str,
@@ -197,7 +197,7 @@ impl Topics {
         settings
     }
 
-    /// Visits of people to cities, in one partition.
+    /// Produces visits of subjects to cities, in one partition.
     pub fn visits(&self, partition: i32, visits: &[(String, &str)]) {
         let record = |(person, city): &(String, &str)| Record {
             partition: Some(partition),
@@ -207,23 +207,23 @@ impl Topics {
         self.broker.produce_records(&self.raw, &visits.iter().map(record).collect::<Vec<_>>());
     }
 
-    /// What readers of committed records see of each city.
+    /// Returns the committed lines by city.
     pub fn released(&self) -> BTreeMap<String, usize> {
         by("city", &self.broker.read_committed(&self.out))
     }
 
-    /// The same of all that was ever written.
+    /// Returns all written lines by city, including aborted ones.
     pub fn attempted(&self) -> BTreeMap<String, usize> {
         by("city", &self.broker.read_uncommitted(&self.out))
     }
 
-    /// Dead letters by reason.
+    /// Returns the dead letters by reason.
     pub fn refused(&self) -> BTreeMap<String, usize> {
         by("reason", &self.broker.read_committed(&self.letters))
     }
 }
 
-/// How often each value of a field stands in some records.
+/// Counts the values of a field in some records.
 fn by(field: &str, stored: &[Stored]) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for stored in stored {
@@ -233,12 +233,12 @@ fn by(field: &str, stored: &[Stored]) -> BTreeMap<String, usize> {
     found
 }
 
-/// So many people in a city; `from` makes them other people.
+/// Returns `many` subjects in a city, numbered from `from`.
 pub fn people(city: &'static str, from: usize, many: usize) -> Vec<(String, &'static str)> {
     (from..from + many).map(|n| (format!("{city}{n}"), city)).collect()
 }
 
-/// So many synthetic wearable records, the same ones always, in turn for each of the partitions.
+/// Returns deterministic synthetic wearable records, distributed over the partitions in turn.
 pub fn wearable(records: usize, partitions: i32) -> Vec<Record> {
     let input = crate::support::binary::throng()
         .args(["generate", "wearable", "--records", &records.to_string(), "--seed", "5", "-o", "-"])

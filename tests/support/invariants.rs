@@ -1,13 +1,14 @@
-//! The release invariant R(k), recounted the slow way from what left: the printed texts, whose they were, and when.
+//! Recounts the release invariant R(k) by a slow method from the release: the printed texts, their subjects and
+//! times.
 //!
-//! Shares nothing with the product but the order of the lines, and how distinct subjects are counted (decision 0029): no
-//! codes, no digests, no ledger. What it counts is an upper bound of what an instance may rely on, so whatever breaks the
-//! invariant here has been released below k.
+//! Shares with the product only the order of the lines, and how distinct subjects are counted (decision 0029): no
+//! codes, no digests, no ledger. Its counts are an upper bound of those available to an instance, so every violation
+//! found here is a release below k.
 
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One line that left.
+/// Released line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     pub batch: u64,
@@ -17,34 +18,34 @@ pub struct Line {
     pub group: usize,
     /// One JSON object.
     pub text: String,
-    /// Whom it counts for; none for a record that names nobody.
+    /// Subject that the line counts for; `None` for a record without a subject.
     pub subject: Option<String>,
-    /// Which record it came from.
+    /// Record of the line.
     pub source: (u16, i32, i64),
 }
 
 /// Names of the attributes of a group, by role.
 #[derive(Clone, Debug, Default)]
 pub struct GroupNames {
-    /// All, in the order in which they leave.
+    /// All attributes, in output order.
     pub all: Vec<String>,
     pub quasi: Vec<String>,
     pub sensitive: Vec<String>,
 }
 
-/// What was promised.
+/// Guarantee to check.
 #[derive(Clone, Debug)]
 pub struct Promise {
     pub k: usize,
     pub groups: Vec<GroupNames>,
 }
 
-/// Something that a batch shows of a group: its number, the group, whose cells, the cells.
+/// Shown part of a group in a batch: batch number, group, kind of cells, cells.
 pub type Shown = (u64, usize, String, Vec<Option<String>>);
 
 const SUPPRESSED: &str = "\"*\"";
 
-/// The printed cells of a line, in order. An absent cell has no entry.
+/// Returns the printed cells of a line, in order. An absent cell has no entry.
 pub fn cells(line: &Line) -> Result<Vec<(String, String)>, String> {
     struct InOrder(Vec<(String, String)>);
     impl<'de> serde::Deserialize<'de> for InOrder {
@@ -69,13 +70,13 @@ pub fn cells(line: &Line) -> Result<Vec<(String, String)>, String> {
     serde_json::from_str::<InOrder>(&line.text).map(|c| c.0).map_err(|e| format!("not an object ({e}): {line:?}"))
 }
 
-/// The printed tuple of some attributes; an absent cell is told from every text.
+/// Returns the printed tuple of some attributes. An absent cell differs from every text.
 pub fn tuple(cells: &[(String, String)], names: &[String]) -> Vec<Option<String>> {
     names.iter().map(|name| cells.iter().find(|(n, _)| n == name).map(|(_, text)| text.clone())).collect()
 }
 
 impl Promise {
-    /// Checks every batch of `lines` (in the order in which they left).
+    /// Checks every batch of `lines` (in output order).
     pub fn check_all(&self, lines: &[Line]) -> Result<(), String> {
         let batches: BTreeSet<u64> = lines.iter().map(|l| l.batch).collect();
         batches.into_iter().try_for_each(|batch| self.check_batch(lines, batch))
@@ -87,7 +88,7 @@ impl Promise {
         self.check_counting(&lines.iter().filter(|l| l.batch == batch).collect::<Vec<_>>())
     }
 
-    /// As [`check_batch`](Self::check_batch), but for counting.
+    /// Checks one batch as [`check_batch`](Self::check_batch), without counting.
     pub fn check_release(&self, lines: &[Line], batch: u64) -> Result<(), String> {
         let now: Vec<&Line> = lines.iter().filter(|l| l.batch == batch).collect();
         if now.is_empty() {
@@ -125,8 +126,8 @@ impl Promise {
         Ok(())
     }
 
-    /// Checks that every class, and every sensitive value that is not suppressed, has `crowd` subjects among the lines of its
-    /// own batch.
+    /// Checks that every class, and every unsuppressed sensitive value, has `crowd` subjects among the lines of its
+    /// batch.
     pub fn check_batch_crowds(&self, lines: &[Line], crowd: usize) -> Result<(), String> {
         for (class, subjects) in self.batch_crowds(lines)? {
             if subjects < crowd {
@@ -136,7 +137,7 @@ impl Promise {
         Ok(())
     }
 
-    /// Distinct subjects by batch, group and what is shown.
+    /// Returns the number of distinct subjects by batch, group and shown cells.
     pub fn batch_crowds(&self, lines: &[Line]) -> Result<BTreeMap<Shown, usize>, String> {
         let mut crowds: BTreeMap<Shown, BTreeSet<&String>> = BTreeMap::new();
         for (shown, subject) in self.shown(lines)? {
@@ -145,7 +146,8 @@ impl Promise {
         Ok(crowds.into_iter().map(|(shown, subjects)| (shown, subjects.len())).collect())
     }
 
-    /// What each line shows, and of whom: the quasi cells of its class, and each sensitive cell under its name.
+    /// Returns the shown cells of each line with its subject: the quasi cells of its class, and each sensitive cell
+    /// under its name.
     fn shown<'a>(&self, lines: &'a [Line]) -> Result<Vec<(Shown, Option<&'a String>)>, String> {
         let mut shown = Vec::new();
         for line in lines {
@@ -202,7 +204,8 @@ impl Promise {
         Ok(())
     }
 
-    /// The counting guard (docs/internals/methods.md §10.3), by trying all pairs of cell sets of all pairs of groups.
+    /// Checks the counting guard (docs/internals/methods.md §10.3) by trying all pairs of cell sets of all pairs of
+    /// groups.
     fn check_counting(&self, now: &[&Line]) -> Result<(), String> {
         type Cells = Vec<(String, String)>;
         let mut by_group: Vec<Vec<(Cells, &Line)>> = vec![Vec::new(); self.groups.len()];
@@ -218,8 +221,8 @@ impl Promise {
             }
             by_group[line.group].push((said, line));
         }
-        // What stands in several groups divides the batch: within each value the same must hold as in a batch, and everybody can count
-        // the records of each.
+        // Shared attributes divide the batch. The guard must hold within each value as in a batch, because the
+        // records of each value can be counted.
         let shared = self.shared();
         let mut parts: BTreeMap<Vec<Option<String>>, Vec<Vec<(Cells, &Line)>>> = BTreeMap::new();
         for (group, lines) in by_group.iter().enumerate() {
@@ -242,14 +245,14 @@ impl Promise {
             }
             self.check_pairs(part, most(part))?;
         }
-        // What shows nothing may be of the same records.
+        // Suppressed values may belong to the same records.
         let is_shown = |shown: &[Option<String>]| shown.iter().any(|cell| cell.as_deref() != Some(SUPPRESSED));
         let known = parts.iter().filter(|(shown, _)| is_shown(shown)).map(|(_, part)| most(part)).sum::<usize>();
         self.check_pairs(&by_group, most(&by_group).max(known))?;
         self.check_shared_cells(now, &shared)
     }
 
-    /// The attributes that stand in several groups.
+    /// Returns the attributes in several groups.
     fn shared(&self) -> Vec<String> {
         let of = |name: &String| self.groups.iter().filter(|group| group.all.contains(name)).count() > 1;
         let names: BTreeSet<&String> =
@@ -257,7 +260,8 @@ impl Promise {
         names.into_iter().cloned().collect()
     }
 
-    /// The lines of a record show the same of what is shared, or nothing; and cells of one level: none is above another.
+    /// Checks that the lines of a record show equal shared cells or none, and that all shared cells have one level:
+    /// none is an ancestor of another.
     fn check_shared_cells(&self, now: &[&Line], shared: &[String]) -> Result<(), String> {
         let mut of_record = BTreeMap::new();
         for line in now.iter().filter(|line| shared.iter().all(|name| self.groups[line.group].all.contains(name))) {
@@ -275,7 +279,7 @@ impl Promise {
     fn check_pairs(&self, by_group: &[Vec<(Vec<(String, String)>, &Line)>], most: usize) -> Result<(), String> {
         type Cells = Vec<(String, String)>;
         type Carriers = BTreeMap<(u16, i32, i64), Option<String>>;
-        // Every set of cells that occurs together, with the records that carry it.
+        // Every set of cells that occurs together, with the records that contain it.
         let carried = |lines: &[(Cells, &Line)]| {
             let mut carried: BTreeMap<Cells, Carriers> = BTreeMap::new();
             for (said, line) in lines {
@@ -302,7 +306,7 @@ impl Promise {
     }
 }
 
-/// Every record leaves in one batch only, whatever its fragments.
+/// Checks that all fragments of a record are released in one batch.
 pub fn check_once(lines: &[Line]) -> Result<(), String> {
     let mut batch_of = BTreeMap::new();
     for line in lines {
@@ -313,12 +317,12 @@ pub fn check_once(lines: &[Line]) -> Result<(), String> {
     Ok(())
 }
 
-/// Records of which something left.
+/// Counts the records with at least one released fragment.
 pub fn records_released(lines: &[Line]) -> u64 {
     lines.iter().map(|l| l.source).collect::<BTreeSet<_>>().len() as u64
 }
 
-/// A lineage without the times at which the batches left, which differ from run to run.
+/// Returns a lineage without the release times of the batches, which differ between runs.
 pub fn timeless(lineage: &str) -> String {
     let mut parts = lineage.split("\"time\":");
     let first = parts.next().unwrap_or_default().to_owned();

@@ -1,8 +1,8 @@
-//! A real Apache Kafka for a test: one KRaft node, a port and a data directory of its own.
+//! Runs a real Apache Kafka for a test: one KRaft node with a separate port and data directory.
 //!
-//! The jars come from `.tools/kafka` (`./dev kafka fetch`, which `./dev test` does by itself). A broker outlives
-//! neither its [`Broker`] nor the test process, however that ends: a small shell waits on a pipe whose other end
-//! is here, and kills the broker and removes its data when the pipe closes.
+//! The jars come from `.tools/kafka` (`./dev kafka fetch`, which `./dev test` runs automatically). A broker ends with
+//! its [`Broker`] and with the test process, for any kind of end. A small shell waits on a pipe from this process.
+//! When the pipe closes, it kills the broker and removes its data.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,9 +33,10 @@ mod topics;
 const START: Duration = Duration::from_secs(120);
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// Waits for a word: `keep` kills the broker and keeps its data, the end of the pipe kills it and removes them.
+/// Shell script that waits for input: `keep` kills the broker and keeps its data, the end of the pipe kills it and
+/// removes them.
 ///
-/// The signals of a terminal reach the keeper too: it must outlive them to do its work.
+/// Signals of a terminal also reach this shell, which must survive them.
 const KEEPER: &str = r#"
 trap '' HUP INT TERM
 "$@" >>"$DIR/log" 2>&1 </dev/null &
@@ -48,10 +49,10 @@ wait "$broker" 2>/dev/null
 [ "$word" = keep ] || rm -rf "$DIR"
 "#;
 
-/// The two halves of a record, either of which may be missing.
+/// Key and payload of a record, both optional.
 pub type KeyAndPayload = (Option<Vec<u8>>, Option<Vec<u8>>);
 
-/// A record as a test writes it. Without a partition the client chooses one.
+/// Record to be written. Without a partition the client chooses one.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     pub partition: Option<i32>,
@@ -62,7 +63,7 @@ pub struct Record {
     pub timestamp: Option<i64>,
 }
 
-/// A record as a topic holds it.
+/// Record as stored in a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     pub partition: i32,
@@ -74,16 +75,16 @@ pub struct Stored {
     pub timestamp: Option<i64>,
 }
 
-/// A running broker, or one that [`kill`](Broker::kill) has stopped and [`restart`](Broker::restart) starts again.
+/// Running broker, or one stopped by [`kill`](Broker::kill) that [`restart`](Broker::restart) starts again.
 #[derive(Debug)]
 pub struct Broker {
     port: u16,
     controller_port: u16,
-    /// A second port to listen on, and the port at which clients that come by it are told to find the broker.
+    /// Second listening port, and the port advertised to its clients.
     proxied: Option<(u16, u16)>,
-    /// Properties of its own; what comes last counts.
+    /// Additional properties. The last value of a property applies.
     added: String,
-    /// Its jars.
+    /// Directory of the jars.
     tools: PathBuf,
     dir: PathBuf,
     running: Mutex<Option<Running>>,
@@ -96,35 +97,36 @@ struct Running {
 }
 
 impl Broker {
-    /// Starts a broker and waits until it answers (about two seconds). `None`, said loudly, when the jars are not
-    /// there and `THRONG_WITHOUT_KAFKA` is set.
+    /// Starts a broker and waits until it answers (about two seconds). Returns `None` with a message when the jars
+    /// are missing and `THRONG_WITHOUT_KAFKA` is set.
     ///
     /// # Panics
-    /// When the jars are not there, with the remedy, and when the broker does not start.
+    /// When the jars are missing, with the remedy, and when the broker does not start.
     pub fn start() -> Option<Self> {
         Self::start_on(&tools(), None, &|_, _| String::new())
     }
 
-    /// A broker of the next release but one, whose groups have members that it keeps apart itself (KIP-848) and notices within
-    /// seconds when one is gone. As [`start`](Self::start) otherwise.
+    /// Starts a broker of the newer release `kafka-4`, with the group protocol of KIP-848 and session timeouts of
+    /// seconds. Otherwise like [`start`](Self::start).
     pub fn newer() -> Option<Self> {
         let quick = "group.consumer.min.session.timeout.ms=1000\ngroup.consumer.session.timeout.ms=3000\n\
             group.consumer.min.heartbeat.interval.ms=100\ngroup.consumer.heartbeat.interval.ms=300\n";
         Self::start_on(&release("kafka-4"), None, &|_, _| quick.to_owned())
     }
 
-    /// Whether the tests run on that release (`THRONG_TEST_KAFKA=kafka-4`).
+    /// Checks that the tests run on that release (`THRONG_TEST_KAFKA=kafka-4`).
     pub fn is_newer() -> bool {
         tools() == release("kafka-4")
     }
 
-    /// A broker with properties of its own, told by its port and its controller's. As [`start`](Self::start) otherwise.
+    /// Starts a broker with additional properties, computed from its port and its controller's port. Otherwise like
+    /// [`start`](Self::start).
     pub fn start_with(added: &dyn Fn(u16, u16) -> String) -> Option<Self> {
         Self::start_on(&tools(), None, added)
     }
 
-    /// A broker that listens on a second port, and tells whoever comes by that to stay at the port `proxy`. Also that
-    /// second port. As [`start`](Self::start) otherwise.
+    /// Starts a broker with a second port that advertises the port `proxy` to its clients. Also returns that second
+    /// port. Otherwise like [`start`](Self::start).
     pub fn start_behind(proxy: u16) -> Option<(Self, u16)> {
         let broker = Self::start_on(&tools(), Some(proxy), &|_, _| String::new())?;
         let (listens, _) = broker.proxied.expect("as asked for");
@@ -141,7 +143,7 @@ impl Broker {
             eprintln!("SKIPPED: this test needs a real Kafka, and THRONG_WITHOUT_KAFKA is set");
             return None;
         }
-        // Between the search for a free port and the broker's own bind somebody else may take it: try again then.
+        // Another process may take a free port before the broker binds it: the start is retried.
         for attempt in 1.. {
             let dir = tempfile::Builder::new().prefix("throng-kafka-").tempdir().expect("a temporary directory").keep();
             let formatted = tools.join("formatted");
@@ -162,7 +164,7 @@ impl Broker {
         unreachable!("the third attempt returns or panics")
     }
 
-    /// The broker that all tests of this process share; each uses topics and groups of its own
+    /// Returns the broker shared by all tests of this process. Each test uses separate topics and groups
     /// ([`unique`]). `None` as in [`start`](Self::start).
     pub fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<Broker>> = OnceLock::new();
@@ -173,17 +175,17 @@ impl Broker {
         broker
     }
 
-    /// What a client's `bootstrap.servers` takes.
+    /// Returns the value of `bootstrap.servers`.
     pub fn bootstrap(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// The broker's log, for a test that fails.
+    /// Returns the path of the broker's log.
     pub fn log(&self) -> PathBuf {
         self.dir.join("log")
     }
 
-    /// SIGKILL; the data stay for [`restart`](Self::restart).
+    /// Sends SIGKILL and keeps the data for [`restart`](Self::restart).
     pub fn kill(&self) {
         let Some(mut running) = self.running().take() else { return };
         running.keeper.stdin.take().expect("the keeper has a pipe").write_all(b"keep\n").expect("the keeper listens");
@@ -196,8 +198,9 @@ impl Broker {
         self.launch().unwrap_or_else(|why| panic!("Kafka did not start again: {why}"));
     }
 
-    /// Stops the broker's clock (SIGSTOP): connections stay open and nothing answers. Returns when it has stopped: a
-    /// signal reaches the threads of a process one after another, and on a busy machine the last of them may still answer.
+    /// Pauses the broker (SIGSTOP): connections stay open without answers. Returns when every thread has stopped,
+    /// because a signal reaches the threads of a process one after another, and on a busy machine the last of them
+    /// may still answer.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
         let broker = self.running().as_ref().expect("a running broker").broker;
@@ -209,7 +212,7 @@ impl Broker {
         }
     }
 
-    /// Lets a [paused](Self::pause) broker go on.
+    /// Continues a [paused](Self::pause) broker.
     pub fn resume(&self) {
         self.signal(Signal::CONT);
     }
@@ -226,11 +229,11 @@ impl Broker {
         self.produce_records(topic, &records);
     }
 
-    /// [`produce`](Self::produce) with partitions, headers and timestamps.
+    /// Writes records as [`produce`](Self::produce), with partitions, headers and timestamps.
     pub fn produce_records(&self, topic: &str, records: &[Record]) {
         let producer: BaseProducer<Deliveries> = self
             .client()
-            // Faster to begin with than an idempotent one; without retries nothing is written twice either.
+            // Starts faster than an idempotent producer. Without retries there are no duplicates either.
             .set("message.send.max.retries", "0")
             .set("linger.ms", "5")
             .create_with_context(Deliveries::default())
@@ -242,7 +245,7 @@ impl Broker {
         assert_eq!(producer.context().failed.load(Ordering::Relaxed), 0, "records were not delivered to {topic}");
     }
 
-    /// A producer with a transactional id, `init_transactions` done.
+    /// Returns a producer with a transactional id, after `init_transactions`.
     pub fn transactional(&self, transactional_id: &str) -> BaseProducer<Deliveries> {
         let producer: BaseProducer<Deliveries> = self
             .client()
@@ -253,23 +256,23 @@ impl Broker {
         producer
     }
 
-    /// Everything that a `read_committed` consumer sees, by partition and offset.
+    /// Returns every record visible to a `read_committed` consumer, by partition and offset.
     pub fn read_committed(&self, topic: &str) -> Vec<Stored> {
         self.read(topic, "read_committed")
     }
 
-    /// Everything in the log, records of open and aborted transactions included, by partition and offset.
+    /// Returns every record in the log, including open and aborted transactions, by partition and offset.
     pub fn read_uncommitted(&self, topic: &str) -> Vec<Stored> {
         self.read(topic, "read_uncommitted")
     }
 
-    /// The committed offset of each partition, `None` where the group has committed none. Waits for transactions
-    /// that carry offsets and are not decided yet.
+    /// Returns the committed offset of each partition, `None` where the group has committed none. Waits for undecided
+    /// transactions with offsets.
     pub fn group_offsets(&self, group: &str, topic: &str) -> BTreeMap<i32, Option<i64>> {
         self.offsets_of(group, topic, "read_committed")
     }
 
-    /// [`group_offsets`](Self::group_offsets) as they are now, whatever is still undecided.
+    /// Returns [`group_offsets`](Self::group_offsets) without waiting for undecided transactions.
     pub fn group_offsets_now(&self, group: &str, topic: &str) -> BTreeMap<i32, Option<i64>> {
         self.offsets_of(group, topic, "read_uncommitted")
     }
@@ -281,7 +284,7 @@ impl Broker {
         for partition in partitions_of(&consumer, topic) {
             wanted.add_partition(topic, partition);
         }
-        // A coordinator that has just been chosen, or is being chosen, says so: ask again.
+        // A coordinator that is being elected returns an error: the request is repeated.
         let deadline = Instant::now() + ANSWER;
         let committed = loop {
             match consumer.committed_offsets(wanted.clone(), ANSWER) {
@@ -297,7 +300,7 @@ impl Broker {
             .collect()
     }
 
-    /// Sets a group's committed offset, as an operator does who rewinds it. The group must have no member.
+    /// Sets the committed offset of a group, as an operator does to rewind it. The group must have no member.
     pub fn set_group_offset(&self, group: &str, topic: &str, partition: i32, offset: i64) {
         let consumer: BaseConsumer = self.client().set("group.id", group).create().expect("a consumer");
         let mut list = TopicPartitionList::new();
@@ -356,7 +359,7 @@ impl Broker {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Places of the keys that sign tokens, as the added properties name them, separated by commas.
+    /// Returns the URLs of the token signing keys in the added properties, separated by commas.
     fn keys_of_tokens(&self) -> String {
         let named = |line: &str| line.split_once("sasl.oauthbearer.jwks.endpoint.url=").map(|(_, url)| url.to_owned());
         self.added.lines().filter_map(named).collect::<Vec<_>>().join(",")
@@ -370,7 +373,7 @@ impl Broker {
             .replace("@PORT@", &self.port.to_string())
             .replace("@CONTROLLER_PORT@", &self.controller_port.to_string());
         if let Some((listens, told)) = self.proxied {
-            // What comes last counts.
+            // The last value of a property applies.
             let (port, controller_port) = (self.port, self.controller_port);
             properties += &format!(
                 "\nlisteners=PLAINTEXT://127.0.0.1:{port},PROXIED://127.0.0.1:{listens},CONTROLLER://127.0.0.1:{controller_port}\n\
@@ -387,7 +390,7 @@ impl Broker {
             .args(["-c", KEEPER, "keeper", "java", "-Xmx512m", "-XX:+UseSerialGC", "-cp"])
             .arg(format!("{}/lib/*", self.tools.display()))
             .arg(format!("-Dlog4j.configuration=file:{}", root.join("log4j.properties").display()))
-            // From 4.0 on a broker reads keys of tokens only from where it is allowed to.
+            // From 4.0 on a broker reads token keys only from allowed URLs.
             .arg(format!("-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={}", self.keys_of_tokens()))
             .arg("kafka.Kafka")
             .arg(&file)
@@ -403,7 +406,7 @@ impl Broker {
         self.wait_until_it_answers(logged)
     }
 
-    /// Waits for the word of success in the part of the log that this start has written.
+    /// Waits for the success message in the part of the log written by this start.
     fn wait_until_it_answers(&self, logged: usize) -> Result<(), String> {
         let broker = self.running().as_ref().ok_or("not started")?.broker;
         let deadline = Instant::now() + START;
@@ -429,13 +432,12 @@ impl Broker {
     }
 }
 
-/// Whether a process is gone, or ended and not yet waited for.
+/// Checks that a process does not exist, or has ended and is not yet reaped.
 ///
-/// Its state says so and nothing else does: the command line of a living one is empty for the moment in which
-/// it becomes another program.
+/// Only its state is reliable: the command line of a running process is empty for a moment during exec.
 fn has_ended(process: Pid) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())) else { return true };
-    // "PID (NAME) STATE …", and the name may hold anything.
+    // "PID (NAME) STATE …", and the name may contain any character.
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
     matches!(state, None | Some('Z' | 'X'))
 }
@@ -454,7 +456,7 @@ impl Drop for Broker {
     }
 }
 
-/// Counts what was not delivered.
+/// Counter of failed deliveries.
 #[derive(Debug, Default)]
 pub struct Deliveries {
     pub failed: AtomicU64,
@@ -472,7 +474,7 @@ impl ProducerContext for Deliveries {
     }
 }
 
-/// Hands one record to a producer, waiting while its queue is full.
+/// Sends one record through a producer, waiting while its queue is full.
 pub fn send(producer: &BaseProducer<Deliveries>, topic: &str, record: &Record) {
     let mut message: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(topic);
     if let Some(partition) = record.partition {
@@ -502,20 +504,21 @@ pub fn send(producer: &BaseProducer<Deliveries>, topic: &str, record: &Record) {
     producer.poll(Timeout::After(Duration::ZERO));
 }
 
-/// A name for a topic or a group that no other test of this process uses.
+/// Returns a topic or group name that is unique in this process.
 pub fn unique(stem: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     format!("{stem}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The partitions of a topic that have a leader.
+/// Returns the partitions of a topic that have a leader.
 fn partitions_of(consumer: &BaseConsumer, topic: &str) -> Vec<i32> {
     let metadata = consumer.fetch_metadata(Some(topic), ANSWER).expect("the broker answers");
     let partitions = metadata.topics().iter().filter(|t| t.name() == topic).flat_map(MetadataTopic::partitions);
     partitions.filter(|p| p.leader() >= 0).map(MetadataPartition::id).collect()
 }
 
-/// The release that the tests run on: the oldest that is supported, unless another is named (`./dev test --long` does).
+/// Returns the release for the tests: the oldest supported one, unless `THRONG_TEST_KAFKA` names another (`./dev test
+/// --long` does).
 fn tools() -> PathBuf {
     release(&std::env::var("THRONG_TEST_KAFKA").unwrap_or_else(|_| "kafka".to_owned()))
 }
@@ -524,16 +527,17 @@ fn release(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(".tools").join(name)
 }
 
-/// Whether every thread below `tasks` (a folder of `/proc`) is stopped. One that ends meanwhile no longer counts.
+/// Checks that every thread below `tasks` (a folder of `/proc`) is stopped. A thread that ends meanwhile does not
+/// count.
 fn all_stopped(tasks: &Path) -> bool {
     let threads = std::fs::read_dir(tasks).expect("the broker runs");
     threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok()).all(|stat| {
-        // The state follows the name, which is in parentheses and may hold any letter.
+        // The state follows the name, which is in parentheses and may contain any character.
         stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
     })
 }
 
-/// Every broker is a cluster of its own, although all of them are copies of one formatted directory.
+/// Assigns a new cluster id, because all brokers are copies of one formatted directory.
 fn rename_cluster(properties: &Path) {
     let text = fs::read_to_string(properties).expect("a formatted directory");
     let mut own = uuid::Uuid::new_v4().simple().to_string();

@@ -1,4 +1,4 @@
-//! What the scenario tests share. Each scenario uses a part of it.
+//! Helpers of the scenario tests. Each scenario uses a part of them.
 #![allow(dead_code, reason = "every scenario is a crate of its own and uses a part of what is here")]
 
 pub mod binary;

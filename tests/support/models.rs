@@ -1,12 +1,12 @@
-//! Privacy models in a stream, recounted the slow way from what left: printed texts, whose they were, and when.
+//! Recounts privacy models in a stream by a slow method from the release: printed texts, their subjects and times.
 //!
-//! Shares nothing with the product: no codes, no digests. A class is a printed tuple of quasi cells; what it shows of an
-//! attribute are the texts other than `"*"` of the lines of its batch, a person counting once for each.
+//! Shares no code with the product: no codes, no digests. A class is a printed tuple of quasi cells. Its values of an
+//! attribute are the texts other than `"*"` in the lines of its batch, each counted once per subject.
 
 use super::invariants::{Line, cells, tuple};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is asked of the values of an attribute in every class.
+/// Condition on the values of an attribute in every class.
 #[derive(Clone, Debug)]
 pub enum Question {
     Distinct(usize),
@@ -15,8 +15,7 @@ pub enum Question {
         c: f64,
         l: usize,
     },
-    /// At most `t` from the distribution `over`, by texts in the order of the ground distance; `parents` name, level by
-    /// level, what each text generalizes to (the first is the text itself).
+    /// At most `t` from the distribution `over`, by texts in the order of the ground distance.
     Closeness {
         t: f64,
         ground: Ground,
@@ -27,11 +26,11 @@ pub enum Question {
 pub enum Ground {
     Equal,
     Ordered,
-    /// Each text with what it becomes on the levels above, the root last.
+    /// Generalizations of each text on the levels above, the root last.
     Tree(BTreeMap<String, Vec<String>>),
 }
 
-/// What is promised of one attribute.
+/// Models of one attribute.
 #[derive(Clone, Debug)]
 pub struct Models {
     pub group: usize,
@@ -40,16 +39,16 @@ pub struct Models {
     pub asked: Vec<Question>,
 }
 
-/// People by text.
+/// Subjects by text.
 pub type Values = BTreeMap<Option<String>, BTreeSet<String>>;
 
-/// A distribution: people by text, in order.
+/// Distribution: number of subjects by text, in order.
 pub type Distribution = Vec<(Option<String>, u64)>;
 
 const SLACK: f64 = 1e-7;
 
 impl Models {
-    /// Checks one batch of `lines`; `over` is the distribution in force. Returns how many cells it shows.
+    /// Checks one batch of `lines`. `over` is the current distribution. Returns the number of shown cells.
     pub fn check_batch(&self, lines: &[Line], batch: u64, over: &Distribution) -> Result<usize, String> {
         let mut classes: BTreeMap<Vec<Option<String>>, (Values, usize)> = BTreeMap::new();
         for line in lines.iter().filter(|l| l.group == self.group && l.batch == batch) {
@@ -102,7 +101,7 @@ impl Question {
     }
 }
 
-/// Whether `needed` values can be told by as many different people: every choice is tried.
+/// Checks that `needed` values can be assigned to as many different subjects, by trying every choice.
 fn different_people(values: &Values, needed: usize) -> bool {
     fn most(values: &[&BTreeSet<String>], used: &mut BTreeSet<String>, needed: usize) -> bool {
         if needed == 0 {
@@ -125,7 +124,7 @@ fn different_people(values: &Values, needed: usize) -> bool {
     most(&values.values().collect::<Vec<_>>(), &mut BTreeSet::new(), needed)
 }
 
-/// Earth mover's distance; none where a text is not in the distribution.
+/// Returns the earth mover's distance, or `None` if a text is not in the distribution.
 fn distance(values: &Values, over: &Distribution, ground: &Ground) -> Option<f64> {
     let all: f64 = values.values().map(|people| people.len() as f64).sum();
     let whole: f64 = over.iter().map(|(_, n)| *n as f64).sum();
@@ -143,7 +142,7 @@ fn distance(values: &Values, over: &Distribution, ground: &Ground) -> Option<f64
             cumulated.sum::<f64>() / (gap.len().max(2) - 1) as f64
         }
         Ground::Tree(above) => {
-            // Half of what is out of balance below each node, at each level but the root's, over the height.
+            // Half of the imbalance below each node, at each level except the root's, over the height.
             let height = above.values().next().map_or(1, Vec::len);
             let mut sum = 0.0;
             for level in 0..height {

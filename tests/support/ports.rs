@@ -1,16 +1,16 @@
-//! Ports for programs that are told where to listen.
+//! Provides free ports for programs that listen on a configured port.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Below the ports that Linux gives to connections (32768 and above): no connection can take one of these before its program listens.
+/// Below the ephemeral ports of Linux (32768 and above), so no connection can take a port before its program listens.
 const PORTS: std::ops::Range<u32> = 10_000..32_000;
 
-/// A port at which nothing listens. No other call in this process gives it again.
+/// Returns a port without a listener. No other call in this process returns it again.
 pub fn free_port() -> u16 {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let count = PORTS.end - PORTS.start;
-    // Processes that run side by side begin at different ports.
+    // Parallel processes start at different ports.
     let first = std::process::id().wrapping_mul(997) % count;
     for _ in 0..count {
         let at = PORTS.start + (first + CALLS.fetch_add(1, Ordering::Relaxed)) % count;

@@ -1,8 +1,8 @@
-//! A network with a will of its own: a proxy between the daemon and its broker that loses, holds, delays and repeats what it
-//! is told to, and cuts connections.
+//! Provides a faulty network: a proxy between the daemon and its broker that loses, holds, delays and repeats chosen
+//! requests, and cuts connections.
 //!
-//! It knows Kafka's frames and nothing of what is in them but the first words: a length, the key of the request, its
-//! version, its number; an answer begins with the number of its request.
+//! The proxy parses only the frame headers of Kafka: length, request key, version and correlation id. A response
+//! begins with the correlation id of its request.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Keys of requests, as Kafka numbers them.
+/// Keys of requests in the Kafka protocol.
 pub const PRODUCE: i16 = 0;
 pub const FIND_COORDINATOR: i16 = 10;
 pub const INIT_PRODUCER_ID: i16 = 22;
@@ -19,30 +19,30 @@ pub const ADD_OFFSETS: i16 = 25;
 pub const END_TXN: i16 = 26;
 pub const TXN_OFFSET_COMMIT: i16 = 28;
 
-/// What the network does to one request.
+/// Fault applied to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The connection breaks before the request has reached the broker.
+    /// The connection breaks before the request reaches the broker.
     CutBefore,
-    /// The connection breaks before the answer has reached the client.
+    /// The connection breaks before the response reaches the client.
     CutAfter,
-    /// The connection breaks, and the request reaches the broker when requests with these keys have been answered, one after
-    /// another.
+    /// The connection breaks. The request reaches the broker after responses to requests with these keys, in this
+    /// order.
     Late(&'static [i16]),
-    /// It reaches the broker, and once more when these have been answered.
+    /// The request reaches the broker, and again after these responses.
     Twice(&'static [i16]),
-    /// It takes that long.
+    /// The request is delayed by this duration.
     Delay(Duration),
-    /// It waits until the test lets it go ([`Proxy::let_go`]).
+    /// The request waits for [`Proxy::let_go`].
     Stall,
-    /// The answer says this error instead of what the broker has said, once records have been answered. Only for answers of
-    /// a waiting time and an error.
+    /// The response contains this error instead of the broker's, after a response to a produce request. Only for
+    /// responses of a throttle time and an error.
     Refuse(i16),
 }
 
 struct Armed {
     key: i16,
-    /// Requests of that key to let pass first.
+    /// Number of requests with that key to skip.
     skip: usize,
     fault: Fault,
 }
@@ -53,11 +53,11 @@ struct Late {
     frame: Vec<u8>,
 }
 
-/// What became of a request that came late.
+/// Outcome of a late request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
     pub key: i16,
-    /// The error of the broker's answer, where it is told after a waiting time; what else it is then means nothing.
+    /// Error in the broker's response, if it follows a throttle time. Meaningless for other responses.
     pub error: i16,
 }
 
@@ -69,7 +69,7 @@ struct Inside {
     delivered: Vec<Delivered>,
     stalled: usize,
     gate_open: bool,
-    /// Answers to records.
+    /// Responses to produce requests.
     produced: usize,
 }
 
@@ -79,13 +79,13 @@ struct Shared {
     changed: Condvar,
 }
 
-/// A listening proxy. Its threads end with their connections, and with the process.
+/// Listening proxy. Its threads end with their connections and with the process.
 pub struct Proxy {
     port: u16,
     shared: Arc<Shared>,
 }
 
-/// What is to happen when the answer to a request comes.
+/// Action on the response to a request.
 struct Pending {
     key: i16,
     cut: bool,
@@ -99,7 +99,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Proxy {
-    /// Listens; [`forward_to`](Self::forward_to) says to whom it talks.
+    /// Starts to listen. [`forward_to`](Self::forward_to) sets the broker.
     pub fn listen() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("a bound port").port();
@@ -127,19 +127,19 @@ impl Proxy {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// The next request with this key, after `skip` others, meets this fate. Once.
+    /// Applies the fault once, to the next request with this key after `skip` others.
     pub fn arm(&self, key: i16, skip: usize, fault: Fault) {
         lock(&self.shared.inside).armed.push(Armed { key, skip, fault });
     }
 
-    /// Forgets everything that is armed, held or has happened.
+    /// Removes all armed faults, held requests and results.
     pub fn calm(&self) {
         let mut inside = lock(&self.shared.inside);
         *inside = Inside { upstream: inside.upstream, gate_open: true, ..Inside::default() };
         self.shared.changed.notify_all();
     }
 
-    /// Whether everything that was armed has happened, and everything that was held has arrived.
+    /// Checks that all armed faults have been applied, and all held requests delivered.
     pub fn is_done(&self) -> bool {
         let inside = lock(&self.shared.inside);
         inside.armed.is_empty() && inside.late.is_empty()
@@ -153,7 +153,7 @@ impl Proxy {
         lock(&self.shared.inside).stalled
     }
 
-    /// Lets go what stalls.
+    /// Releases stalled requests.
     pub fn let_go(&self) {
         lock(&self.shared.inside).gate_open = true;
         self.shared.changed.notify_all();
@@ -182,7 +182,7 @@ impl Shared {
                         break;
                     }
                 }
-                // Whoever is first takes the other along; the second finds the sockets closed.
+                // The first direction to end closes both sockets. The second finds them closed.
                 for socket in [&reading, &writing] {
                     socket.shutdown(Shutdown::Both).unwrap_or_default();
                 }
@@ -190,7 +190,7 @@ impl Shared {
         }
     }
 
-    /// Passes a request on, unless it meets its fate. False when the connection is to be cut.
+    /// Forwards a request, or applies its fault. Returns false to cut the connection.
     fn request(&self, frame: &[u8], server: &mut TcpStream, pending: &Numbered) -> bool {
         let key = i16::from_be_bytes([frame[4], frame[5]]);
         let number = i32::from_be_bytes([frame[8], frame[9], frame[10], frame[11]]);
@@ -237,7 +237,7 @@ impl Shared {
         fate
     }
 
-    /// Passes an answer on. What was held for it reaches the broker first.
+    /// Forwards a response. Requests that wait for it reach the broker first.
     fn answer(&self, mut frame: Vec<u8>, client: &mut TcpStream, pending: &Numbered) -> bool {
         let number = i32::from_be_bytes([frame[4], frame[5], frame[6], frame[7]]);
         let Some(Pending { key, cut, refuse }) = lock(pending).remove(&number) else { return false };
@@ -249,7 +249,7 @@ impl Shared {
             self.changed.notify_all();
         }
         if let Some(error) = refuse {
-            // Without a record in a topic there would be nothing to abort.
+            // Without a record in a topic there would be no transaction to abort.
             let nothing = |inside: &mut Inside| inside.produced == 0;
             let inside = lock(&self.inside);
             drop(self.changed.wait_timeout_while(inside, Duration::from_secs(5), nothing));
@@ -272,7 +272,7 @@ impl Shared {
         due
     }
 
-    /// On a connection of its own, as what is left of an old one.
+    /// Delivers on a separate connection, like the remainder of an old one.
     fn deliver(&self, late: &Late) {
         let upstream = lock(&self.inside).upstream.expect("requests came from somewhere");
         let mut server = TcpStream::connect(upstream).expect("the broker listens");
@@ -284,7 +284,7 @@ impl Shared {
     }
 }
 
-/// The next frame with its length; `None` at the end of the connection.
+/// Reads the next frame with its length. Returns `None` at the end of the connection.
 fn frame(from: &mut TcpStream) -> Option<Vec<u8>> {
     let mut length = [0; 4];
     from.read_exact(&mut length).ok()?;
@@ -294,7 +294,7 @@ fn frame(from: &mut TcpStream) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-/// Waits until `done`, or until it has taken too long.
+/// Waits for `done`, and panics after a timeout.
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !done() {

@@ -1,7 +1,7 @@
-//! Attributes of random schemas, and what their cells may say.
+//! Defines the attributes of random schemas, and their possible cells.
 
-/// An attribute that a random schema may have: its name, its table, and spellings of its cells as JSON. Frequent ones
-/// stand more than once; `""` is an absent cell.
+/// Possible attribute of a random schema: its name, its table, and the JSON spellings of its cells. Frequent cells
+/// are repeated; `""` is an absent cell.
 pub struct Attribute {
     pub name: &'static str,
     pub table: &'static str,

@@ -1,4 +1,4 @@
-//! The schemas of the scenarios: a head, and attributes that many of them have.
+//! Builds the schemas of the scenarios from a head and common attributes.
 
 /// `schema!("visits"; person, text "city", more "[[attribute]]\n…")`: the text of a schema, as a constant.
 ///
@@ -9,7 +9,7 @@
 /// | `number "age"` | whole number, quasi |
 /// | `hundred "age"` | whole number of 0 to 100 in intervals of 10 and 50, quasi |
 /// | `sensitive "illness"` | text, sensitive |
-/// | `more "…"` | what the schema alone has, as TOML |
+/// | `more "…"` | additional TOML of the schema |
 #[allow(unused_macros, reason = "every scenario is a crate of its own and uses a part of what is here")]
 macro_rules! schema {
     (@person) => { "[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n" };
@@ -39,5 +39,5 @@ pub const CITY: &str = schema!(@text "city");
 pub const MOOD: &str = schema!(@text "mood");
 pub const ILLNESS: &str = schema!(@sensitive "illness");
 
-/// Visits of people to the wards of a city.
+/// Visits of subjects to the wards of a city.
 pub const VISITS: &str = schema!("visits"; person, text "city", text "ward");

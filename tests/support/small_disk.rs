@@ -1,15 +1,15 @@
-//! A disk of a few megabytes.
+//! Mounts a disk of a few megabytes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A memory disk that is mounted for as long as this lives. Mounting needs privileges: where they are missing the tests that ask
-/// for a disk fail and say so, unless `THRONG_NO_MOUNTS` is set.
+/// Memory disk, mounted until it is dropped. Mounting needs privileges. Without them, tests that need a disk fail
+/// with a message, unless `THRONG_NO_MOUNTS` is set.
 pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts a disk of `size` (as `mount` spells it) at `path`, which is made. `None` only where the tests were told that
-    /// there are no mounts here.
+    /// Mounts a disk of `size` (as `mount` spells it) at `path`, which is created. Returns `None` only if
+    /// `THRONG_NO_MOUNTS` is set.
     pub fn mount(path: &Path, size: &str) -> Option<Self> {
         if std::env::var_os("THRONG_NO_MOUNTS").is_some() {
             eprintln!("NOT TESTED: THRONG_NO_MOUNTS is set, and this test needs a small disk");
@@ -25,7 +25,7 @@ impl SmallDisk {
         Some(disk)
     }
 
-    /// Mounts it again with other options: `size=64m`, `ro`.
+    /// Remounts the disk with other options: `size=64m`, `ro`.
     pub fn remount(&self, options: &str) {
         assert!(self.ask(Command::new("mount").args(["-o", &format!("remount,{options}")])), "remounted: {options}");
     }

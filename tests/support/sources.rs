@@ -1,4 +1,4 @@
-//! Sources as text: which of it is code, and which of that is for tests.
+//! Parses Rust sources: separates code from comments and literals, and finds test code.
 
 #![allow(dead_code, reason = "not every test that reads sources needs all of it")]
 
@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The byte ranges under `#[cfg(test)]`; the whole file where its parent declares it so.
+/// Returns the byte ranges under `#[cfg(test)]`, or the whole file if its parent declares it as test code.
 pub fn test_regions(path: &Path, code: &str) -> Vec<(usize, usize)> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    // `#[path = "x_tests.rs"]` beside x.rs: the house's way to keep a long test out of a file.
+    // `#[path = "x_tests.rs"]` next to x.rs moves a long test into a separate file.
     if stem.ends_with("_tests") {
         return vec![(0, code.len())];
     }
@@ -45,7 +45,7 @@ pub fn test_regions(path: &Path, code: &str) -> Vec<(usize, usize)> {
     regions
 }
 
-/// The code with every comment and literal blanked; lines stay where they are.
+/// Returns the code with every comment and literal blanked. Line numbers are preserved.
 pub fn without_comments_and_literals(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
@@ -82,7 +82,7 @@ pub fn without_comments_and_literals(text: &str) -> String {
     out
 }
 
-/// The hashes of a raw string that starts at `i` with its `r`.
+/// Returns the number of hashes of a raw string with its `r` at `i`.
 fn raw_hashes(chars: &[char], i: usize) -> Option<usize> {
     let hashes = chars[i + 1..].iter().take_while(|&&c| c == '#').count();
     (chars.get(i + 1 + hashes) == Some(&'"')).then_some(hashes)
@@ -103,7 +103,7 @@ fn end_of_block_comment(chars: &[char], start: usize) -> usize {
     chars.len()
 }
 
-/// All files below a folder, none when it is not there.
+/// Returns all files below a folder, or none if it is missing.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut found = BTreeSet::new();

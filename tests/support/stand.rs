@@ -1,4 +1,5 @@
-//! An engine without a daemon around it: batches go in as JSON texts, what leaves is kept, and every fault can be had.
+//! Runs an engine without a daemon: input batches are JSON texts, the release is recorded, and every fault can be
+//! injected.
 
 use super::invariants::{GroupNames, Line, Promise};
 use std::path::Path;
@@ -24,47 +25,47 @@ use throng_core::values::raw_batch::RecordPosition;
 use throng_core::values::schema::Schema;
 use throng_formats::JsonCodec;
 
-/// The secret of a stand unless another is given.
+/// Default secret.
 pub const SECRET: &str = "a secret that is long enough for anybody";
 
-/// How much later an aborted batch is tried again.
+/// Delay before the retry of an aborted batch, in milliseconds.
 pub const RETRIED_AFTER_MS: i64 = 777;
 
-/// What goes wrong around a batch.
+/// Fault around a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     Nothing,
-    /// The process ends in order after the batch.
+    /// The process stops regularly after the batch.
     Restart,
-    /// The sink aborts the first attempt; the same process tries again.
+    /// The sink aborts the first attempt, and the same process retries.
     Abort,
-    /// The sink aborts the first attempt and the process dies, and so does the next one; the third tries again.
+    /// The sink aborts the first attempt and the process is killed, and so is the next one. The third retries.
     AbortAndDie,
-    /// The batch leaves, and the process dies before it has noted that.
+    /// The batch is released, and the process is killed before it records that.
     LeaveAndDie,
-    /// Another process, with a directory of its own, has the partition after the batch.
+    /// Another process with a separate directory takes the partition after the batch.
     Move,
-    /// The batch leaves, and the process dies before it has noted that. Another one has the partition then.
+    /// The batch is released, and the process is killed before it records that. Another process takes the partition.
     LeaveAndMove,
 }
 
-/// Keeps what leaves, or aborts when asked to.
+/// Sink that records the release, or aborts on request.
 #[derive(Debug, Default)]
 pub struct Collector {
     pub lines: Vec<Line>,
     pub rejected: Vec<RejectedRecord>,
-    /// Sequence number and clock of the last batch that left.
+    /// Sequence number and clock of the last released batch.
     pub committed: (u64, i64),
     pub abort_next: bool,
-    /// And so many after it.
+    /// Number of further aborts.
     pub aborts: u32,
-    /// Added to the numbers of batches: each process begins with its own.
+    /// Added to batch numbers, because each process starts its numbering at zero.
     pub base: u64,
-    /// The changelog, in its order.
+    /// Changelog records in order.
     pub changelog: Vec<ChangelogRecord>,
-    /// The clock of an aborted attempt and what it would have let out.
+    /// Clock and lines of an aborted attempt.
     pub attempt: Option<(i64, Vec<Line>)>,
-    /// Do not insist that a second attempt is the first one's bytes.
+    /// Disables the check that a retry has the bytes of the first attempt.
     pub another_attempt_may_differ: bool,
     bytes: u64,
 }
@@ -91,7 +92,7 @@ impl BatchSink for Collector {
             self.attempt = Some((envelope.clock_ms, lines));
             return Err(DeliveryError::Aborted("asked to".to_owned()));
         }
-        // A crowd that was too old at the second attempt gave it another clock: then nothing is promised of its bytes.
+        // A crowd too old at the retry changes the clock: then the bytes may differ.
         let same_clock = |(clock, _): &(i64, Vec<Line>)| *clock == envelope.clock_ms;
         if let Some((_, first)) = self.attempt.take().filter(same_clock).filter(|_| !self.another_attempt_may_differ)
             && let Some(at) = (0..first.len().max(lines.len())).find(|&i| first.get(i) != lines.get(i))
@@ -111,7 +112,7 @@ impl BatchSink for Collector {
     }
 }
 
-/// An engine with a state directory and a sink of its own.
+/// Engine with a separate state directory and sink.
 pub struct Stand {
     pub config: Config,
     pub telemetry: Telemetry,
@@ -119,22 +120,22 @@ pub struct Stand {
     pub promise: Promise,
     /// Records offered so far: the next offset.
     pub offered: i64,
-    /// The partition that this stand reads.
+    /// Partition of the source.
     pub partition: i32,
     schema: Arc<Schema>,
     codec: JsonCodec,
     engine: Option<Engine>,
     pending: Option<BatchIntent>,
-    /// The records after the next ones.
+    /// Records after the next ones.
     next: Option<Vec<Option<Vec<u8>>>>,
     announced: Announcement,
     home: TempDir,
-    /// Moves to another process so far, and what became of records in those before.
+    /// Number of moves to another process so far, and the record totals of the earlier processes.
     moved: u32,
     past: RecordTotals,
 }
 
-/// A batch that is known before its turn.
+/// Batch announced before its turn.
 struct Announced {
     records: Vec<Option<Vec<u8>>>,
     first: i64,
@@ -151,27 +152,27 @@ impl NextBatchSource for Announcement {
 }
 
 impl Stand {
-    /// A stand for `schema` (TOML) and the settings in `settings` (TOML: `[privacy]`, `[[group]]`, …).
+    /// Creates a test engine for `schema` (TOML) and `settings` (TOML: `[privacy]`, `[[group]]`, …).
     pub fn new(schema: &str, settings: &str) -> Self {
         Self::with_secret(schema, settings, SECRET)
     }
 
-    /// [`new`](Self::new) with another secret.
+    /// Creates an engine as [`new`](Self::new), with another secret.
     pub fn with_secret(schema: &str, settings: &str, secret: &str) -> Self {
         Self::tuned(schema, settings, secret, FixedSettings::default())
     }
 
-    /// [`with_secret`](Self::with_secret), with other values of what is not configured.
+    /// Creates an engine as [`with_secret`](Self::with_secret), with other internal parameters.
     pub fn tuned(schema: &str, settings: &str, secret: &str, tuning: FixedSettings) -> Self {
         Self::with(schema, settings, secret, ("file", "file"), tuning)
     }
 
-    /// A stand that only watches: nothing is released.
+    /// Creates an engine that only measures and releases no line.
     pub fn watching(schema: &str, settings: &str) -> Self {
         Self::with(schema, settings, SECRET, ("file", "none"), FixedSettings::default())
     }
 
-    /// A stand whose source is a topic: its state lies in the changelog.
+    /// Creates an engine with a topic as source: its state is in the changelog.
     pub fn of_a_topic(schema: &str, settings: &str, tuning: FixedSettings) -> Self {
         Self::with(schema, settings, SECRET, ("kafka", "kafka"), tuning)
     }
@@ -193,7 +194,7 @@ impl Stand {
             ("THRONG__STATE__PATH", path("state")),
             ("THRONG_SECRET", secret.to_owned()),
         ];
-        // Limits on repetition change what leaves: a test that does not ask for them is about something else.
+        // Limits on repetition change the release, so they are disabled unless the test sets them.
         let unless_given = [("max_delay", "0s"), ("max_lines_per_subject", "0")];
         let limits = unless_given.into_iter().filter(|(key, _)| !settings.contains(key));
         let limits = limits.map(|(key, value)| (format!("THRONG__PRIVACY__{}", key.to_uppercase()), value.to_owned()));
@@ -228,17 +229,17 @@ impl Stand {
         stand
     }
 
-    /// The position of an attribute in the schema.
+    /// Returns the position of an attribute in the schema.
     pub fn position(&self, attribute: &str) -> usize {
         self.schema.position(attribute).expect("an attribute of the schema")
     }
 
-    /// The state directory.
+    /// Returns the state directory.
     pub fn state(&self) -> &Path {
         &self.config.state.path
     }
 
-    /// The directory that holds everything.
+    /// Returns the directory of all files.
     pub fn home(&self) -> &Path {
         self.home.path()
     }
@@ -247,7 +248,7 @@ impl Stand {
         self.engine.as_mut().expect("a running engine")
     }
 
-    /// The engine and the sink, for what only the engine can do.
+    /// Returns the engine and the sink, for direct calls.
     pub fn parts(&mut self) -> (&mut Engine, &mut Collector) {
         (self.engine.as_mut().expect("a running engine"), &mut self.sink)
     }
@@ -265,7 +266,7 @@ impl Stand {
                 retry = self.pending.take();
                 assert!(retry.is_some(), "an intent that did not leave is given back");
             }
-            // The wall clock has gone on: the attempt keeps its own.
+            // The wall clock has advanced: the attempt keeps its clock.
             outcome = self.process(records, first, settling, retry.as_ref(), now_ms + RETRIED_AFTER_MS);
         }
         self.offered = first + i64::try_from(records.len()).expect("a small batch");
@@ -288,18 +289,18 @@ impl Stand {
         }
     }
 
-    /// Settles what is held, as the end of the stream does.
+    /// Decides all held records, as at the end of the stream.
     pub fn settle(&mut self, settling: SettlementReason, now_ms: i64) {
         let engine = self.engine.as_mut().expect("a running engine");
         engine.settle(|_| true, settling, None, &mut self.sink, now_ms).expect("held records are settled");
     }
 
-    /// Tells of the records of the batch after the next one: the engine sees them while that one leaves.
+    /// Announces the records of the batch after the next one. The engine sees them while the next one is released.
     pub fn announce(&mut self, records: &[Option<Vec<u8>>]) {
         self.next = Some(records.to_vec());
     }
 
-    /// Hands a batch to the engine and says what became of it.
+    /// Processes a batch and returns the result.
     pub fn process(
         &mut self,
         records: &[Option<Vec<u8>>],
@@ -308,7 +309,7 @@ impl Stand {
         retry: Option<&BatchIntent>,
         now_ms: i64,
     ) -> Result<(), BatchError> {
-        // A batch that was encoded ahead comes as that; one that is repeated is read anew.
+        // An announced batch is already encoded. A retried batch is read again.
         let ahead = self.announced.0.take().filter(|a| a.first == first && a.records == records && retry.is_none());
         let mut turn = match ahead {
             Some(announced) => announced.turn,
@@ -323,7 +324,7 @@ impl Stand {
         engine.process(&mut turn, settling, retry, &mut self.sink, now_ms, &mut self.announced)
     }
 
-    /// A batch that is to be handed to the engine by somebody else.
+    /// Returns a batch for a direct call of the engine.
     pub fn turn(&self, records: &[Option<Vec<u8>>], first: i64) -> QueuedBatch {
         Box::new(self.input(records, first, false)).into()
     }
@@ -348,14 +349,14 @@ impl Stand {
         input
     }
 
-    /// The process dies: what is only in memory is gone. Another one starts on the same state.
+    /// Kills the process and its memory. Another process starts on the same state.
     pub fn die(&mut self) {
         drop(self.engine.take());
         self.announced.0 = None;
         self.start();
     }
 
-    /// The process is gone with its directory. Another one, with a directory of its own, reads the partitions on.
+    /// Removes the process with its directory. Another process with a separate directory continues the partitions.
     pub fn move_on(&mut self) {
         self.past = self.totals();
         self.past.count_held_as_moved();
@@ -371,7 +372,7 @@ impl Stand {
         self.sink.committed.1 = begun.1;
     }
 
-    /// What the changelog holds of the partition that this stand reads.
+    /// Returns the changelog content of this partition.
     pub fn in_the_changelog(&mut self) -> RestoredPartitions {
         let codec = self.engine().entry_codec().expect("a topic").clone();
         let mut reader = EntryReader::new(codec);
@@ -379,7 +380,7 @@ impl Stand {
         reader.into_restored(|_| true).expect("entries of one secret")
     }
 
-    /// Whether the last start has found a batch that was intended, has not left, and is to be repeated.
+    /// Checks that the last start found an unreleased batch with an intent, which is to be repeated.
     pub fn is_pending(&self) -> bool {
         self.pending.is_some()
     }
@@ -387,7 +388,7 @@ impl Stand {
     fn start(&mut self) {
         let committed = self.sink.committed.0;
         let mut left = |intent: &BatchIntent, _: &str| Ok(intent.after.sequence <= committed);
-        // The database's threads let go of its lock a moment after it was dropped.
+        // The database threads release the lock shortly after the drop.
         let deadline = Instant::now() + Duration::from_secs(10);
         let assembled = loop {
             let checked = CheckedConfig::new(self.config.clone(), "stand.toml").expect("a sound configuration");
@@ -408,7 +409,7 @@ impl Stand {
         }
     }
 
-    /// Records by what became of them, over all processes.
+    /// Returns the record totals over all processes.
     pub fn totals(&mut self) -> RecordTotals {
         let (now, past) = (self.engine().progress().totals, self.past);
         RecordTotals {
@@ -421,7 +422,7 @@ impl Stand {
         }
     }
 
-    /// Conservation: every record offered is accounted for, and what is released did leave.
+    /// Checks conservation: every offered record is accounted for, and the released records are in the output.
     pub fn check_conservation(&mut self) -> Result<(), String> {
         let totals = self.totals();
         let held = self.engine().unreleased_records() as u64;
@@ -445,7 +446,7 @@ impl Stand {
     }
 }
 
-/// The names of a group, by role.
+/// Returns the names of a group, by role.
 pub fn names(shape: &GroupShape, schema: &Schema) -> GroupNames {
     let of = |list: &[usize]| list.iter().map(|&a| schema.attributes[a].name.clone()).collect::<Vec<_>>();
     let mut all = [&shape.quasi[..], &shape.sensitive, &shape.insensitive].concat();
@@ -453,7 +454,7 @@ pub fn names(shape: &GroupShape, schema: &Schema) -> GroupNames {
     GroupNames { all: of(&all), quasi: of(&shape.quasi), sensitive: of(&shape.sensitive) }
 }
 
-/// A record of a batch.
+/// Returns a record of a batch.
 #[allow(clippy::unnecessary_wraps, reason = "a batch also has tombstones")]
 pub fn record(json: impl Into<String>) -> Option<Vec<u8>> {
     Some(json.into().into_bytes())

@@ -1,4 +1,4 @@
-//! Topics that a test makes, empties and deletes.
+//! Creates, empties and deletes topics for a test.
 
 use super::{ANSWER, Broker, partitions_of};
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
@@ -11,7 +11,7 @@ fn options() -> AdminOptions {
     AdminOptions::new().operation_timeout(Some(ANSWER))
 }
 
-/// Waits for what the broker answers.
+/// Waits for the response of the broker.
 fn answer<T>(asked: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(asked)
 }
@@ -27,7 +27,7 @@ impl Broker {
         self.create_topic_with(name, partitions, settings);
     }
 
-    /// [`create_topic`](Self::create_topic) with any settings of the topic, such as `retention.ms`.
+    /// Creates a topic as [`create_topic`](Self::create_topic), with any topic settings, such as `retention.ms`.
     pub fn create_topic_with(&self, name: &str, partitions: i32, settings: &[(&str, &str)]) {
         let admin = self.admin();
         let mut topic = NewTopic::new(name, partitions, TopicReplication::Fixed(1));
@@ -49,13 +49,13 @@ impl Broker {
         self.wait_partitions(name, 0);
     }
 
-    /// Deletes a topic, and makes it again with so many partitions.
+    /// Deletes a topic and creates it again with this number of partitions.
     pub fn make_topic_anew(&self, name: &str, partitions: i32, compacted: bool) {
         self.delete_topic(name);
         self.create_topic(name, partitions, compacted);
     }
 
-    /// Gives a topic more partitions.
+    /// Increases the number of partitions of a topic.
     pub fn add_partitions(&self, name: &str, partitions: usize) {
         let admin = self.admin();
         let wanted = NewPartitions::new(name, partitions);
@@ -74,7 +74,7 @@ impl Broker {
         }
     }
 
-    /// Removes what a partition has before `offset`, as its retention does.
+    /// Removes the records of a partition before `offset`, as retention does.
     pub fn remove_before(&self, topic: &str, partition: i32, offset: i64) {
         let admin = self.admin();
         let mut before = TopicPartitionList::new();
