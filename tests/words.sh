@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks that the comments of the Rust sources are in plain engineering English: of 10,000 words at most 15 may be one of the
 # words below, which standard terms replace (CONTRIBUTING.md, "Language"). Prints each place and fails above the limit.
-#   tests/words.sh             checks src/ and crates/; then itself, on a made-up file
+#   tests/words.sh             checks src/, crates/, tests/ and benches/; then itself, on a made-up file
 #   tests/words.sh FOLDER...   checks others
 set -eu
 
@@ -41,7 +41,7 @@ if [ $# -gt 0 ]; then
 fi
 
 cd "$(dirname "$0")/.."
-check src crates
+check src crates tests benches
 
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
