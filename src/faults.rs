@@ -4,7 +4,7 @@
 //! the feature `failpoints`.
 
 /// Guard that keeps the crash points of the environment armed until it is dropped.
-#[must_use = "the crash points are disarmed when this goes"]
+#[must_use = "the crash points are disarmed when this is dropped"]
 #[derive(Default)]
 pub struct ArmedFaults {
     #[cfg(feature = "failpoints")]

@@ -177,7 +177,7 @@ fn input_larger_than_memory_is_refused_with_a_remedy() {
     write(&place.join("in.parquet"), &[rows(30_000, 1)]);
     refused(place, "in.parquet -o out.csv --memory 1MiB", 1, &["in.parquet needs more than 1MiB", "--temp"]);
     for memory in ["64KiB", "1MiB", "2MiB", "3MiB"] {
-        let said: &[&str] = &["(--memory)", "are left for them", "allow more"];
+        let said: &[&str] = &["(--memory)", "are available", "allow more"];
         let output =
             anonymize(place, &format!("in.parquet -o out.csv --temp . --memory {memory}")).output().expect("it starts");
         if !output.status.success() {
@@ -187,7 +187,7 @@ fn input_larger_than_memory_is_refused_with_a_remedy() {
     }
     refused(place, "in.parquet -o out.csv --temp . --memory 64KiB", 1, &["need"]);
     refused(place, "in.parquet -o out.csv --temp nowhere", 2, &["--temp", "nowhere"]);
-    refused(place, "in.parquet - -o out.csv", 2, &["standard input is read alone"]);
+    refused(place, "in.parquet - -o out.csv", 2, &["standard input cannot be combined"]);
     refused(place, "in.parquet --frontier --temp .", 2, &["--temp", "--frontier"]);
     refused(place, "in.parquet in.parquet -o out.csv", 1, &["in.parquet"]);
 }
@@ -213,7 +213,7 @@ fn full_temp_disk_is_reported_and_keeps_the_old_release() {
     write(&place.join("in.parquet"), &[rows(60_000, 1)]);
     std::fs::write(place.join("out.csv"), "an earlier release\n").expect("written");
     let Some(_disk) = SmallDisk::mount(&place.join("small"), "256k") else { return };
-    refused(place, "in.parquet -o out.csv --temp small", 1, &["cannot be kept in small", "No space left", "--temp"]);
+    refused(place, "in.parquet -o out.csv --temp small", 1, &["cannot be stored in small", "No space left", "--temp"]);
     assert_eq!(read(place, "out.csv"), b"an earlier release\n");
 }
 

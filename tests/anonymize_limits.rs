@@ -74,7 +74,7 @@ fn summary_counts_subjects_and_names_levels() {
     // The outlier is suppressed, and with it the only record of its subject.
     assert_eq!(report["suppressed_records"], 1);
     assert_eq!(report["people"], serde_json::json!({ "all": 61, "lost": 1 }));
-    assert!(said.contains("61 people, nothing is left of 1 of them"), "{said}");
+    assert!(said.contains("61 people, 1 of them without a released record"), "{said}");
     // Each of thirty raw tuples of age and zip has two subjects. One tuple has a single record.
     let before = report["risks_before"]["average"].as_f64().expect("a risk");
     assert!((before - (120.0 / 2.0 + 1.0) / 121.0).abs() < 1e-9, "{before}");
@@ -118,8 +118,8 @@ fn input_problems_are_noted() {
     let few = of((0..9).map(|n| row(["a", "b"][n % 2], "33")).collect());
     let empty = of((0..9).map(|n| row(&n.to_string(), "")).collect());
     for (rows, words, code) in [
-        (unnamed, "none of 9 records names its subject", 1),
-        (few, "only 2 people were met and a crowd needs 3", 1),
+        (unnamed, "none of 9 records has a subject", 1),
+        (few, "only 2 people were found and a class needs 3", 1),
         (empty, "attribute \"age\" had no value in any of 9 records", 0),
     ] {
         let folder = folder(&rows);

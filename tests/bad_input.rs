@@ -205,10 +205,7 @@ fn file_without_records_is_refused() {
             ("SINK__PATH", &format!("out-{name}")),
         ]);
         let refused = outcome.expect(1);
-        assert!(
-            refused.stderr.contains(&format!("{name}: there is no record in it; no output was replaced")),
-            "{name}"
-        );
+        assert!(refused.stderr.contains(&format!("{name}: no records; no output was replaced")), "{name}");
         assert!(!place.path(&format!("out-{name}")).exists() && !place.path("dead.ndjson").exists());
     }
     place.write("empty.csv", "");
@@ -261,7 +258,7 @@ fn stream_to_a_non_empty_file_is_refused() {
     place.write("out.ndjson", "somebody's\n");
     let stream = [("SOURCE__PATH", "-"), ("SOURCE__FORMAT", "json")];
     let outcome = place.run(&stream).expect(2);
-    assert!(outcome.stderr.contains("holds something already"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("is not empty"), "{}", outcome.stderr);
     assert_eq!(place.read("out.ndjson"), b"somebody's\n");
 }
 
@@ -330,7 +327,7 @@ fn configuration_mistakes_are_named() {
     refused("[plan]\nintervall = \"5m\"\n", &[], &["plan.intervall", "interval"]);
     refused("[surprise]\nx = 1\n", &[], &["surprise"]);
     refused("", &[("PRIVACY__KK", "3")], &["THRONG__PRIVACY__KK"]);
-    refused("", &[("PRIVACY__K", "1")], &["THRONG__PRIVACY__K", "at least two members"]);
+    refused("", &[("PRIVACY__K", "1")], &["THRONG__PRIVACY__K", "at least two people"]);
     refused("", &[("PRIVACY__K", "many")], &["THRONG__PRIVACY__K"]);
     refused("", &[("PRIVACY__K", "51")], &["batch.max_records"]);
     let unknown = "[[group]]\nname = \"a\"\nattributes = [\"age\", \"ages\"]\n[[group]]\nname = \"b\"\nattributes = [\"city\", \"weight\"]\n";
@@ -338,7 +335,7 @@ fn configuration_mistakes_are_named() {
     let forgotten = "[[group]]\nname = \"a\"\nattributes = [\"age\"]\n";
     refused(forgotten, &[], &["attribute \"city\" is in no group", "attribute \"weight\" is in no group"]);
     let subject = "[[group]]\nname = \"a\"\nattributes = [\"age\", \"city\", \"weight\", \"person\"]\n";
-    refused(subject, &[], &["role subject, which never leaves"]);
+    refused(subject, &[], &["role subject, which is never released"]);
     let twice = "[[group]]\nname = \"a\"\nattributes = [\"age\", \"city\"]\n[[group]]\nname = \"b\"\nattributes = [\"city\", \"weight\"]\n";
     refused(twice, &[], &["attribute `city` is in group[0] already"]);
     // Several mistakes are reported together.
@@ -475,7 +472,7 @@ fn unreachable_broker_keeps_the_daemon_waiting() {
     process.terminate();
     assert!(process.ends_within(Duration::from_secs(20)), "it ends when told to");
     let outcome = process.wait().expect(0);
-    assert!(outcome.stderr.contains("the source does not answer; trying again"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("the source does not answer; retrying"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains(&brokers), "the address that does not answer: {}", outcome.stderr);
 }
 

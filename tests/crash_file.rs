@@ -276,7 +276,7 @@ fn unfinished_job_replaces_no_output() {
     let run = run.with("/in.ndjson\"", "/in\"");
     let mut broken = run.start(None);
     assert_eq!(broken.wait().code(), Some(1), "{}", broken.said());
-    assert!(broken.said().contains("cut short"), "{}", broken.said());
+    assert!(broken.said().contains("truncated"), "{}", broken.said());
     same(&run.outputs(), &undisturbed, "a broken input");
     fs::remove_file(run.dir.path().join("in/1.ndjson.gz")).expect("a file");
     let mut stopped = run.start(Some("file-appended=sleep(300)"));
@@ -300,7 +300,7 @@ fn release_log_continues_with_the_next_file() {
             // A second run would withhold the lines that the first one has released.
             let mut again = run.start(None);
             assert_eq!(again.wait().code(), Some(2), "{}", again.said());
-            assert!(again.said().contains("has this input already"), "{}", again.said());
+            assert!(again.said().contains("already has this input"), "{}", again.said());
             assert_eq!(run.outputs()["out.trace.ndjson"].lines().count(), first);
         }
         let next = run.dir.path().join("next.ndjson");
@@ -357,7 +357,7 @@ fn output_path_taken_during_a_job_is_reported() {
         assert_eq!(replaced.is_empty(), point == "file-synced", "{point}: {replaced:?}");
         for name in replaced {
             let said = daemon.said();
-            let told = said.split("replaced before that: ").nth(1).expect("what was replaced");
+            let told = said.split("already replaced: ").nth(1).expect("what was replaced");
             assert!(told.contains(name), "{name}: {said}");
         }
         same(&run.finish(), &undisturbed, point);

@@ -185,9 +185,9 @@ fn evaluate_refuses_mismatched_files() {
     place.write("short.ndjson", lineage(&[0, 1]));
     refused(&format!("{evaluate} short.ndjson"), &["short.ndjson", "2 entries", "3 lines"]);
     place.write("foreign.ndjson", lineage(&[0, 1, 77]));
-    refused(&format!("{evaluate} foreign.ndjson"), &["foreign.ndjson", "line 3", "the original has not"]);
+    refused(&format!("{evaluate} foreign.ndjson"), &["foreign.ndjson", "line 3", "not in the original"]);
     place.write("text.ndjson", "Bern\n");
-    refused(&format!("{evaluate} text.ndjson"), &["text.ndjson", "line 1", "no entry of a lineage"]);
+    refused(&format!("{evaluate} text.ndjson"), &["text.ndjson", "line 1", "not a valid lineage entry"]);
     place.write("broken.ndjson", "{\"age\":\n");
     refused("evaluate in.ndjson broken.ndjson -c throng.toml", &["broken.ndjson"]);
     refused("evaluate in.ndjson missing.ndjson -c throng.toml", &["missing.ndjson"]);
@@ -331,21 +331,21 @@ fn verify_release_finds_manipulated_lines() {
             assert!(!all.contains(value), "{value} is printed: {all}");
         }
     };
-    let class = "7: a class has its crowd in the release";
-    doctored("{\"age\":\"30-39\",\"city\":\"Zug\",\"illness\":\"flu\"}", &[class, "crowd in its batch"]);
+    let class = "7: a class has the required size in the release";
+    doctored("{\"age\":\"30-39\",\"city\":\"Zug\",\"illness\":\"flu\"}", &[class, "required size in its batch"]);
     doctored("{\"age\":\"30-39\",\"city\":\"Bern\",\"illness\":\"canary\"}", &["7: a sensitive value", "sorted"]);
     doctored("{\"age\":\"30-40\",\"city\":\"Bern\",\"illness\":\"flu\"}", &["7: a cell is a value"]);
     doctored("{\"age\":*,\"city\":\"Bern\",\"illness\":\"flu\"}", &["7: a line is a JSON object"]);
-    doctored("{\"age\":\"*\",\"city\":\"*\",\"illness\":\"*\"}", &["7: a line says something"]);
+    doctored("{\"age\":\"*\",\"city\":\"*\",\"illness\":\"*\"}", &["7: a line is not empty"]);
     doctored(
         "{\"age\":\"30-39\",\"city\":\"Bern\",\"illness\":\"flu\",\"canary\":1}",
-        &["7: a line has attributes of the schema alone"],
+        &["7: a line has attributes of the schema only"],
     );
     doctored(
         "{\"person\":\"canary\",\"age\":\"30-39\",\"city\":\"Bern\",\"illness\":\"flu\"}",
-        &["7: identifiers and subjects do not leave"],
+        &["7: identifiers and subjects are not released"],
     );
-    doctored("{\"city\":\"Bern\",\"age\":\"30-39\",\"illness\":\"flu\"}", &["7: attributes stand in the order"]);
+    doctored("{\"city\":\"Bern\",\"age\":\"30-39\",\"illness\":\"flu\"}", &["7: attributes are in the order"]);
 }
 
 /// No attack on the daemon's release exceeds its promised bound.
@@ -444,5 +444,5 @@ fn evaluate_target_compares_learning_before_and_after() {
     assert!(printed(&words).contains("after / before"), "{}", printed(&words));
     let refused = throng(&place, "evaluate in.ndjson out.ndjson -c throng.toml --target person");
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
-    assert!(refused.stderr.contains("no attribute of this name leaves"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("no group releases an attribute of this name"), "{}", refused.stderr);
 }

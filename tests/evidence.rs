@@ -360,7 +360,10 @@ fn moments_represented_records_agree_in_all_reports() {
     let share = format!("40 of 40 people and {:.1} % of the records", counted as f64 / input.len() as f64 * 100.0);
     assert!(sound.said.contains(&share), "{share}: {}", sound.said);
     let page = fs::read_to_string(page).expect("a page");
-    assert!(page.contains("Means and covariances of steps, pulse over epochs of 1w leave") && !page.contains("<path"));
+    assert!(
+        page.contains("Only means and covariances of steps, pulse over epochs of 1w are released")
+            && !page.contains("<path")
+    );
     let mut attack = arguments("attack");
     attack.arg(&sound.sink).arg("--original").arg(&sound.original);
     let output = attack.args(["--fail-above", "promise"]).output().expect("it runs");

@@ -211,7 +211,7 @@ fn exploded_message_stays_in_one_batch_with_lineage_per_element() {
     strange["element"] = json!(4000);
     place.write("strange.ndjson", lineage.join("\n").replacen(&lineage[0], &strange.to_string(), 1) + "\n");
     let refused = throng(&place, "evaluate in.ndjson out.ndjson -c throng.toml --lineage strange.ndjson").expect(1);
-    assert!(refused.stderr.contains("a record that the original has not"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("its record is not in the original"), "{}", refused.stderr);
 }
 
 /// Flat and nested lines contain the same values.
@@ -274,7 +274,7 @@ fn tampered(place: &Place, lines: &[String]) {
     let at = lines.iter().position(|line| line.contains("\"city\":\"Bern\"")).expect("a line of Bern");
     let line = &lines[at];
     for (changed, word) in [
-        (line.replace("Bern", "Bärn"), "crowd"),
+        (line.replace("Bern", "Bärn"), "required size"),
         (line.replace("\"city\":\"Bern\"", "\"city\":7"), "value of its attribute"),
         (line.replace("\"place\":{", "\"person\":\"p1\",\"place\":{"), "identifiers and subjects"),
         (line.replace("\"place\":{", "\"place\":{\"zip\":1,"), "attributes of the schema"),
@@ -308,22 +308,22 @@ fn explode_configuration_errors_name_the_key() {
     };
     let no_subject = BUNDLES.replace("role = \"subject\"", "role = \"identifier\"");
     refused(&no_subject, "", &[], &["explode", "of one person", "role subject"]);
-    refused(&BUNDLES.replace("/*", "/0"), "", &[], &["no attribute is in the elements"]);
+    refused(&BUNDLES.replace("/*", "/0"), "", &[], &["no attribute is read from the elements"]);
     refused(&BUNDLES.replace("\"/visits\"", "\"visits\""), "", &[], &["explode", "not a JSON pointer"]);
-    refused(BUNDLES, "", &[("SOURCE__FORMAT", "csv")], &["source.format", "rows of CSV are not taken apart"]);
+    refused(BUNDLES, "", &[("SOURCE__FORMAT", "csv")], &["source.format", "rows of CSV cannot be exploded"]);
     refused(BUNDLES, "", &[("SOURCE__FORMAT", "parquet")], &["source.format", "Parquet"]);
     let nested = ("OUTPUT__SHAPE", "nested");
-    refused(BUNDLES, "", &[nested, ("SINK__FORMAT", "csv")], &["output.shape", "only JSON is nested"]);
+    refused(BUNDLES, "", &[nested, ("SINK__FORMAT", "csv")], &["output.shape", "only JSON can be nested"]);
     refused(BUNDLES, "", &[nested, ("SINK__ROWS", "joined")], &["output.shape", "joined rows are flat"]);
     refused(BUNDLES, "", &[("OUTPUT__SHAPE", "deep")], &["OUTPUT__SHAPE"]);
     let inside = BUNDLES.replace("/visits/*/age", "/visits/*/place/city/age");
-    refused(&inside, "", &[nested], &["\"city\" and \"age\"", "one inside the other"]);
+    refused(&inside, "", &[nested], &["\"city\" and \"age\"", "nested in each other"]);
     let mixed = BUNDLES.replace("name = \"clinic\"\n", "name = \"clinic\"\npointer = \"/visits/0/clinic\"\n");
     refused(&mixed, "", &[nested], &["in each element of an array and in one of them"]);
     let far = BUNDLES.replace("name = \"clinic\"\n", "name = \"clinic\"\npointer = \"/channels/100/v\"\n");
-    refused(&far, "", &[nested], &["\"clinic\" has a place beyond 99", "digits are an index"]);
+    refused(&far, "", &[nested], &["\"clinic\" has an array index above 99", "digits are an index"]);
     let place = BUNDLES.replace("name = \"clinic\"\n", "name = \"clinic\"\npointer = \"/clinics/0\"\n");
-    refused(&place, "", &[nested], &["\"clinic\" is an element of an array"]);
+    refused(&place, "", &[nested], &["\"clinic\" is an array element by index"]);
 }
 
 /// The attributes of the daemon tests, in the elements of messages.

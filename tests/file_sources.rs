@@ -43,10 +43,10 @@ fn csv_on_standard_input_is_read() {
     assert_eq!(second.account().consumed, 200);
     assert_eq!(second.stdout.iter().filter(|byte| **byte == b'\n').count() as u64, second.account().released);
     let parquet = place.run(&[STDIN[0], STDIN[1], ("SINK__PATH", "out.parquet")]).expect(2);
-    assert!(parquet.stderr.contains("leaves line by line"), "{}", parquet.stderr);
+    assert!(parquet.stderr.contains("written line by line"), "{}", parquet.stderr);
     assert!(std::process::Command::new("mkfifo").arg(place.path("in.fifo")).status().expect("mkfifo").success());
     let named = place.run(&[("SOURCE__PATH", "in.fifo"), ("SOURCE__FORMAT", "csv")]).expect(1);
-    assert!(named.stderr.contains("give what comes through a pipe to standard input"), "{}", named.stderr);
+    assert!(named.stderr.contains("send the data of a pipe to standard input"), "{}", named.stderr);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn silent_pipe_does_not_block_shutdown() {
         assert!(process.wait().expect(0).stderr.contains("standard input may hold further records"));
     }
     let parquet = place.run(&[("SOURCE__PATH", "-"), ("SOURCE__FORMAT", "parquet")]).expect(2);
-    assert!(parquet.stderr.contains("parquet is not read from standard input"), "{}", parquet.stderr);
+    assert!(parquet.stderr.contains("parquet cannot be read from standard input"), "{}", parquet.stderr);
 }
 
 /// 64 GiB of one letter, compressed to a few megabytes, are one oversized record. Stopping does not wait for its end.

@@ -65,7 +65,7 @@ fn init_keeps_existing_files() {
     let desk = Desk::new();
     desk.write("visits.csv", visits());
     desk.write("visits.toml", "mine");
-    assert!(desk.refused(&["init", "visits.csv"]).contains("visits.toml is there already"));
+    assert!(desk.refused(&["init", "visits.csv"]).contains("visits.toml already exists"));
     assert!(
         !desk.path("visits.schema.toml").exists() && !desk.path("visits.secret").exists(),
         "nothing is half written"
@@ -230,7 +230,7 @@ fn missing_subject_column_is_warned_about() {
     );
     for arguments in [&["schema", "infer", "runs.csv"][..], &["init", "runs.csv"]] {
         let said = desk.done(arguments);
-        assert!(said.err.contains("warning: no column names people"), "{}", said.err);
+        assert!(said.err.contains("warning: no subject column"), "{}", said.err);
         assert!(!format!("{}{}", said.out, said.err).contains("400 people"), "{}{}", said.out, said.err);
     }
 }
@@ -333,7 +333,7 @@ fn demo_shows_records_before_and_after() {
     assert!(shown.lines().any(|line| line.contains("heart_rate")) && !shown.contains('\u{1b}'), "{shown}");
     assert_eq!(shown.lines().filter(|line| line.starts_with("record ")).count(), 3, "{shown}");
     // One subject before, all subjects after: one block per hour, and curves of both on the page.
-    for curve in ["one person before (never leaves)", "published mean of all cohorts"] {
+    for curve in ["one person before (never released)", "published mean of all cohorts"] {
         let line = shown.lines().find(|line| line.contains(curve)).unwrap_or_else(|| panic!("{shown}"));
         assert!(line.chars().filter(|c| ('▁'..='█').contains(c)).count() >= 20, "{line}");
     }

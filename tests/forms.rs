@@ -58,7 +58,7 @@ fn init_models_selects_numbers_present_on_most_days() {
     let config = desk.read("days.toml");
     assert!(config.contains("\nsignals = [\"steps\", \"pulse\"]\n"), "{config}");
     assert!(
-        config.contains("only days with a value of every one count. 86 % of the days with any have every one."),
+        config.contains("only days with a value of every number count. 86 % of the days with any value have all."),
         "{config}"
     );
     let left_out = config.lines().find(|line| line.contains("\"vo2\"")).expect("a line");
@@ -148,7 +148,7 @@ fn file_job_below_min_represented_replaces_no_output() {
     let desk = single_records();
     let said = desk.ends_with(4, &["run", "-c", "days.toml"]).err;
     for part in [
-        "release.min_represented asks for 50 %",
+        "release.min_represented requires 50 %",
         "no output was replaced",
         "throng check -c days.toml --sample days.csv",
     ] {
@@ -201,7 +201,7 @@ fn run_summary_begins_with_the_represented_share() {
     let said = desk.ends_with(4, &["run", "-c", "days.toml"]).err;
     let at = |part: &str| said.find(part).unwrap_or_else(|| panic!("{part:?} in {said}"));
     assert!(at("fragments represent") < at("consumed 1200"), "{said}");
-    assert!(said.contains("other lines of the same people stand for them"), "{said}");
+    assert!(said.contains("other lines of the same people represent them"), "{said}");
     assert!(!said.contains("too few people share"), "a reason without records is not named: {said}");
 }
 

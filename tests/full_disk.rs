@@ -90,7 +90,7 @@ fn undisturbed() -> BTreeMap<String, String> {
 fn full_state_disk_is_refused_at_startup() {
     let run = Run::new("small/state", "");
     let Some(disk) = SmallDisk::mount(&run.at("small"), "1m") else { return };
-    run.fails(None, &["small/state", "its disk is full", "make room"]);
+    run.fails(None, &["small/state", "its disk is full", "free disk space"]);
     assert!(!run.at("out.trace.ndjson").exists() || fs::read(run.at("out.trace.ndjson")).expect("a file").is_empty());
     disk.remount("size=64m");
     assert_eq!(run.finish("small/state", ""), undisturbed());
@@ -107,7 +107,7 @@ fn filling_state_disk_stops_the_run_without_loss() {
     let leave = throng::daemon::state::disk::required_bytes(64 << 10);
     let free = throng::daemon::state::disk::free_bytes(&run.at("small")).expect("a size");
     fs::write(run.at("small/ballast"), vec![0; usize::try_from(free - leave).expect("a small disk")]).expect("ballast");
-    run.fails(None, &["small/state", "its disk is full", "make room"]);
+    run.fails(None, &["small/state", "its disk is full", "free disk space"]);
     fs::remove_file(run.at("small/ballast")).expect("room");
     assert_eq!(run.finish("small/state", ""), undisturbed());
 }

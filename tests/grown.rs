@@ -168,9 +168,9 @@ fn keep_rules_are_followed_and_their_price_is_shown() {
         assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
         assert!(outcome.stderr.contains(says), "{says:?} is not in {}", outcome.stderr);
     };
-    refused("[[keep]]\nattributes = [\"age\", \"city\"]\n", "keep: a wish is for a planner");
+    refused("[[keep]]\nattributes = [\"age\", \"city\"]\n", "keep: a [[keep]] requires groups chosen by the planner");
     refused("[plan]\ngroups = \"price\"\n[[keep]]\nattributes = [\"age\"]\n", "keep[0].attributes");
-    refused("[plan]\ngroups = \"price\"\n[[keep]]\nattributes = [\"age\", \"person\"]\n", "which never leaves");
+    refused("[plan]\ngroups = \"price\"\n[[keep]]\nattributes = [\"age\", \"person\"]\n", "which is never released");
     refused("[plan]\ngroups = \"price\"\n[[keep]]\nattributes = [\"age\", \"zip\"]\n", "no attribute \"zip\"");
     refused(
         "[plan]\ngroups = \"price\"\n[[keep]]\nattributes = [\"age\", \"city\"]\nweight = -1.0\n",
@@ -188,7 +188,7 @@ fn state_with_other_groups_is_refused_with_its_groups() {
     let other = [&MOVING[..], &[("PLAN__PRICE", "1000")]].concat();
     let refused = Process::spawn(place.command(&other, &[]), place.port).wait();
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
-    assert!(refused.stderr.contains("has released in other groups"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("has released other groups"), "{}", refused.stderr);
     // The printed groups can be copied into the configuration, and the run continues.
     let groups = refused.stderr.split_once("[[group]]").expect("groups").1;
     let groups: String = format!("[[group]]{groups}").lines().take_while(|line| !line.is_empty()).fold(

@@ -28,8 +28,8 @@ const RECORD: &str = "{\"person\":\"p1\",\"age\":41,\"city\":\"Zug\"}";
 
 #[test]
 fn wrong_file_formats_are_named() {
-    refused("in.ndjson", b"\x1f\x8b\x08\0\0\0\0\0\0\x03Zug", &["gzip", "cut short", "gzip -t"]);
-    refused("in.csv", b"\x1f\x8b\x08\0\0\0\0\0\0\x03Zug", &["gzip", "cut short", "gzip -t"]);
+    refused("in.ndjson", b"\x1f\x8b\x08\0\0\0\0\0\0\x03Zug", &["gzip", "truncated", "gzip -t"]);
+    refused("in.csv", b"\x1f\x8b\x08\0\0\0\0\0\0\x03Zug", &["gzip", "truncated", "gzip -t"]);
     refused("in.csv", b"BZh91AY&SYZug", &["bzip2", "bunzip2"]);
     refused("in.ndjson", b"PK\x03\x04\x14\0Zug", &["zip archive", "unzip"]);
     refused("in.csv", b"PAR1\x15\x04\x15Zug", &["Parquet", "parquet"]);
@@ -39,7 +39,7 @@ fn wrong_file_formats_are_named() {
     refused("in.ndjson", format!("[{RECORD},\n{RECORD}]\n"), &["one JSON array", "jq -c '.[]'"]);
     refused("in.ndjson", format!("[\n  {RECORD}\n]\n"), &["one JSON array", "jq -c '.[]'"]);
     refused("in.ndjson", "{\n  \"person\": \"p1\",\n  \"city\": \"Zug\"\n}\n", &["pretty-printed", "jq -c ."]);
-    refused("in.csv", format!("{RECORD}\n"), &["JSON and not CSV", "ndjson"]);
+    refused("in.csv", format!("{RECORD}\n"), &["JSON, not CSV", "ndjson"]);
     let place = Place::new(SCHEMA, "");
     std::fs::create_dir(place.path("folder.csv")).expect("a folder");
     let outcome = place.run(&[("SOURCE__PATH", "folder.csv")]);
@@ -95,7 +95,7 @@ fn wrong_types_are_reported_with_attribute_and_record() {
     // More than one record in a line.
     let outcome = run("in.ndjson", format!("{lines}{RECORD}{RECORD}\n")).expect(0);
     assert_eq!(outcome.account().dead_lettered, 1);
-    assert!(outcome.stderr.contains("one record a line"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("one record per line"), "{}", outcome.stderr);
 }
 
 /// FHIR's partial dates, unless the schema rounds to their precision.
@@ -129,7 +129,7 @@ fn date_formats_that_are_incomplete_or_too_many_are_refused() {
     for (format, says) in [
         ("\"%Y-%m-%d %p\"".to_owned(), "add %I"),
         ("\"%Y-%m-%d %H:%M %p\"".to_owned(), "add %I"),
-        (format!("[{}]", many.join(",")), "60 formats, and at most 16"),
+        (format!("[{}]", many.join(",")), "60 formats, but at most 16"),
     ] {
         let day = format!("[[attribute]]\nname = \"day\"\ntype = \"timestamp\"\nformat = {format}\n");
         let place = Place::new(&format!("{SCHEMA}{day}"), "");
@@ -157,9 +157,9 @@ fn secret_with_open_permissions_is_warned_about_or_refused() {
         (0o600, 1, None),
         (0o640, 1, Some("others may read")),
         (0o660, 1, Some("others may write")),
-        (0o604, 2, Some("everybody on this machine may read or change")),
-        (0o644, 2, Some("everybody on this machine may read or change")),
-        (0o666, 2, Some("everybody on this machine may read or change")),
+        (0o604, 2, Some("all users of this machine may read or change")),
+        (0o644, 2, Some("all users of this machine may read or change")),
+        (0o666, 2, Some("all users of this machine may read or change")),
     ] {
         let place = Place::new(SCHEMA, "");
         // Without records the run ends with 1 after the secret is accepted.
@@ -169,7 +169,7 @@ fn secret_with_open_permissions_is_warned_about_or_refused() {
         assert!(says.is_none_or(|says| stderr.contains(says)), "{mode:o}: {stderr}");
         assert_eq!(
             says.is_some(),
-            stderr.contains("others may") || stderr.contains("everybody on this machine may"),
+            stderr.contains("others may") || stderr.contains("all users of this machine may"),
             "{mode:o}: {stderr}"
         );
     }

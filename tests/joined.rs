@@ -267,16 +267,19 @@ fn joined_rows_that_are_manipulated_are_found() {
         lines[body] = lines[body].replace(from, to);
         recount(&lines)
     };
-    let of_two = "a joined row shows attributes of one group alone";
+    let of_two = "a joined row shows attributes of one group only";
     assert_eq!(changed("\"city\":null", "\"city\":\"Bern\""), (of_two.to_owned(), line));
     assert_eq!(changed("\"city\":null", "\"city\":\"*\""), (of_two.to_owned(), line));
-    let complete = "a joined row has every attribute, null where it says nothing";
+    let complete = "a joined row has every attribute, null where it has no value";
     assert_eq!(changed("\"city\":null,", ""), (complete.to_owned(), line));
     // `evaluate` refuses such a file.
     let outcome = throng(&place, &[JOINED], "evaluate in.ndjson out.ndjson -c throng.toml");
     assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
     assert!(outcome.stderr.contains(complete), "{}", outcome.stderr);
-    assert_eq!(changed("\"city\":null", "\"city\":null,\"person\":\"p1\"").0, "identifiers and subjects do not leave");
+    assert_eq!(
+        changed("\"city\":null", "\"city\":null,\"person\":\"p1\"").0,
+        "identifiers and subjects are not released"
+    );
     // The first two different rows of the body are in the first batch.
     let mut lines = whole.clone();
     let is_body = |line: &str| line.contains("\"city\":null,\"mood\":null,\"illness\":\"");
@@ -370,7 +373,7 @@ fn joined_rows_refuse_group_paths_and_a_changed_layout() {
     let place = place(&records());
     for (key, value) in [("SINK__PATH", "{group}.ndjson"), ("SINK__TOPIC", "wearable.{group}")] {
         let refused = place.run(&[JOINED, (key, value)]).expect(2);
-        assert!(refused.stderr.contains("{group} asks for an output a group"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("{group} requires one output per group"), "{}", refused.stderr);
     }
     let refused = place.run(&[("SINK__ROWS", "padded")]).expect(2);
     assert!(refused.stderr.contains("give \"fragments\" or \"joined\""), "{}", refused.stderr);

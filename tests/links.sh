@@ -1,19 +1,19 @@
 #!/bin/sh
-# The documents link to what is there: every local link of README.md, CONTRIBUTING.md, CHANGELOG.md and docs/ leads to a file,
-# and every anchor to a heading; every page of docs/ stands in docs/SUMMARY.md once, and links to nothing outside of docs/,
-# which the book would not have. Needs no network: links to the web are not followed.
-#   tests/links.sh             checks this repository; then itself, on a made-up one
-#   tests/links.sh FOLDER      checks another one
+# Checks the links of the documents: every local link of README.md, CONTRIBUTING.md, CHANGELOG.md and docs/ must lead to a file,
+# and every anchor to a heading. Every page of docs/ must be listed once in docs/SUMMARY.md and must not link outside of docs/,
+# because the book contains only docs/. Needs no network: web links are not followed.
+#   tests/links.sh             checks itself with a test repository, then this repository
+#   tests/links.sh FOLDER      checks another repository
 set -eu
 
 LC_ALL=C
 export LC_ALL
 
-# Prints a complaint a line, in the order of the documents; ends with 1 where there is one.
+# Prints one problem per line, in the order of the documents. Fails if there is one.
 check() { # FOLDER
     (
         cd "$1"
-        # shellcheck disable=SC2046 # names of documents have no white space; one that has is complained of
+        # shellcheck disable=SC2046 # names of documents have no white space; one that has is reported
         set -- $(find docs -name '*.md' | sort)
         for file in README.md CONTRIBUTING.md CHANGELOG.md; do
             [ ! -f "$file" ] || set -- "$@" "$file"
@@ -37,7 +37,7 @@ function resolve(from, path,    parts, n, i, kept, depth, out) {
     for (i = 1; i <= depth; i++) out = out (i > 1 ? "/" : "") kept[i]
     return out
 }
-# What a heading is called in an address: small letters, no punctuation, a hyphen for each blank.
+# Returns the anchor of a heading: lower case, no punctuation, a hyphen for each space.
 function slug(text) {
     while (match(text, /\]\([^)]*\)/)) text = substr(text, 1, RSTART - 1) substr(text, RSTART + RLENGTH)
     gsub(/–|—|…|→|↔|·|×|≥|≤/, "", text)
@@ -46,8 +46,8 @@ function slug(text) {
     gsub(/ /, "-", text)
     return text
 }
-function complain(what) { print what; bad = 1 }
-FILENAME == "-" { there[$0] = 1; if ($0 ~ / /) if ($0 ~ /^docs\/.*\.md$/) complain($0 ": white space in the name of a document"); next }
+function report(problem) { print problem; bad = 1 }
+FILENAME == "-" { there[$0] = 1; if ($0 ~ / /) if ($0 ~ /^docs\/.*\.md$/) report($0 ": white space in the name of a document"); next }
 FNR == 1 { fenced = 0 }
 /^ *```/ { fenced = !fenced; next }
 fenced { next }
@@ -80,22 +80,22 @@ END {
         path = to[i]; anchor = ""
         if ((at = index(path, "#")) > 0) { anchor = substr(path, at + 1); path = substr(path, 1, at - 1) }
         found = path == "" ? file[i] : resolve(file[i], path)
-        if (!(found in there)) { complain(where[i] ": " to[i] " leads to no file"); continue }
-        if (anchor != "" && !((found "#" anchor) in headings)) complain(where[i] ": " found " has no heading " anchor)
-        if (file[i] ~ /^docs\// && found !~ /^docs\//) complain(where[i] ": " to[i] " is outside of docs/: the book does not have it")
+        if (!(found in there)) { report(where[i] ": " to[i] " leads to no file"); continue }
+        if (anchor != "" && !((found "#" anchor) in headings)) report(where[i] ": " found " has no heading " anchor)
+        if (file[i] ~ /^docs\// && found !~ /^docs\//) report(where[i] ": " to[i] " is outside of docs/, and not in the book")
         if (file[i] == "docs/SUMMARY.md") listed[found]++
     }
     for (name in there) if (name ~ /^docs\/.*\.md$/ && name != "docs/SUMMARY.md" && listed[name] != 1)
-        complain(name ": stands " (listed[name] + 0) " times in docs/SUMMARY.md, not once")
-    if (links < 1) complain("no link was found: was anything looked at?")
+        report(name ": listed " (listed[name] + 0) " times in docs/SUMMARY.md instead of once")
+    if (links < 1) report("no links found: check the paths")
     exit bad
 }'
 
-expect() { # COMPLAINT
-    printf '%s\n' "$complaints" | grep -qxF "$1" || { echo "links: not found in a made-up repository: $1" >&2; exit 1; }
+expect() { # PROBLEM
+    printf '%s\n' "$problems" | grep -qxF "$1" || { echo "links: problem of the test repository not found: $1" >&2; exit 1; }
 }
 
-# A repository in order has no complaints; whatever does not resolve is found.
+# Checks that a correct repository has no problems, and that every broken link is found.
 check_itself() {
     made=$(mktemp -d)
     trap 'rm -rf "$made"' EXIT
@@ -106,22 +106,22 @@ check_itself() {
     printf '# A `word`, and more\n[self](#a-word-and-more) [b](deep/b.md#again-1) [web](https://x.example/#y)\n```\n[no](nowhere.md)\n# No heading\n```\n`[no](nowhere.md)`\n' >"$made/docs/a.md"
     printf '## Again\n## Again\n[back](../a.md "a title")\n' >"$made/docs/deep/b.md"
     printf '[A](a.md)\n- [B](deep/b.md)\n' >"$made/docs/SUMMARY.md"
-    complaints=$(check "$made") || { printf 'links: complaints about a made-up repository in order:\n%s\n' "$complaints" >&2; exit 1; }
+    problems=$(check "$made") || { printf 'links: problems found in a correct test repository:\n%s\n' "$problems" >&2; exit 1; }
     printf 'x\n[a](gone.md) [b](#no-heading) [c](deep/b.md#again-2) [d](../config.toml) [e](deep/) [f](../../x) [g](../target/x)\n' >>"$made/docs/a.md"
     printf '# C\n' >"$made/docs/c.md"
     printf -- '- [B](deep/b.md)\n' >>"$made/docs/SUMMARY.md"
     : >"$made/target/x"
-    ! complaints=$(check "$made") || { echo "links: a made-up repository with faults has no complaints" >&2; exit 1; }
+    ! problems=$(check "$made") || { echo "links: no problems found in a broken test repository" >&2; exit 1; }
     expect 'docs/a.md:9: gone.md leads to no file'
     expect 'docs/a.md:9: docs/a.md has no heading no-heading'
     expect 'docs/a.md:9: docs/deep/b.md has no heading again-2'
-    expect 'docs/a.md:9: ../config.toml is outside of docs/: the book does not have it'
+    expect 'docs/a.md:9: ../config.toml is outside of docs/, and not in the book'
     expect 'docs/a.md:9: deep/ leads to no file'
     expect 'docs/a.md:9: ../../x leads to no file'
     expect 'docs/a.md:9: ../target/x leads to no file'
-    expect 'docs/c.md: stands 0 times in docs/SUMMARY.md, not once'
-    expect 'docs/deep/b.md: stands 2 times in docs/SUMMARY.md, not once'
-    [ "$(printf '%s\n' "$complaints" | wc -l)" -eq 9 ] || { printf 'links: other complaints than expected:\n%s\n' "$complaints" >&2; exit 1; }
+    expect 'docs/c.md: listed 0 times in docs/SUMMARY.md instead of once'
+    expect 'docs/deep/b.md: listed 2 times in docs/SUMMARY.md instead of once'
+    [ "$(printf '%s\n' "$problems" | wc -l)" -eq 9 ] || { printf 'links: unexpected problems:\n%s\n' "$problems" >&2; exit 1; }
 }
 
 if [ $# -gt 0 ]; then

@@ -58,7 +58,7 @@ fn subject_missing_in_all_records_is_reported() {
     assert_eq!(outcome.account().suppressed, 20);
     let notes = notes(&outcome);
     assert!(
-        notes.iter().any(|n| n.contains("none of 20 records names its subject") && n.contains("/who/pesron")),
+        notes.iter().any(|n| n.contains("none of 20 records has a subject") && n.contains("/who/pesron")),
         "{notes:?}"
     );
 }
@@ -82,7 +82,7 @@ fn too_few_subjects_are_reported() {
     place.write("in.ndjson", visits(2, 10, "2024-05-12"));
     let outcome = place.run(&[]).expect(1);
     let notes = notes(&outcome);
-    assert!(notes.iter().any(|n| n.contains("only 2 people were met and a crowd needs 3")), "{notes:?}");
+    assert!(notes.iter().any(|n| n.contains("only 2 people were found and a class needs 3")), "{notes:?}");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn open_quote_lines_count_for_fail_above() {
         let account = outcome.account();
         assert_eq!((account.consumed, account.released, account.dead_lettered), (31, 30, 1));
         // One record can not be read. It swallows 69 lines that were records.
-        let says = "70.0 % of the records were lost, counting 69 line(s) that a quote left open has swallowed";
+        let says = "70.0 % of the records were lost, including 69 line(s) inside an unclosed quote";
         assert!(outcome.stderr.contains(says), "{}", outcome.stderr);
     }
 }
@@ -150,7 +150,7 @@ fn loss_above_fail_above_is_refused() {
     place.write("in.ndjson", records);
     let outcome = run(&place, &["--fail-above", "0.1"]).expect(1);
     assert!(
-        outcome.stderr.contains("20.0 % of the records were lost, and --fail-above allows 10.0 %"),
+        outcome.stderr.contains("20.0 % of the records were lost, but --fail-above allows 10.0 %"),
         "{}",
         outcome.stderr
     );
@@ -190,7 +190,7 @@ fn job_refused_for_its_loss_changes_no_file() {
     place.write("in.ndjson", place.read("renamed.ndjson"));
     let written = place.read("out.ndjson");
     let again = run(&[]).expect(2);
-    assert!(again.stderr.contains("has this input already"), "{}", again.stderr);
+    assert!(again.stderr.contains("already has this input"), "{}", again.stderr);
     assert_eq!(place.read("out.ndjson"), written);
 }
 

@@ -126,7 +126,7 @@ fn instance_killed_in_a_transaction_is_replaced() {
     fs::remove_dir_all(stage.state("first")).expect("its directory");
     let mut second = stage.start("second", None);
     stage.wait_consumed(24, &mut [&mut second]);
-    second.says("ended a transaction that an instance has left open");
+    second.says("ended a transaction that was left open");
     second.stop();
     assert_eq!((of_lot("L0"), of_lot("L1"), of_lot("L2")), (8, 8, 8));
     assert_eq!(conserved(&stage.state("second")), 16);
@@ -173,7 +173,7 @@ fn moved_partitions_alone_wait_for_their_state() {
     broker.produce_records(&stage.raw, &all);
     stage.wait_consumed(all.len(), &mut [&mut one]);
     let mut two = stage.start("two", None);
-    two.says("the state of partitions has been read");
+    two.says("read the state of partitions");
     two.stop();
     while one.said().matches("reading the state of partitions").count() < 2 {
         assert!(one.ended().is_none(), "it ended early: {}", one.said());
@@ -230,7 +230,7 @@ fn changelog_with_lost_entries_is_refused_until_accepted() {
     configure(&lost, "only", all.len(), "");
     let mut daemon = lost.start("only", None);
     assert_eq!(daemon.wait().code(), Some(2), "{}", daemon.said());
-    assert!(daemon.said().contains("it has lost entries, or the offsets were set forward"), "{}", daemon.said());
+    assert!(daemon.said().contains("it has lost entries, or the offsets were moved forward"), "{}", daemon.said());
     broker.produce_records(&stage.raw, &all);
     let mut daemon = lost.start_with("only", &["--accept-rewind"], None);
     lost.wait_consumed(2 * all.len(), &mut [&mut daemon]);

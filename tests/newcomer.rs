@@ -61,7 +61,7 @@ fn mostly_unreadable_file_is_refused_with_advice() {
     }
     let counts = " of 840; 560 could not be read: see the dead letters)";
     let said = desk.ends_with(4, &["run", "-c", "dashboards.toml"]).err;
-    for part in [counts, "release.min_represented asks for 50 %", "correct the records that could not be read"] {
+    for part in [counts, "release.min_represented requires 50 %", "correct the records that could not be read"] {
         assert!(said.contains(part), "{part:?} in {said}");
     }
     assert!(!desk.path("dashboards.released.ndjson").exists(), "no output is replaced");
@@ -86,7 +86,7 @@ fn init_with_too_few_records_names_the_reason() {
     }
     let said = desk.done(&["init", "few.csv"]).out;
     assert!(said.contains("purpose: rows") && said.contains("100 are needed"), "{said}");
-    assert!(desk.read("few.schema.toml").contains("there are 40 steps"), "{}", desk.read("few.schema.toml"));
+    assert!(desk.read("few.schema.toml").contains("not measured: 40 steps"), "{}", desk.read("few.schema.toml"));
     // A loaded configuration contains only the record schema, not the inference.
     let said = desk.done(&["check", "-c", "few.toml", "--sample", "few.csv"]);
     assert!(!said.err.contains("holds times"), "{}", said.err);

@@ -152,38 +152,38 @@ fn policy_tests_that_can_not_fail_are_refused() {
     let record = r#"['{"person": "a", "lot": "L1", "age": 3, "ward": "north"}']"#;
     let named = record.replace("\"person\": \"a\"", "\"person\": \"canary\"");
     let cases = [
-        (format!("name = \"x\"\ninput = {record}"), "test[0]: the test asks for nothing"),
-        ("name = \"x\"\nreleased = 1".to_owned(), "test[0].input: a test has records of its own or in a file"),
-        (format!("input = {record}\nreleased = 1"), "test[0].name: this is no name of a test"),
-        ("name = \"x\"\ninput = ['[1]']\nreleased = 1".to_owned(), "test[0].input: a record is no JSON object"),
-        (format!("name = \"x\"\ninput = {record}\nexpect = ['canary']"), "test[0].expect: this is no JSON object"),
-        (format!("name = \"x\"\ninput = {record}\nnever = ['']"), "test[0].never: nothing is named"),
+        (format!("name = \"x\"\ninput = {record}"), "test[0]: the test has no expectation"),
+        ("name = \"x\"\nreleased = 1".to_owned(), "test[0].input: records come from input or from file"),
+        (format!("input = {record}\nreleased = 1"), "test[0].name: invalid test name"),
+        ("name = \"x\"\ninput = ['[1]']\nreleased = 1".to_owned(), "test[0].input: not a JSON object"),
+        (format!("name = \"x\"\ninput = {record}\nexpect = ['canary']"), "test[0].expect: not a JSON object"),
+        (format!("name = \"x\"\ninput = {record}\nnever = ['']"), "test[0].never: no text and no cells are given"),
         (
             format!("name = \"x\"\ninput = {record}\nexpect = ['{{\"wart\": \"canary\"}}']"),
             "test[0].expect: the schema has no attribute \"wart\"",
         ),
         (
             format!("name = \"x\"\ninput = {record}\nnever = ['{{\"person\": \"canary\"}}']"),
-            "test[0].never: \"person\" has the role subject, which never leaves",
+            "test[0].never: \"person\" has the role subject, which is never released",
         ),
         (
             format!("name = \"x\"\ninput = {record}\nexpect = ['{{\"age\": \"3\", \"lot\": \"L1\"}}']"),
-            "test[0].expect: the attributes [\"age\", \"lot\"] leave in no group together",
+            "test[0].expect: no group has all of the attributes [\"age\", \"lot\"]",
         ),
-        (format!("name = \"x\"\ninput = {record}\npeople = 10001\nreleased = 1"), "test[0].people: these are too many"),
+        (format!("name = \"x\"\ninput = {record}\npeople = 10001\nreleased = 1"), "test[0].people: too many people"),
         ("name = \"x\"\nfile = \"@/no.ndjson\"\nreleased = 1".to_owned(), "test[0].file"),
         (format!("name = \"x\"\ninput = {record}\nexpects = []"), "test[0].expects: unknown key"),
         (
             format!("name = \"x\"\ninput = {record}\nnever = ['{{\"ward\": \"canary\"']"),
-            "test[0].never: this begins as cells and is no JSON object",
+            "test[0].never: starts like cells and is not a JSON object",
         ),
         (
             format!("name = \"x\"\ninput = {record}\nnever = [' {{']"),
-            "test[0].never: this begins as cells and is no JSON object",
+            "test[0].never: starts like cells and is not a JSON object",
         ),
         (
             format!("name = \"x\"\ninput = {named}\npeople = 12\nnever = [\"canary\"]"),
-            "test[0].never: a text stands in the subject alone, which invented people take the place of",
+            "test[0].never: a text is only in the subject, which is replaced by invented people",
         ),
     ];
     for (test, told) in cases {

@@ -125,7 +125,7 @@ fn priming_with_an_unusable_file_is_refused_at_startup() {
     };
     refused("missing", &["plan.prime", "prime.ndjson", "cannot open"]);
     std::fs::create_dir(place.path("prime.ndjson")).expect("a directory");
-    refused("a directory", &["plan.prime", "prime.ndjson", "is no regular file"]);
+    refused("a directory", &["plan.prime", "prime.ndjson", "is not a regular file"]);
     std::fs::remove_dir(place.path("prime.ndjson")).expect("an empty directory");
     place.write("prime.ndjson", "");
     refused("empty", &["plan.prime", "prime.ndjson", "has no records"]);

@@ -382,19 +382,19 @@ fn series_configuration_errors_name_the_key() {
     write_csv(&dir.path().join("in.csv"), &days(10, 3, 4));
     for (series, place, what) in [
         ("name = \"daily\"\nsignals = [\"nothing\"]", "series[0].signals", "no attribute"),
-        ("name = \"daily\"\nsignals = [\"sex\"]", "series[0].signals", "no number"),
-        ("name = \"Daily\"", "series[0].name", "no name"),
+        ("name = \"daily\"\nsignals = [\"sex\"]", "series[0].signals", "not a releasable number"),
+        ("name = \"Daily\"", "series[0].name", "invalid series name"),
         ("name = \"daily\"\nevery = \"10s\"", "series[0].every", "out of range"),
         ("name = \"daily\"\ncycle = \"hour_of_day\"\nevery = \"7h\"", "series[0].every", "whole days"),
-        ("name = \"daily\"\nmoments = \"100h\"", "series[0].moments", "no multiple"),
+        ("name = \"daily\"\nmoments = \"100h\"", "series[0].moments", "not a multiple"),
         ("name = \"daily\"\nmoments = \"3d\"", "series[0].moments", "fewer than 4 buckets"),
         ("name = \"daily\"\n[[series]]\nname = \"half\"\nevery = \"12h\"", "series[1].signals", "name other signals"),
         ("name = \"daily\"\n[[series]]\nname = \"everybody\"\npooled = true", "series[1].pooled", "same pooled"),
         ("name = \"daily\"\nevery = \"1w\"\ncycle = \"day_of_week\"\nmoments = \"4w\"", "series[0].moments", "cycle"),
         ("name = \"daily\"\nmoments = \"28d\"", "series[0].signals", "2 to 16"),
         ("name = \"daily\"\n[cohort]\nstrata = [\"sex:7\"]", "cohort.strata", "no level"),
-        ("name = \"daily\"\n[cohort]\nsize = 2", "cohort.size", "smaller than the crowd"),
-        ("name = \"daily\"\n[cohort]\ntime = \"steps\"", "cohort.time", "no date"),
+        ("name = \"daily\"\n[cohort]\nsize = 2", "cohort.size", "too small to hide its members"),
+        ("name = \"daily\"\n[cohort]\ntime = \"steps\"", "cohort.time", "not a date"),
     ] {
         let place_of = dir.path().display();
         fs::write(dir.path().join("days.toml"), SCHEMA).expect("the schema");

@@ -451,7 +451,7 @@ fn shared_hour_in_every_group_keeps_the_guarantee() {
     std::fs::write(path, text.replacen(line, &line.replace("\"2026", "\"2025"), 1)).expect("a file");
     let refused = throng(&place, &overrides, &format!("{recount} --json"));
     let found = String::from_utf8_lossy(&refused.stdout).into_owned();
-    assert!(found.contains("the lines of a record show the same"), "{found}{}", refused.stderr);
+    assert!(found.contains("the lines of a record show equal values"), "{found}{}", refused.stderr);
     assert_ne!(refused.code, Some(0));
 }
 
@@ -467,9 +467,9 @@ fn shared_attribute_conflicts_name_the_key() {
     };
     refused("", &[("PLAN__GROUPS", "cliques")], &["plan.shared", "price"]);
     refused("", &[("TREATMENT__PRESET", "coverage")], &["plan.shared", "preset"]);
-    refused("[[keep]]\nattributes = [\"timestamp\", \"steps\"]\n", &[], &["keep[0].attributes", "wish"]);
+    refused("[[keep]]\nattributes = [\"timestamp\", \"steps\"]\n", &[], &["keep[0].attributes", "group that changes"]);
     let schema = std::fs::read_to_string("schemas/wearable.toml").expect("a schema");
-    for (name, what) in [("age", "not said to change"), ("email", "identifier"), ("nothing", "no attribute")] {
+    for (name, what) in [("age", "not declared as changing"), ("email", "identifier"), ("nothing", "no attribute")] {
         let place = Place::new(&schema, &format!("[plan]\ngroups = \"price\"\nshared = [\"{name}\"]\n"));
         let outcome = throng(&place, &KEEPING, "check -c throng.toml");
         assert_eq!(outcome.code, Some(2));

@@ -149,7 +149,7 @@ const SPOILED: [(&str, bool, &str, Spoil); 30] = [
             - release.rows[row]["q25"].as_f64().expect("a quartile");
         release.add(row, "q25", above + step)
     }),
-    ("quartiles are missing", false, "quartiles are of sets of two crowds", |release| {
+    ("quartiles are missing", false, "quartiles are published exactly for sets of twice", |release| {
         let row = release.of_cohort();
         for name in ["q25", "q50", "q75"] {
             release.rows[row].as_object_mut().expect("a row").shift_remove(name);
@@ -164,7 +164,7 @@ const SPOILED: [(&str, bool, &str, Spoil); 30] = [
         let row = release.find(0, |row| row["cohort"].is_string() && row["filled"].as_f64() >= Some(0.2));
         release.add(row, "filled", -0.2)
     }),
-    ("nobody was present", false, "a crowd of the members is present", |release| {
+    ("nobody was present", false, "the required number of members is present", |release| {
         let row = release.of_cohort();
         release.rows[row]["filled"] = json!(1);
         Place::Row(row)
@@ -217,18 +217,18 @@ const SPOILED: [(&str, bool, &str, Spoil); 30] = [
                 && row["stratum"] == gone["stratum"]
         }))
     }),
-    ("a row is not spelled as rows are", false, "spelled as rows", |release| {
+    ("a row is not spelled as rows are", false, "the format of its series", |release| {
         let row = release.of_cohort();
         release.rows[row]["every"] = json!("24h");
         Place::Row(row)
     }),
-    ("an atom is smaller than a crowd", false, "a crowd of new members", |release| {
+    ("an atom is smaller than a crowd", false, "the required number of new members", |release| {
         let at = release.entry("cohort");
         let atom = release.lineage[at]["cohort"]["atoms"][0].as_array_mut().expect("an atom");
         atom.truncate(2);
         Place::Entry(at)
     }),
-    ("an atom has members of an earlier cohort", false, "a crowd of new members", |release| {
+    ("an atom has members of an earlier cohort", false, "the required number of new members", |release| {
         let first = release.lineage[release.entry("cohort")]["cohort"]["atoms"][0].clone();
         let other = release.lineage.iter().rposition(|entry| entry.get("cohort").is_some()).expect("a cohort");
         release.lineage[other]["cohort"]["atoms"][0] = first;
@@ -263,7 +263,7 @@ const SPOILED: [(&str, bool, &str, Spoil); 30] = [
         }
         Place::Row(row)
     }),
-    ("too few people were present", true, "a crowd of the members is present", |release| {
+    ("too few people were present", true, "the required number of members is present", |release| {
         let row = release.of_cohort();
         let day = release.rows[row]["bucket"].as_str().expect("a day").to_owned();
         release.input.retain(|record| record.1 != day || record.0.as_str() < "p004");
@@ -390,7 +390,7 @@ fn manipulated_moments_are_refused() {
         (variance, false, "with both variances", |rows, at| drop(rows.remove(at))),
         (pair, false, "of the same people", |rows, at| rows[at]["n"] = json!(99)),
         (pair, false, "published once", |rows, at| rows.push(rows[at].clone())),
-        (variance, false, "spelled as rows of its series", |rows, at| {
+        (variance, false, "the format of its series", |rows, at| {
             let row = rows[at].as_object_mut().expect("a row");
             let deviation =
                 row.shift_remove("covariance").and_then(|variance| variance.as_f64()).expect("a variance").sqrt();

@@ -278,9 +278,9 @@ fn output_path_that_is_the_source_is_refused() {
                     "THRONG__SINK__PATH: the sink would overwrite the source",
                 );
                 let beside = of_group(spelling);
-                let message = format!("THRONG__SINK__DEAD_LETTER_PATH: {beside} is a file of source.path too");
+                let message = format!("THRONG__SINK__DEAD_LETTER_PATH: {beside} is also a file of source.path");
                 refused(&place, &[("SINK__DEAD_LETTER_PATH", &beside)], &[], 2, &message);
-                let message = format!("--lineage: {beside} is a file of source.path too");
+                let message = format!("--lineage: {beside} is also a file of source.path");
                 refused(&place, &[], &["--lineage", &beside], 2, &message);
             }
         }
@@ -301,10 +301,10 @@ fn output_with_two_names_is_refused() {
         ("link", "sink.path"),
         ("./dead.ndjson", "sink.dead_letter_path"),
     ] {
-        let message = format!("error: command line: --lineage: {lineage} is a file of {other} too");
+        let message = format!("error: command line: --lineage: {lineage} is also a file of {other}");
         refused(&place, &[], &["--lineage", lineage], 2, &message);
     }
-    let message = "THRONG__SINK__DEAD_LETTER_PATH: out.b.ndjson is a file of sink.path too";
+    let message = "THRONG__SINK__DEAD_LETTER_PATH: out.b.ndjson is also a file of sink.path";
     refused(&place, &[("SINK__DEAD_LETTER_PATH", "out.b.ndjson")], &[], 2, message);
     assert!(!place.path("state").exists(), "nothing was opened");
     run(&place, &["--lineage", "lineage.ndjson"]).expect(0);
@@ -324,7 +324,7 @@ fn output_of_another_daemon_is_refused() {
     }
     let other = [("STATE__PATH", "folder"), ("TELEMETRY__LISTEN", "127.0.0.1:0")];
     let second = place.run(&other).expect(1);
-    assert!(second.stderr.contains("is open in another process"), "{}", second.stderr);
+    assert!(second.stderr.contains("is locked by another process"), "{}", second.stderr);
     first.feed(crowd("Bern"));
     assert_eq!(first.wait().expect(0).account().released, 4);
     assert!(place.lines("out.ndjson").iter().all(|line| line.contains("Bern")));

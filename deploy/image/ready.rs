@@ -1,5 +1,5 @@
-//! Ends with 0 where the daemon of this container is ready: the image has neither a shell nor curl to ask with.
-//! /readyz asks for no token and for no name. Where `telemetry.tls` is set this speaks the wrong language, and says "not ready".
+//! Readiness probe: exits with 0 if the daemon of this container is ready. The image has neither a shell nor curl.
+//! `/readyz` requires no token and no host name. With `telemetry.tls` the probe fails, because it does not use TLS.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-"""The crates that throng is built of, as cargo resolves them for one target: no build, no network where they are fetched."""
+"""Resolves the crates of throng for one target with cargo: without a build, and without network if they are fetched."""
 
 import json
 import pathlib
@@ -9,8 +9,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def resolved(target):
-    """The root's id, {id: package}, {id: [ids]} along normal and build edges, and {id: "required" or "excluded"}: what is part of
-    the program, and what only helps to build it."""
+    """Returns the root's id, {id: package}, {id: [ids]} along normal and build edges, and {id: scope}: "required" for crates in
+    the program, "excluded" for crates that only help to build it."""
     command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target]
     metadata = json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
     root = metadata["resolve"]["root"]
@@ -29,7 +29,7 @@ def resolved(target):
             if one in seen:
                 continue
             seen.add(one)
-            # A macro runs while the program is compiled; nothing of it is in the program.
+            # A macro runs only during compilation and is not part of the program.
             macro = any("proc-macro" in kind for part in packages[one]["targets"] for kind in part["kind"])
             if name == "required" and macro:
                 continue
@@ -40,6 +40,6 @@ def resolved(target):
 
 
 def checksums():
-    """{(name, version): SHA-256 of the crate's archive} of Cargo.lock."""
+    """Returns {(name, version): SHA-256 of the crate's archive} from Cargo.lock."""
     lock = tomllib.loads((ROOT / "Cargo.lock").read_text())
     return {(one["name"], one["version"]): one["checksum"] for one in lock["package"] if "checksum" in one}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""notices.py TARGET > THIRD-PARTY.txt: the licence texts of what is linked into throng, each text once."""
+"""notices.py TARGET > THIRD-PARTY.txt: prints the licence texts of the crates linked into throng, each text once."""
 
 import pathlib
 import sys
@@ -10,7 +10,7 @@ NAMES = ("licen", "copying", "copyright", "notice", "unlicense")
 
 
 def texts(folder):
-    # Libraries in other languages lie one folder below the crate that builds them.
+    # Libraries in other languages are one folder below the crate that builds them.
     for path in sorted([*folder.iterdir(), *folder.glob("*/*")]):
         if path.is_file() and path.name.lower().startswith(NAMES) and path.suffix not in (".rs", ".html"):
             yield path.read_text(errors="replace").strip()
@@ -29,9 +29,9 @@ def main(target):
             users.setdefault(text, []).append(name)
         if not found:
             without.append(name)
-    print("throng is linked with the following, under the licences that follow their names.\n")
+    print("throng is linked with the following crates, each group followed by its licence text.\n")
     if without:
-        print("Without a text of their own, under the licence in brackets:\n  " + "\n  ".join(without) + "\n")
+        print("Without a licence text, under the licence in parentheses:\n  " + "\n  ".join(without) + "\n")
     for text, names in users.items():
         print("=" * 80 + "\n" + "\n".join(names) + "\n" + "-" * 80 + "\n" + text + "\n")
 

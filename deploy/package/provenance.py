@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""provenance.py KEY=VALUE … -- FILE … > throng.intoto.json: where the files come from, as an in-toto statement with SLSA's
-predicate (https://slsa.dev/provenance/v1).
+"""provenance.py KEY=VALUE … -- FILE … > throng.intoto.json: prints the provenance of the files, an in-toto statement with
+SLSA's predicate (https://slsa.dev/provenance/v1).
 
-It is written by the build and signed by nobody: whoever publishes the files signs it.
-Keys: version, target, profile, commit, dirty, rustc, cargo, started, finished, binary (given where it was built elsewhere)."""
+The build writes it unsigned; the publisher of the files signs it.
+Keys: version, target, profile, commit, dirty, rustc, cargo, started, finished, binary (given if it was built elsewhere)."""
 
 import hashlib
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""sbom.py TARGET > throng.cdx.json: what throng is built of, as CycloneDX 1.5.
+"""sbom.py TARGET > throng.cdx.json: prints the SBOM of throng in CycloneDX 1.5.
 
-Crates that only help to build it have the scope "excluded". The same sources give the same bytes."""
+Crates that only help to build it have the scope "excluded". The same sources produce the same bytes."""
 
 import datetime
 import json
@@ -13,7 +13,7 @@ import crates
 
 
 def expression(licence):
-    # Crates of old wrote a slash where SPDX has OR.
+    # Old crates use a slash instead of the OR of SPDX.
     return licence.replace("/", " OR ")
 
 

@@ -29,21 +29,21 @@ pub struct Domain {
 
 /// Error in the levels of a hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
+#[allow(missing_docs, reason = "the messages document the variants and their fields")]
 pub enum DomainError {
-    #[error("attribute \"{attribute}\" has {levels} levels; a policy chooses between 2 and 255")]
+    #[error("attribute \"{attribute}\" has {levels} levels; a policy supports 2 to 255")]
     Levels { attribute: String, levels: usize },
     #[error(
-        "attribute \"{attribute}\": level {level} knows {found} of {values} values; give every value a cell on every level"
+        "attribute \"{attribute}\": level {level} covers {found} of {values} values; give every value a cell on every level"
     )]
     Values { attribute: String, level: usize, found: usize, values: usize },
     #[error("attribute \"{attribute}\": level {level} splits a cell of the level below; levels may only merge")]
     Splits { attribute: String, level: usize },
     #[error(
-        "attribute \"{attribute}\": a loss of level {level} is not between 0 and 1, or below that of the cell under it"
+        "attribute \"{attribute}\": a loss of level {level} is not between 0 and 1, or is below the loss of the cell one level lower"
     )]
     Loss { attribute: String, level: usize },
-    #[error("attribute \"{attribute}\": the last level has {cells} cells; it is the root and has one")]
+    #[error("attribute \"{attribute}\": the last level has {cells} cells, but is the root and must have one")]
     Root { attribute: String, cells: usize },
 }
 

@@ -184,7 +184,9 @@ fn step_message(step: AnonymizationStep) -> String {
 }
 
 fn utf8_path(path: &Path) -> Result<String, Failure> {
-    path.to_str().map(str::to_owned).ok_or_else(|| Failure::Usage(anyhow!("{} is no UTF-8 path", path.display())))
+    path.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| Failure::Usage(anyhow!("path {} is not valid UTF-8: rename it", path.display())))
 }
 
 impl AnonymizeArgs {
@@ -362,7 +364,7 @@ fn print_anonymization_summary(done: &AnonymizationReport) {
         match done.transformation {
             RecodingScope::FullDomain => eprintln!("{of}"),
             RecodingScope::Local => {
-                eprintln!("pass {}: {} of {} records leave by {of}", number + 1, pass.released, pass.records);
+                eprintln!("pass {}: {} of {} records released with {of}", number + 1, pass.released, pass.records);
             }
         }
     }
@@ -376,27 +378,30 @@ fn print_anonymization_summary(done: &AnonymizationReport) {
         account.smallest
     );
     if done.rare_sensitive_cells > 0 {
-        eprintln!("{} sensitive cells suppressed: of rare values, and those that hide them", done.rare_sensitive_cells);
+        eprintln!(
+            "{} sensitive cells suppressed: rare values and complementary suppression",
+            done.rare_sensitive_cells
+        );
     }
     if let Some(people) = done.people {
-        eprintln!("{} people, nothing is left of {} of them", people.all, people.without_release);
+        eprintln!("{} people, {} of them without a released record", people.all, people.without_release);
     }
     let percent = |risk: f64| 100.0 * risk;
     eprintln!(
-        "risk of a record to be told apart: highest {:.1} %, average {:.2} % (before: {:.1} %, {:.2} %)",
+        "re-identification risk of a record: highest {:.1} %, average {:.2} % (before: {:.1} %, {:.2} %)",
         percent(done.risk.highest),
         percent(done.risk.average()),
         percent(done.risk_before.highest),
         percent(done.risk_before.average)
     );
     match recoded.early_end_reason {
-        Some(EarlyEndReason::Stopped) => eprintln!("stopped: this is the best found until then"),
-        Some(EarlyEndReason::Time) => eprintln!("anonymize.time_limit was over: this is the best found until then"),
+        Some(EarlyEndReason::Stopped) => eprintln!("stopped: this is the best policy found so far"),
+        Some(EarlyEndReason::Time) => eprintln!("anonymize.time_limit reached: this is the best policy found so far"),
         None => {}
     }
     if let Some(ceiled) = &done.ceiled {
         eprintln!(
-            "untruthful without its catalog: {} counterfeits fill {} classes to {} lines (generalized by {:.4} at most, reconstruction error {:.1}); k counts people and none of them",
+            "untruthful without its catalog: {} counterfeits fill {} classes to {} lines (generalized by {:.4} at most, reconstruction error {:.1}); counterfeits do not count towards k",
             ceiled.counterfeits, ceiled.filled, ceiled.lines, ceiled.degree, ceiled.rce.marginal
         );
     }

@@ -39,7 +39,7 @@ pub fn run(args: &CatalogArgs) -> Result<(), Failure> {
         if error.is_usage() { Failure::Usage(error.into()) } else { Failure::Running(error.into()) }
     })?;
     eprintln!(
-        "{} lines, {} of them counterfeits and dropped; {} could have been one and lost the cells by which their groups differ",
+        "{} lines, {} counterfeits dropped, {} possible counterfeits without the cells in which their groups differ",
         applied.lines, applied.dropped, applied.coarsened
     );
     Ok(())

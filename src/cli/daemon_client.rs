@@ -47,12 +47,12 @@ pub fn post_to_daemon(
     let request = agent.post(format!("{url}{path}")).header("Authorization", bearer.as_str());
     let mut answer = request.header("Content-Type", "application/json").send(body).map_err(|error| {
         Failure::Running(anyhow!(
-            "the daemon at {url} did not answer ({error}): whether it is done is not known (is it running with this configuration? ask again, or name its address with --url)"
+            "the daemon at {url} did not answer: {error}; the outcome is unknown (check that it runs with this configuration and retry, or give its address with --url)"
         ))
     })?;
     let status = answer.status().as_u16();
     let text = answer.body_mut().with_config().limit(MAX_DAEMON_RESPONSE_BYTES).read_to_string();
-    let text = text.with_context(|| format!("the answer of {url} cannot be read"))?;
+    let text = text.with_context(|| format!("cannot read the answer of {url}"))?;
     Ok(Some((url, status, text)))
 }
 
@@ -61,7 +61,7 @@ fn daemon_url(telemetry: &TelemetryConfig) -> Result<String, Failure> {
     let Some(mut address) = telemetry.address().filter(|address| address.port() != 0) else {
         let listen = &telemetry.listen;
         return Err(Failure::Usage(anyhow!(
-            "telemetry.listen = {listen:?} does not say where the daemon is: give --url"
+            "telemetry.listen = {listen:?} is not an address of the daemon: give --url"
         )));
     };
     if address.ip().is_unspecified() {
@@ -82,5 +82,5 @@ fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, Failure> {
         Ok(_) | Err(_) => None,
     };
     let found: Vec<_> = parse_pem(&pem).filter_map(certificate).collect();
-    if found.is_empty() { Err(unusable("it holds no certificate".to_owned())) } else { Ok(found) }
+    if found.is_empty() { Err(unusable("it contains no certificate".to_owned())) } else { Ok(found) }
 }

@@ -69,7 +69,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
         ("throng.changelog", 3),
         ("throng.changelog.contributions", 1),
     ] {
-        cluster.create_topic(topic, partitions, 1).context("the in-process broker did not take a topic")?;
+        cluster.create_topic(topic, partitions, 1).context("cannot create a topic on the in-process broker")?;
     }
     let brokers = cluster.bootstrap_servers();
     let overrides = [
@@ -91,13 +91,13 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     println!("throng demo: wearable.raw → wearable.sanitized, k = {k}, {} records/s", args.rate);
     println!("             status page http://{}/   metrics http://{}/metrics", args.listen, args.listen);
     println!(
-        "             what does not change within a person leaves once, up to {DEMO_DELAY_SECONDS} s late (by default within 30 days: privacy.static_window)"
+        "             values that do not change within a person are released once, up to {DEMO_DELAY_SECONDS} s late (default: within 30 days, privacy.static_window)"
     );
-    println!("             days pass in seconds: statistics of cohorts appear on the page after about half a minute");
-    println!("             the broker is a stand-in without isolation; exactly-once needs a real one");
+    println!("             days pass in seconds: cohort statistics appear on the page after about half a minute");
+    println!("             the in-process broker does not isolate transactions; exactly-once needs a real broker");
     match args.seconds {
-        Some(n) => println!("             ends by itself after {n} s"),
-        None => println!("             Ctrl-C ends it"),
+        Some(n) => println!("             stops after {n} s"),
+        None => println!("             stop with Ctrl-C"),
     }
     let failed = AtomicBool::new(false);
     let outcome = std::thread::scope(|scope| {

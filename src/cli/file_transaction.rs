@@ -28,7 +28,7 @@ impl FileTransaction {
         let missing = path.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.exists());
         self.directories = missing.map(Path::to_owned).collect();
         let made = fs::create_dir_all(path);
-        Ok(made.with_context(|| format!("{} cannot be made: name another --directory", path.display()))?)
+        Ok(made.with_context(|| format!("cannot create {}: name another --directory", path.display()))?)
     }
 
     /// Writes a file; `over` allows overwriting.
@@ -52,7 +52,10 @@ impl FileTransaction {
             }
         }
         self.create_new_file(path, text, 0o666)?.then_some(()).ok_or_else(|| {
-            Failure::Usage(anyhow!("{} has come into being meanwhile: name another file, or --force", path.display()))
+            Failure::Usage(anyhow!(
+                "{} was created by another process: name another file, or use --force",
+                path.display()
+            ))
         })
     }
 
@@ -77,7 +80,7 @@ impl FileTransaction {
                 PreviousContent::File(bytes) => fs::write(&path, bytes),
             };
             if let Err(error) = undone {
-                eprintln!("warning: {} could not be put back as it was ({error})", path.display());
+                eprintln!("warning: cannot restore {}: {error}", path.display());
             }
         }
         for directory in self.directories {

@@ -26,7 +26,7 @@ use zeroize::Zeroizing;
 /// A repeated request does no harm.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Arguments stand in process lists and in the history of a shell: `--from -` reads the subjects from standard input instead.\nErase people at the source first (topic, file, profiles): what is read again is remembered again.\nExit codes: 0 done, also where nothing was known · 1 not done · 2 bad usage or configuration"
+    after_help = "Arguments are visible in process lists and in the shell history: `--from -` reads the subjects from standard input instead.\nErase people at the source first (topic, file, profiles): data that is read again is stored again.\nExit codes: 0 done, also for unknown subjects · 1 not done · 2 bad usage or configuration"
 )]
 pub struct ForgetArgs {
     /// Configuration of the daemon
@@ -86,12 +86,12 @@ fn collect_subjects(args: &ForgetArgs) -> Result<Vec<String>, Failure> {
             std::fs::File::open(path).and_then(|file| file.take(MAX_SUBJECT_LIST_BYTES + 1).read_to_string(&mut text))
         };
         if read.map_err(failed)? as u64 > MAX_SUBJECT_LIST_BYTES {
-            return Err(Failure::Usage(anyhow!("--from {}: above 16 MiB: divide it", path.display())));
+            return Err(Failure::Usage(anyhow!("--from {}: larger than 16 MiB: split it", path.display())));
         }
         subjects.extend(text.lines().filter(|line| !line.is_empty()).map(str::to_owned));
     }
     match subjects.len() {
-        0 => Err(Failure::Usage(anyhow!("nobody is named: give a SUBJECT, or --from FILE"))),
+        0 => Err(Failure::Usage(anyhow!("no subject is named: give a SUBJECT, or --from FILE"))),
         1..=MAX_SUBJECTS => Ok(subjects),
         many => Err(Failure::Usage(ErasureError::TooMany(many).into())),
     }
@@ -114,23 +114,26 @@ fn request_daemon_erasure(
     url: Option<&str>,
     named: &NamedSubjects,
 ) -> Result<ErasureReceipt, Failure> {
-    let body = Zeroizing::new(serde_json::to_string(named).context("the request has no JSON")?);
+    let body = Zeroizing::new(serde_json::to_string(named).context("cannot serialize the request")?);
     let Some((url, status, text)) = daemon_client::post_to_daemon(telemetry, url, "/forget", &body, FORGET_TIMEOUT)?
     else {
         return Err(Failure::Usage(anyhow!(
-            "a daemon has the state, and a running daemon erases only for whoever has its token: set telemetry.token_file and start it again, or stop it and ask again"
+            "a daemon uses the state, and an erasure request to it needs a token: set telemetry.token_file and restart the daemon, or stop it and retry"
         )));
     };
     let said = printable(&text);
     match status {
-        200 => serde_json::from_str(&text)
-            .map_err(|_| Failure::Running(anyhow!("the answer of {url} is no receipt: is another service there?"))),
-        400 | 413 => Err(Failure::Usage(anyhow!("the daemon at {url} refuses: {said}"))),
-        401 | 403 => Err(Failure::Usage(anyhow!("the daemon at {url} does not know this token: {said}"))),
+        200 => serde_json::from_str(&text).map_err(|_| {
+            Failure::Running(anyhow!(
+                "the answer of {url} is not a receipt: check that the address is that of the daemon"
+            ))
+        }),
+        400 | 413 => Err(Failure::Usage(anyhow!("the daemon at {url} refused the request: {said}"))),
+        401 | 403 => Err(Failure::Usage(anyhow!("the daemon at {url} rejected the token: {said}"))),
         404 => Err(Failure::Usage(anyhow!(
-            "the daemon at {url} erases nobody: it was started without telemetry.token_file, or is another version"
+            "the daemon at {url} does not accept erasure requests: it was started without telemetry.token_file, or is another version"
         ))),
-        _ => Err(Failure::Running(anyhow!("the daemon at {url} has not done it (status {status}): {said}"))),
+        _ => Err(Failure::Running(anyhow!("the daemon at {url} failed (status {status}): {said}"))),
     }
 }
 
@@ -149,23 +152,21 @@ fn format_receipt(receipt: &ErasureReceipt) -> String {
     let what = if receipt.dry_run { "would be erased" } else { "erased" };
     let mut out = format!("{} {what}\n", counted(receipt.subjects, "subject"));
     for (count, of) in [
-        (window_rows, "rows of the window, and what the model counted of them"),
+        (window_rows, "rows of the window, and their counts in the model"),
         (sample_rows, "rows of the planner's sample"),
         (held_rows, "held records and waiting lines"),
         (supporters, "entries of tenure and budgets"),
-        (said_lines, "lines said once a window"),
+        (said_lines, "entries of the release log"),
         (profiles, "profiles of joins"),
         (reference_counts, "counts of the reference distributions"),
-        (series_entries, "people, open buckets and places in cohorts of series"),
-        (receipt.dropped_records, "held records that count as dropped now"),
+        (series_entries, "people, open buckets and cohort memberships of series"),
+        (receipt.dropped_records, "held records, now counted as dropped"),
     ] {
         out.push_str(&format!("{count:>10}  {of}\n"));
     }
-    for (title, lines) in [
-        ("what follows", &receipt.follows),
-        ("what stays", &receipt.kept),
-        ("what cannot be recalled", &receipt.not_recalled),
-    ] {
+    for (title, lines) in
+        [("next steps", &receipt.follows), ("kept", &receipt.kept), ("cannot be recalled", &receipt.not_recalled)]
+    {
         out.push_str(&format!("{title}:\n"));
         for line in lines {
             out.push_str(&wrap_text("  - ", line));

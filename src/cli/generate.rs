@@ -126,7 +126,7 @@ pub fn run(args: GenerateArgs) -> anyhow::Result<()> {
         }
         GeneratorKind::Health(args) => {
             if args.output.key_by_subject {
-                bail!("--key-by-subject: health records have no subject, every record is a person; leave it out");
+                bail!("--key-by-subject: health records have no subject, every record is a person (remove the option)");
             }
             let layout = args.output.layout();
             write_generated_records(

@@ -28,12 +28,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   throng init steps.csv
-      asks the rest; the form of the release follows from the records
+      prompts for the other settings; the records decide the form of the release
   throng init steps.csv --subject user_id --k 10 --output steps.released.ndjson --directory privacy
   throng init steps.csv --for rows
       single records instead of statistics over time
   throng init sample.ndjson --topic wearable.raw --to-topic wearable.sanitized --brokers kafka-1:9092
-      the records of a topic; the sample is what the groups are chosen from, too")]
+      the records of a topic; the groups are chosen from the sample, too")]
 pub struct InitArgs {
     #[command(flatten)]
     sample: SampleArgs,
@@ -107,12 +107,14 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     for path in [&answers.input, &answers.directory, &answers.output] {
         // The paths are written to the configuration, also into its comments.
         if path.to_str().is_none_or(|path| path.contains(char::is_control)) {
-            return Err(Failure::Usage(anyhow!("{} cannot stand in a configuration: rename it", path.display())));
+            return Err(Failure::Usage(anyhow!("{} cannot be written in a configuration: rename it", path.display())));
         }
     }
     if !is_rereadable(&answers.input) {
         let named = answers.input.display();
-        return Err(Failure::Usage(anyhow!("the records are read more than once: name a file ({named} is none)")));
+        return Err(Failure::Usage(anyhow!(
+            "{named} is not a regular file, but the records are read more than once: name a file"
+        )));
     }
     let sample = record_sample::read(&answers.sample)?;
     let counted = SubjectChoice { subject: answers.subject.as_deref(), no_subject: args.no_subject };
@@ -145,7 +147,7 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
         return Err(failure);
     }
     println!("{}: {}", schema.display(), proposal_summary(&inferred));
-    println!("{named}: k = {}, the release goes to {}", answers.k, describe_destination(args, &answers, purpose));
+    println!("{named}: k = {}, {}", answers.k, describe_destination(args, &answers, purpose));
     if let Some(chosen) = chosen {
         println!("{chosen}");
     }
@@ -161,7 +163,7 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
             println!("statistics over time represent most of these records: throng init --for dashboards");
         }
     }
-    println!("{}: the secret that keys every digest of a person; keep it, and keep it to yourself", secret.display());
+    println!("{}: the secret key of all digests of people; keep it, and keep it private", secret.display());
     println!(
         "\nRead the schema, then:\n  throng check -c {named} --sample {}\n  throng run -c {named}",
         answers.input.display()
@@ -175,15 +177,16 @@ fn thinning_hint(inferred: &InferredSchema, is_stream: bool) -> Option<String> {
     // A file is one batch.
     let (batches, divided) = if is_stream {
         let batch = config::BatchConfig::default().max_records as u64;
-        (inferred.records.div_ceil(batch), "in a batch leaves")
+        (inferred.records.div_ceil(batch), "in each batch")
     } else {
-        (1, "leaves, since a file is one batch")
+        (1, "(a file is one batch)")
     };
     let lines = batches * inferred.people;
     (inferred.schema.subject.is_some() && lines * 2 < inferred.records).then(|| {
         format!(
-            "of each person one line a group {divided}: at most {} lines a group of these {} records. Smaller batches \
-             (batch.max_records) give more; privacy.max_lines_per_subject does too, and docs/guarantees.md says what that tells",
+            "one line per person and group is released {divided}: at most {} lines per group of these {} records. Smaller \
+             batches (batch.max_records) give more lines; so does privacy.max_lines_per_subject, at the risk described \
+             in docs/guarantees.md",
             text_format::number(lines),
             text_format::number(inferred.records)
         )
@@ -195,8 +198,8 @@ fn ask_on_terminal(question: &str, default: &str) -> Result<Option<String>, Fail
     let shown = if default.is_empty() { String::new() } else { format!(" [{default}]") };
     eprint!("{question}{shown}: ");
     let mut line = String::new();
-    std::io::stderr().flush().context("cannot ask")?;
-    std::io::stdin().lock().read_line(&mut line).context("no answer can be read")?;
+    std::io::stderr().flush().context("cannot write the question")?;
+    std::io::stdin().lock().read_line(&mut line).context("cannot read the answer")?;
     let answer = line.trim().to_owned();
     Ok(Some(answer).filter(|answer| !answer.is_empty()))
 }
@@ -210,19 +213,21 @@ fn collect_answers(
         Some(input) => input.clone(),
         None => ask("Records to look at (a CSV, NDJSON or Parquet file)", "")?
             .map(PathBuf::from)
-            .ok_or_else(|| Failure::Usage(anyhow!("no records are named: give a file")))?,
+            .ok_or_else(|| Failure::Usage(anyhow!("no input is named: give a file with records")))?,
     };
     let subject = match &args.subject {
         Some(subject) => Some(subject.clone()),
         None if args.no_subject => None,
-        None => ask("Column that counts people (empty: the likeliest)", "")?,
+        None => ask("Subject column (empty: the most likely one)", "")?,
     };
     let k = match args.k {
         Some(k) => k,
         None => {
-            let answer = ask("People in every crowd, k", "5")?;
+            let answer = ask("Minimum number of people per class, k", "5")?;
             let k = answer.map_or(Ok(5), |answer| answer.parse::<u32>());
-            k.ok().filter(|k| *k >= 2).ok_or_else(|| Failure::Usage(anyhow!("k is a number of people, 2 or more")))?
+            k.ok()
+                .filter(|k| *k >= 2)
+                .ok_or_else(|| Failure::Usage(anyhow!("k must be a number of people, 2 or more")))?
         }
     };
     let purpose = match args.purpose {
@@ -238,7 +243,7 @@ fn collect_answers(
     let of_input = input.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
     let name = args.name.clone().unwrap_or_else(|| derive_schema_name(args.topic.as_deref().unwrap_or(&of_input)));
     if name.is_empty() || name.contains(['/', '\0']) || name.starts_with('.') {
-        return Err(Failure::Usage(anyhow!("--name: give a name of a file, without a directory")));
+        return Err(Failure::Usage(anyhow!("--name: give a file name without a directory")));
     }
     let released = directory.join(format!("{name}.released.ndjson"));
     let output = match (&args.output, &args.topic) {
@@ -252,11 +257,11 @@ fn collect_answers(
 
 fn describe_destination(args: &InitArgs, answers: &InitAnswers, purpose: Purpose) -> String {
     if purpose == Purpose::Monitoring {
-        return "nowhere: the risk is measured".to_owned();
+        return "no release: only the risk is measured".to_owned();
     }
     match &args.topic {
-        Some(topic) => format!("the topic {}", to_topic(args, topic)),
-        None => answers.output.display().to_string(),
+        Some(topic) => format!("the release goes to the topic {}", to_topic(args, topic)),
+        None => format!("the release goes to {}", answers.output.display()),
     }
 }
 
@@ -276,7 +281,7 @@ fn configuration_text(
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let path = |path: &Path| quoted(&path.display().to_string());
     let mut out = format!(
-        "# Written by `throng init`. Every key: docs/configuration.md.\n#   throng check -c {0} --explain   says what it does, in sentences\n#   throng check -c {0} --sample {1}   tries it on records\n",
+        "# Written by `throng init`. Every key: docs/configuration.md.\n#   throng check -c {0} --explain   explains it in sentences\n#   throng check -c {0} --sample {1}   tests it on records\n",
         answers.directory.join(format!("{}.toml", answers.name)).display(),
         answers.input.display()
     );
@@ -308,11 +313,11 @@ fn configuration_text(
     out += &format!("\n[schema]\nfile = {}\n", path(schema));
     out += &format!("\n[privacy]\nk = {}\n", answers.k);
     if described.subject.is_some() && purpose == Purpose::Rows {
-        out += "# Of each batch and group one line a person leaves, and what does not change leaves once in static_window, spread\n# over it. More tells who is who: docs/guarantees.md. With few people much stays inside: smaller batches give more lines, and\n# coarser ones.\n# max_lines_per_subject = 1\n# static_window = \"30days\"\n# max_delay = \"30days\"\n";
+        out += "# Each batch releases one line per person and group. Values that do not change are released once in static_window, spread\n# over it. More lines make people easier to recognize: docs/guarantees.md. With few people, much is withheld: smaller batches\n# give more lines, and coarser ones.\n# max_lines_per_subject = 1\n# static_window = \"30days\"\n# max_delay = \"30days\"\n";
     }
     out += &match purpose {
         Purpose::Dashboards | Purpose::Models => {
-            "\n# Statistics of cohorts of people over time. No record of a single person leaves. Every key: docs/series.md.\n\
+            "\n# Statistics of cohorts of people over time. No record of a single person is released. Every key: docs/series.md.\n\
              [release]\nfragments = false\n\n[[series]]\n".to_owned()
                 + &series_keys(inferred, sample, args.topic.is_some(), purpose)
                 + &event_time(described).map_or(String::new(), |name| format!("\n[cohort]\ntime = {}\n", quoted(name)))
@@ -320,7 +325,7 @@ fn configuration_text(
         Purpose::Rows | Purpose::Monitoring => String::new(),
     };
     if !purpose.is_series() {
-        out += "\n# Attributes leave in groups, which nothing ties together. The planner chooses them from records; fixed ones are [[group]]s,\n# and `throng check` prints those it has chosen.\n[plan]\ngroups = \"price\"\n";
+        out += "\n# Attributes are released in groups that cannot be linked. The planner chooses the groups from records, and `throng check`\n# prints them; fixed ones are [[group]]s.\n[plan]\ngroups = \"price\"\n";
         if args.topic.is_some() {
             out += &format!("prime = {} # records in the format of the topic, never released\n", path(&answers.input));
         }
@@ -352,6 +357,7 @@ fn series_keys(inferred: &InferredSchema, sample: &RecordSample, is_stream: bool
 }
 
 fn draw_secret_text() -> Result<String, Failure> {
-    let secret = Secret::generate().map_err(|error| Failure::Running(anyhow!("no randomness: {error}")))?;
+    let secret =
+        Secret::generate().map_err(|error| Failure::Running(anyhow!("cannot draw a random secret: {error}")))?;
     Ok(String::from_utf8_lossy(secret.expose()).into_owned())
 }

@@ -19,11 +19,10 @@ pub fn input_paths<'a>(first: &'a Path, more: &'a [PathBuf]) -> impl Iterator<It
 /// [`Failure::Usage`].
 pub fn check_inputs(first: &Path, more: &[PathBuf], temp: Option<&Path>) -> Result<(), Failure> {
     if !more.is_empty() && input_paths(first, more).any(|path| path == Path::new("-")) {
-        return Err(Failure::Usage(anyhow!("-: standard input is read alone; leave the other names out")));
+        return Err(Failure::Usage(anyhow!("-: standard input cannot be combined with other files (remove them)")));
     }
     let Some(directory) = temp else { return Ok(()) };
-    let unfit =
-        || format!("--temp: no file can be made in {}: name a directory that can be written", directory.display());
+    let unfit = || format!("--temp: cannot create a file in {}: name a writable directory", directory.display());
     CodeWriter::new(Some(directory), 0).with_context(unfit).map(drop).map_err(Failure::Usage)
 }
 
@@ -42,7 +41,7 @@ pub fn separator_argument(text: &str) -> Result<u8, String> {
         "tab" | "\\t" => Ok(b'\t'),
         _ => match text.as_bytes() {
             [one] if one.is_ascii() && !matches!(one, b'"' | b'\n' | b'\r' | 0) => Ok(*one),
-            _ => Err("give one ASCII character that is no quote, or tab".to_owned()),
+            _ => Err("give one ASCII character other than a quote, or tab".to_owned()),
         },
     }
 }

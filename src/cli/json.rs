@@ -7,9 +7,9 @@ use serde_json::{Number, Value};
 
 /// Formats `report` as indented JSON. Prints `-0.0`, for example an empty sum, as `0.0`.
 pub fn pretty_json(report: &impl Serialize) -> Result<String, Failure> {
-    let mut value = serde_json::to_value(report).context("the report has no JSON")?;
+    let mut value = serde_json::to_value(report).context("cannot serialize the report")?;
     remove_zero_signs(&mut value);
-    Ok(serde_json::to_string_pretty(&value).context("the report has no JSON")?)
+    Ok(serde_json::to_string_pretty(&value).context("cannot serialize the report")?)
 }
 
 fn remove_zero_signs(value: &mut Value) {

@@ -163,7 +163,9 @@ pub fn load_release_policy(
         let packed = *section == "SINK" && has_compressed_extension(file);
         is_one_file |= *section == "SINK" && with_group_name(file, DATA_SET).is_file();
         let file = if packed { &file.with_extension("") } else { *file };
-        let utf8 = file.to_str().ok_or_else(|| Failure::Usage(anyhow!("{} is no UTF-8 path", file.display())))?;
+        let utf8 = file
+            .to_str()
+            .ok_or_else(|| Failure::Usage(anyhow!("path {} is not valid UTF-8: rename it", file.display())))?;
         given.push((format!("THRONG__{section}__KIND"), "file".to_owned()));
         given.push((format!("THRONG__{section}__PATH"), utf8.to_owned()));
     }
@@ -205,7 +207,7 @@ fn refuse_ambiguous_release(config: &Config) -> Result<(), Failure> {
     let files = config.output_names().into_iter().map(|group| SinkConfig::file_of(path, group, false));
     files.filter(|file| file.is_file()).take(1).try_for_each(|file| {
         Err(Failure::Usage(anyhow!(
-            "{} is a release of `throng anonymize`, and {} of `throng run` is there too: move one of them away",
+            "ambiguous release: {} of `throng anonymize` and {} of `throng run` both exist (move one of them away)",
             with_group_name(path, DATA_SET).display(),
             file.display()
         )))

@@ -48,7 +48,7 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(version, propagate_version = true, max_term_width = 110)]
 #[command(
-    after_help = "Exit codes: 0 done · 1 failed while running · 2 bad usage or configuration · 3 the named hardware is not there · 4 a finding above the limit that was given"
+    after_help = "Exit codes: 0 success · 1 failed while running · 2 bad usage or configuration · 3 requested hardware not available · 4 a finding exceeds the given limit"
 )]
 struct CommandLineArgs {
     #[command(subcommand)]

@@ -89,11 +89,14 @@ fn execute_policy_test(
     let (input, form) = match (&test.file, test_record_lines(test, asked, &checked.schema)) {
         (None, Some(lines)) => {
             let path = directory.path().join("records.ndjson");
-            std::fs::write(&path, lines).context("the records of a test cannot be written down")?;
+            std::fs::write(&path, lines).context("cannot write the records of a test")?;
             (path, RecordFileFormat { format: RecordFormat::Json, separator: ',' })
         }
         (Some(file), _) if !is_rereadable(file) => {
-            return Err(Failure::Usage(anyhow!("{key}: {} is no file (name one that is there)", file.display())));
+            return Err(Failure::Usage(anyhow!(
+                "{key}: {} is not a regular file (name an existing one)",
+                file.display()
+            )));
         }
         (file, _) => {
             let file: PathBuf = file.clone().unwrap_or_default();
@@ -113,7 +116,7 @@ fn execute_policy_test(
     let only_never = test.expect.is_empty() && counts.iter().all(|(_, wanted, _)| wanted.is_none());
     if only_never && totals.released == 0 {
         unmet.push(
-            "never: nothing was released, so nothing could be met (give records that leave, or ask for released = 0)"
+            "never: nothing was released, so the test proves nothing (give records that are released, or expect released = 0)"
                 .to_owned(),
         );
     }
@@ -131,9 +134,8 @@ struct TrialOutput {
 impl TrialOutput {
     fn read_outputs(rehearsal: &TrialRun) -> anyhow::Result<Self> {
         let mut left = Self { texts: Vec::new(), lines: Vec::new() };
-        let lines = |path: &Path| {
-            TrialRun::read_first_lines(path, usize::MAX).context("what a test has let out cannot be read")
-        };
+        let lines =
+            |path: &Path| TrialRun::read_first_lines(path, usize::MAX).context("cannot read the output of a test");
         for (group, path) in &rehearsal.outputs {
             for (number, line) in lines(path)?.1.into_iter().enumerate() {
                 if let Some(cells) = PolicyTest::cells(&line) {

@@ -54,7 +54,7 @@ pub struct RecordSample {
 /// Reads a sample; unreadable records are skipped and counted.
 pub fn read(args: &SampleArgs) -> Result<RecordSample, Failure> {
     let Some(path) = &args.input else {
-        return Err(Failure::Usage(anyhow!("no records are named: give a file")));
+        return Err(Failure::Usage(anyhow!("no input is named: give a file with records")));
     };
     let format = detect_record_format(path, args.format, args.separator).map_err(sample_failure)?;
     let table = read_file(path, format, args.records)?;
@@ -71,7 +71,7 @@ pub fn read(args: &SampleArgs) -> Result<RecordSample, Failure> {
 /// `BorrowedKeySeed`.
 pub fn read_topics(config: &Config, file: &str, records: u64) -> Result<RecordSample, Failure> {
     if config.source.kind == SourceKind::File {
-        return Err(Failure::Usage(anyhow!("{file} reads a file: name that as INPUT")));
+        return Err(Failure::Usage(anyhow!("{file}: the source is a file: give it as INPUT")));
     }
     let messages = whole_message_decoder(config, file, &Telemetry::new(0, &[]))
         .map_err(|problem| Failure::Problems(vec![problem]))?;

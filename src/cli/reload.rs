@@ -13,12 +13,12 @@ use std::time::Duration;
 ///
 /// The daemon reads the file it was started with, runs its tests, ends the current batch and restarts inside the
 /// process from the same state: no batch is treated by two policies. If the new configuration is refused or does not
-/// start, the old one stays in force. FILE gives the address of the daemon (telemetry.listen) and the token for the
+/// start, the old one stays active. FILE gives the address of the daemon (telemetry.listen) and the token for the
 /// request (telemetry.token_file). Without a token, only SIGHUP reloads; its outcome is in the log and in
 /// throng_reloads_total.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  throng reload -c /etc/throng/throng.toml\n\nExit codes: 0 the new configuration is in force, or says the same · 1 the daemon refuses it and says why, or does not answer · 2 the configuration is wrong: the daemon was not asked"
+    after_help = "Example:\n  throng reload -c /etc/throng/throng.toml\n\nExit codes: 0 the new configuration is active, or unchanged · 1 the daemon refuses it, with reasons, or does not answer · 2 the configuration is invalid: no request was sent"
 )]
 pub struct ReloadArgs {
     /// Configuration of the daemon
@@ -39,24 +39,22 @@ pub fn run(args: &ReloadArgs) -> Result<(), Failure> {
     let timeout = Duration::from_secs(args.seconds);
     let answer = daemon_client::post_to_daemon(&config.telemetry, args.url.as_deref(), "/reload", "", timeout)?;
     let Some((url, status, body)) = answer else {
-        let remedy = "set it and start the daemon anew; until then, send it SIGHUP";
-        return Err(Failure::Usage(anyhow!(
-            "{file}: telemetry.token_file: without a token nobody may ask for a reload ({remedy})"
-        )));
+        let remedy = "set it and restart the daemon; until then, send it SIGHUP";
+        return Err(Failure::Usage(anyhow!("{file}: telemetry.token_file: a reload request needs a token ({remedy})")));
     };
     match status {
         200 | 422 => {
-            let answer: ReloadAnswer = serde_json::from_str(&body).context("the daemon's answer is not understood")?;
+            let answer: ReloadAnswer = serde_json::from_str(&body).context("cannot parse the daemon's answer")?;
             print_reload_outcome(&answer, &file.to_string())
         }
         401 => Err(Failure::Running(anyhow!(
-            "the daemon at {url} knows another token than that of telemetry.token_file (it was read at its start)"
+            "the daemon at {url} rejected the token of telemetry.token_file (the daemon has read it at its start)"
         ))),
         404 | 405 => Err(Failure::Running(anyhow!(
-            "the daemon at {url} takes no reloads: it was started without telemetry.token_file, or is none (send it SIGHUP)"
+            "the daemon at {url} does not accept reload requests: it was started without telemetry.token_file, or is another service (send it SIGHUP)"
         ))),
         _ => Err(Failure::Running(anyhow!(
-            "the daemon at {url} answers {status}: {}",
+            "the daemon at {url} answered with status {status}: {}",
             text_format::sanitize_text(body.trim())
         ))),
     }
@@ -66,8 +64,8 @@ fn print_reload_outcome(answer: &ReloadAnswer, file: &str) -> Result<(), Failure
     let changed: Vec<String> = answer.changed.iter().map(|key| text_format::sanitize_text(key)).collect();
     match answer.outcome {
         ReloadOutcome::Replaced => {
-            let what = if changed.is_empty() { "files that it names".to_owned() } else { changed.join(", ") };
-            println!("{file}: in force, policy {} (changed: {what})", text_format::sanitize_text(&answer.policy));
+            let what = if changed.is_empty() { "referenced files".to_owned() } else { changed.join(", ") };
+            println!("{file}: reloaded, policy {} (changed: {what})", text_format::sanitize_text(&answer.policy));
             Ok(())
         }
         ReloadOutcome::Unchanged => {
@@ -79,7 +77,7 @@ fn print_reload_outcome(answer: &ReloadAnswer, file: &str) -> Result<(), Failure
                 eprintln!("refused: {}", text_format::sanitize_text(reason));
             }
             let policy = text_format::sanitize_text(&answer.policy);
-            Err(Failure::Running(anyhow!("{file} is refused, and policy {policy} stays in force: see above")))
+            Err(Failure::Running(anyhow!("{file} was refused, policy {policy} stays active: see above")))
         }
     }
 }

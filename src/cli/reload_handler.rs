@@ -47,7 +47,7 @@ fn load_and_test(path: &Path, over: &AtomicBool) -> Result<CheckedConfig, Vec<St
     // Reading a pipe could block the shutdown of the daemon.
     if std::fs::metadata(path).is_ok_and(|about| !about.is_file()) {
         return Err(vec![format!(
-            "{file}: not a regular file, which a reload can read again (write the configuration to a file)"
+            "{file}: not a regular file: a reload cannot read it again (write the configuration to a file)"
         )]);
     }
     let config = config::load(path, std::env::vars()).map_err(said)?;
@@ -63,11 +63,11 @@ fn load_and_test(path: &Path, over: &AtomicBool) -> Result<CheckedConfig, Vec<St
     }
     let trial = run_tests_in_child(path, over).map_err(|error| vec![format!("{file}: test: {error:#}")])?;
     if !trial.failed.is_empty() {
-        let failed = |name: &String| format!("{file}: test {name:?} fails (throng check -c {file} shows what it got)");
+        let failed = |name: &String| format!("{file}: test {name:?} fails (run throng check -c {file} for details)");
         return Err(trial.failed.iter().map(failed).collect());
     }
     if trial.policy != checked.policy.to_string() {
-        return Err(vec![format!("{file}: it was changed while it was tried (ask once more)")]);
+        return Err(vec![format!("{file}: changed during its test (reload again)")]);
     }
     Ok(checked)
 }
@@ -109,7 +109,7 @@ fn terminate_child(child: &mut Child) -> std::io::Result<()> {
 
 /// Runs the tests in a separate process, which isolates their log, memory and exit from the daemon.
 fn run_tests_in_child(path: &Path, over: &AtomicBool) -> anyhow::Result<PolicyTrialResult> {
-    let program = running_executable().context("this program is not found")?;
+    let program = running_executable().context("cannot find the running executable")?;
     let mut child = Command::new(program)
         .args(["check", "--for-reload", "-c"])
         .arg(path)
@@ -119,25 +119,26 @@ fn run_tests_in_child(path: &Path, over: &AtomicBool) -> anyhow::Result<PolicyTr
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .context("the tests cannot be run in a process of their own")?;
+        .context("cannot start a process for the tests")?;
     let mut out = child.stdout.take().ok_or_else(|| anyhow!("the tests have no output"))?;
     let reader = std::thread::spawn(move || {
         let mut text = String::new();
         out.read_to_string(&mut text).map(|_| text)
     });
     let status = loop {
-        if let Some(status) = child.try_wait().context("the tests cannot be waited for")? {
+        if let Some(status) = child.try_wait().context("cannot wait for the tests")? {
             break status;
         }
         if over.load(Ordering::Acquire) {
-            terminate_child(&mut child).context("the tests cannot be ended")?;
-            return Err(anyhow!("the daemon ends"));
+            terminate_child(&mut child).context("cannot stop the tests")?;
+            return Err(anyhow!("the daemon is shutting down"));
         }
         std::thread::sleep(TRIAL_POLL_INTERVAL);
     };
-    let text = reader.join().map_err(|_| anyhow!("the tests cannot be read"))?.context("the tests cannot be read")?;
+    let text =
+        reader.join().map_err(|_| anyhow!("cannot read the test result"))?.context("cannot read the test result")?;
     if !status.success() {
-        return Err(anyhow!("the tests could not be run (throng check -c {} says why)", path.display()));
+        return Err(anyhow!("the tests could not be run (run throng check -c {} for the cause)", path.display()));
     }
-    serde_json::from_str(&text).context("the tests cannot be read")
+    serde_json::from_str(&text).context("cannot parse the test result")
 }

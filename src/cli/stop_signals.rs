@@ -29,7 +29,7 @@ pub fn exit_on_signals() -> Result<Arc<AtomicBool>, Failure> {
     let watched = Arc::clone(&stop);
     let watch = move || {
         exit_after_stop(&watched, [STOP_POLL_INTERVAL, STOP_GRACE], || {
-            eprintln!("error: stopped by a signal; nothing is kept");
+            eprintln!("error: stopped by a signal; no output was kept");
             signal_hook::low_level::exit(1);
         });
     };

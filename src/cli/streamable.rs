@@ -9,7 +9,7 @@ use throng_risk::counting::shared_device;
 pub fn refuse_unstreamable(config: &Config, file: &str) -> Result<(), Failure> {
     if config.anonymize.ceiling.is_enabled() {
         return Err(Failure::Usage(anyhow!(
-            "{file}: anonymize.ceiling.lines: no counterfeits are put into streams, for who reads several batches tells them from records (docs/internals/decisions.md); remove the key, or use throng anonymize"
+            "{file}: anonymize.ceiling.lines: counterfeits are not supported in streams, because a reader of several batches can distinguish them from records (docs/internals/decisions.md); remove the key, or use throng anonymize"
         )));
     }
     Ok(())

@@ -75,15 +75,15 @@ pub fn truncate_text(text: &str, width: usize) -> String {
 /// Describes the reason that makes a column a standalone identifier.
 pub fn identifier_reason(reason: &IdentifierReason) -> String {
     match reason {
-        IdentifierReason::Declared => "the schema says so".to_owned(),
+        IdentifierReason::Declared => "declared in the schema".to_owned(),
         IdentifierReason::Shape { shape, share } => {
             format!("{} of its different values look like {}", percent(*share), shape_title(*shape))
         }
-        IdentifierReason::Injective => "every record has a value of its own".to_owned(),
+        IdentifierReason::Injective => "every record has a different value".to_owned(),
         IdentifierReason::Cardinality { cardinality, threshold } => {
-            format!("{} different values per record, {} are too many", ratio(*cardinality), ratio(*threshold))
+            format!("{} different values per record, threshold {}", ratio(*cardinality), ratio(*threshold))
         }
-        IdentifierReason::NamesSubject => "one value a person and one person a value".to_owned(),
+        IdentifierReason::NamesSubject => "one value per person and one person per value".to_owned(),
     }
 }
 

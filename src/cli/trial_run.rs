@@ -120,7 +120,7 @@ pub fn execute_trial_run(
 ) -> Result<TrialRun, Failure> {
     if let Some(at) = config.join.iter().position(|join| join.topic.is_some()) {
         return Err(Failure::Usage(anyhow!(
-            "{file}: join[{at}].topic: a trial reads files alone, and the profiles of {:?} are in a topic (try a copy of the configuration whose join[{at}] names a file in path)",
+            "{file}: join[{at}].topic: a trial run reads only files, but the profiles of {:?} are in a topic (use a copy of the configuration whose join[{at}] names a file in path)",
             config.join[at].name
         )));
     }

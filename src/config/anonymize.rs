@@ -164,17 +164,17 @@ impl CeilingConfig {
 /// Checks `[check_anonymize]` and the keys of privacy models.
 pub(super) fn check_anonymize(config: &Config, found: &mut ProblemCollector) {
     let share = (0.0..=1.0).contains(&config.anonymize.suppression_limit);
-    found.require(share, "anonymize.suppression_limit", "a share is between 0 and 1", "give 0 to 1; 0.05 is usual");
+    found.require(share, "anonymize.suppression_limit", "must be between 0 and 1", "give 0 to 1; 0.05 is usual");
     let time = config.anonymize.time_limit.is_none_or(|limit| limit > Duration::ZERO);
-    found.require(time, "anonymize.time_limit", "a search needs time", "give at least 1ms, or remove the key");
+    found.require(time, "anonymize.time_limit", "the time limit is zero", "give at least 1ms, or remove the key");
     let share = (0.0..=1.0).contains(&config.anonymize.pass_limit);
-    found.require(share, "anonymize.pass_limit", "a share is between 0 and 1", "give 0 to 1");
+    found.require(share, "anonymize.pass_limit", "must be between 0 and 1", "give 0 to 1");
     check_delta_presence(config, found);
     check_ceiling(config, found);
     for (index, model) in config.privacy.model.iter().enumerate() {
         for key in model.missing_keys() {
             let key = format!("privacy.model[{index}].{key}");
-            found.require(false, &key, "this model needs the key", "set it; docs/configuration.md has an example");
+            found.require(false, &key, "the model requires this key", "set it; docs/configuration.md has an example");
         }
     }
 }
@@ -188,13 +188,13 @@ fn check_delta_presence(config: &Config, found: &mut ProblemCollector) {
     found.require(
         config.anonymize.transformation == RecodingScope::FullDomain,
         "anonymize.transformation",
-        "delta_presence does not hold for local recoding: that a class was left for a later pass tells who is present",
+        "delta_presence does not hold for local recoding: a class left for a later pass reveals who is present",
         "set \"full_domain\", or remove the model",
     );
     found.require(
         config.anonymize.microaggregation.is_empty(),
         "anonymize.microaggregation",
-        "delta_presence counts those whom the cells of a class cover, and an aggregate covers nobody",
+        "delta_presence counts the subjects covered by the cells of a class, and an aggregate covers none",
         "remove it, or the model",
     );
 }
@@ -205,26 +205,26 @@ const MAX_CEILING_LINES: usize = 1000;
 fn check_ceiling(config: &Config, found: &mut ProblemCollector) {
     let (settings, ceiling) = (&config.anonymize, &config.anonymize.ceiling);
     let h = ceiling.h.is_none_or(|h| (0.0..=1.0).contains(&h));
-    found.require(h, "anonymize.ceiling.h", "a degree is between 0 and 1", "give 0 to 1, or remove the key");
+    found.require(h, "anonymize.ceiling.h", "must be between 0 and 1", "give 0 to 1, or remove the key");
     let share = (0.0..=1.0).contains(&ceiling.share);
-    found.require(share, "anonymize.ceiling.share", "a share is between 0 and 1", "give 0 to 1; 0.02 is usual");
+    found.require(share, "anonymize.ceiling.share", "must be between 0 and 1", "give 0 to 1; 0.02 is usual");
     let Some(lines) = ceiling.lines else {
-        let remedy = "set anonymize.ceiling.lines, which asks for the ceiling, or remove the key";
-        found.require(ceiling.h.is_none(), "anonymize.ceiling.h", "no ceiling is asked for", remedy);
+        let remedy = "set anonymize.ceiling.lines to enable the ceiling, or remove the key";
+        found.require(ceiling.h.is_none(), "anonymize.ceiling.h", "the ceiling is not enabled", remedy);
         let none = ceiling.catalog.is_none();
-        found.require(none, "anonymize.ceiling.catalog", "there is no catalog without a ceiling", remedy);
+        found.require(none, "anonymize.ceiling.catalog", "a catalog requires a ceiling", remedy);
         return;
     };
     found.require(
         (config.privacy.required_subjects() + 1..=MAX_CEILING_LINES).contains(&lines),
         "anonymize.ceiling.lines",
-        "counterfeits count for no crowd, so a class has more lines than people it needs",
-        "give more than privacy.k and privacy.colluders together, and at most 1000",
+        "counterfeits do not count as people, so a class has more lines than required people",
+        "give more than privacy.k + privacy.colluders, and at most 1000",
     );
     let full = settings.transformation == RecodingScope::FullDomain;
-    let message = "a ceiling is kept by one policy for all records";
+    let message = "a ceiling requires one policy for all records";
     found.require(full, "anonymize.transformation", message, "set \"full_domain\", or remove anonymize.ceiling.lines");
-    let message = "an aggregate is a number of members, and counterfeits have none";
+    let message = "an aggregate is computed from class members, and counterfeits have none";
     let remedy = "remove it, or anonymize.ceiling.lines";
     found.require(settings.microaggregation.is_empty(), "anonymize.microaggregation", message, remedy);
     for (index, model) in config.privacy.model.iter().enumerate() {
@@ -234,9 +234,9 @@ fn check_ceiling(config: &Config, found: &mut ProblemCollector) {
             ModelKind::TCloseness | ModelKind::DeltaPresence => false,
         };
         let key = format!("privacy.model[{index}].kind");
-        let message = "counterfeits would change what a reader sees of this model in a class";
+        let message = "counterfeits would change the values that this model counts in a class";
         let remedy =
-            "remove it or anonymize.ceiling.lines; k_anonymity, k_map and distinct l_diversity go with a ceiling";
+            "remove it or anonymize.ceiling.lines; k_anonymity, k_map and distinct l_diversity allow a ceiling";
         found.require(holds, &key, message, remedy);
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn apply(
                     let here = path.join(".");
                     let (message, remedy) = match find_refused(&here, &text) {
                         Some(refused) => (refused.message.to_owned(), refused.remedy.to_owned()),
-                        None => (format!("this does not fit `{here}`"), format!("give {}", key.shape.description())),
+                        None => (format!("does not fit `{here}`"), format!("give {}", key.shape.description())),
                     };
                     problems.push(ConfigProblem::new(ENVIRONMENT, name, message, remedy));
                 }
@@ -112,7 +112,7 @@ fn unknown(name: &str, keys: &[ConfigKey], leaves: &[(Vec<&str>, &ConfigKey)]) -
         })
         .collect();
     let close = nearest(name, known.iter().map(String::as_str)).unwrap_or(PREFIX);
-    ConfigProblem::new(ENVIRONMENT, name, "there is no such key", format!("unset it, or did you mean {close}?"))
+    ConfigProblem::new(ENVIRONMENT, name, "unknown key", format!("unset it, or did you mean {close}?"))
 }
 
 /// Converts `text` to the type of the key; None if it does not parse.

@@ -87,23 +87,18 @@ pub(super) fn check_joins(
     is_from_topics: bool,
     found: &mut ProblemCollector,
 ) {
-    found.require(joins.len() <= MOST, "join", "these are too many", &format!("keep at most {MOST}"));
-    let message = "cells of profiles are as they are when they leave, and treatments that alter values would be undone";
+    found.require(joins.len() <= MOST, "join", "too many joins", &format!("keep at most {MOST}"));
+    let message = "profile cells are released unaltered, and treatments that alter values would be undone";
     let remedy = "choose treatments that generalize or suppress, or remove the joins";
     found.require(joins.is_empty() || !is_untruthful, "join", message, remedy);
     let mut names = BTreeSet::new();
     for (index, join) in joins.iter().enumerate() {
         let key = |name: &str| format!("join[{index}].{name}");
-        found.require(
-            is_name(&join.name),
-            &key("name"),
-            "this is no name of a join",
-            "use a-z, 0-9, '_' and '-', at most 64",
-        );
-        found.require(names.insert(&join.name), &key("name"), "two joins have this name", "name each once");
+        found.require(is_name(&join.name), &key("name"), "invalid join name", "use a-z, 0-9, '_' and '-', at most 64");
+        found.require(names.insert(&join.name), &key("name"), "duplicate join name", "give each join its own name");
         let one = join.topic.is_some() != join.path.is_some();
-        found.require(one, &key("topic"), "profiles are in a topic or in a file", "set one of topic and path");
-        found.require(join.max_people > 0, &key("max_people"), "nobody would have a profile", "give at least 1");
+        found.require(one, &key("topic"), "profiles are read from a topic or from a file", "set one of topic and path");
+        found.require(join.max_people > 0, &key("max_people"), "no subject would have a profile", "give at least 1");
         match (&join.topic, &join.path) {
             (Some(_), None) => check_topic_join(is_from_topics, join, &key, found),
             (None, Some(path)) => check_file_join(join, path, &key, found),
@@ -118,21 +113,21 @@ fn check_topic_join(
     key: &dyn Fn(&str) -> String,
     found: &mut ProblemCollector,
 ) {
-    let message = "profiles in a topic go with records in topics, and these come from a file";
+    let message = "profiles in a topic require records in topics, and the source is a file";
     found.require(is_from_topics, &key("topic"), message, "write the profiles to a file and name it in path");
     let remedy = "set \"json\" or \"avro\", or remove the key";
-    let message = "messages of a topic are not read in this format";
+    let message = "messages of a topic cannot be read in this format";
     found.require(join.format().is_message_format(), &key("format"), message, remedy);
 }
 
 fn check_file_join(join: &JoinConfig, path: &Path, key: &dyn Fn(&str) -> String, found: &mut ProblemCollector) {
     found.require(!path.as_os_str().is_empty(), &key("path"), "no file is named", "name one");
     let dash = path == Path::new("-");
-    found.require(!dash, &key("path"), "standard input is read by the source alone", "name a file");
-    let message = "profiles are read from one file, and this names a directory or a pattern";
+    found.require(!dash, &key("path"), "only the source can read standard input", "name a file");
+    let message = "profiles are read from one file, and this is a directory or a pattern";
     found.require(!names_several_files(path), &key("path"), message, "name one file");
-    let message = "a file is not read in this format";
+    let message = "a file cannot be read in this format";
     found.require(join.format().is_file_format(), &key("format"), message, "set \"json\", \"csv\" or \"parquet\"");
     let whole = join.key.as_deref() == Some("");
-    found.require(!whole, &key("key"), "a row is no person: one of its columns names it", "name the column");
+    found.require(!whole, &key("key"), "a row is not a person: a column identifies it", "name the column");
 }

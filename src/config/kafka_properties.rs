@@ -12,7 +12,7 @@ const RESERVED_PROPERTIES: [(&str, &str); 10] = [
     ("enable.auto.offset.store", "offsets are committed in the transaction of their batch"),
     ("isolation.level", "only committed records are read"),
     ("enable.idempotence", "the producer is transactional"),
-    ("transactional.id", "it is the group's name and the state directory's own id"),
+    ("transactional.id", "it is derived from the group's name and the id of the state directory"),
     ("group.id", "use source.group"),
     ("bootstrap.servers", "use source.brokers"),
     ("metadata.broker.list", "use source.brokers"),
@@ -87,10 +87,10 @@ pub(super) fn check_source_properties(properties: &KafkaProperties, found: &mut 
     let Some(protocol) = properties.0.get(GROUP_PROTOCOL) else { return };
     let known = GROUP_PROTOCOLS.contains(&protocol.as_str());
     let remedy = "give \"classic\", or \"consumer\" for brokers of Kafka 4.0 and later";
-    found.require(known, &key("source", GROUP_PROTOCOL), "there is no such protocol", remedy);
+    found.require(known, &key("source", GROUP_PROTOCOL), "unknown protocol", remedy);
     if properties.has_consumer_protocol() {
         for (name, setting) in BROKER_SETTINGS {
-            let message = format!("with {GROUP_PROTOCOL} = \"consumer\" the brokers decide this, by {setting}");
+            let message = format!("with {GROUP_PROTOCOL} = \"consumer\" the brokers set this, with {setting}");
             found.require(!properties.0.contains_key(name), &key("source", name), &message, "remove it");
         }
     }
@@ -105,7 +105,7 @@ pub(super) fn check_sink_properties(properties: &KafkaProperties, found: &mut Pr
 fn refuse_reserved(section: &str, properties: &KafkaProperties, found: &mut ProblemCollector) {
     for (name, _) in properties.iter() {
         if let Some((_, reason)) = RESERVED_PROPERTIES.iter().find(|(owned, _)| *owned == name) {
-            found.require(false, &key(section, name), &format!("this property is throng's own: {reason}"), "remove it");
+            found.require(false, &key(section, name), &format!("this property is reserved: {reason}"), "remove it");
         }
     }
 }

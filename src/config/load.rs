@@ -196,7 +196,7 @@ fn refuse_secrets(table: &toml::Table, file: &str, problems: &mut Vec<ConfigProb
             problems.push(ConfigProblem::new(
                 file,
                 format!("{section}.librdkafka.{name}"),
-                "a secret does not belong into the configuration file",
+                "a secret is not allowed in the configuration file",
                 format!("remove it and set {variable} in the environment"),
             ));
         }
@@ -215,8 +215,8 @@ fn load_secret(
         (Some(_), Some(_)) => Err(ConfigProblem::new(
             "environment",
             SECRET_VARIABLE,
-            "state.secret_file names a secret too",
-            "keep one of the two, so that it is clear which one keys the state",
+            "state.secret_file is also set",
+            "remove one of the two: the state has a single secret",
         )),
         (None, Some(text)) => Secret::new(text.clone().into_bytes())
             .map(Some)

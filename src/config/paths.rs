@@ -240,7 +240,7 @@ fn conflict_message(used: &UsedFile, other: &UsedFile) -> String {
     if used.key == "sink.path" && other.key == "source.path" {
         format!("the sink would overwrite the source: {place} is the file of source.path")
     } else {
-        format!("{place} is a file of {} too", other.key)
+        format!("{place} is also a file of {}", other.key)
     }
 }
 
@@ -249,7 +249,7 @@ pub(super) fn clashes(config: &Config) -> Vec<KeyProblem> {
     let used = record_files(config);
     let clash = |(at, file): (usize, &UsedFile)| {
         let other = used[..at].iter().find(|other| file.clashes(other))?;
-        let remedy = "name another file: each needs one of its own".to_owned();
+        let remedy = "name another file: each needs a separate one".to_owned();
         Some(KeyProblem { key: file.key.to_string(), message: conflict_message(file, other), remedy })
     };
     used.iter().enumerate().filter_map(clash).collect()
@@ -297,7 +297,7 @@ impl Config {
         let written = self.files_written();
         let problem = |(at, output): (usize, &UsedFile)| {
             let other = others.iter().chain(&written[..at]).find(|other| output.clashes(other))?;
-            let remedy = "name another file: each needs one of its own";
+            let remedy = "name another file: each needs a separate one";
             Some(ConfigProblem::new(file, &*output.key, conflict_message(output, other), remedy))
         };
         written.iter().enumerate().find_map(problem)

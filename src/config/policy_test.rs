@@ -67,28 +67,28 @@ pub(super) fn check_policy_tests(tests: &[PolicyTest], found: &mut ProblemCollec
     for (index, test) in tests.iter().enumerate() {
         let key = |name: &str| format!("test[{index}].{name}");
         let named = !test.name.trim().is_empty() && !test.name.contains(char::is_control);
-        found.require(named, &key("name"), "this is no name of a test", "give a line of text");
-        found.require(names.insert(&test.name), &key("name"), "two tests have this name", "name each once");
+        found.require(named, &key("name"), "invalid test name", "give one line of text");
+        found.require(names.insert(&test.name), &key("name"), "duplicate test name", "give each test its own name");
         let one = test.input.is_empty() == test.file.is_some();
-        found.require(one, &key("input"), "a test has records of its own or in a file", "give one of input and file");
+        found.require(one, &key("input"), "records come from input or from file", "give one of input and file");
         let objects = test.input.iter().all(|record| PolicyTest::cells(record).is_some());
-        found.require(objects, &key("input"), "a record is no JSON object", "write each as '{\"attribute\": value}'");
+        found.require(objects, &key("input"), "not a JSON object", "write each as '{\"attribute\": value}'");
         let few = test.people <= MOST_PEOPLE;
-        found.require(few, &key("people"), "these are too many", "give at most 10000, or the records in a file");
+        found.require(few, &key("people"), "too many people", "give at most 10000, or the records in a file");
         let own = test.people == 0 || test.file.is_none();
         let remedy = "remove the key, or give the records in input";
-        found.require(own, &key("people"), "the people of a file are those of its records", remedy);
+        found.require(own, &key("people"), "the records of a file name their own people", remedy);
         let asks = test.has_expectation();
         let remedy = "give expect, never or released";
-        found.require(asks, &format!("test[{index}]"), "the test asks for nothing: it could not fail", remedy);
+        found.require(asks, &format!("test[{index}]"), "the test has no expectation: it could not fail", remedy);
         let shown = test.expect.iter().all(|item| PolicyTest::cells(item).is_some_and(|cells| !cells.is_empty()));
-        let remedy = "write what a line must show as '{\"attribute\": \"cell\"}'";
-        found.require(shown, &key("expect"), "this is no JSON object of cells", remedy);
+        let remedy = "write the cells of a line as '{\"attribute\": \"cell\"}'";
+        found.require(shown, &key("expect"), "not a JSON object of cells", remedy);
         let said = |item: &String| PolicyTest::cells(item).map_or(!item.is_empty(), |cells| !cells.is_empty());
         let remedy = "write a text, or cells as '{\"attribute\": \"cell\"}'";
-        found.require(test.never.iter().all(said), &key("never"), "nothing is named that must never leave", remedy);
+        found.require(test.never.iter().all(said), &key("never"), "no text and no cells are given", remedy);
         let cut = |item: &String| item.trim_start().starts_with('{') && PolicyTest::cells(item).is_none();
-        let remedy = "correct it: as a text it would hardly occur anywhere";
-        found.require(!test.never.iter().any(cut), &key("never"), "this begins as cells and is no JSON object", remedy);
+        let remedy = "correct it: as text it would hardly ever match";
+        found.require(!test.never.iter().any(cut), &key("never"), "starts like cells and is not a JSON object", remedy);
     }
 }

@@ -87,8 +87,8 @@ pub(super) struct RefusedValue {
 const REFUSED: [RefusedValue; 1] = [RefusedValue {
     key: "plan.groups",
     value: "rowwise",
-    message: "groups of each record by itself are not released: which attributes stay together is a value without a crowd, and says which values of the record are rare (docs/internals/decisions.md)",
-    remedy: "set \"price\", with a [[keep]] for what is needed together",
+    message: "groups per record are not supported: the set of attributes that stay together is itself a value without k-anonymity, and reveals which values of the record are rare (docs/internals/decisions.md)",
+    remedy: "set \"price\", with a [[keep]] for attributes that are needed together",
 }];
 
 /// Returns the refusal of `value` at `key`; None if the value is only unknown.

@@ -73,7 +73,7 @@ pub(super) mod size {
 
     use super::{format_size, parse_size};
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
     pub fn serialize<S: Serializer>(bytes: &u64, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(&format_size(*bytes))
     }
@@ -89,7 +89,7 @@ pub(super) mod size {
                 Ok(bytes)
             }
             fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<u64, E> {
-                u64::try_from(bytes).map_err(|_| E::custom("a size is not negative"))
+                u64::try_from(bytes).map_err(|_| E::custom("a size cannot be negative"))
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<u64, E> {
                 parse_size(text).ok_or_else(|| E::custom("not a size in bytes like \"64MiB\""))
@@ -105,7 +105,7 @@ pub(super) mod optional_size {
 
     use super::{parse_size, size};
 
-    #[expect(clippy::ref_option, reason = "the signature that serde asks for")]
+    #[expect(clippy::ref_option, reason = "the signature that serde requires")]
     pub fn serialize<S: Serializer>(bytes: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
         match bytes {
             Some(bytes) => size::serialize(bytes, to),

@@ -34,7 +34,7 @@ pub fn reference_markdown() -> String {
     };
     let mut page = String::from(
         "# Configuration\n\n<!-- Generated from the doc comments in src/config; do not edit. \
-         `THRONG_BLESS=1 cargo test --lib config` writes it again. -->\n\n",
+         `THRONG_BLESS=1 cargo test --lib config` regenerates it. -->\n\n",
     );
     push_paragraph(&mut page, schema["words"].as_str().unwrap_or_default());
     page.push_str(OVERRIDES);
@@ -58,10 +58,10 @@ const OVERRIDES: &str = "\
 The environment overrides the file: `THRONG__` and the key path in capitals, `__` between its parts \
 (`THRONG__PRIVACY__K=10`). Numbers, true/false and text are read as the key's type, lists are comma-separated, an \
 empty variable unsets an optional key, and a variable that names no key is an error. Properties of librdkafka are set \
-by `THRONG__SOURCE__LIBRDKAFKA__SECURITY_PROTOCOL`, an underscore standing for a dot. Paths are relative to the \
-working directory of the process. Secrets never stand in the file: see `state.secret_file` and `source.security`.
+by `THRONG__SOURCE__LIBRDKAFKA__SECURITY_PROTOCOL`, with an underscore for each dot. Paths are relative to the \
+working directory of the process. The file never contains secrets: see `state.secret_file` and `source.security`.
 
-`throng check -c FILE` reports every problem at once, each with file, key and remedy.
+`throng check -c FILE` reports all problems, each with file, key and remedy.
 
 ";
 

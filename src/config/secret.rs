@@ -19,11 +19,11 @@ const MIN_DISTINCT_BYTES: usize = 4;
 
 /// Reason to refuse a secret. No variant holds any part of it.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each says it")]
+#[allow(missing_docs, reason = "the messages document the cases")]
 pub enum SecretError {
     #[error("the secret has {0} bytes; give at least {LEAST_BYTES}, drawn at random")]
     Short(usize),
-    #[error("the secret repeats {0} different bytes and can be guessed; draw it at random")]
+    #[error("the secret has only {0} different bytes and can be guessed; draw it at random")]
     Repetitive(usize),
 }
 
@@ -106,17 +106,17 @@ impl fmt::Debug for Secret {
 
 /// Reason to refuse a protected file.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each says it")]
+#[allow(missing_docs, reason = "the messages document the cases")]
 pub enum AccessError {
     #[error("the file cannot be read ({0})")]
     Unreadable(std::io::ErrorKind),
-    #[error("everybody on this machine may read or change the file (mode {mode:04o})")]
+    #[error("all users of this machine may read or change the file (mode {mode:04o})")]
     Exposed { mode: u32 },
     #[error("the file is empty")]
     Empty,
     #[error(transparent)]
     Token(#[from] SecretError),
-    #[error("the token holds other characters than the visible ones of ASCII, which no request could carry")]
+    #[error("the token contains characters other than visible ASCII, which a request cannot carry")]
     Invisible,
 }
 
@@ -177,12 +177,12 @@ impl TelemetryConfig {
         let listen = &self.listen;
         match (&self.token_file, &self.tls.cert_file) {
             (None, _) => vec![format!(
-                "telemetry.listen = \"{listen}\" can be reached from other machines and no token is asked for: whoever \
-                 reaches it sees the pages (set telemetry.token_file, or listen on 127.0.0.1)"
+                "telemetry.listen = \"{listen}\" can be reached from other machines and requires no token: all \
+                 clients can read the pages (set telemetry.token_file, or listen on 127.0.0.1)"
             )],
             (Some(_), None) => vec![format!(
-                "telemetry.listen = \"{listen}\" can be reached from other machines without TLS: whoever listens on the way \
-                 learns the token (set telemetry.tls, or have a proxy do it)"
+                "telemetry.listen = \"{listen}\" can be reached from other machines without TLS: an eavesdropper \
+                 learns the token (set telemetry.tls, or terminate TLS in a proxy)"
             )],
             (Some(_), Some(_)) => Vec::new(),
         }

@@ -231,62 +231,57 @@ fn check_security_table(name: &str, security: &SecurityConfig, found: &mut Probl
         unless(used, key, "the connection is not encrypted", "set protocol = \"tls\" or \"sasl_tls\"");
     }
     let both = security.certificate_file.is_some() == security.key_file.is_some();
-    unless(both, "certificate_file", "a certificate and its key belong together", "name both files, or none");
+    unless(both, "certificate_file", "a certificate and its key must be set together", "name both files, or none");
     let said = security.mechanism.is_some();
     if protocol.is_sasl() {
-        unless(
-            said,
-            "mechanism",
-            "SASL has several mechanisms, and none is named",
-            "set \"scram-sha-512\", for example",
-        );
+        unless(said, "mechanism", "SASL requires a mechanism", "set \"scram-sha-512\", for example");
     } else {
-        unless(!said, "mechanism", "a mechanism is named without SASL", "set protocol = \"sasl_tls\"");
+        unless(!said, "mechanism", "a mechanism requires SASL", "set protocol = \"sasl_tls\"");
     }
     let has_password = security.mechanism.is_some_and(SaslMechanism::has_password);
     let user = security.username.as_deref().is_some_and(|name| !name.is_empty());
     let given = security.password_file.is_some();
     if has_password {
-        unless(user, "username", "no user is named", "name the user that the brokers know");
+        unless(user, "username", "no user is named", "name a user that the brokers know");
         unless(given, "password_file", "the user has no password", "name a file that holds it, mode 0600");
     } else {
         let none = security.username.is_none() && !given;
         let remedy = "set mechanism = \"plain\", \"scram-sha-256\" or \"scram-sha-512\"";
-        unless(none, "username", "this mechanism takes no user and password", remedy);
+        unless(none, "username", "this mechanism does not use a user and password", remedy);
     }
     let open = *protocol == BrokerProtocol::SaslPlaintext
         && matches!(security.mechanism, Some(SaslMechanism::Plain | SaslMechanism::Oauthbearer));
-    let message = "everybody on the way would learn the password or the token";
-    unless(!open, "protocol", message, "set \"sasl_tls\", or a mechanism that proves it only (\"scram-sha-512\")");
+    let message = "an eavesdropper would learn the password or the token";
+    unless(!open, "protocol", message, "set \"sasl_tls\", or a mechanism that does not send it (\"scram-sha-512\")");
 
     let by_token = security.mechanism == Some(SaslMechanism::Oauthbearer);
     let some = *oauth != OauthConfig::default();
-    unless(by_token || !some, "oauth", "these are for tokens", "set mechanism = \"oauthbearer\", or remove them");
+    unless(by_token || !some, "oauth", "only valid for tokens", "set mechanism = \"oauthbearer\", or remove them");
     if by_token {
         let one = oauth.token_endpoint.is_some() != oauth.token_file.is_some();
-        let remedy = "name the address that gives tokens, or the file that holds one";
+        let remedy = "give the URL of the token endpoint, or the file that contains a token";
         unless(one, "oauth.token_endpoint", "a token comes from an endpoint or from a file", remedy);
         let safe = oauth.token_endpoint.as_deref().is_none_or(is_encrypted_or_local);
         let remedy = "give https://…; http only on this machine";
-        unless(safe, "oauth.token_endpoint", "whoever listens on the way would learn the client's secret", remedy);
+        unless(safe, "oauth.token_endpoint", "an eavesdropper would learn the client's secret", remedy);
         let secret = oauth.token_endpoint.as_deref().is_none_or(|address| !address.contains('@'));
         let remedy = "set client_id and client_secret_file";
-        unless(secret, "oauth.token_endpoint", "user and password do not stand in an address", remedy);
+        unless(secret, "oauth.token_endpoint", "the URL must not contain a user and password", remedy);
         let secret = oauth.client_secret_file.is_some();
         if oauth.token_endpoint.is_some() {
             let named = oauth.client_id.as_deref().is_some_and(|id| !id.is_empty());
-            unless(named, "oauth.client_id", "no client is named", "name it as the identity provider knows it");
+            unless(named, "oauth.client_id", "no client is named", "give the client id of the identity provider");
             let remedy = "name a file that holds it, mode 0600";
             unless(secret, "oauth.client_secret_file", "the client has no secret", remedy);
         } else {
             let asked = oauth.client_id.is_some() || oauth.scope.is_some() || secret || oauth.ca_file.is_some();
-            let message = "nobody is asked for a token that stands in a file";
+            let message = "these keys are for an endpoint, and the token is in a file";
             unless(!asked, "oauth.token_file", message, "remove client_id, client_secret_file, scope and ca_file");
         }
         for name in oauth.extensions.keys() {
             let legal = !name.is_empty() && name != "auth" && name.bytes().all(|b| b.is_ascii_alphabetic());
             let key = format!("oauth.extensions.{name}");
-            unless(legal, &key, "this is no name of an extension", "use letters alone, and not \"auth\"");
+            unless(legal, &key, "invalid extension name", "use only letters, and not \"auth\"");
         }
     }
 }
@@ -304,7 +299,7 @@ fn refuse_replaced_properties(
     for (property, _) in properties.iter().filter(|(property, _)| security.is_configured() && taken(property)) {
         let key = format!("{section}.librdkafka.{property}");
         let remedy = format!("remove it, and set source.security.{}", replacement_key(property));
-        found.require(false, &key, "[source.security] says it, and this property says it again", &remedy);
+        found.require(false, &key, "already set by [source.security]", &remedy);
     }
 }
 

@@ -14,13 +14,13 @@ const MIN_EPOCH_BUCKETS: u32 = 4;
 /// Checks the series, the cohorts and the release.
 pub(super) fn check_series(config: &Config, found: &mut ProblemCollector) {
     let remedy = &format!("keep at most {MAX_SERIES}");
-    found.require(config.series.len() <= MAX_SERIES, "series", "these are too many series", remedy);
+    found.require(config.series.len() <= MAX_SERIES, "series", "too many series", remedy);
     let mut names: BTreeSet<&str> =
         if config.release.fragments { config.group_names().collect() } else { BTreeSet::new() };
     for (index, series) in config.series.iter().enumerate() {
         let key = |name: &str| format!("series[{index}].{name}");
         let remedy = "use a-z, 0-9, '_' and '-', at most 64";
-        found.require(is_name(&series.name), &key("name"), "this is no name of a series", remedy);
+        found.require(is_name(&series.name), &key("name"), "invalid series name", remedy);
         let message = "another series or group has this name";
         found.require(names.insert(&series.name), &key("name"), message, "give each its own name");
         let minutes = series.every >= Duration::from_mins(1) && series.every <= Duration::from_hours(366 * 24);
@@ -39,17 +39,17 @@ pub(super) fn check_series(config: &Config, found: &mut ProblemCollector) {
             found.require(fits, &key("every"), &message, "give every = \"1w\"");
         }
         let longest = series.longest_lateness();
-        let message = "more buckets of a person would be open than a stream keeps";
+        let message = "a stream cannot keep so many open buckets per person";
         let remedy = format!("give at most {}, or longer buckets", humantime::format_duration(longest));
         found.require(config.is_job() || series.lateness() <= longest, &key("lateness"), message, &remedy);
         if let Some(epoch) = series.moments {
             let fits = epoch.as_secs() % series.every.as_secs().max(1) == 0;
-            let message = "the length of an epoch is no multiple of the length of a bucket";
+            let message = "the length of an epoch is not a multiple of the length of a bucket";
             found.require(fits && epoch.subsec_nanos() == 0, &key("moments"), message, "give moments = \"28d\"");
             let message = format!("an epoch has fewer than {MIN_EPOCH_BUCKETS} buckets");
             let remedy = format!("give moments = \"28d\", or at least {MIN_EPOCH_BUCKETS} times every");
             found.require(epoch >= series.every.saturating_mul(MIN_EPOCH_BUCKETS), &key("moments"), &message, &remedy);
-            let message = "a cycle has no rows of several signals";
+            let message = "moments are not supported with a cycle";
             found.require(series.cycle.is_none(), &key("moments"), message, "remove moments or cycle");
         }
         check_noise(series, &key, found);
@@ -58,32 +58,32 @@ pub(super) fn check_series(config: &Config, found: &mut ProblemCollector) {
     }
     let crowd = config.privacy.required_subjects();
     let size = config.cohort.size.is_none_or(|size| (crowd..=1_000_000).contains(&size));
-    let message = "a cohort is smaller than the crowd that hides its members, or too large";
+    let message = "a cohort is too small to hide its members, or too large";
     let remedy = &format!("give {crowd} (privacy.k + privacy.colluders) to 1000000; {} is the default", 3 * crowd);
     found.require(size, "cohort.size", message, remedy);
     let days = config.cohort.warm_up <= Duration::from_hours(366 * 24);
     found.require(days, "cohort.warm_up", "the warm-up is longer than a year", "give 0d to 366d; 7d is usual");
     let share = (0.0..=1.0).contains(&config.release.min_represented);
     let remedy = "give 0 to 1; 0.5 is the default, and 0 accepts every release";
-    found.require(share, "release.min_represented", "a share is between 0 and 1", remedy);
-    let message = "neither fragments nor series leave";
+    found.require(share, "release.min_represented", "must be between 0 and 1", remedy);
+    let message = "neither fragments nor series are released";
     let remedy = "add a [[series]], set release.fragments = true, or sink.kind = \"none\" to measure only";
     found.require(config.release.fragments || !config.series.is_empty(), "release.fragments", message, remedy);
 }
 
 fn check_noise(series: &SeriesConfig, key: &dyn Fn(&str) -> String, found: &mut ProblemCollector) {
     let Some(epsilon) = series.epsilon_per_week else { return };
-    let message = "ε of a person and week is out of range";
+    let message = "ε per person and week is out of range";
     found.require((0.01..=20.0).contains(&epsilon), &key("epsilon_per_week"), message, "give 0.01 to 20, such as 4");
     let day = 24 * 3600;
     let every = series.every.as_secs();
-    let message = "whole buckets do not fill a day or a week, which is the unit of noise";
-    let remedy = "give 1w, 1d, or a length of which whole buckets fill a day, such as 6h";
+    let message = "the length of a bucket does not divide a day or a week, the units of noise";
+    let remedy = "give 1w, 1d, or a length that divides a day, such as 6h";
     found.require(every == 7 * day || every > 0 && day % every == 0, &key("every"), message, remedy);
     for (name, is_set) in
         [("cycle", series.cycle.is_some()), ("moments", series.moments.is_some()), ("pooled", series.pooled)]
     {
-        let message = "a series with noise has counts and means of everybody only";
+        let message = "a series with noise has only counts and means of all people";
         found.require(!is_set, &key(name), message, &format!("remove {name}, or epsilon_per_week"));
     }
 }

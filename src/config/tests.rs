@@ -207,7 +207,7 @@ fn unsupported_value_is_refused_with_alternative() {
     for (problems, key) in [(file, "plan.groups"), (variable, "THRONG__PLAN__GROUPS")] {
         let [problem] = problems.as_slice() else { panic!("{problems:?}") };
         assert_eq!(problem.key, key);
-        assert!(problem.message.contains("a value without a crowd"), "{}", problem.message);
+        assert!(problem.message.contains("a value without k-anonymity"), "{}", problem.message);
         assert!(problem.remedy.contains("\"price\"") && problem.remedy.contains("[[keep]]"), "{}", problem.remedy);
     }
     let slip = read(&format!("{LEAST}[plan]\ngroups = \"rows\"\n")).expect_err("unknown");

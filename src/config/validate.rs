@@ -27,7 +27,7 @@ pub(super) fn collect_problems(config: &Config) -> Vec<KeyProblem> {
     check_joins(&config.join, config.treatment.may_be_untruthful(), is_from_topics, &mut found);
     check_sink(config, &mut found);
     let kafka = config.source.kind == SourceKind::Kafka || !config.erasure.is_enabled();
-    let message = "people are named in a topic on the brokers of the source, and records come from a file";
+    let message = "erasure requests are read from a topic on the brokers of the source, and the source is a file";
     found.require(kafka, "erasure.topic", message, "use throng forget, or read records from a topic");
     let properties = [("source", &config.source.librdkafka), ("sink", &config.sink.librdkafka)];
     check_security(&config.source.security, config.uses_kafka(), properties, &mut found);
@@ -58,7 +58,7 @@ fn check_source(config: &Config, found: &mut ProblemCollector) {
             found.require(
                 of_records,
                 "source.format",
-                "messages of a topic are not read in this format",
+                "messages of a topic cannot be read in this format",
                 "set \"json\", \"avro\" or \"protobuf\", or remove the key",
             );
         }
@@ -69,12 +69,12 @@ fn check_source(config: &Config, found: &mut ProblemCollector) {
             found.require(
                 of_files,
                 "source.format",
-                "a file is not read in this format",
+                "a file cannot be read in this format",
                 "read a topic, or set another",
             );
             let streamed = !is_dash(&source.path) || source.format() != RecordFormat::Parquet;
             let remedy = "set \"json\" or \"csv\", or name a file";
-            found.require(streamed, "source.format", "parquet is not read from standard input", remedy);
+            found.require(streamed, "source.format", "parquet cannot be read from standard input", remedy);
         }
     }
     let remedy = "give one ASCII character like \",\" or \"\\t\"";
@@ -90,15 +90,15 @@ fn check_registry(config: &Config, found: &mut ProblemCollector) {
     let registry = &config.registry;
     if let Some(url) = &registry.url {
         let scheme = ["http://", "https://"].iter().any(|scheme| url.len() > scheme.len() && url.starts_with(scheme));
-        let remedy = "give http://HOST:PORT or https://HOST:PORT, with the path of its interface";
-        found.require(scheme, "registry.url", "this is no address of a registry", remedy);
+        let remedy = "give http://HOST:PORT or https://HOST:PORT, with the path of its API";
+        found.require(scheme, "registry.url", "invalid registry URL", remedy);
         // The URL is part of messages and logs.
         let secret = url.contains('@');
         let remedy = "set registry.user and registry.password_file";
-        found.require(!secret, "registry.url", "user and password do not stand in an address", remedy);
+        found.require(!secret, "registry.url", "the URL must not contain a user and password", remedy);
     }
     let both = registry.user.is_some() == registry.password_file.is_some();
-    found.require(both, "registry.user", "a user and a password belong together", "set registry.password_file too");
+    found.require(both, "registry.user", "user and password must be set together", "set registry.password_file too");
 }
 
 fn check_compartments(config: &Config, found: &mut ProblemCollector) {
@@ -110,14 +110,14 @@ fn check_compartments(config: &Config, found: &mut ProblemCollector) {
         } else {
             "treatment.preset"
         },
-        "attributes are to leave in compartments, and the configuration gives [[group]]s",
-        "remove the [[group]]s: what leaves together is chosen then",
+        "attributes are released in compartments, and the configuration defines [[group]]s",
+        "remove the [[group]]s: they are chosen for compartments",
     );
     let divided = matches!(config.plan.groups, GroupSelection::Cliques | GroupSelection::Border);
     found.require(
         !(parts && divided),
         "plan.groups",
-        "some attributes are to leave in compartments, and these groups divide all of them another way",
+        "some attributes are released in compartments, and this setting divides all attributes differently",
         "set plan.groups = \"price\", or other treatments",
     );
 }
@@ -129,7 +129,7 @@ fn check_sink(config: &Config, found: &mut ProblemCollector) {
             found.require(
                 config.source.kind == SourceKind::Kafka,
                 "sink.kind",
-                "a file is not written into a topic: the two have no commit in common",
+                "a file cannot be written to a topic: the two have no common commit",
                 "set \"file\" and produce from that file, or read from a topic",
             );
             let remedy = "set it, or sink.kind = \"none\" to measure only";
@@ -140,7 +140,7 @@ fn check_sink(config: &Config, found: &mut ProblemCollector) {
             found.require(
                 of_records,
                 "sink.format",
-                "messages of a topic are not written in this format",
+                "messages of a topic cannot be written in this format",
                 "set \"json\", \"avro\" or \"protobuf\", or remove the key",
             );
         }
@@ -148,31 +148,31 @@ fn check_sink(config: &Config, found: &mut ProblemCollector) {
             let remedy = "set it, or sink.kind = \"none\" to measure only";
             found.require(!is_unset(&sink.path), "sink.path", "no file is named", remedy);
             let plain = !has_compressed_extension(&sink.path);
-            let remedy = "name it without .gz or .zst, and compress what is complete";
-            found.require(plain, "sink.path", "files are not written compressed", remedy);
+            let remedy = "name it without .gz or .zst, and compress the complete file";
+            found.require(plain, "sink.path", "files cannot be written compressed", remedy);
             let dash = is_dash(&sink.path);
             let of_files = sink.format().is_file_format();
             found.require(
                 of_files,
                 "sink.format",
-                "a file is not written in this format",
+                "a file cannot be written in this format",
                 "set another, or write a topic",
             );
             let streamed = !dash || sink.format() == RecordFormat::Json || !of_files;
             let remedy = "set \"json\", or name a file";
-            found.require(streamed, "sink.format", "only json is written to standard output", remedy);
-            let remedy = "name a file: each group then writes one of its own";
+            found.require(streamed, "sink.format", "only json can be written to standard output", remedy);
+            let remedy = "name a file: each group then writes a separate one";
             let alone = config.output_names().len() < 2;
             found.require(!dash || alone, "sink.path", "several groups need several files", remedy);
             found.require(
                 config.source.kind == SourceKind::File,
                 "sink.kind",
-                "a topic is not written into files: the two have no commit in common",
+                "a topic cannot be written to files: the two have no common commit",
                 "set \"kafka\" and export from that topic, or read from a file",
             );
             let lines = config.is_job() || sink.format() != RecordFormat::Parquet;
             let remedy = "set \"json\" or \"csv\", or read a file";
-            found.require(lines, "sink.format", "what comes through standard input leaves line by line", remedy);
+            found.require(lines, "sink.format", "records from standard input are written line by line", remedy);
             found.0.extend(clashes(config));
             let dead = sink.dead_letter_path.as_deref();
             let named = dead.is_none_or(|path| !is_unset(path));
@@ -183,14 +183,14 @@ fn check_sink(config: &Config, found: &mut ProblemCollector) {
         SinkKind::None => {}
     }
     let audited = sink.kind == SinkKind::Kafka || sink.audit().is_none();
-    found.require(audited, "sink.audit_topic", "audit records are written to a topic beside a topic", "remove the key");
+    found.require(audited, "sink.audit_topic", "an audit topic requires a topic sink", "remove the key");
     let audited = sink.kind == SinkKind::File || sink.audit_file.is_none();
-    found.require(audited, "sink.audit_file", "audit records are written to a file beside files", "remove the key");
+    found.require(audited, "sink.audit_file", "an audit file requires a file sink", "remove the key");
     let joined = sink.rows == RowContent::Joined;
     let placed = [("sink.path", has_group_placeholder(&sink.path)), ("sink.topic", sink.topic != sink.topic_of(""))];
     for (key, _) in placed.into_iter().filter(|(_, placed)| joined && *placed) {
-        let message = "rows of all groups are joined, and {group} asks for an output a group";
-        found.require(false, key, message, "take {group} out, or set sink.rows = \"fragments\"");
+        let message = "rows of all groups are joined, and {group} requires one output per group";
+        found.require(false, key, message, "remove {group}, or set sink.rows = \"fragments\"");
     }
     kafka_properties::check_sink_properties(&sink.librdkafka, found);
 }
@@ -223,11 +223,11 @@ fn check_topics(config: &Config, found: &mut ProblemCollector) {
             && !matches!(topic, "." | "..")
             && topic.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
         let remedy = "use letters, digits, '.', '_' and '-', at most 249";
-        found.require(legal, key, "this is no name of a Kafka topic", remedy);
+        found.require(legal, key, "invalid name of a Kafka topic", remedy);
         match taken.insert(topic, key) {
             Some(other) if legal => {
-                let message = format!("this topic is named by {other} too");
-                found.require(false, key, &message, "give each its own topic: a release read again is no source");
+                let message = format!("this topic is also named by {other}");
+                found.require(false, key, &message, "give each its own topic: released lines are not records");
             }
             _ => {}
         }
@@ -236,20 +236,15 @@ fn check_topics(config: &Config, found: &mut ProblemCollector) {
 
 fn check_batch_limits(config: &Config, found: &mut ProblemCollector) {
     let batch = &config.batch;
-    found.require(batch.max_records > 0, "batch.max_records", "a batch would hold nothing", "give at least 1");
+    found.require(batch.max_records > 0, "batch.max_records", "a batch would be empty", "give at least 1");
     let fits = batch.max_bytes >= config.source.max_record_bytes;
     let remedy = "give at least source.max_record_bytes";
     found.require(fits, "batch.max_bytes", "the largest record would not fit into a batch", remedy);
     found.require(batch.max_bytes <= MAX_BATCH_BYTES, "batch.max_bytes", "the batch is too large", "give at most 2GiB");
-    found.require(batch.max_wait > Duration::ZERO, "batch.max_wait", "the timer needs a time", "give at least 1ms");
+    found.require(batch.max_wait > Duration::ZERO, "batch.max_wait", "the wait must not be zero", "give at least 1ms");
     let remedy = "give at least batch.max_wait";
-    found.require(
-        batch.max_age >= batch.max_wait,
-        "batch.max_age",
-        "a batch would be settled before it closes",
-        remedy,
-    );
-    let remedy = "give at least privacy.k and privacy.colluders together";
+    found.require(batch.max_age >= batch.max_wait, "batch.max_age", "a batch would expire before it closes", remedy);
+    let remedy = "give at least privacy.k + privacy.colluders";
     let room = batch.max_records == 0 || batch.max_records >= config.privacy.required_subjects();
     found.require(room, "batch.max_records", "no batch could hold enough subjects", remedy);
 }
@@ -258,17 +253,17 @@ fn check_privacy_and_plan(config: &Config, found: &mut ProblemCollector) {
     let (privacy, plan) = (&config.privacy, &config.plan);
     // A ceiling guarantees a number of lines instead of subjects, so k may be 1.
     let least = if config.anonymize.ceiling.is_enabled() { 1 } else { 2 };
-    found.require(privacy.k >= least, "privacy.k", "a crowd has at least two members", "give 2 or more; 5 is usual");
+    found.require(privacy.k >= least, "privacy.k", "a class has at least two people", "give 2 or more; 5 is usual");
     let window = privacy.release_window > Duration::ZERO;
     let remedy = "give at least 1s; 24h is usual";
-    found.require(window, "privacy.release_window", "nobody would be remembered from one batch to the next", remedy);
+    found.require(window, "privacy.release_window", "no subject would be remembered between batches", remedy);
     let window = privacy.static_window > Duration::ZERO;
     let remedy =
         "give at least 1s; 30days is usual (privacy.max_delay = \"0s\" releases static groups with every record)";
-    found.require(window, "privacy.static_window", "a window needs a length", remedy);
+    found.require(window, "privacy.static_window", "the window must not be zero", remedy);
     let delay = privacy.longest_delay() <= privacy.static_window;
-    let remedy = "give at most privacy.static_window, which hides all that a delay can hide";
-    found.require(delay, "privacy.max_delay", "a line would wait for longer than it stands for", remedy);
+    let remedy = "give at most privacy.static_window, which is the longest useful delay";
+    found.require(delay, "privacy.max_delay", "a line would wait longer than its window", remedy);
     let price = plan.price > 0.0 && plan.price.is_finite();
     found.require(price, "plan.price", "the price is out of range", "give above 0, such as 0.1");
     let grown = plan.groups != GroupSelection::Given;
@@ -277,11 +272,11 @@ fn check_privacy_and_plan(config: &Config, found: &mut ProblemCollector) {
     found.require(
         !grown || config.group.is_empty(),
         "plan.groups",
-        "the planner chooses the groups, and the configuration gives some",
+        "the planner chooses the groups, and the configuration defines [[group]]s",
         remedy,
     );
-    found.require(plan.window_records > 0, "plan.window_records", "nothing would be learned", "give at least 1");
-    found.require(plan.interval > Duration::ZERO, "plan.interval", "the planner would never rest", "give at least 1s");
+    found.require(plan.window_records > 0, "plan.window_records", "no records to plan from", "give at least 1");
+    found.require(plan.interval > Duration::ZERO, "plan.interval", "planning would never pause", "give at least 1s");
     // Each of these records may have a new value. A batch of whole files is bounded by its bytes.
     let window = config.batch.is_whole
         || config.max_remembered_records().saturating_add(config.max_waiting_lines()) <= MOST_VALUES;
@@ -289,19 +284,19 @@ fn check_privacy_and_plan(config: &Config, found: &mut ProblemCollector) {
     found.require(
         window,
         "plan.window_records",
-        "dictionaries cannot hold the window, the batches and what waits",
+        "dictionaries cannot hold the window, the batches and the waiting records",
         &remedy,
     );
     let prime = plan.prime.as_deref().is_none_or(|path| !is_unset(path));
     found.require(prime, "plan.prime", "no file is named", "name one, or remove the key");
     let dash = plan.prime.as_deref().is_some_and(is_dash);
-    found.require(!dash, "plan.prime", "standard input is read by the source alone", "name a file, or remove the key");
+    found.require(!dash, "plan.prime", "only the source can read standard input", "name a file, or remove the key");
 }
 
 fn check_keeps(config: &Config, found: &mut ProblemCollector) {
     let chosen = config.plan.groups != GroupSelection::Given;
     let remedy = "set plan.groups = \"price\", or put the attributes into one [[group]]";
-    let message = "a wish is for a planner that chooses the groups, and they are given";
+    let message = "a [[keep]] requires groups chosen by the planner, and they are given";
     found.require(chosen || config.keep.is_empty(), "keep", message, remedy);
     for (index, keep) in config.keep.iter().enumerate() {
         let weight = keep.weight > 0.0 && keep.weight.is_finite();
@@ -313,8 +308,8 @@ fn check_keeps(config: &Config, found: &mut ProblemCollector) {
         );
         let distinct: BTreeSet<&String> = keep.attributes.iter().collect();
         let several = distinct.len() > 1 && distinct.len() == keep.attributes.len();
-        let message = "a wish names two attributes or more, each once";
-        found.require(several, &format!("keep[{index}].attributes"), message, "name what is needed together");
+        let message = "a [[keep]] requires two or more different attributes";
+        found.require(several, &format!("keep[{index}].attributes"), message, "name attributes needed together");
     }
 }
 
@@ -323,13 +318,8 @@ fn check_groups(config: &Config, found: &mut ProblemCollector) {
     let mut owner: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, group) in config.group.iter().enumerate() {
         let key = format!("group[{index}].name");
-        found.require(
-            is_name(&group.name),
-            &key,
-            "this is no name of a group",
-            "use a-z, 0-9, '_' and '-', at most 64",
-        );
-        found.require(names.insert(&group.name), &key, "two groups have this name", "name each once");
+        found.require(is_name(&group.name), &key, "invalid group name", "use a-z, 0-9, '_' and '-', at most 64");
+        found.require(names.insert(&group.name), &key, "duplicate group name", "give each group its own name");
         let key = format!("group[{index}].attributes");
         found.require(!group.attributes.is_empty(), &key, "the group is empty", "name attributes, or remove the group");
         for attribute in &group.attributes {
@@ -347,17 +337,17 @@ fn check_groups(config: &Config, found: &mut ProblemCollector) {
 fn check_range_group(config: &Config, found: &mut ProblemCollector) {
     let Some(index) = config.group.iter().position(|group| group.treatment == RecodingMode::Ranges) else { return };
     let key = format!("group[{index}].treatment");
-    let message = "ranges of several groups could be joined by counting: they are for one group alone";
+    let message = "ranges are supported for a single group only: those of several groups could be joined by counting";
     let remedy = "put all attributes into this group, give the others the role `identifier`, or set \"levels\"";
     found.require(config.group.len() == 1, &key, message, remedy);
-    let message = "records that wait would be cut anew with each batch";
+    let message = "waiting records would be cut into new ranges with each batch";
     found.require(
         config.privacy.max_hold_batches == 0,
         &key,
         message,
         "set privacy.max_hold_batches = 0, or \"levels\"",
     );
-    let message = "treatments by rules choose levels, and ranges have none";
+    let message = "treatment rules choose levels, and ranges have none";
     let plain = config.treatment.rules().iter().all(|rule| rule.treat == TreatmentMethod::Generalize);
     found.require(
         plain,
@@ -372,23 +362,23 @@ fn check_process_settings(config: &Config, found: &mut ProblemCollector) {
     let named = !is_unset(&state.path) || config.source.kind == SourceKind::File;
     found.require(named, "state.path", "no state directory is named", "set it, for example \"state/\"");
     let entries = state.max_budget_entries > 0;
-    found.require(entries, "state.max_budget_entries", "nobody could be remembered", "give at least 1");
+    found.require(entries, "state.max_budget_entries", "no subject could be remembered", "give at least 1");
     let remedy = "give IP:PORT, for example \"127.0.0.1:9464\" or \"[::]:9464\"";
     let is_silent = config.telemetry.listen.is_empty() && config.source.kind == SourceKind::File;
     found.require(
         is_silent || config.telemetry.address().is_some(),
         "telemetry.listen",
-        "this is no address and port",
+        "invalid address or port",
         remedy,
     );
     for name in &config.telemetry.allowed_hosts {
         let legal = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
         let remedy = "give names without scheme, port or *, for example \"throng\"";
-        found.require(legal, "telemetry.allowed_hosts", "this is no name of a host", remedy);
+        found.require(legal, "telemetry.allowed_hosts", "invalid host name", remedy);
     }
     let tls = &config.telemetry.tls;
     let both = tls.cert_file.is_some() == tls.key_file.is_some();
-    found.require(both, "telemetry.tls", "a certificate and its key belong together", "name both files, or none");
+    found.require(both, "telemetry.tls", "a certificate and its key must be set together", "name both files, or none");
 }
 
 const SHARED: &str = "plan.shared";
@@ -407,27 +397,27 @@ fn check_shared(config: &Config, found: &mut ProblemCollector) {
     found.require(
         shared.len() <= MOST_SHARED,
         SHARED,
-        "these are too many",
+        "too many shared attributes",
         &format!("name at most {MOST_SHARED} attributes"),
     );
     let chosen = matches!(config.plan.groups, GroupSelection::Given | GroupSelection::Price);
     let remedy = "set plan.groups = \"price\", or \"given\" with [[group]]s";
-    found.require(chosen, SHARED, "groups by quasi-identifiers keep apart what this would join", remedy);
+    found.require(chosen, SHARED, "groups by quasi-identifiers separate the attributes that this would join", remedy);
     let untold = |treat: TreatmentMethod| treat.is_untruthful() || treat == TreatmentMethod::Compartment;
     let alters = config.treatment.rules().iter().any(|rule| untold(rule.treat));
-    let message = "treatments that alter numbers, or that make compartments, do not know of shared attributes";
+    let message = "treatments that alter numbers or form compartments do not support shared attributes";
     let remedy = "set treatment.preset = \"k-anonymous\" and rules that generalize or suppress, or remove plan.shared";
     found.require(!alters, SHARED, message, remedy);
     for (index, keep) in config.keep.iter().enumerate() {
         let apart = !keep.attributes.iter().any(|attribute| shared.contains(attribute));
-        let message = "a shared attribute stands beside every changing one already";
-        found.require(apart, &format!("keep[{index}].attributes"), message, "take it out of the wish");
+        let message = "a shared attribute is already in every group that changes";
+        found.require(apart, &format!("keep[{index}].attributes"), message, "remove it from the [[keep]]");
     }
     for (index, rule) in config.treatment.rule.iter().enumerate() {
         let plain =
             rule.treat == TreatmentMethod::Generalize || !rule.attributes.iter().any(|name| shared.contains(name));
-        let message = "a shared attribute is shown at one level: it is generalized, and nothing else";
-        found.require(plain, &format!("treatment.rule[{index}].attributes"), message, "take it out of the rule");
+        let message = "a shared attribute is released at one level and can only be generalized";
+        found.require(plain, &format!("treatment.rule[{index}].attributes"), message, "remove it from the rule");
     }
     if config.plan.groups == GroupSelection::Given {
         check_sharing_groups(config, found);
@@ -437,11 +427,11 @@ fn check_shared(config: &Config, found: &mut ProblemCollector) {
 fn check_sharing_groups(config: &Config, found: &mut ProblemCollector) {
     let shared = &config.plan.shared;
     let of = |at: usize| shared.iter().filter(|name| config.group[at].attributes.contains(name)).count();
-    let remedy = "name all of plan.shared in each [[group]] in which they shall stand, two or more, or set plan.groups = \"price\"";
+    let remedy = "name all of plan.shared in two or more [[group]]s, or set plan.groups = \"price\"";
     let sharing: Vec<usize> = (0..config.group.len()).filter(|&at| of(at) > 0).collect();
-    found.require(sharing.len() >= 2, "plan.shared", "what is shared stands in two groups or more", remedy);
+    found.require(sharing.len() >= 2, "plan.shared", "shared attributes must be in two or more groups", remedy);
     for &at in &sharing {
         let key = format!("group[{at}].attributes");
-        found.require(of(at) == shared.len(), &key, "the group has some of the shared attributes and not all", remedy);
+        found.require(of(at) == shared.len(), &key, "the group has only some of the shared attributes", remedy);
     }
 }

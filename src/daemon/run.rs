@@ -113,7 +113,7 @@ impl PipelineSupervisor<'_> {
                 (Err(RunError::Panicked), _) => return Err(RunError::Panicked),
                 (outcome, Some(failed)) => {
                     failed.report(Err(start_failure_reasons(outcome.err())));
-                    tracing::warn!("starting again with the old configuration");
+                    tracing::warn!("restarting with the previous configuration");
                 }
                 // Without an error or a stop, a pipeline ends early only for a reload.
                 (Ok(findings), None) => match self.next.try_recv() {
@@ -203,6 +203,6 @@ fn start_failure_reasons(error: Option<RunError>) -> Vec<String> {
     match error {
         Some(RunError::Configuration(problems)) => problems.iter().map(ToString::to_string).collect(),
         Some(error) => vec![error.to_string()],
-        None => vec!["the start took too long: is the broker or the schema registry unreachable?".to_owned()],
+        None => vec!["the start timed out (is the broker or the schema registry unreachable?)".to_owned()],
     }
 }

@@ -39,11 +39,11 @@ pub enum RunError {
     #[error(transparent)]
     Source(#[from] crate::io::file::SourceError),
     #[error(
-        "{}: no column for {} (correct `column` or `pointer` of the attribute in the schema, or take it out of the schema)",
+        "{}: no column for {} (correct `column` or `pointer` of the attribute in the schema, or remove it from the schema)",
         .path.display(), .attributes.iter().map(|a| format!("attribute {a:?}")).collect::<Vec<_>>().join(", ")
     )]
     NoColumn { path: PathBuf, attributes: Vec<String> },
-    #[error("told to end before the end of the input: no output was replaced")]
+    #[error("interrupted before the end of the input; no output was replaced")]
     Interrupted,
     /// A job is refused because it has lost records. Contains the findings about its records.
     #[error("{what}; no output was replaced")]
@@ -51,17 +51,17 @@ pub enum RunError {
     /// A job is refused because its release represents too few records. Contains the findings about its records.
     #[error("{what}; no output was replaced")]
     Unrepresented { what: String, findings: Vec<RunFinding> },
-    #[error("{}: there is no record in it; no output was replaced (name the file that has the records)", .path.display())]
+    #[error("{}: no records; no output was replaced (name the file with the records)", .path.display())]
     NoRecords { path: PathBuf },
     #[error(
-        "{}: the state in {} has this input already (files of the same content), and would withhold what it has released; \
-         no output was replaced (name the next file, or to do this one again another state.path)",
+        "{}: the state in {} already has this input (files of the same content), and would withhold its records; \
+         no output was replaced (name the next file, or another state.path to process this one again)",
         .path.display(), .state.display()
     )]
     SameInput { path: PathBuf, state: PathBuf },
-    #[error("the HTTP pages' thread: {0}")]
+    #[error("cannot start the thread of the HTTP pages: {0}")]
     Thread(std::io::Error),
-    #[error("a part of the daemon panicked; nothing that it worked on was released")]
+    #[error("a thread of the daemon panicked; its unfinished work was not released")]
     Panicked,
 }
 

@@ -32,24 +32,25 @@ pub fn anonymize(
     let begun = Instant::now();
     if !config.treatment.rules().is_empty() {
         let key = if config.treatment.rule.is_empty() { "treatment.preset" } else { "treatment.rule" };
-        let message = "one policy is looked for that fits all records; attributes are treated by rules in streams only";
-        let remedy = "remove the key, or run the file through the daemon (throng run); anonymize.microaggregation aggregates numbers here";
+        let message = "a data set has one policy for all records; treatment rules apply to streams only";
+        let remedy =
+            "remove the key, or use the daemon (throng run); anonymize.microaggregation aggregates numbers here";
         return Err(operator_error(file, key, message.to_owned(), remedy));
     }
     if !config.plan.shared.is_empty() {
-        let message = "a data set at once leaves as one fragment a record: nothing stands in several groups".to_owned();
-        let remedy = "remove the key, or run the file through the daemon (throng run)";
+        let message = "a data set is released as one fragment per record: groups share no attributes".to_owned();
+        let remedy = "remove the key, or use the daemon (throng run)";
         return Err(operator_error(file, "plan.shared", message, remedy));
     }
     if let Some(index) = config.group.iter().position(|group| group.treatment == RecodingMode::Ranges) {
         let message =
-            "one policy of levels is looked for that fits all records; classes show ranges in streams only".to_owned();
-        let remedy = "set \"levels\", or run the file through the daemon (throng run)";
+            "a data set has one policy of levels for all records; classes have ranges in streams only".to_owned();
+        let remedy = "set \"levels\", or use the daemon (throng run)";
         return Err(operator_error(file, format!("group[{index}].treatment"), message, remedy));
     }
     if config.sink.rows == RowContent::Joined {
-        let message = "a data set at once leaves as whole records: there are no groups to join".to_owned();
-        let remedy = "set sink.rows = \"fragments\" (THRONG__SINK__ROWS=fragments), or run the file through the daemon (throng run)";
+        let message = "a data set is released as whole records: there are no groups to join".to_owned();
+        let remedy = "set sink.rows = \"fragments\" (THRONG__SINK__ROWS=fragments), or use the daemon (throng run)";
         return Err(operator_error(file, "sink.rows", message, remedy));
     }
     if source.temp.is_some() {

@@ -73,7 +73,7 @@ pub(super) fn ceiling_request(
         Err(operator_error(file, format!("anonymize.ceiling.{key}"), message, remedy))
     };
     let Some(catalog) = ceiling.catalog.clone() else {
-        let message = "counterfeits without a catalog would be untruthful for good".to_owned();
+        let message = "counterfeits without a catalog make the release permanently untruthful".to_owned();
         return refuse("catalog", message, "name a file, or give --catalog FILE");
     };
     let of = |wanted: &dyn Fn(Role) -> bool| -> Vec<&str> {
@@ -84,9 +84,9 @@ pub(super) fn ceiling_request(
     let schema = file_label(&config.schema.file);
     if sensitive.len() != 1 {
         let message = match sensitive.len() {
-            0 => format!("{schema} has no sensitive attribute, of which a catalog could speak"),
+            0 => format!("{schema} has no sensitive attribute, but a catalog needs one"),
             _ => format!(
-                "{schema} has several sensitive attributes ({}), and a catalog speaks of one",
+                "{schema} has several sensitive attributes ({}), but a catalog covers only one",
                 sensitive.join(", ")
             ),
         };
@@ -94,7 +94,10 @@ pub(super) fn ceiling_request(
     }
     let others = of(&|role| !role.is_quasi() && role != Role::Sensitive);
     if !others.is_empty() {
-        let message = format!("{} of {schema} would leave as it is, and no counterfeit has one", others.join(", "));
+        let message = format!(
+            "{} of {schema} would be released unchanged, but counterfeits have no values for it",
+            others.join(", ")
+        );
         return refuse("lines", message, "give it the role quasi or identifier, or remove the key");
     }
     let share = DecimalRatio::from_decimal_text(ceiling.share).filter(|share| share.value() <= 1.0);

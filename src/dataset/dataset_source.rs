@@ -48,7 +48,7 @@ pub struct RunCallbacks<'a> {
 
 /// Current step of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "counts of what their names say")]
+#[allow(missing_docs, reason = "the names document the counts")]
 pub enum AnonymizationStep {
     /// Reads records.
     Reading { records: u64 },

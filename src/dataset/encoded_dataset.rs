@@ -114,8 +114,8 @@ pub fn read_dataset(
 }
 
 const FEWER_VALUES_REMEDY: &str =
-    "round attributes in the schema or leave out those with the most values, or allow more (--memory)";
-const FEWER_SUBJECTS_REMEDY: &str = "allow more (--memory), or run it through the daemon (throng run)";
+    "round attributes in the schema or remove those with the most values, or allow more (--memory)";
+const FEWER_SUBJECTS_REMEDY: &str = "allow more (--memory), or use the daemon (throng run)";
 
 /// Refuses a data set if the records read so far, with `codebook_bytes` bytes of distinct values, exceed the memory limit.
 fn check_memory(
@@ -135,7 +135,7 @@ fn check_memory(
     }
     // Half of the memory is reserved for the later steps.
     let (values, people) = (2 * values, 2 * writing.people_bytes());
-    room.ensure_fits(|| format!("the different values of {records} records"), values, FEWER_VALUES_REMEDY)?;
+    room.ensure_fits(|| format!("the distinct values of {records} records"), values, FEWER_VALUES_REMEDY)?;
     let number = || people / 2 / (size_of::<(u64, u32)>() as u64 + 1);
     room.reserving(values).ensure_fits(|| format!("{} people", number()), people, FEWER_SUBJECTS_REMEDY)
 }

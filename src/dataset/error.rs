@@ -31,7 +31,7 @@ pub enum AnonymizeError {
     #[error(transparent)]
     Sink(#[from] SinkError),
     #[error(
-        "{}: no column for {} (correct `column` or `pointer` of the attribute in the schema, or take it out of the schema)",
+        "{}: no column for {} (correct `column` or `pointer` of the attribute in the schema, or remove it from the schema)",
         .path.display(), .attributes.iter().map(|a| format!("attribute {a:?}")).collect::<Vec<_>>().join(", ")
     )]
     NoColumn { path: PathBuf, attributes: Vec<String> },
@@ -44,7 +44,7 @@ pub enum AnonymizeError {
     #[error(transparent)]
     Recode(#[from] LocalRecodingError),
     #[error(
-        "{path}: {records} record(s) cannot be read or do not have the types of the schema, the first is number {first} ({why}); correct them, or take them out"
+        "{path}: {records} record(s) cannot be read or do not match the types of the schema, the first is number {first} ({why}); correct or remove them"
     )]
     Rejected { path: String, records: u64, first: i64, why: String },
     #[error(
@@ -52,15 +52,15 @@ pub enum AnonymizeError {
     )]
     Impossible { limit: u64, records: u64, nearest: String },
     #[error(
-        "after {passes} passes {suppressed} of {records} records are left, and {limit} may be suppressed; lower anonymize.pass_limit (with that of anonymize.suppression_limit the first pass keeps the limit), or raise anonymize.suppression_limit"
+        "{suppressed} of {records} records are unreleased after {passes} passes, but at most {limit} may be suppressed; lower anonymize.pass_limit (with the value of anonymize.suppression_limit the first pass keeps the limit), or raise anonymize.suppression_limit"
     )]
     LeftTooMany { passes: usize, suppressed: u64, records: u64, limit: u64 },
-    #[error("the system has no randomness to give: {0}")]
+    #[error("the random number generator of the system failed: {0}")]
     Randomness(std::io::Error),
-    #[error("no policy was found within anonymize.time_limit; raise it, or generalize attributes by their schema")]
+    #[error("no policy was found within anonymize.time_limit; raise it, or generalize attributes in the schema")]
     OutOfTime,
     #[error(
-        "it was stopped before any policy was found, and nothing was written; let it search longer, or generalize attributes by their schema"
+        "stopped before a policy was found; nothing was written (let the search run longer, or generalize attributes in the schema)"
     )]
     Stopped,
     #[error("stopped by a signal before a policy was found; nothing was written")]
@@ -68,25 +68,25 @@ pub enum AnonymizeError {
     #[error("stopped by a signal while the release was verified and written; no output was replaced")]
     StoppedAfter,
     #[error(
-        "the only policy that satisfies the models says nothing of any quasi attribute; relax a model, raise anonymize.suppression_limit, or release fewer attributes"
+        "the only policy that satisfies the models keeps no information of any quasi attribute; relax a model, raise anonymize.suppression_limit, or release fewer attributes"
     )]
     SaysNothing,
     #[error(
-        "{path} needs more than {limit} after {records} records: keep it in a file (throng anonymize --temp), round or leave out attributes, allow more (--memory), or run it through the daemon (throng run)", path = .path.display()
+        "{path} needs more than {limit} after {records} records: keep it in a file (throng anonymize --temp), round or remove attributes, allow more (--memory), or use the daemon (throng run)", path = .path.display()
     )]
     TooLarge { path: PathBuf, records: u64, limit: String },
-    #[error("{what} need {needed}, of {limit} (--memory) {left} are left for them; {remedy}")]
+    #[error("{what} need {needed}, but only {left} of {limit} (--memory) are available; {remedy}")]
     NoRoom { what: String, needed: String, left: String, limit: String, remedy: &'static str },
-    #[error("the data set cannot be kept in {directory}: {source}; name a directory with more room (--temp)", directory = .directory.display())]
+    #[error("the data set cannot be stored in {directory}: {source}; name a directory with more space (--temp)", directory = .directory.display())]
     Temporary { directory: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Reading(#[from] ReadingError),
-    #[error("no threads can be started: {0}")]
+    #[error("cannot start threads: {0}")]
     Threads(String),
     #[error(transparent)]
     Lattice(#[from] LatticeTooLarge),
     #[error(
-        "no policy generalizes by at most {h:.4} and has counterfeits that nobody can tell ({checked} were looked at); raise anonymize.ceiling.h, anonymize.ceiling.share or anonymize.suppression_limit, or lower anonymize.ceiling.lines"
+        "no policy generalizes by at most {h:.4} and has undetectable counterfeits ({checked} policies checked); raise anonymize.ceiling.h, anonymize.ceiling.share or anonymize.suppression_limit, or lower anonymize.ceiling.lines"
     )]
     NoCeiling { h: f64, checked: u64 },
     #[error(transparent)]

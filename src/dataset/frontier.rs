@@ -40,7 +40,7 @@ pub fn frontier(
     attended: RunCallbacks<'_>,
 ) -> Result<Vec<FrontierPoint>, AnonymizeError> {
     if config.anonymize.ceiling.is_enabled() {
-        let message = "a frontier is of generalization alone, and counterfeits would count in it".to_owned();
+        let message = "a frontier compares generalization only, without counterfeits".to_owned();
         return Err(operator_error(file, "anonymize.ceiling.lines", message, "remove the key for --frontier"));
     }
     let mut data = encoded_dataset::read_dataset(config, file, source, attended)?;

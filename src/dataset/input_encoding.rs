@@ -85,14 +85,14 @@ pub fn describe_input(
         let key = format!("attribute {:?}", attribute.name);
         let schema = file_label(&config.schema.file);
         if let Some(shape) = book.first_shape() {
-            let message = format!("has values with the form of {}: they would leave as \"*\"", shape_title(shape));
-            let remedy = "give it the role identifier, or insensitive to let them leave as they are";
+            let message = format!("has values in the form of {}: they would be released as \"*\"", shape_title(shape));
+            let remedy = "give it the role identifier, or insensitive to release them unchanged";
             return Err(operator_error(schema, key, message, remedy));
         }
         let is_meant = attribute.suppresses_uncovered && attribute.role.is_quasi();
         let uncovered = book.uncovered() + of_profiles(position);
         if uncovered > 0 && !is_meant {
-            let message = format!("the hierarchy misses the values of {uncovered} cell(s)");
+            let message = format!("the hierarchy does not cover the values of {uncovered} cell(s)");
             let remedy = if attribute.role.is_quasi() {
                 "add them to the hierarchy, list their spellings as missing, or write uncovered = \"suppress\" there"
             } else {
@@ -132,7 +132,7 @@ pub fn describe_input(
     let secret = match &config.secret {
         Some(secret) => secret.clone(),
         None => Secret::generate().map_err(|error| {
-            let message = format!("no secret can be drawn for this run ({})", error.kind());
+            let message = format!("no secret can be generated for this run ({})", error.kind());
             operator_error(file, "state.secret_file", message, "name a file with a secret")
         })?,
     };
@@ -169,12 +169,12 @@ fn mark_attribute(config: &Config, file: &str, schema: &Schema) -> Result<Option
     let role = schema.attributes[attribute].role;
     if role != Role::Insensitive {
         // As a quasi attribute it would divide every class into released and other records.
-        let message = format!("{name:?} has the role {}, and would be treated as a value of people", role.name());
+        let message = format!("{name:?} has the role {}, so it would be treated as personal data", role.name());
         return Err(operator_error(
             file,
             key,
             message,
-            "give it the role insensitive in the schema; it does not leave",
+            "give it the role insensitive in the schema; it is not released",
         ));
     }
     Ok(Some(attribute))

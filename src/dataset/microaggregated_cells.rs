@@ -52,8 +52,8 @@ pub fn microaggregation_targets(
         if !attribute.role.is_quasi() {
             let role = attribute.role.name();
             return refuse(
-                format!("{name:?} has the role {role}, and classes are formed by quasi ones"),
-                "name another",
+                format!("{name:?} has the role {role}, but only quasi attributes are aggregated"),
+                "name a quasi attribute",
             );
         }
         let Some(resolution) = NumericResolution::of(&attribute.typing) else {
@@ -188,12 +188,12 @@ fn aggregate_cell(input: &mut DatasetInput, wanted: &MicroaggregationTarget, ste
 
 fn undivided_number_error(input: &DatasetInput, wanted: &MicroaggregationTarget) -> AnonymizeError {
     let name = &input.schema.attributes[wanted.attribute].name;
-    let message = format!("attribute {name:?} has a number that its rounding step does not divide, or too large a one");
+    let message = format!("attribute {name:?} has a number that is too large or not a multiple of its rounding step");
     operator_error(
         "the input",
         name,
         message,
-        "correct the number, or take the attribute out of anonymize.microaggregation",
+        "correct the number, or remove the attribute from anonymize.microaggregation",
     )
 }
 

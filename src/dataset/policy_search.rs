@@ -155,10 +155,10 @@ pub(super) fn check_feasible(
                 let time = if until.remaining_time().is_some() { until } else { until.within(NEAREST_POLICY_TIME) };
                 let NearestPolicy { best, proved } = find_nearest_policy(table, terms, time)?;
                 let nearest = match (best, proved) {
-                    (None, true) => "every policy suppresses them all".to_owned(),
-                    (None, false) => "none was found in time that keeps any".to_owned(),
+                    (None, true) => "every policy suppresses all records".to_owned(),
+                    (None, false) => "no policy that releases records was found in time".to_owned(),
                     (Some((policy, suppressed)), _) => {
-                        let found = if proved { "the nearest" } else { "the nearest found in time" };
+                        let found = if proved { "the nearest policy" } else { "the nearest policy found in time" };
                         format!("{found} ({}) suppresses {suppressed}", say(&policy))
                     }
                 };

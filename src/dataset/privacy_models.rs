@@ -76,8 +76,8 @@ pub fn models(
             }
             (ModelKind::DeltaPresence, _) => {
                 if input.schema.subject.is_some() {
-                    let message = "delta_presence counts records, and the schema names a subject".to_owned();
-                    let remedy = "give one record a person, and the subject the role identifier";
+                    let message = "delta_presence counts records, but the schema names a subject".to_owned();
+                    let remedy = "give one record per person, and the subject the role identifier";
                     return Err(operator_error(file, key("kind"), message, remedy));
                 }
                 ClassPrivacyModel::Presence { min: model.min.unwrap_or_default(), max: model.max.unwrap_or_default() }

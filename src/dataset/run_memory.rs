@@ -86,4 +86,5 @@ fn format_rounded_size(bytes: u64) -> String {
 }
 
 /// Remedies that reduce the number of distinct records.
-pub const FEWER_ROWS_REMEDY: &str = "round attributes in the schema or leave some out, allow more (--memory), or run it through the daemon (throng run)";
+pub const FEWER_ROWS_REMEDY: &str =
+    "round attributes in the schema or remove some, allow more (--memory), or use the daemon (throng run)";

@@ -52,7 +52,7 @@ pub struct SensitiveMasks {
 const HELD_RECORD_BYTES: u64 = 360;
 const HELD_CELL_BYTES: u64 = 40;
 
-const FEWER_RARE_VALUES_REMEDY: &str = "give rare sensitive values a coarser spelling in the input, leave a sensitive attribute out, or allow more (--memory)";
+const FEWER_RARE_VALUES_REMEDY: &str = "give rare sensitive values a coarser spelling in the input, remove a sensitive attribute, or allow more (--memory)";
 
 /// Input of the cell hiding.
 pub struct CellHidingInput<'a> {
@@ -192,9 +192,8 @@ impl CellHidingInput<'_> {
             + sensitive.iter().map(|values| values.codes.len() as u64).sum::<u64>() * 8 * (self.k as u64 + 8);
         let room = self.data.room;
         let (table, kept) = (self.table.bytes() as u64, self.kept.bytes());
-        let what = || {
-            format!("the {records} records of classes with rare sensitive values (beside {} classes)", affected.len())
-        };
+        let what =
+            || format!("the {records} records of classes with rare sensitive values (and {} classes)", affected.len());
         room.ensure_fits(what, needed + table + kept, FEWER_RARE_VALUES_REMEDY)?;
         let values = sensitive.iter().map(|values| (Vec::new(), values.codes.len())).collect();
         let mut held = RecordsToHide { values, ..RecordsToHide::default() };

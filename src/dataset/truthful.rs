@@ -29,11 +29,11 @@ pub struct ReconstructionReport {
 pub enum CatalogApplyError {
     #[error("{} cannot be read: {source}; name a release in CSV or NDJSON and its catalog, as files", .path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("line {line} of {} is no group of a catalog; name the file that --catalog of throng anonymize wrote", .path.display())]
+    #[error("line {line} of {} is not a group of a catalog; name the file that --catalog of throng anonymize wrote", .path.display())]
     Catalog { path: PathBuf, line: usize },
-    #[error("line {line} of {} is no line of a release with the attributes of the catalog; name the release that the catalog was written with", .path.display())]
+    #[error("line {line} of {} is not a line of a release with the attributes of the catalog; name the release that the catalog was written with", .path.display())]
     Line { path: PathBuf, line: usize },
-    #[error("the catalog speaks of {missing} in {} and they are not there; name the catalog that was written with it", .path.display())]
+    #[error("the catalog refers to {missing} that are not in {}; name the catalog that was written with it", .path.display())]
     Other { path: PathBuf, missing: &'static str },
     #[error(transparent)]
     Sink(#[from] SinkError),

@@ -131,7 +131,7 @@ impl VerifiedLines {
 
 /// Returns the error for stored bytes that differ from the verified ones.
 fn changed_lines_error() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the lines that are read back are not those that were verified")
+    io::Error::new(io::ErrorKind::InvalidData, "the lines read back differ from the verified lines")
 }
 
 /// Reads back the lines of one part.

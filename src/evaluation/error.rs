@@ -20,22 +20,22 @@ pub enum EvaluationError {
         .path.display(), .attributes.join(", ")
     )]
     NoColumn { path: PathBuf, attributes: Vec<String> },
-    #[error("{}: no record of it can be read by the schema", .0.display())]
+    #[error("{}: no record can be read with the schema", .0.display())]
     Empty(PathBuf),
-    #[error("{}: a line is not as the configuration says that lines leave (line {line}: {why}); name the configuration that made it", .path.display())]
+    #[error("{}: line {line} does not match the configured output ({why}); name the configuration of this release", .path.display())]
     Line { path: PathBuf, line: u64, why: String },
     #[error("{}: {source}", .path.display())]
     Release { path: PathBuf, source: std::io::Error },
     #[error("{}: {source}", .path.display())]
     Lineage { path: PathBuf, source: std::io::Error },
-    #[error("{}: line {line} is no entry of a lineage ({why}); give the file that `throng run --lineage` wrote beside this release", .path.display())]
+    #[error("{}: line {line} is not a valid lineage entry ({why}); give the file that `throng run --lineage` wrote for this release", .path.display())]
     LineageEntry { path: PathBuf, line: u64, why: String },
     #[error(
-        "{}: nobody in a cohort of it is in the original (give the original of this run, and the configuration with its secret)", .path.display()
+        "{}: no member of its cohorts is in the original (give the original of this run, and the configuration with its secret)", .path.display()
     )]
     ForeignSubjects { path: PathBuf },
     #[error(
-        "{}: {entries} entries for group {group:?}, whose output has {lines} lines; a lineage and its release are one run's", .path.display()
+        "{}: {entries} entries for group {group:?}, whose output has {lines} lines; lineage and release must come from the same run", .path.display()
     )]
     LineageMismatch { path: PathBuf, group: String, entries: u64, lines: u64 },
 }

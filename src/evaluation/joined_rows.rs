@@ -31,8 +31,8 @@ impl JoinedRowError {
     /// Returns the rule that the row violates.
     pub(super) fn violated_rule(self) -> &'static str {
         match self {
-            Self::Incomplete => "a joined row has every attribute, null where it says nothing",
-            Self::SeveralGroups => "a joined row shows attributes of one group alone",
+            Self::Incomplete => "a joined row has every attribute, null where it has no value",
+            Self::SeveralGroups => "a joined row shows attributes of one group only",
             Self::WrongGroup => "a joined row shows attributes of the group that the lineage names",
             Self::NotInLineage => "a joined row is named by the lineage",
         }

@@ -42,7 +42,7 @@ fn read_lineage_lines(
         let line = line.map_err(|source| lineage(&path, source))?;
         let fragment = serde_json::from_str(&line).map(LineageRecord::Fragment);
         let entry = fragment.or_else(|_| serde_json::from_str(&line).map(LineageRecord::Series));
-        Ok((at, entry.map_err(|_| lineage_entry_error(&path, at, "it is not spelled like one"))?))
+        Ok((at, entry.map_err(|_| lineage_entry_error(&path, at, "unknown format"))?))
     }))
 }
 
@@ -106,7 +106,7 @@ impl Lineage {
         for entry in fragment_entries(path)? {
             let (at, mut entry) = entry?;
             let group = shapes.iter().position(|shape| shape.name == entry.group);
-            let group = group.ok_or_else(|| lineage_entry_error(path, at, "a group that the configuration has not"))?;
+            let group = group.ok_or_else(|| lineage_entry_error(path, at, "its group is not in the configuration"))?;
             // Drop the texts to save memory; only the numbers are used.
             (entry.source.0, entry.group, entry.subject) = (String::new(), String::new(), None);
             read.entries.push((at, group, entry));
@@ -128,9 +128,9 @@ impl Lineage {
             // 0 if the record is the whole message, else the index of the element plus 1.
             let element = entry.element.map_or(0, |index| index.saturating_add(1));
             let row = original.row_at(entry.source.2, element);
-            let row = row.ok_or_else(|| refused("a record that the original has not"))?;
+            let row = row.ok_or_else(|| refused("its record is not in the original"))?;
             let place = groups[*group].line_at(entry.line).and_then(|line| origins[*group].get_mut(line));
-            let place = place.ok_or_else(|| refused("a line that the release has not, or that is another group's"))?;
+            let place = place.ok_or_else(|| refused("its line is not in the release, or is of another group"))?;
             *place = Some(LineOrigin { row: row as u32, batch: entry.batch });
             entries[*group] += 1;
         }

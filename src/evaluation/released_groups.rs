@@ -193,7 +193,7 @@ impl OutputLines {
             layout.read(line.as_bytes(), &mut cells).ok_or_else(|| EvaluationError::Line {
                 path: file.to_owned(),
                 line: number as u64 + 1,
-                why: "it is no nested line of its group".to_owned(),
+                why: "not a nested line of its group".to_owned(),
             })?;
             for ((at, attribute), text) in self.attributes.iter().enumerate().zip(&cells) {
                 let known = known_cell(&original.books[*attribute], text, ranges);

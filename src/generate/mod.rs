@@ -38,13 +38,11 @@ pub trait RecordStream {
 
 /// Error of generation or delivery.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
+#[allow(missing_docs, reason = "each variant has an error message")]
 pub enum GenerateError {
-    #[error("{setting} is {given}, which is outside {allowed}: choose a value inside it")]
+    #[error("{setting} is {given}, which is outside {allowed}: choose a value in this range")]
     OutOfRange { setting: &'static str, given: String, allowed: &'static str },
-    #[error(
-        "the client knows no librdkafka property \"{name}\", or does not take its value: correct --property {name}=…"
-    )]
+    #[error("unknown librdkafka property \"{name}\", or invalid value: correct --property {name}=…")]
     Property { name: String },
     #[error("cannot set up a producer for brokers \"{brokers}\": {source}; see --brokers and --property")]
     Producer {
@@ -52,7 +50,7 @@ pub enum GenerateError {
         #[source]
         source: rdkafka::error::KafkaError,
     },
-    #[error("cannot send to topic \"{topic}\": {source}; is the topic there and are the brokers reachable?")]
+    #[error("cannot send to topic \"{topic}\": {source}; check that the topic exists and the brokers are reachable")]
     Send {
         topic: String,
         #[source]

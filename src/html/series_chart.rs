@@ -341,7 +341,7 @@ pub fn legend(has_person: bool) -> Markup {
         p.legend {
             span { i.key.cool {} "mean of all published cohorts" }
             span { i.key.coolpale {} "cohorts; the band is one standard deviation between people" }
-            @if has_person { span { i.key.warm {} "one person before, which no release shows" } }
+            @if has_person { span { i.key.warm {} "original values of one person, never released" } }
         }
     }
 }

@@ -97,7 +97,7 @@ fn line(
                 std::thread::sleep(REGISTRY_RETRY_DELAY);
             }
             Err(DecodeFailure::SchemaPending) => {
-                return Err(io::Error::other("the schema registry does not answer, and the records need it"));
+                return Err(io::Error::other("the schema registry, which the records require, does not answer"));
             }
         }
     }

@@ -40,7 +40,7 @@ pub fn verify_aggregates(
     let mut classes: BTreeMap<Vec<String>, Vec<u32>> = BTreeMap::new();
     let mut cells = Vec::new();
     for line in verified.lines(group) {
-        layout.read(line.bytes, &mut cells).ok_or(DataSetRefusal::Aggregate("a line is not what the layout writes"))?;
+        layout.read(line.bytes, &mut cells).ok_or(DataSetRefusal::Aggregate("a line does not match the layout"))?;
         let own = |(cell, &quasi): (&String, &bool)| if quasi { cell.clone() } else { String::new() };
         classes.entry(cells.iter().zip(quasi).map(own).collect()).or_default().push(line.row);
     }
@@ -68,12 +68,12 @@ impl AggregateTerms<'_> {
         let mut canonical = String::new();
         let read = self.typing.without_conversion().canonical(RawToken::Number(shown), &mut canonical);
         if read != Ok(CanonicalKind::Value) || canonical != shown {
-            return Err("an aggregate is not spelled as its attribute spells numbers");
+            return Err("an aggregate does not have the number format of its attribute");
         }
         let people: BTreeSet<u64> =
             present.iter().map(|&(row, _)| subjects[row as usize]).filter(|&subject| subject != NO_SUBJECT).collect();
         if people.len() < k {
-            return Err("an aggregate is of fewer than k people");
+            return Err("an aggregate covers fewer than k people");
         }
         let (step, decimals) = match self.typing.rounding {
             Rounding::Step { ticks, decimals } => (i128::from(ticks), decimals),

@@ -102,7 +102,7 @@ pub fn verify_ceiling(
     let mut lines: Vec<Vec<u8>> = Vec::with_capacity(verified.len(group) + counterfeits.len());
     let genuine = verified.lines(group).map(|line| (line.bytes, true));
     for (bytes, is_true) in genuine.chain(counterfeits.iter().map(|bytes| (bytes.as_slice(), false))) {
-        layout.read(bytes, &mut cells).ok_or(refused("a line is not what the layout writes"))?;
+        layout.read(bytes, &mut cells).ok_or(refused("a line does not match the layout"))?;
         let class = terms.class_of(&cells).map_err(refused)?;
         let counted = classes.entry(class).or_default();
         let counts = if is_true { &mut counted.shown } else { &mut counted.counterfeits };
@@ -110,7 +110,7 @@ pub fn verify_ceiling(
         lines.push(bytes.to_vec());
     }
     lines.sort_unstable();
-    let text = std::str::from_utf8(&catalog).map_err(|_| refused("the catalog is no text"))?;
+    let text = std::str::from_utf8(&catalog).map_err(|_| refused("the catalog is not text"))?;
     check_catalog(&classes, text, terms).map_err(refused)?;
     Ok(MixedLines { lines, catalog })
 }
@@ -124,7 +124,7 @@ impl CeilingTerms<'_> {
             if !self.quasi[at] {
                 return Err("a cell is neither of the class nor sensitive");
             }
-            sum += (self.loss)(at, cell).ok_or("a cell is of no hierarchy")?;
+            sum += (self.loss)(at, cell).ok_or("a cell is in no hierarchy")?;
             attributes += 1;
             class.push(cell.clone());
         }
@@ -145,7 +145,7 @@ fn check_catalog(
             return Err("a class has fewer lines than anonymize.ceiling.lines");
         }
         if counted.lines() - counted.counterfeit_lines() < terms.people as u64 {
-            return Err("a class has fewer true lines than people are promised");
+            return Err("a class has fewer true lines than the required number of people");
         }
         let told = |value: &String| !(terms.is_exact)(value) && counted.true_lines(value) == 0;
         if counted.counterfeits.keys().any(told) {
@@ -154,18 +154,18 @@ fn check_catalog(
     }
     let mut in_groups: BTreeSet<&Vec<String>> = BTreeSet::new();
     let groups: Option<Vec<CatalogGroup>> = catalog.lines().map(CatalogGroup::parse_catalog_line).collect();
-    let groups = groups.ok_or("a line of the catalog does not read back")?;
+    let groups = groups.ok_or("a line of the catalog cannot be parsed")?;
     for group in &groups {
         let mut members: Vec<&ClassLineCounts> = Vec::with_capacity(group.classes.len());
         for cells in &group.classes {
             let Some((class, counted)) = classes.get_key_value(cells) else {
-                return Err("the catalog names a class that does not leave");
+                return Err("the catalog names a class that is not released");
             };
             if !in_groups.insert(class) {
                 return Err("the catalog names a class twice");
             }
             if counted.lines() != terms.lines as u64 {
-                return Err("a class of the catalog tells by its size that it has no counterfeit");
+                return Err("a class of the catalog reveals by its size that it has no counterfeit");
             }
             members.push(counted);
         }
@@ -192,7 +192,7 @@ fn check_group(
     }
     let said: ValueCountMap<'_> = group.counterfeits.iter().map(|(value, count)| (value.as_str(), *count)).collect();
     if said != all || said.len() != group.counterfeits.len() || all.is_empty() {
-        return Err("the catalog does not say what was inserted");
+        return Err("the catalog does not match the inserted counterfeits");
     }
     for (at, member) in members.iter().enumerate() {
         let others: Vec<&ClassLineCounts> =

@@ -61,12 +61,12 @@ fn catalog_flaw_is_named_in_refusal() {
     assert_eq!(verdict(&safe, &ok), Ok(()));
     for (table, catalog, flaw) in [
         (&safe[..], "", "in no group"),
-        (&safe, "{}", "does not read back"),
-        (&safe, &line(&["1", "2"], &[("d", 2)]), "does not say what was inserted"),
-        (&safe, &line(&["1", "2"], &[("d", 1), ("a", 0)]), "does not say what was inserted"),
+        (&safe, "{}", "cannot be parsed"),
+        (&safe, &line(&["1", "2"], &[("d", 2)]), "does not match the inserted counterfeits"),
+        (&safe, &line(&["1", "2"], &[("d", 1), ("a", 0)]), "does not match the inserted counterfeits"),
         (&safe, &line(&["1", "2", "3"], &[("d", 1)]), "by its size"),
         (&safe, &line(&["1", "2", "2"], &[("d", 1)]), "twice"),
-        (&safe, &line(&["1", "2", "4"], &[("d", 1)]), "does not leave"),
+        (&safe, &line(&["1", "2", "4"], &[("d", 1)]), "is not released"),
         (&[("1", "ab", "d"), ("2", "abcd", "")], &ok, "fewer lines"),
         (&[("1", "", "dddd"), ("2", "dddd", "")], &line(&["1", "2"], &[("d", 4)]), "fewer true lines"),
         (&[("1", "abd", "*"), ("2", "abc*", "")], &line(&["1", "2"], &[("*", 1)]), "hides its value"),

@@ -37,15 +37,15 @@ pub struct PartPremises {
 
 /// Reason for which a release in parts is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each says it")]
+#[allow(missing_docs, reason = "the messages document the cases")]
 pub enum PartRefusal {
     #[error(transparent)]
     Part(#[from] BatchRefusal),
-    #[error("verification refused the release: a class is in two parts of it")]
+    #[error("verification refused the release: a class is in two parts")]
     DividedClass,
-    #[error("verification refused the release: a sensitive value has fewer than k people who show it in all parts")]
+    #[error("verification refused the release: fewer than k people show a sensitive value over all parts")]
     SensitiveBelowK,
-    #[error("verification refused the release: what a part was told of the others is not what they show")]
+    #[error("verification refused the release: the assumptions of a part about the other parts are wrong")]
     FalsePremise,
 }
 

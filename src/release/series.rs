@@ -165,7 +165,7 @@ pub fn verify_series(
     let mut rows: BTreeMap<BucketPlace, Vec<&SeriesRow>> = BTreeMap::new();
     for row in &proposal.rows {
         let named = |claim| SeriesRefusal { series: String::new(), claim };
-        let series = terms.series.get(row.series).ok_or_else(|| named("a row is of no series"))?;
+        let series = terms.series.get(row.series).ok_or_else(|| named("a row belongs to no series"))?;
         if has_noise(row.series) {
             noisy.push(row);
             continue;
@@ -190,7 +190,7 @@ pub fn verify_series(
     if let Some((_, series, _)) = rows.keys().find(|place| !recount.closing.contains_key(place)) {
         return Err(SeriesRefusal {
             series: terms.series[*series].name.clone(),
-            claim: "a row is of a bucket that does not close with this batch",
+            claim: "a row belongs to a bucket that does not close with this batch",
         });
     }
     // The last bucket of each series in this batch. No later bucket needs its values in the histories.
@@ -242,7 +242,7 @@ fn verify_cohorts(
             let fresh = atom.members.iter().filter(is_new).count();
             // An erasure removes members from atoms that were complete when formed.
             if fresh < crowd && old.is_none() {
-                return Err("an atom has fewer new members than a crowd");
+                return Err("an atom has fewer new members than required");
             }
             if !atom.members.iter().all(|member| own.insert(*member)) {
                 return Err("a person is twice in a cohort");
@@ -251,7 +251,7 @@ fn verify_cohorts(
         known.extend(own);
         let within = u16::try_from((1u32 << cohort.atoms.len()) - 1).unwrap_or(u16::MAX);
         if cohort.sets.iter().flatten().any(|set| *set == 0 || set & !within != 0) {
-            return Err("a contributor set is no union of atoms");
+            return Err("a contributor set is not a union of atoms");
         }
         if let Some(old) = old {
             let kept = old.sets.iter().zip(&cohort.sets).all(|(old, new)| old.is_none() || old == new);
@@ -342,7 +342,7 @@ impl SeriesRecount<'_> {
         if self.moment_rows.is_empty() {
             Ok(())
         } else {
-            Err("moments are of an epoch that does not close with this batch")
+            Err("moments belong to an epoch that does not close with this batch")
         }
     }
 
@@ -350,7 +350,7 @@ impl SeriesRecount<'_> {
         self.open_epochs[series] = None;
         let Some(rows) = self.moment_rows.remove(&(series, epoch)) else { return Ok(()) };
         if epoch < self.before.head.epochs[series].closed_ms || epoch >= after.epochs[series].closed_ms {
-            return Err("moments are of an epoch that was closed before, or stays open");
+            return Err("moments belong to an epoch that was closed before, or stays open");
         }
         let terms = &self.terms.series[series];
         // A series with moments has one contributor set for all signals.
@@ -362,9 +362,9 @@ impl SeriesRecount<'_> {
         for block in blocks.values() {
             let row = block[0];
             if block.iter().any(|other| (other.n, &other.sets) != (row.n, &row.sets) || other.filled != row.filled) {
-                return Err("moments of one cohort are of different people");
+                return Err("moments of one cohort cover different people");
             }
-            let members = self.members_of(row, terms, channel)?.ok_or("moments are of several cohorts")?;
+            let members = self.members_of(row, terms, channel)?.ok_or("moments cover several cohorts")?;
             let shown = block.iter().filter_map(|row| match row.statistic {
                 RowStatistic::Moment(statistic) => Some(ShownMoment { signal: row.signal, statistic }),
                 RowStatistic::Mean(_) | RowStatistic::Bin { .. } | RowStatistic::Noisy(_) => None,
@@ -379,7 +379,7 @@ impl SeriesRecount<'_> {
     fn verify_people(row: &SeriesRow, members: usize, present: usize) -> Result<(), &'static str> {
         let filled = (members - present) as f64 / members as f64;
         if row.n != members as u64 || (row.filled - filled).abs() > 0.050_001 || !is_multiple(row.filled, 0.1) {
-            return Err("the number of people or the filled share is not that of the contributions");
+            return Err("the number of people or the filled share does not match the contributions");
         }
         Ok(())
     }
@@ -448,7 +448,7 @@ impl SeriesRecount<'_> {
         let mut blocks: BTreeMap<_, Vec<&SeriesRow>> = BTreeMap::new();
         for row in rows {
             if row.signal >= terms.signals.len() {
-                return Err("a row is of no signal");
+                return Err("a row belongs to no signal");
             }
             blocks.entry((&row.cohort, &row.stratum, row.signal)).or_default().push(row);
         }
@@ -474,12 +474,12 @@ impl SeriesRecount<'_> {
         let row = block[0];
         let channel = self.terms.first_channel(series) + terms.channel(bucket, row.signal);
         if block.iter().any(|other| (other.n, &other.sets) != (row.n, &row.sets) || other.filled != row.filled) {
-            return Err("rows of one cohort and signal are of different people");
+            return Err("rows of one cohort and signal cover different people");
         }
         let Some(members) = self.members_of(row, terms, channel)? else {
             return match (&row.statistic, block.len()) {
                 (RowStatistic::Mean(statistic), 1) => verify_population(row, *statistic, rows),
-                _ => Err("a row of several cohorts leaves twice, or is no mean"),
+                _ => Err("a row of several cohorts is published twice, or is not a mean"),
             };
         };
         // The signals of a cohort usually share one set.
@@ -501,7 +501,7 @@ impl SeriesRecount<'_> {
             RowStatistic::Mean(_) | RowStatistic::Moment(_) | RowStatistic::Noisy(_) => None,
         });
         let shares: Option<Vec<(&str, f64)>> = shares.collect();
-        let shares = shares.ok_or("a row leaves twice, or with shares of intervals")?;
+        let shares = shares.ok_or("a row is published twice, or with shares of intervals")?;
         let intervals = terms.signals[row.signal].intervals.as_ref().ok_or("a signal has no intervals")?;
         verify_bins(&values, &shares, intervals, self.terms.cohorts.crowd)
     }
@@ -518,7 +518,7 @@ impl SeriesRecount<'_> {
         let own: Vec<Option<f64>> = contributed.sums.iter().map(|sums| value_of(*sums, signal, terms)).collect();
         let present = own.iter().flatten().count();
         if present < self.terms.cohorts.crowd {
-            return Err("fewer members than a crowd are present");
+            return Err("fewer members than required are present");
         }
         let value = |(subject, own): (&u64, Option<f64>)| match own {
             Some(value) => Some((value, false)),
@@ -539,18 +539,18 @@ impl SeriesRecount<'_> {
             return Ok(None);
         }
         if terms.pooled != row.cohort.is_none() || !terms.pooled && row.sets.len() != 1 {
-            return Err("a row of a cohort is of several, or one of several names a cohort");
+            return Err("a row of a cohort covers several, or a row of several names a cohort");
         }
         let mut members = Vec::new();
         let mut seen = BTreeSet::new();
         for &(number, atoms) in &row.sets {
-            let cohort = self.cohorts.get(&number).ok_or("a row is of no cohort")?;
+            let cohort = self.cohorts.get(&number).ok_or("a row belongs to no cohort")?;
             let was_retired = self.before.cohorts.get(&number).is_some_and(|cohort| cohort.is_retired);
             if was_retired || row.stratum.as_ref() != Some(&cohort.stratum) || !seen.insert(number) {
-                return Err("a row is of a retired cohort, of one twice or of another stratum");
+                return Err("a row belongs to a retired cohort, to one twice or to another stratum");
             }
             if cohort.sets[channel] != Some(atoms) {
-                return Err("a row is of a set that is not locked");
+                return Err("a row belongs to a set that is not locked");
             }
             if row.cohort.as_ref().is_some_and(|token| *token != cohort.token) {
                 return Err("a row has the name of another cohort");

@@ -28,13 +28,13 @@ pub(super) fn verify_bins(
     }
     let read = |(label, _): &(&str, f64)| interval(label, intervals);
     let bins: Option<Vec<BinInterval>> = rows.iter().map(read).collect();
-    let bins = bins.ok_or("a label is no interval of the hierarchy")?;
+    let bins = bins.ok_or("a label is not an interval of the hierarchy")?;
     if !intervals.cuts().iter().any(|cuts| bins.iter().all(|bin| is_of_level(bin, cuts, intervals))) {
         return Err("intervals are not of one level of the hierarchy");
     }
     let starts: std::collections::BTreeSet<i128> = bins.iter().map(|bin| bin.low).collect();
     if starts.len() < bins.len() {
-        return Err("an interval leaves twice");
+        return Err("an interval is published twice");
     }
     if !members.iter().all(|member| bins.iter().any(|bin| bin.may_hold(*member, intervals))) {
         return Err("a member is in no published interval");
@@ -45,10 +45,10 @@ pub(super) fn verify_bins(
         let is_share = |people: usize| (people as f64 / members.len() as f64 - share).abs() <= 0.005_000_1;
         let is_whole = (share * 100.0 - (share * 100.0).round()).abs() < 1e-6;
         if possible < crowd {
-            return Err("an interval holds fewer members than a crowd");
+            return Err("an interval has fewer members than required");
         }
         if !is_whole || !(certain.max(crowd)..=possible).any(is_share) {
-            return Err("a share is not that of the members");
+            return Err("a share does not match the members");
         }
     }
     Ok(())

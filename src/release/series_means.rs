@@ -16,24 +16,24 @@ pub(super) fn verify_mean(
     let deviation = (values.iter().map(|x| (x - center) * (x - center)).sum::<f64>() / (n - 1.0)).sqrt();
     let largest = values.iter().map(|value| value.abs()).fold(0.0, f64::max);
     if shown.sd.is_nan() || shown.sd <= 0.0 || deviation < largest * 1e-13 {
-        return Err("all members have one value");
+        return Err("all members have the same value");
     }
     let grid = RoundingGrid::of(shown.sd, deviation, n)?;
     if !grid.is_rounded(shown.mean, center) {
-        return Err("a mean or a deviation is not that of the contributions");
+        return Err("a mean or a deviation does not match the contributions");
     }
     if is_any_dominant(values, range, cohorts.colluders) {
         return Err("one or two members dominate a sum");
     }
     if shown.quartiles.is_some() != (values.len() >= 2 * crowd) {
-        return Err("quartiles of a small set leave, or those of a large one are missing");
+        return Err("quartiles of a small set are published, or those of a large one are missing");
     }
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     for (share, shown) in [0.25, 0.5, 0.75].into_iter().zip(shown.quartiles.into_iter().flatten()) {
         let members = nearest(&sorted, share * (n - 1.0), crowd);
         if !grid.is_rounded(shown, members.iter().sum::<f64>() / members.len() as f64) {
-            return Err("a quartile is not that of the contributions");
+            return Err("a quartile does not match the contributions");
         }
     }
     Ok(())
@@ -55,7 +55,7 @@ impl RoundingGrid {
             Self { step }.is_rounded(shown, exact)
         });
         let step = round_number_below(shown / (4.0 * n).sqrt());
-        if is_rounded { Ok(Self { step }) } else { Err("a mean or a deviation is not that of the contributions") }
+        if is_rounded { Ok(Self { step }) } else { Err("a mean or a deviation does not match the contributions") }
     }
 
     fn is_rounded(&self, shown: f64, exact: f64) -> bool {
@@ -120,7 +120,7 @@ pub(super) fn verify_population(
         .collect();
     let people: f64 = parts.iter().map(|(part, _)| part.n as f64).sum();
     if parts.is_empty() || shown.quartiles.is_some() || (people - row.n as f64).abs() > 0.5 {
-        return Err("a row of several cohorts stands for other people than theirs");
+        return Err("a row of several cohorts covers other people than their rows");
     }
     let present = |part: &SeriesRow| f64::max(1.0 - part.filled, 0.1) * part.n as f64;
     let total: f64 = parts.iter().map(|(part, _)| present(part)).sum();
@@ -132,7 +132,7 @@ pub(super) fn verify_population(
     let filled = (row.filled - missing).abs() <= 0.050_001;
     match RoundingGrid::of(shown.sd, deviation, people) {
         Ok(grid) if grid.is_rounded(shown.mean, center) && filled => Ok(()),
-        _ => Err("a row of several cohorts does not follow from theirs"),
+        _ => Err("a row of several cohorts does not follow from their rows"),
     }
 }
 

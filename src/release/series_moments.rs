@@ -174,31 +174,31 @@ impl<'a> MomentRecount<'a> {
             people.push(of_person.ok_or("a member has no rows")?);
         }
         if present < crowd {
-            return Err("fewer members than a crowd have rows");
+            return Err("fewer members than required have rows");
         }
         let mut variances: BTreeMap<usize, f64> = BTreeMap::new();
         let is_diagonal = |row: &&ShownMoment| row.statistic.with == row.signal;
         for row in shown.iter().filter(is_diagonal) {
             self.verify_diagonal(row, &people)?;
             if variances.insert(row.signal, row.statistic.covariance).is_some() {
-                return Err("moments leave twice");
+                return Err("moments are published twice");
             }
         }
         let means = |signal: &usize| people.iter().map(|sums| sums.mean(*signal)).collect::<Vec<f64>>();
         let of_signals: Vec<Vec<f64>> = variances.keys().map(means).collect();
         for (at, other) in of_signals.iter().enumerate() {
             if of_signals[..at].iter().any(|one| has_rest_of_few(one, other, crowd, self.colluders)) {
-                return Err("two signals that leave differ by what few members have");
+                return Err("two published signals isolate few members");
             }
         }
         let mut pairs = std::collections::BTreeSet::new();
         for row in shown.iter().filter(|row| !is_diagonal(row)) {
             if row.statistic.with <= row.signal || !pairs.insert((row.signal, row.statistic.with)) {
-                return Err("moments leave twice");
+                return Err("moments are published twice");
             }
             let deviation = |signal: &usize| variances.get(signal).map(|variance| variance.sqrt());
             let deviations = deviation(&row.signal).zip(deviation(&row.statistic.with));
-            let (one, other) = deviations.ok_or("a covariance leaves without its variances")?;
+            let (one, other) = deviations.ok_or("a covariance is published without its variances")?;
             self.verify_pair(row, &people, one * other)?;
         }
         Ok(present)
@@ -207,7 +207,7 @@ impl<'a> MomentRecount<'a> {
     fn verify_diagonal(&self, row: &ShownMoment, people: &[MomentSums]) -> Result<(), &'static str> {
         let ShownMoment { signal, statistic } = row;
         if *signal >= self.signals {
-            return Err("a row is of no signal");
+            return Err("a row belongs to no signal");
         }
         let variance = statistic.covariance;
         if variance.is_nan() || variance <= 0.0 {
@@ -261,7 +261,7 @@ fn is_rounded(shown: f64, exact: f64, scale: f64, tolerance: f64) -> Result<(), 
     if is_multiple && (shown - exact).abs() <= step * 0.500_001 + tolerance {
         Ok(())
     } else {
-        Err("moments are not those of the contributions")
+        Err("moments do not match the contributions")
     }
 }
 

@@ -20,7 +20,7 @@ impl ShownMeans {
     ) -> Result<(), &'static str> {
         let before = self.values.entry(members.to_vec()).or_default();
         if before.iter().any(|other| has_rest_of_few(other, &values, crowd, colluders)) {
-            return Err("two signals that leave differ by what few members have");
+            return Err("two published signals isolate few members");
         }
         before.push(values);
         Ok(())

@@ -108,16 +108,16 @@ pub(super) fn verify_noise(
             || end <= before.closed_ms[row.series]
             || end > after.closed_ms[row.series]
         {
-            return Err(claim("a row with noise is of a bucket that does not close with this batch"));
+            return Err(claim("a row with noise belongs to a bucket that does not close with this batch"));
         }
         if row.signal >= series.signals.len() || !seen.insert((row.series, row.bucket, row.signal)) {
-            return Err(claim("a row with noise leaves twice, or is of no signal"));
+            return Err(claim("a row with noise is published twice, or belongs to no signal"));
         }
         let people = closing.get(&(end, row.series, row.bucket));
         let has_noise = verify_row(row, series, &budget, people, terms.cohorts.crowd).map_err(claim)?;
         unnoised += usize::from(!has_noise);
         if unnoised >= UNNOISED_ROWS {
-            return Err(claim("sums leave without noise"));
+            return Err(claim("sums are published without noise"));
         }
         buckets.entry((row.series, week_of(row.bucket))).or_default().insert(row.bucket);
     }
@@ -136,7 +136,7 @@ pub(super) fn verify_noise(
             return Err(claim("a week costs more than its budget, or publishes after a later one"));
         }
         if week == week_after && rho_after < least * (1.0 - 1e-6) {
-            return Err(claim("the state has less spent than the rows of a week cost"));
+            return Err(claim("the state has spent less than the rows of a week cost"));
         }
     }
     Ok(())
@@ -152,7 +152,7 @@ fn verify_row(
 ) -> Result<bool, &'static str> {
     let RowStatistic::Noisy(noisy) = row.statistic else { return Err("a series with noise has another statistic") };
     if row.cohort.is_some() || row.stratum.is_some() || !row.sets.is_empty() || row.filled != 0.0 {
-        return Err("a row with noise is of a cohort");
+        return Err("a row with noise belongs to a cohort");
     }
     let (low, high) = series.signals[row.signal].range;
     let (count, sum) = exact(people, row.signal, (low, high));
@@ -160,7 +160,7 @@ fn verify_row(
     // Deviations are rounded up to a thousandth.
     let within = |distance: f64, deviation: f64| distance.abs() <= MOST_DEVIATIONS * (deviation + 0.002);
     if !within(n - count, budget.count_deviation) || !within(noisy_sum - sum, budget.sum_deviation) {
-        return Err("a noisy count or sum is not that of the contributions");
+        return Err("a noisy count or sum does not match the contributions");
     }
     if n < crowd as f64 + 3.0 * budget.count_deviation {
         return Err("a noisy count is too small");
@@ -168,7 +168,7 @@ fn verify_row(
     let half = RANGE_STEPS / 2.0;
     let mean = low + (noisy_sum / n).clamp(-half, half).midpoint(half) / half * (high - low);
     if !(low..=high).contains(&noisy.mean) || (noisy.mean - mean).abs() > (high - low) / RANGE_STEPS {
-        return Err("a mean with noise is not that of its sum and count");
+        return Err("a mean with noise does not match its sum and count");
     }
     Ok(noisy_sum != sum)
 }

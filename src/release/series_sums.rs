@@ -54,12 +54,12 @@ pub fn verify_sums<'a>(
             let known = times.get(&(source, person.subject));
             let days: BTreeSet<i64> = known.into_iter().flatten().map(|time| time.div_euclid(DAY_MS)).collect();
             if !days.iter().eq(&person.days) {
-                return Err("the days of a person are not those of the records");
+                return Err("the days of a person do not match the records");
             }
             for sums in &person.buckets {
                 let cell = (source, person.subject, usize::from(sums.series), sums.bucket);
                 let Some((records, own)) = cells.remove(&cell) else {
-                    return Err("a sum has no record, or leaves twice");
+                    return Err("a sum has no record, or is sent twice");
                 };
                 let shown: BTreeMap<usize, &PartialSum> =
                     sums.partials.iter().map(|(signal, partial)| (usize::from(*signal), partial)).collect();
@@ -73,7 +73,7 @@ pub fn verify_sums<'a>(
                 };
                 let is_of_signals = shown.len() == sums.partials.len() && shown.keys().all(|at| *at < own.len());
                 if records != sums.records || !is_of_signals || !own.iter().enumerate().all(is_same) {
-                    return Err("a sum is not that of the records");
+                    return Err("a sum does not match the records");
                 }
             }
         }
@@ -81,7 +81,7 @@ pub fn verify_sums<'a>(
             times.get(&(source, *subject)).and_then(BTreeSet::last).is_some_and(|latest| latest == time)
         };
         if !of_source.front.iter().all(is_latest) {
-            return Err("a latest time is not that of the records");
+            return Err("a latest time does not match the records");
         }
     }
     if cells.is_empty() { Ok(()) } else { Err("a record is part of no sum") }

@@ -90,7 +90,7 @@ pub enum DeliveryError {
     #[error("the batch was aborted: {0}")]
     Aborted(String),
     /// Another instance has taken over, or the sink is broken. The caller stops without committing.
-    #[error("the sink can take no more: {0}")]
+    #[error("the sink failed permanently: {0}")]
     Fatal(String),
 }
 

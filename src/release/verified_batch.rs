@@ -101,7 +101,7 @@ impl ReleasableBatch {
         let verified = Self { groups, joined, release, series: VerifiedSeries::default() };
         debug_assert!(
             (0..verified.groups()).all(|group| verified.lines(group).count() == verified.len(group)),
-            "a sink is handed other lines than were counted"
+            "a sink gets other lines than were counted"
         );
         verified
     }

@@ -84,7 +84,10 @@ pub fn verify(
     let records = if carriers.scattered { RecordCountBound::OfBoth } else { parts.records() };
     require_free(check_forced_pairs(&fragments, &carriers.subjects, k, records, 1)).map_err(batch_wide)?;
     parts.judge(&carriers, k).map_err(batch_wide)?;
-    debug_assert!(counts_are_complete(&proposed, given, terms, &release), "what is verified is not what was counted");
+    debug_assert!(
+        counts_are_complete(&proposed, given, terms, &release),
+        "the verified release is not the counted one"
+    );
     let joined = terms.iter().any(|terms| terms.layout.is_joined());
     Ok(ReleasableBatch::new(proposed, joined, release))
 }

@@ -2,7 +2,7 @@
 
 /// Reason for which a batch must not be released. All but one occur only if the treatment is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each says it")]
+#[allow(missing_docs, reason = "the messages document the cases")]
 pub enum Violation {
     #[error("a class has fewer than k subjects")]
     ClassBelowK,
@@ -10,34 +10,34 @@ pub enum Violation {
     Narrowed,
     #[error("a cell does not cover the value of a record in its class")]
     NotInRange,
-    #[error("somebody of a class of ranges would have left in another class")]
+    #[error("a subject of a class of ranges would fit another class")]
     Overlap,
-    #[error("a sensitive value has fewer than k subjects of its own")]
+    #[error("a sensitive value has fewer than k subjects")]
     SensitiveBelowK,
     #[error("a class does not satisfy the models of a sensitive attribute")]
     Model,
-    #[error("a sensitive cell that is not exact says who, or what")]
+    #[error("a sensitive cell that is not exact reveals a person or a value")]
     RevealingCell,
-    #[error("a protected sensitive cell is generalized, or of a record that names nobody")]
+    #[error("a protected sensitive cell is generalized, or is of a record without a subject")]
     ProtectedCell,
-    #[error("somebody supports more classes than he may")]
+    #[error("a subject exceeds max_classes_per_subject")]
     Budget,
-    #[error("a line is not what its group's layout writes")]
+    #[error("a line does not match the layout of its group")]
     UnreadableLine,
-    #[error("a cell is no text of its attribute")]
+    #[error("a cell is not a text of its attribute")]
     UnknownCell,
-    #[error("a line has nothing but suppressed cells in its class")]
+    #[error("a line has only suppressed cells in its class")]
     EmptyClass,
-    #[error("a subject has more lines in a group than may leave")]
+    #[error("a subject has more lines in a group than allowed")]
     TooManyLines,
     #[error("the lines are not sorted")]
     Unsorted,
-    #[error("a row has two lines in one group, or is no row of the batch")]
+    #[error("a row has two lines in one group, or is not in the batch")]
     WrongRow,
     #[error("the batch has fewer than k subjects")]
     FewSubjects,
     #[error(
-        "two fragments of a row show different shared cells, or not of one level, or one that leaves once a window shows some"
+        "two fragments of a row show different shared cells or levels, or a fragment released once per window shows shared cells"
     )]
     SharedCells,
     #[error("a shared value has fewer than k subjects in the batch")]
@@ -45,9 +45,9 @@ pub enum Violation {
     #[error("counting joins two groups below k")]
     ForcedPair,
     /// Occurs with a correct treatment as well: the treatment then withdraws one of the two groups.
-    #[error("there was no time to tell whether counting joins the groups {0:?} below k")]
+    #[error("the check whether counting joins the groups {0:?} below k timed out")]
     CountingUnfinished([usize; 2]),
-    #[error("a cell names somebody by its form")]
+    #[error("a cell has the form of an identifier")]
     Identifier,
     #[error("the proposal has another number of groups than the plan")]
     WrongGroups,
@@ -65,20 +65,20 @@ pub struct BatchRefusal {
 
 /// Reason for which a data set must not be released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each says it")]
+#[allow(missing_docs, reason = "the messages document the cases")]
 pub enum DataSetRefusal {
     #[error(
-        "verification refused the release: {0} does not hold in a class as it would leave; nothing was written (where rare sensitive values were suppressed, give them a coarser spelling in the input)"
+        "verification refused the release: {0} does not hold in a class; nothing was written (where rare sensitive values were suppressed, give them a coarser spelling in the input)"
     )]
     Model(&'static str),
     #[error(
-        "verification refused the release: {0} does not hold in a class as it would leave; nothing was written (where a hierarchy leads to `*` below its root, give that cell a name: `*` covers everybody)"
+        "verification refused the release: {0} does not hold in a class; nothing was written (where a hierarchy leads to `*` below its root, give that cell a name: `*` covers all people)"
     )]
     Population(&'static str),
     #[error("verification refused the release: {0}; nothing was written")]
     Aggregate(&'static str),
     #[error(
-        "verification refused the counterfeits: {0}; nothing was written (this is a fault of the program: set no anonymize.ceiling.lines until it is mended)"
+        "verification refused the counterfeits: {0}; nothing was written (this is a bug: remove anonymize.ceiling.lines until it is fixed)"
     )]
     Counterfeit(&'static str),
 }

@@ -57,13 +57,13 @@ pub fn changed_keys(old: &Config, new: &Config) -> Vec<String> {
 pub fn reload_refusals(old: &CheckedConfig, new: &CheckedConfig) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut refuse =
-        |key: &str, why: &str| found.push((key.to_owned(), format!("{why}: stop the daemon and start it anew")));
+        |key: &str, why: &str| found.push((key.to_owned(), format!("{why}: stop the daemon and start it again")));
     for key in changed_keys(&old.config, &new.config) {
         if let Some((_, why)) = FIXED_KEYS.iter().find(|(refused, _)| *refused == key) {
             refuse(&key, why);
         }
         if old.config.sink.kind != SinkKind::None && KEYS_OF_THE_SINK.contains(&key.as_str()) {
-            refuse(&key, "the state belongs to the place where its records have been released");
+            refuse(&key, "the state belongs to the sink of its released records");
         }
     }
     if old.config.secret != new.config.secret {
@@ -75,7 +75,7 @@ pub fn reload_refusals(old: &CheckedConfig, new: &CheckedConfig) -> Vec<(String,
             "attributes, types, roles or hierarchies have changed, and the state belongs to its record schema",
         );
     } else if old.shapes != new.shapes {
-        refuse("group", "the groups of attributes have changed, and the state has released in those that it has");
+        refuse("group", "the groups of attributes have changed, and the state has released records in the old ones");
     }
     found
 }

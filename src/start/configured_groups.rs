@@ -18,8 +18,7 @@ fn narrowing_over_batches(config: &Config, schema: &Schema, shape: &GroupShape) 
         return None;
     }
     let first = said.find(|attribute| !changes(attribute)).map_or("", |attribute| attribute.name.as_str());
-    let same =
-        format!("the value of {first:?} is not declared as changing, and ranges that have it in common narrow it down");
+    let same = format!("the value of {first:?} is not declared as changing, and overlapping ranges narrow it down");
     if config.privacy.longest_delay().is_zero() {
         return Some(format!("{same}: with privacy.max_delay = \"0s\" a person has a line in every batch"));
     }
@@ -52,7 +51,7 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
     };
     let releasable: Vec<usize> = schema.releasable().collect();
     if releasable.is_empty() && config.sink.kind != SinkKind::None {
-        let message = "no attribute leaves: each of the schema is an identifier or the subject";
+        let message = "no attribute is released: all attributes of the schema are identifiers or the subject";
         let remedy = "give at least one attribute the role `quasi`, or set sink.kind = \"none\" to measure only";
         return Err(vec![ConfigProblem::new(file, "schema.file", message, remedy)]);
     }
@@ -77,8 +76,8 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
                 ),
                 Some(a) if !schema.attributes[a].role.is_releasable() => problem(
                     key,
-                    format!("{name:?} has the role {}, which never leaves", schema.attributes[a].role.name()),
-                    "take it out of the group",
+                    format!("{name:?} has the role {}, which is never released", schema.attributes[a].role.name()),
+                    "remove it from the group",
                 ),
                 Some(a) => {
                     grouped[a] = true;
@@ -90,7 +89,7 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
         if shape.quasi.is_empty() && shape.sensitive.is_empty() && !attributes.is_empty() {
             problem(
                 format!("group[{index}]"),
-                format!("group {:?} has no attribute to form a crowd with", group.name),
+                format!("group {:?} has no attribute to form classes with", group.name),
                 "move its attributes into a group with quasi attributes",
             );
         }
@@ -100,7 +99,7 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
             problem(
                 format!("group[{index}].treatment"),
                 message,
-                "declare how its attributes change, take those that do not out of the group (role `identifier`), or set \"levels\"",
+                "declare how its attributes change, remove those that do not from the group (role `identifier`), or set \"levels\"",
             );
         }
         shapes.push(shape);
@@ -110,8 +109,8 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
         if shape.quasi.iter().all(|a| shared.contains(a)) && shape.quasi.iter().any(|a| shared.contains(a)) {
             problem(
                 format!("group[{index}].attributes"),
-                format!("group {:?} has no quasi attribute beside the shared ones", shape.name),
-                "add one, or take the attributes of plan.shared out of the group",
+                format!("group {:?} has no quasi attribute except the shared ones", shape.name),
+                "add one, or remove the attributes of plan.shared from the group",
             );
         }
         let width = shape.quasi.len() + shape.sensitive.len();
@@ -119,7 +118,7 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
             problem(
                 format!("group[{index}].attributes"),
                 format!(
-                    "group {:?} has {width} attributes; beside other groups at most {MAX_GUARDED} are allowed, since the counting guard between groups looks at all their combinations",
+                    "group {:?} has {width} attributes; with several groups at most {MAX_GUARDED} are allowed, because the counting guard between groups checks all their combinations",
                     shape.name
                 ),
                 "split it",
@@ -129,7 +128,7 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
     for &a in releasable.iter().filter(|a| !grouped[**a]) {
         problem(
             "group".to_owned(),
-            format!("attribute {:?} is in no group, so it would silently not leave", schema.attributes[a].name),
+            format!("attribute {:?} is in no group, so it would silently be withheld", schema.attributes[a].name),
             "add it to a group, or give it the role `identifier` in the schema",
         );
     }

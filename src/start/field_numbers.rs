@@ -49,7 +49,7 @@ fn collisions<'s>(
         for number in [Some(exact), text].into_iter().flatten() {
             if let Some(other) = numbers.insert(number, &attribute.name) {
                 let message =
-                    format!("fields of attributes {other:?} and {:?} have one number, {number}", attribute.name);
+                    format!("fields of attributes {other:?} and {:?} have the same number, {number}", attribute.name);
                 found.push(ConfigProblem::new(file, "sink.format", message, "rename one of them in the record schema"));
             }
         }
@@ -79,7 +79,7 @@ impl FieldNumbers {
             given_up.extend(range.take(MAX_RESERVED_NUMBERS + 1));
         }
         if given_up.len() > MAX_RESERVED_NUMBERS {
-            return Err(ProtobufSchemaError::new("too many of its numbers are given up"));
+            return Err(ProtobufSchemaError::new("too many of its numbers are reserved"));
         }
         Ok(Self { of, given_up })
     }

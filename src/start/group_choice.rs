@@ -76,14 +76,14 @@ fn shared_positions(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
         let (message, remedy) = match schema.position(name).map(|a| (a, &schema.attributes[a])) {
             None => (format!("the schema has no attribute {name:?}"), "correct the name, or add it to the schema"),
             Some((_, attribute)) if !attribute.role.is_quasi() => (
-                format!("{name:?} has the role {}: only quasi attributes are shared", attribute.role.name()),
-                "take it out of plan.shared",
+                format!("{name:?} has the role {}: only quasi attributes can be shared", attribute.role.name()),
+                "remove it from plan.shared",
             ),
             Some((_, attribute)) if attribute.changes != Some(ChangeFrequency::Always) => (
                 format!(
-                    "{name:?} is not said to change: beside everything that changes it would be said with every record"
+                    "{name:?} is not declared as changing: in every changing group it would be released with every record"
                 ),
-                "set changes = \"always\" in the schema if it does, or take it out of plan.shared",
+                "set changes = \"always\" in the schema if it does, or remove it from plan.shared",
             ),
             Some((a, _)) => {
                 shared.push(a);
@@ -107,7 +107,7 @@ fn wishes_by_weight(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
                 None => (format!("the schema has no attribute {name:?}"), "correct the name, or add it to the schema"),
                 Some(a) if !schema.attributes[a].role.is_releasable() => {
                     let role = schema.attributes[a].role.name();
-                    (format!("{name:?} has the role {role}, which never leaves"), "take it out of the wish")
+                    (format!("{name:?} has the role {role}, which is never released"), "remove it from the [[keep]]")
                 }
                 Some(a) => {
                     attributes.push(a);
@@ -139,7 +139,7 @@ fn choose_groups(
     choose_from_records(config, schema, &read, wishes, aside).map_err(|unchosen| {
         let remedy = match unchosen {
             GroupChoiceError::NothingShared => {
-                "remove plan.shared, or say in the schema which attributes change (changes = \"always\")"
+                "remove plan.shared, or declare in the schema which attributes change (changes = \"always\")"
             }
             GroupChoiceError::SearchTimeout(_)
             | GroupChoiceError::TooMany { .. }
@@ -180,13 +180,13 @@ pub struct ChosenGroups {
 const QID_SEARCH_LIMIT: Duration = Duration::from_mins(2);
 
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
+#[allow(missing_docs, reason = "the messages document the cases")]
 enum GroupChoiceError {
-    #[error("the quasi-identifiers of the records were not all found within {}", humantime::format_duration(*.0))]
+    #[error("the search for quasi-identifiers of the records did not finish within {}", humantime::format_duration(*.0))]
     SearchTimeout(Duration),
     #[error("{attributes} quasi attributes; at most {MAX_CLIQUE_ATTRIBUTES} can be divided into cliques")]
     TooMany { attributes: usize },
-    #[error("fewer than two groups change within a person, as far as the records show: nothing is shared")]
+    #[error("no attribute is shared: the records show fewer than two groups that change within a person")]
     NothingShared,
     #[error("the records cannot be searched for quasi-identifiers: {0}")]
     Unsearchable(#[from] ColumnsError),

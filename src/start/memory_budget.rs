@@ -264,7 +264,7 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
         return Vec::new();
     };
     let message = format!(
-        "{} is too little for these limits of batches, window and sample: what is left for the dictionaries would be less than {}",
+        "{} is too small for these limits of batches, window and sample: the dictionaries would have less than {}",
         format_size(limit),
         format_size(MIN_DICTIONARY_BYTES)
     );
@@ -275,7 +275,7 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
                 format_size(least)
             )
         }
-        None => "lower plan.window_records or source.max_record_bytes: no limit would do".to_owned(),
+        None => "lower plan.window_records or source.max_record_bytes: no limit is sufficient".to_owned(),
     };
     vec![ConfigProblem::new(file, "process.memory_limit", message, &remedy)]
 }
@@ -302,8 +302,8 @@ impl MemoryDivision {
             ("batch.max_bytes", asked.max_batch_bytes, own.max_batch_bytes),
             ("pairs of values in the model", asked.max_edges, own.max_edges),
             ("state.max_budget_entries", asked.max_budget_entries as u64, own.max_budget_entries as u64),
-            ("lines remembered as said", asked.max_said_lines as u64, own.max_said_lines as u64),
-            ("lines that wait", asked.max_waiting_lines as u64, own.max_waiting_lines as u64),
+            ("lines in the release log", asked.max_said_lines as u64, own.max_said_lines as u64),
+            ("waiting lines", asked.max_waiting_lines as u64, own.max_waiting_lines as u64),
         ];
         pairs.into_iter().filter(|(_, asked, own)| own < asked).collect()
     }

@@ -134,18 +134,18 @@ impl MessagePartConfig<'_> {
         };
         let used = self.is_value || !self.wanted.is_empty();
         if self.message.is_some() && (self.format != PartFormat::Protobuf || self.is_framed()) {
-            let message = "the message of plain Protobuf is named, and none is read";
-            problem("source.message", message.into(), "name its schema in source.writer_schema, or remove the key");
+            let message = "a message of plain Protobuf is named, and the source does not read plain Protobuf";
+            problem("source.message", message.into(), "set its schema in source.writer_schema, or remove the key");
         }
         let Some(name) = self.format.schema_format_name().filter(|_| used) else {
             if self.writer_schema.is_some() {
-                let message = "JSON is read without its writer's schema";
+                let message = "JSON is read without a writer schema";
                 problem(SCHEMA_KEY, message.into(), "remove the key, or set source.format");
             }
             return found;
         };
         if self.is_framed() && config.registry.url.is_none() {
-            let message = format!("{name} cannot be read without its writer's schema");
+            let message = format!("{name} cannot be read without a writer schema");
             let remedy = if self.format_key == "source.format" {
                 "name a registry (registry.url), or the file of the schema in source.writer_schema"
             } else {
@@ -159,7 +159,7 @@ impl MessagePartConfig<'_> {
             Ok((_, missing)) => {
                 for wanted in self.wanted.iter().filter(|w| !w.optional && missing.contains(&w.at)) {
                     let place = wanted.field.pointer.join("/");
-                    let message = format!("it has no field /{place}, where {} is", wanted.name);
+                    let message = format!("the schema has no field /{place} for {}", wanted.name);
                     let remedy = "correct its place (`pointer` of an attribute in the schema)";
                     problem(SCHEMA_KEY, message, remedy);
                 }

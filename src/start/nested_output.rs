@@ -52,7 +52,7 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
     let flat = "set output.shape = \"flat\"";
     if !config.sink.format().is_json() {
         problem(
-            "only JSON is nested, and sink.format is another".into(),
+            "only JSON can be nested, and sink.format is a different format".into(),
             "set sink.format = \"json\", or output.shape = \"flat\"",
         );
     }
@@ -61,7 +61,7 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
     }
     if config.anonymize.ceiling.is_enabled() {
         problem(
-            "the catalog of counterfeits is of flat lines".into(),
+            "the catalog of counterfeits has flat lines".into(),
             "remove anonymize.ceiling, or set output.shape = \"flat\"",
         );
     }
@@ -77,13 +77,13 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
             own.iter().filter_map(|step| if let NestingStep::ArrayIndex(index) = step { Some(*index) } else { None });
         if places.max().is_some_and(|place| place > MAX_ARRAY_INDEX) {
             let message = format!(
-                "attribute {name:?} has a place beyond {MAX_ARRAY_INDEX} in an array: digits are an index in nested lines"
+                "attribute {name:?} has an array index above {MAX_ARRAY_INDEX}: digits are an index in nested lines"
             );
             problem(message, remedy);
         }
         let ends_in_array = matches!(own.last(), Some(NestingStep::ArrayIndex(_)));
         if ends_in_array && attribute.elements.is_none_or(|array| array + 1 != own.len()) {
-            let message = format!("attribute {name:?} is an element of an array, by its index: absent would be null");
+            let message = format!("attribute {name:?} is an array element by index: an absent cell would become null");
             problem(message, remedy);
         }
         for other in &leaving[..number] {
@@ -104,10 +104,10 @@ fn path_conflict(one: &Attribute, other: &Attribute) -> Option<&'static str> {
         return Some("are in each element of an array and in one of them");
     }
     match (a.get(common), b.get(common)) {
-        (None, _) | (_, None) => Some("lie one inside the other"),
+        (None, _) | (_, None) => Some("are nested in each other"),
         (Some(NestingStep::Key(_)), Some(NestingStep::ArrayIndex(_)))
         | (Some(NestingStep::ArrayIndex(_)), Some(NestingStep::Key(_))) => {
-            Some("take one value for an object and for an array")
+            Some("use the same value as an object and as an array")
         }
         (Some(NestingStep::ArrayIndex(_)), Some(NestingStep::ArrayIndex(_)))
             if every(one, common) || every(other, common) =>

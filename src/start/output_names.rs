@@ -50,8 +50,8 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
     let mut found = Vec::new();
     let under = output_schema_kind(config);
     if under == Some(FrameEncoding::Json) && config.registry.url.is_none() {
-        let message = "lines under a JSON Schema have its number in a registry";
-        found.push(ConfigProblem::new(file, "registry.url", message, "name it, or set sink.format = \"json\""));
+        let message = "lines with a JSON Schema contain its number in a registry, and no registry is set";
+        found.push(ConfigProblem::new(file, "registry.url", message, "set it, or sink.format = \"json\""));
     }
     let (kind, protobuf) = match under {
         Some(FrameEncoding::Avro) => ("Avro", false),
@@ -70,7 +70,7 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
             let spelled = if protobuf { field.replace('_', "").to_ascii_lowercase() } else { field.clone() };
             if let Some(other) = names.insert(spelled, &attribute.name) {
                 let message = format!(
-                    "attributes {other:?} and {:?} have one name in {kind}, or names too much alike: {field:?}",
+                    "attributes {other:?} and {:?} have the same or too similar names in {kind}: {field:?}",
                     attribute.name
                 );
                 found.push(ConfigProblem::new(file, "sink.format", message, "rename one of them in the record schema"));
@@ -130,8 +130,8 @@ pub fn collisions(config: &Config, schema: &Schema, shapes: &[GroupShape], file:
     for OutputRecord { name, subject, .. } in outputs(config, schema, shapes) {
         if let Some(other) = subjects.insert(subject.clone(), name.clone()) {
             let message =
-                format!("groups {other:?} and {name:?} have one name in the schemas of what leaves, {subject:?}");
-            let remedy = "rename one of the groups, or give each a topic of its own ({group} in sink.topic)";
+                format!("groups {other:?} and {name:?} have the same name in the output schemas, {subject:?}");
+            let remedy = "rename one of the groups, or give each its own topic ({group} in sink.topic)";
             found.push(ConfigProblem::new(file, "group", message, remedy));
         }
     }

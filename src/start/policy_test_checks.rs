@@ -24,8 +24,8 @@ pub fn problems(checked: &CheckedConfig) -> Vec<ConfigProblem> {
             match subject_key(&checked.schema) {
                 Err((message, remedy)) => refuse("people", message, remedy),
                 Ok(subject) if test.never.iter().any(|text| occurs_only_in_subject(test, text, subject)) => {
-                    let message = "a text stands in the subject alone, which invented people take the place of: it could not leave";
-                    refuse("never", message.to_owned(), "name \"person 1\", which takes its place, or another text");
+                    let message = "a text is only in the subject, which is replaced by invented people: it could never be released";
+                    refuse("never", message.to_owned(), "name \"person 1\", which replaces it, or another text");
                 }
                 Ok(_) => {}
             }
@@ -54,8 +54,8 @@ fn check_released_together(cells: &Map<String, Value>, checked: &CheckedConfig) 
         match schema.position(name).map(|a| (a, schema.attributes[a].role)) {
             None => return Err((format!("the schema has no attribute {name:?}"), "correct the name")),
             Some((_, role)) if !role.is_releasable() => {
-                let message = format!("{name:?} has the role {}, which never leaves", role.name());
-                return Err((message, "name attributes that leave, or the text that must not"));
+                let message = format!("{name:?} has the role {}, which is never released", role.name());
+                return Err((message, "name attributes that are released, or the text that must not be"));
             }
             Some((a, _)) => named.push(a),
         }
@@ -68,7 +68,7 @@ fn check_released_together(cells: &Map<String, Value>, checked: &CheckedConfig) 
         return Ok(());
     }
     let names: Vec<&String> = cells.keys().collect();
-    let message = format!("the attributes {names:?} leave in no group together: no line could show these cells");
+    let message = format!("no group has all of the attributes {names:?}: no line could contain these cells");
     Err((message, "name attributes of one group"))
 }
 
@@ -76,7 +76,7 @@ fn check_released_together(cells: &Map<String, Value>, checked: &CheckedConfig) 
 fn subject_key(schema: &Schema) -> Result<&str, PolicyTestFlaw> {
     let remedy = "remove the key, and give every person's records in input or file";
     let Some(subject) = schema.subject.map(|a| &schema.attributes[a]) else {
-        return Err(("the schema names no subject: every record is a person of its own".to_owned(), remedy));
+        return Err(("the schema has no subject: every record counts as a separate person".to_owned(), remedy));
     };
     match &subject.place {
         AttributePlace::Column(key)
@@ -84,7 +84,7 @@ fn subject_key(schema: &Schema) -> Result<&str, PolicyTestFlaw> {
         {
             Ok(key)
         }
-        _ => Err((format!("the subject {:?} is no text under a key of the record", subject.name), remedy)),
+        _ => Err((format!("the subject {:?} is not a text under a key of the record", subject.name), remedy)),
     }
 }
 

@@ -44,15 +44,15 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
         let unknown = attribute.from.join().filter(|name| config.join.iter().all(|join| join.name != *name));
         if let Some(name) = unknown {
             let message =
-                format!("attribute {:?} of the schema is from the join {name:?}, and there is none", attribute.name);
+                format!("attribute {:?} of the schema is from the join {name:?}, which is missing", attribute.name);
             found.push(ConfigProblem::new(file, "join", message, format!("add a [[join]] with name = {name:?}")));
         }
     }
     for join in &config.join {
         let asked = configured_join(config, schema, join);
         if asked.attributes.is_empty() {
-            let message = "no attribute of the schema that may leave comes from it".to_owned();
-            let remedy = format!("set from = \"join:{}\" on those that it brings, or remove the join", join.name);
+            let message = "no releasable attribute of the schema comes from it".to_owned();
+            let remedy = format!("set from = \"join:{}\" on its attributes, or remove the join", join.name);
             found.push(ConfigProblem::new(file, asked.key("name"), message, remedy));
         }
         if join.topic.is_some() {
@@ -222,8 +222,7 @@ pub fn read_profile_files(
 ) -> Result<Vec<JoinProfiles>, ProfilesUnavailable> {
     let mut problems = problems(config, schema, file);
     for (at, join) in config.join.iter().enumerate().filter(|(_, join)| join.topic.is_some()) {
-        let message =
-            format!("the profiles of {:?} are in a topic, and one data set at once is read from files", join.name);
+        let message = format!("the profiles of {:?} are in a topic, and a data set is read from files only", join.name);
         problems.push(ConfigProblem::new(file, format!("join[{at}].topic"), message, "name a file in path"));
     }
     if !problems.is_empty() {

@@ -45,23 +45,22 @@ fn asked(
 ) -> Result<Option<(usize, ValueRequirement)>, ModelRefusal> {
     let whole = |l: f64| {
         let sound = l.fract() == 0.0 && (1.0..1e9).contains(&l);
-        let refused = || ("l", "this diversity counts values".to_owned(), "give a whole number, 2 to 1000");
+        let refused = || ("l", "this diversity is a number of values".to_owned(), "give a whole number, 2 to 1000");
         if sound { Ok(l as usize) } else { Err(refused()) }
     };
     let l = model.l.unwrap_or_default();
     let requirement = match (model.kind, model.diversity) {
         (ModelKind::KAnonymity, _) => {
-            let message = "a stream keeps one k, that of privacy.k".to_owned();
+            let message = "a stream has a single k, privacy.k".to_owned();
             return implied(model, config, message, "set privacy.k to the greater of the two");
         }
         (ModelKind::KMap, _) => {
-            let message = "a stream knows no population but its own subjects, of which each class has privacy.k";
-            return Err(("kind", message.to_owned(), "remove the model, or anonymize the data set at once"));
+            let message = "a stream has no population except its subjects, and each class has privacy.k of them";
+            return Err(("kind", message.to_owned(), "remove the model, or use throng anonymize"));
         }
         (ModelKind::DeltaPresence, _) => {
-            let message =
-                "a stream cannot keep δ-presence: who of the population is absent is not known before it ends";
-            return Err(("kind", message.to_owned(), "remove the model, or anonymize the data set at once"));
+            let message = "a stream cannot guarantee δ-presence: absent subjects are unknown before it ends";
+            return Err(("kind", message.to_owned(), "remove the model, or use throng anonymize"));
         }
         (ModelKind::LDiversity, DiversityKind::Distinct) => ValueRequirement::Distinct { l: whole(l)? },
         (ModelKind::LDiversity, DiversityKind::Entropy) => ValueRequirement::Entropy { l },

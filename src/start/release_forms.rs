@@ -51,7 +51,7 @@ impl fmt::Display for MissingPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let listed = || quoted(self.excluded());
         match self {
-            Self::Subject => f.write_str("no column counts people (--subject COLUMN names one)"),
+            Self::Subject => f.write_str("no column identifies people (name one with --subject COLUMN)"),
             Self::Times(names) if names.is_empty() => f.write_str("no column holds times of records"),
             Self::Times(_) => write!(
                 f,

@@ -195,21 +195,21 @@ impl LocatedAttribute {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunFinding {
     #[error(
-        "none of {records} records names its subject: attribute {:?} has no value at {} (correct the place in the schema; a record that names nobody supports nobody)",
+        "none of {records} records has a subject: attribute {:?} has no value at {} (correct the place in the schema; a record without a subject does not count for any class)",
         subject.name, subject.place
     )]
     NoRecordHasSubject { subject: LocatedAttribute, records: u64 },
     #[error(
-        "{nameless} of {records} records do not name their subject (attribute {:?}, {}): they support nobody",
+        "{nameless} of {records} records have no subject (attribute {:?}, {}): they do not count for any class",
         subject.name, subject.place
     )]
     SubjectsMissing { subject: LocatedAttribute, nameless: u64, records: u64 },
     #[error(
-        "only {people} people were met and a crowd needs {needed}: nothing can leave (lower privacy.k, or give more data)"
+        "only {people} people were found and a class needs {needed}: nothing can be released (lower privacy.k, or give more data)"
     )]
     InsufficientSubjects { people: usize, needed: usize },
     #[error(
-        "attribute {:?} had no value in any of {records} records: nothing was found at {} (correct the place in the schema, or take the attribute out of it)",
+        "attribute {:?} had no value in any of {records} records: nothing was found at {} (correct the place in the schema, or remove the attribute from it)",
         attribute.name, attribute.place
     )]
     NoValues { attribute: LocatedAttribute, records: u64 },
@@ -218,10 +218,10 @@ pub enum RunFinding {
         attribute.name
     )]
     WrongType { attribute: LocatedAttribute, kind: &'static str, unreadable: u64, records: u64 },
-    #[error("join {join:?}: {records} of {all} records have no profile, and their cells of it are missing")]
+    #[error("join {join:?}: {records} of {all} records have no profile, and their joined cells are missing")]
     WithoutProfile { join: String, records: u64, all: u64 },
     #[error(
-        "attribute {attribute:?}: {cells} cell(s) have values that its hierarchy does not cover, and leave as \"*\""
+        "attribute {attribute:?}: {cells} cell(s) have values that its hierarchy does not cover, and are released as \"*\""
     )]
     Uncovered { attribute: String, cells: u64 },
     #[error(
@@ -291,7 +291,7 @@ type = "string"
         let mut met = RunStatistics::new(3, 2);
         met.add(&rows(&[ABSENT, NULL], &[7, 7], &[NO_SUBJECT, NO_SUBJECT]), &[], None);
         let told = told(&met);
-        assert!(told[0].contains("none of 2 records names its subject") && told[0].contains("\"person\""), "{told:?}");
+        assert!(told[0].contains("none of 2 records has a subject") && told[0].contains("\"person\""), "{told:?}");
         assert!(told[1].contains("only 0 people") && told[1].contains("needs 2"), "{told:?}");
         assert!(told[2].contains("\"day\" had no value in any of 2") && told[2].contains("/when/day"), "{told:?}");
         assert_eq!(told.len(), 3);

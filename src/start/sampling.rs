@@ -44,7 +44,7 @@ pub struct SampledRecords {
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum SamplingError {
-    #[error("no randomness: {0}")]
+    #[error("no random bytes available: {0}")]
     Randomness(std::io::Error),
     #[error(transparent)]
     Codebook(#[from] CodebookError),
@@ -74,26 +74,26 @@ pub fn read_typical(
 ) -> Result<SampledRecords, Vec<ConfigProblem>> {
     let problem = |message: String, remedy: String| vec![ConfigProblem::new(file, key, message, remedy)];
     let path = typical_file(config).ok_or_else(|| {
-        let message = format!("{what} from records, and there is no file of them before the stream begins");
+        let message = format!("{what} from records, and no file of records is available before the stream begins");
         problem(message, format!("name a file of typical records in plan.prime, or {otherwise}"))
     })?;
     if config.plan.prime.is_none() && !schema.joined_attributes().is_empty() {
-        let message = format!("{what} from records, and those of the source lack what joins bring");
-        let remedy = format!("name a file of typical records that has it in plan.prime, or {otherwise}");
+        let message = format!("{what} from records, and those of the source lack the attributes of joins");
+        let remedy = format!("name a file of typical records that has them in plan.prime, or {otherwise}");
         return Err(problem(message, remedy));
     }
     let unreadable = |why: String| {
         problem(format!("{}: {why}", path.display()), "correct the file, or name another in plan.prime".to_owned())
     };
     if path.exists() && !is_rereadable(path) {
-        return Err(unreadable("it is no regular file".to_owned()));
+        return Err(unreadable("not a regular file".to_owned()));
     }
     let read = read_sample(config, schema, path, most, false).map_err(|error| unreadable(error.to_string()))?;
     if let Some(&absent) = read.absent.first() {
         return Err(unreadable(format!("no column for attribute {:?}", schema.attributes[absent].name)));
     }
     if read.batch.rows() == 0 {
-        return Err(unreadable("no record of it can be read".to_owned()));
+        return Err(unreadable("no record can be read".to_owned()));
     }
     Ok(read)
 }
@@ -220,12 +220,12 @@ pub enum WholeFileError {
     #[error(transparent)]
     Source(#[from] SourceError),
     #[error(
-        "no column for {} (correct `column` or `pointer` of the attribute in the schema, or take it out of the schema)",
+        "no column for {} (correct `column` or `pointer` of the attribute in the schema, or remove it from the schema)",
         .0.iter().map(|a| format!("attribute {a:?}")).collect::<Vec<_>>().join(", ")
     )]
     NoColumn(Vec<String>),
     #[error(
-        "{records} record(s) cannot be read or do not have the types of the schema, the first is number {first} ({why}); correct them, or take them out"
+        "{records} record(s) cannot be read or do not match the types of the schema, the first is number {first} ({why}); correct or remove them"
     )]
     Rejected { records: u64, first: i64, why: String },
 }

@@ -34,7 +34,7 @@ pub fn register(
     let mut groups = Vec::new();
     for output in outputs(&checked.config, &checked.schema, &checked.shapes) {
         let refused = |error: &dyn std::fmt::Display| {
-            let remedy = "choose another topic, or another rule of compatibility in the registry";
+            let remedy = "choose another topic, or another compatibility rule in the registry";
             vec![ConfigProblem::new(checked.file.as_str(), "sink.format", error.to_string(), remedy)]
         };
         let unanswered = |error: &RegistryError| match error {
@@ -43,7 +43,7 @@ pub fn register(
                 vec![ConfigProblem::new(checked.file.as_str(), "registry.user", error.to_string(), remedy)]
             }
             RegistryError::Refused { status: 300..=399, .. } => {
-                let remedy = "name the address that answers by itself: no redirection is followed";
+                let remedy = "give the final address: redirects are not followed";
                 vec![ConfigProblem::new(checked.file.as_str(), "registry.url", error.to_string(), remedy)]
             }
             _ => refused(error),
@@ -60,14 +60,14 @@ pub fn register(
             _ => None,
         };
         let numbers = FieldNumbers::from_registered(before.as_ref(), &output.record).map_err(|error| {
-            refused(&format!("the latest schema under subject {:?} cannot be followed: {error}", output.subject))
+            refused(&format!("the latest schema under subject {:?} cannot be extended: {error}", output.subject))
         })?;
         let (mut group, text) = derive_schema(checked, kind, &output, numbers);
         if let Some(client) = &client {
             match retry_until_answer(telemetry, stop, || client.register(&output.subject, kind.kind(), &text)) {
                 Ok(None) => return Ok(false),
                 Ok(Some(id)) => {
-                    tracing::info!(subject = output.subject, id, "registered the schema of what leaves");
+                    tracing::info!(subject = output.subject, id, "output schema registered");
                     group.id = Some(id);
                 }
                 Err(error) => return Err(unanswered(&error)),

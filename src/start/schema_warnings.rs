@@ -27,7 +27,7 @@ pub fn configuration_warnings(config: &Config, schema: &Schema) -> Vec<String> {
     let mut doubts = Vec::new();
     if schema.subject.is_none() && !schema.is_one_record_each {
         doubts.push(format!(
-            "the schema {:?} names no subject: every record counts as a person, and one person with {} records is a crowd (give the attribute that names the person role = \"subject\"; where nobody has two records, declare subject = \"record\")",
+            "the schema {:?} has no subject: every record counts as a person, and one person with {} records forms a class (give the attribute that identifies the person role = \"subject\"; if no person has two records, declare subject = \"record\")",
             schema.name, config.privacy.k
         ));
     }
@@ -35,7 +35,7 @@ pub fn configuration_warnings(config: &Config, schema: &Schema) -> Vec<String> {
         if let Some(category) = SafeHarborCategory::of_name(&attribute.name).filter(|category| names_people(*category))
         {
             doubts
-                .push(insensitive_warning(attribute, &format!("is called like an identifier ({})", category.title())));
+                .push(insensitive_warning(attribute, &format!("has the name of an identifier ({})", category.title())));
         }
     }
     for attribute in
@@ -43,7 +43,7 @@ pub fn configuration_warnings(config: &Config, schema: &Schema) -> Vec<String> {
     {
         for format in attribute.typing.dates.formats_without_zone() {
             doubts.push(format!(
-                "attribute {:?}: its format {format:?} has no time zone, and UTC is assumed (name that of the clock, as in zone = \"Europe/Zurich\" or \"UTC\"; add %z where the data has an offset)",
+                "attribute {:?}: its format {format:?} has no time zone, and UTC is assumed (set that of the clock, as in zone = \"Europe/Zurich\" or \"UTC\"; add %z where the data has an offset)",
                 attribute.name
             ));
         }
@@ -93,7 +93,7 @@ fn mixed_pace_warning(group: &str, still: &[&str], changing: &[&str]) -> Option<
     (!still.is_empty() && !changing.is_empty()).then(|| {
         let (still, changing) = (still.join(", "), changing.join(", "));
         format!(
-            "group {group:?} says what does not change within a person ({still}) again with every record, because of what does ({changing}): over many batches, who sent when tells whose it is (put {still} into a [[group]] of their own; if sensitive, say there how they change: changes = \"never\", \"slowly\" or \"always\")"
+            "group {group:?} releases constant attributes of a person ({still}) again with every record, because others change ({changing}): over many batches, the times of records can identify the person (put {still} into a separate [[group]]; if sensitive, declare there how they change: changes = \"never\", \"slowly\" or \"always\")"
         )
     })
 }
@@ -112,7 +112,7 @@ fn secret_file_warning(path: &Path) -> Option<String> {
         (false, false) => return None,
     };
     Some(format!(
-        "state.secret_file {} is a file that others may {may} (mode {:o}): whoever has it can try every name of a person against the digests (chmod 600)",
+        "state.secret_file {} is a file that others may {may} (mode {:o}): with the secret, all possible names of a person can be tested against the digests (chmod 600)",
         path.display(),
         mode & 0o777
     ))
@@ -150,21 +150,21 @@ pub fn value_warning(book: &Codebook, codes: &[Code]) -> Option<String> {
     let IdentifierJudgement { reasons, .. } = rule.judge(&profile_codes(codes, book), false, None);
     let why = match reasons.first()? {
         IdentifierReason::Shape { shape, .. } => format!("has values with the shape of {}", shape_title(*shape)),
-        _ => "has another value in nearly every record".to_owned(),
+        _ => "has a different value in nearly every record".to_owned(),
     };
     Some(insensitive_warning(attribute, &why))
 }
 
 fn insensitive_warning(attribute: &Attribute, why: &str) -> String {
     format!(
-        "attribute {:?} is insensitive and {why}: it leaves as it is, for everybody to see (give it the role identifier, or quasi)",
+        "attribute {:?} is insensitive and {why}: it is released unchanged (give it the role identifier, or quasi)",
         attribute.name
     )
 }
 
 fn identifier_shape_warning(attribute: &Attribute, shape: IdentifierShape) -> String {
     format!(
-        "attribute {:?} has values with the shape of {}: they leave as \"*\" (give it the role identifier; insensitive lets them leave)",
+        "attribute {:?} has values with the shape of {}: they are released as \"*\" (give it the role identifier; insensitive releases them)",
         attribute.name,
         shape_title(shape)
     )
@@ -195,7 +195,7 @@ mod tests {
     fn insensitive_identifiers_raise_warning() {
         let mail = |row: usize| format!("p{}@example.org", row % 3);
         assert!(told("insensitive", "string", mail, 9).is_some_and(|d| d.contains("e-mail address")));
-        assert!(told("quasi", "string", mail, 9).is_some_and(|d| d.contains("leave as \"*\"")));
+        assert!(told("quasi", "string", mail, 9).is_some_and(|d| d.contains("released as \"*\"")));
         assert!(told("insensitive", "integer", |row| row.to_string(), 20).is_some_and(|d| d.contains("nearly every")));
         assert_eq!(told("insensitive", "integer", |row| row.to_string(), 19), None, "too few to tell");
         assert_eq!(told("insensitive", "integer", |row| (row % 5).to_string(), 100), None);
@@ -212,7 +212,7 @@ mod tests {
             let config: Config = toml::from_str(settings).expect("a configuration");
             configuration_warnings(&config, &schema)
                 .into_iter()
-                .find(|doubt| doubt.contains("says what does not change"))
+                .find(|doubt| doubt.contains("releases constant attributes"))
         };
         let (always, never) = ("changes = \"always\"", "changes = \"never\"");
         let apart = "[[group]]\nname = \"a\"\nattributes = [\"activity\"]\n[[group]]\nname = \"d\"\nattributes = [\"diagnosis\"]\n";

@@ -33,11 +33,11 @@ pub fn series_terms(
     let mut problem =
         |key: &str, message: String, remedy: &str| problems.push(ConfigProblem::new(file, key, message, remedy));
     if config.sink.kind == SinkKind::Kafka && config.sink.format() != RecordFormat::Json {
-        let message = "rows of series leave as JSON, and fragments are to leave in another format".to_owned();
+        let message = "rows of series are written as JSON, and fragments in another format".to_owned();
         problem("sink.format", message, "set sink.format = \"json\", or remove the series");
     }
     if schema.subject.is_none() {
-        let message = "series count people, and the record schema names no subject".to_owned();
+        let message = "series count people, and the record schema has no subject".to_owned();
         problem("series", message, "give one attribute role = \"subject\" in the record schema, or remove the series");
     }
     let time = event_time(config, schema).unwrap_or_else(|message| {
@@ -57,7 +57,7 @@ pub fn series_terms(
         match signals(configured, schema) {
             Ok(signals) if configured.moments.is_some() && !(2..=MAX_MOMENT_SIGNALS).contains(&signals.len()) => {
                 let message =
-                    format!("moments are of 2 to {MAX_MOMENT_SIGNALS} signals, and these are {}", signals.len());
+                    format!("moments require 2 to {MAX_MOMENT_SIGNALS} signals, and these are {}", signals.len());
                 problem(&format!("series[{index}].signals"), message, "name the signals of the model");
             }
             Ok(signals) => {
@@ -103,7 +103,7 @@ fn event_time(config: &Config, schema: &Schema) -> Result<usize, String> {
     if let Some(name) = &config.cohort.time {
         return match schema.position(name) {
             Some(at) if is_moment(&schema.attributes[at]) => Ok(at),
-            Some(_) => Err(format!("attribute {name:?} is no date and no timestamp")),
+            Some(_) => Err(format!("attribute {name:?} is not a date or timestamp")),
             None => Err(format!("the schema has no attribute {name:?}")),
         };
     }
@@ -115,7 +115,7 @@ fn event_time(config: &Config, schema: &Schema) -> Result<usize, String> {
     let found = if by_role.is_empty() { candidates(None) } else { by_role };
     match found.as_slice() {
         [one] => Ok(*one),
-        [] => Err("series need an event time, and the schema has no date and no timestamp".to_owned()),
+        [] => Err("series need an event time, and the schema has no date or timestamp".to_owned()),
         several => {
             let names: Vec<&str> = several.iter().map(|at| schema.attributes[*at].name.as_str()).collect();
             Err(format!("several attributes could be the event time: {}", names.join(", ")))
@@ -136,7 +136,7 @@ fn stratum(text: &str, schema: &Schema) -> Result<(usize, usize), (String, Strin
     };
     let attribute = &schema.attributes[at];
     if !attribute.role.is_releasable() {
-        let message = format!("{name:?} has the role {}, which never leaves", attribute.role.name());
+        let message = format!("{name:?} has the role {}, which is never released", attribute.role.name());
         return Err((message, "name another attribute".to_owned()));
     }
     let top = attribute.hierarchy.levels() - 1;
@@ -168,7 +168,7 @@ fn signals(series: &SeriesConfig, schema: &Schema) -> Result<Vec<SeriesSignal>, 
             if !matches!(attribute.kind(), AttributeType::Integer | AttributeType::Float)
                 || !attribute.role.is_releasable()
             {
-                let message = format!("attribute {name:?} is no number that may leave");
+                let message = format!("attribute {name:?} is not a releasable number");
                 return Err((message, "name attributes of type integer or float"));
             }
             chosen.push(at);

@@ -32,21 +32,21 @@ fn conflict(first: &SeriesTerms, second: &SeriesTerms) -> Option<(&'static str, 
     if first.noise.is_some() || second.noise.is_some() {
         return Some((
             "signals",
-            "and one of both has noise: rows without noise would tell what the noise hides, and ε would add up",
+            "and one of the two has noise: rows without noise would reveal the values that the noise hides, and ε would add up",
             "name other signals in one of them",
         ));
     }
     if first.moments.is_some() || second.moments.is_some() {
         return Some((
             "signals",
-            "and one of them has moments: the mean of an epoch less other means can be the value of one person",
+            "and one of them has moments: the mean of an epoch minus other means can be the value of one person",
             "name other signals in one of them, or keep only one of the two",
         ));
     }
     if first.pooled != second.pooled {
         return Some((
             "pooled",
-            "with another pooled: all cohorts less some cohorts give a withheld one",
+            "with a different pooled: all cohorts minus some cohorts give a withheld one",
             "give both the same pooled, or name other signals in one of them",
         ));
     }
@@ -57,8 +57,8 @@ fn conflict(first: &SeriesTerms, second: &SeriesTerms) -> Option<(&'static str, 
     (buckets(first) != buckets(second)).then_some((
         "signals",
         "in other buckets: their difference can hold the values of one person",
-        "name other signals in one of them, or give both the same every, cycle and lateness; a series of whole days can have a curve \
-         beside it (every = \"1w\", cycle = \"hour_of_day\")",
+        "name other signals in one of them, or give both the same every, cycle and lateness; a series of whole days can be combined with \
+         a curve (every = \"1w\", cycle = \"hour_of_day\")",
     ))
 }
 

@@ -157,17 +157,17 @@ fn rule_problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProb
                 None => (format!("the schema has no attribute {name:?}"), "correct the name, or add it to the schema"),
                 Some(attribute) if !attribute.role.is_quasi() => (
                     format!(
-                        "{name:?} has the role {}: only quasi attributes are treated by rules",
+                        "{name:?} has the role {}: only quasi attributes can be treated by rules",
                         attribute.role.name()
                     ),
-                    "take it out of the rule",
+                    "remove it from the rule",
                 ),
                 Some(attribute) if rule.treat.is_numeric_only() && !is_alterable(attribute) => (
                     format!(
-                        "{name:?} has the type {} and no rounding step: only numbers of a known resolution are treated so",
+                        "{name:?} has the type {} and no rounding step: only numbers of a known resolution can be treated like this",
                         attribute.kind().name()
                     ),
-                    "take it out of the rule, name another treatment, or round it in the schema",
+                    "remove it from the rule, name another treatment, or round it in the schema",
                 ),
                 Some(_) => continue,
             };
@@ -194,7 +194,7 @@ fn read_measured(
         schema,
         most,
         (file, "treatment.preset"),
-        ("treatments go by shares that are measured", remedy),
+        ("treatments are selected by shares that are measured", remedy),
     )
 }
 

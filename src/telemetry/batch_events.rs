@@ -174,7 +174,7 @@ fn note_dead_letters(reason: RejectionReason, records: u64, telemetry: &Telemetr
     telemetry.metrics().dead_letters.of(reason).inc_by(records);
     if telemetry.may_log("record_dead_lettered", reason.as_str()) {
         let (stage, remedy, reason) = (stage_of(reason).as_str(), reason.remedy(), reason.as_str());
-        tracing::warn!(stage, reason, remedy, records, "records could not be read; their coordinates are dead letters");
+        tracing::warn!(stage, reason, remedy, records, "records could not be read: their positions are dead letters");
     }
 }
 
@@ -185,7 +185,7 @@ fn note_unknown_cells(cells: u64, telemetry: &Telemetry) {
     if telemetry.may_log("unknown_attribute", "") {
         tracing::warn!(
             cells,
-            "cells of keys or columns that the schema does not know were dropped (keys may be data and are not named: compare a record with the schema)"
+            "dropped cells of keys or columns that are not in the schema (keys may be data and are not named: compare a record with the schema)"
         );
     }
 }
@@ -215,7 +215,7 @@ fn note_uncovered_cells(cells: u64, telemetry: &Telemetry) {
     if telemetry.may_log("uncovered_cells", "") {
         tracing::warn!(
             cells,
-            "cells whose value the hierarchy misses, or that look like an identifier, count as its root"
+            "cells whose value is not in the hierarchy, or that look like an identifier, count as its root"
         );
     }
 }
@@ -272,7 +272,7 @@ impl FileDivided<'_> {
             %path,
             max_records,
             max_bytes,
-            "the input does not fit into one batch and is divided: each batch needs its own crowds, and more is lost (more memory or process.memory_limit makes batches larger)"
+            "the input does not fit into one batch and is divided: classes are formed within each batch, and more is lost (more memory or process.memory_limit makes batches larger)"
         );
     }
 }
@@ -289,7 +289,7 @@ pub struct FileOpened<'a> {
 impl FileOpened<'_> {
     /// Logs the event.
     pub fn emit(&self) {
-        tracing::info!(path = %self.path.display(), first_record = self.first_record, "a file of the source begins");
+        tracing::info!(path = %self.path.display(), first_record = self.first_record, "reading a source file");
     }
 }
 
@@ -307,7 +307,7 @@ impl ColumnsDropped<'_> {
     pub fn emit(&self, telemetry: &Telemetry) {
         if !self.columns.is_empty() && telemetry.may_log("columns_dropped", "") {
             let (path, columns) = (self.path.display(), self.columns.join(", "));
-            tracing::warn!(%path, columns, "columns that the schema does not know are dropped");
+            tracing::warn!(%path, columns, "dropping columns that are not in the schema");
         }
     }
 }

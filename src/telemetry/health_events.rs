@@ -70,7 +70,7 @@ impl LimitReached {
         }
         telemetry.metrics().health.limits.of(self.limit).inc();
         if telemetry.may_log("limit_reached", self.limit.as_str()) {
-            tracing::warn!(limit = self.limit.as_str(), "a limit is reached");
+            tracing::warn!(limit = self.limit.as_str(), "limit reached");
         }
     }
 }
@@ -103,7 +103,7 @@ impl PolicyActivated<'_> {
         telemetry.set_policy(self.digest, self.k);
         telemetry.set_release(self.min_represented, self.judges_unreadable, self.only_series);
         if telemetry.may_log("policy", "") {
-            tracing::info!(policy = self.digest, k = self.k, "policy in force");
+            tracing::info!(policy = self.digest, k = self.k, "policy active");
         }
     }
 }
@@ -134,12 +134,12 @@ impl ConfigReloaded<'_> {
         let ((validating, pause), changed) = (self.seconds, printable(&self.changed.join(", ")));
         match self.outcome {
             ReloadOutcome::Replaced => {
-                tracing::info!(changed, validating, pause, "a new configuration is in force");
+                tracing::info!(changed, validating, pause, "new configuration active");
             }
             ReloadOutcome::Unchanged => tracing::info!(validating, "configuration reloaded, no changes"),
             ReloadOutcome::Refused => {
                 for reason in self.reasons {
-                    tracing::error!(reason = printable(reason), "the new configuration is refused, the old one stays");
+                    tracing::error!(reason = printable(reason), "new configuration refused, the old one stays active");
                 }
             }
         }
@@ -160,7 +160,7 @@ impl StateStalled {
         if telemetry.may_log("state_stalled", "") {
             tracing::warn!(
                 seconds = self.seconds,
-                "the disk of the state directory does not answer; nothing leaves until it does"
+                "the disk of the state directory does not answer: nothing is released until it does"
             );
         }
     }

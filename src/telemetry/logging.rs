@@ -9,13 +9,13 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 /// Error of the logging setup.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each says it")]
+#[allow(missing_docs, reason = "the messages document the cases")]
 pub enum LoggingError {
-    #[error("log format `{0}` is unknown; set telemetry.log_format to \"text\" or \"json\"")]
+    #[error("log format `{0}` is unknown (set telemetry.log_format to \"text\" or \"json\")")]
     Format(String),
-    #[error("log level `{0}` is unknown; set telemetry.log_level to error, warn, info, debug or trace")]
+    #[error("log level `{0}` is unknown (set telemetry.log_level to error, warn, info, debug or trace)")]
     Level(String),
-    #[error("logging has begun already; initialise it once, at the start of the process")]
+    #[error("logging is already initialised (initialise it once, at the start of the process)")]
     Twice,
 }
 
@@ -62,7 +62,7 @@ pub fn silence_panic_payloads() {
         }
         let (file, line) = panic.location().map_or(("", 0), |place| (place.file(), place.line()));
         if tracing::dispatcher::has_been_set() {
-            tracing::error!(file, line, "a part of the daemon panicked; nothing that it worked on is released");
+            tracing::error!(file, line, "a thread of the daemon panicked; its unfinished work is not released");
             return;
         }
         let said = writeln!(std::io::stderr(), "error: throng has a bug and ended at {file}:{line}; please report it");

@@ -66,25 +66,25 @@ series! {
     Flow {
         records: counters<Outcome> "throng_records_total",
             "Records by outcome, across restarts: consumed = released + suppressed + dead_lettered + dropped + moved + held.", "outcome";
-        held: count "throng_records_held", "Records that wait for a better crowd.";
+        held: count "throng_records_held", "Held records: they wait for a larger class.";
         suppressed: counters<SuppressionReason> "throng_suppressed_records_total",
             "Records of which nothing was released, by reason, since the start of the process.", "reason";
         batches: counters<BatchOutcome> "throng_batches_total", "Batches by outcome.", "outcome";
         aborts: counters<AbortReason> "throng_batch_aborts_total", "Aborted batches by reason.", "reason";
         bytes: counters<Direction> "throng_bytes_total",
-            "Payload bytes consumed (in; rounded and held) and released (out).", "direction";
+            "Payload bytes consumed (in; rounded and delayed) and released (out).", "direction";
         durations: histograms<Stage> "throng_batch_duration_seconds", "Time that a committed batch spent in each stage.", "stage";
         append_to_commit: waits "throng_append_to_commit_seconds",
             "From the append of a batch's oldest record at the source to its commit.";
         thinned_fragments: counter "throng_thinned_fragments_total",
-            "Fragments that did not leave because other lines of their subject stand for them, rounded and held.";
+            "Fragments suppressed because other lines represent their subject, rounded and delayed.";
         delayed_lines: counter "throng_delayed_lines_total",
-            "Lines of attributes that do not change that were settled after their delay, rounded and held.";
+            "Lines of static groups that were released or suppressed after their delay, rounded and delayed.";
         delayed_seconds: sum "throng_delayed_lines_seconds_total",
-            "Time that those lines have waited, in all, rounded and held.";
-        waiting_lines: count "throng_waiting_lines", "Lines that wait for their delay.";
+            "Total delay of these lines, rounded and delayed.";
+        waiting_lines: count "throng_waiting_lines", "Lines of static groups that wait for the end of their delay.";
         said_lines: count "throng_said_lines",
-            "Pairs of a subject and a group that have been said and are not said again in their window.";
+            "Pairs of subject and group in the release log: released, and not released again in their window.";
         batch_sequence: count "throng_batch_sequence", "Number of the last committed batch.";
         batch_clock: gauge "throng_last_commit_timestamp_seconds", "Batch clock of the last commit.";
     }
@@ -92,26 +92,26 @@ series! {
     /// Risk and information loss of the release.
     Quality {
         risk: gauge_table<Picture, Statistic> "throng_reidentification_risk",
-            "Re-identification risk (1 / subjects in a record's class): highest is a bound, average is of at least 1,000 records, rounded and held.",
+            "Re-identification risk (1 / subjects in a record's class): highest is a bound, average is of at least 1,000 records, rounded and delayed.",
             "picture", "statistic";
         below_k: gauges<Picture> "throng_records_below_k_share",
-            "Share of records whose class has fewer than k subjects; before: of at least 1,000 records, rounded and held.", "picture";
+            "Share of records whose class has fewer than k subjects; before: of at least 1,000 records, rounded and delayed.", "picture";
         crowds: gauges<CrowdSize> "throng_crowd_subjects",
-            "Subjects in the class of a fragment; smallest: of the last batch, k at most; average: of at least 1,000, rounded and held.", "statistic";
+            "Subjects in the class of a fragment; smallest: of the last batch, k at most; average: of at least 1,000, rounded and delayed.", "statistic";
         crowds_below_k: gauge "throng_fragments_below_k_share",
             "Share of the last batch's fragments with fewer than k subjects in their class.";
         loss: gauge "throng_information_loss", "Mean loss of the last batch's present cells, 0 to 1.";
-        exact_share: gauge "throng_cells_exact_share", "Share of the last batch's cells that left exactly.";
+        exact_share: gauge "throng_cells_exact_share", "Share of the last batch's cells that were released unchanged.";
         suppressed_share: gauge "throng_records_suppressed_share",
-            "Share of the last batch's settled records of which nothing was released.";
+            "Share of the last batch's records of which nothing was released, without held ones.";
         unknown_cells: counters<WrittenAs> "throng_unknown_cells_total",
             "Cells of attributes that the schema does not know, by the format of the records.", "format";
         uncovered_cells: counter "throng_uncovered_cells_total",
-            "Cells whose value its hierarchy misses; they count as the root.";
+            "Cells whose value is not in the hierarchy; they count as the root.";
         altered_cells: counter "throng_altered_cells_total",
-            "Numbers that another one of their batch has taken the place of (treatment perturb or aggregate), in thousands.";
+            "Numbers that were replaced (treatment perturb or aggregate), in thousands.";
         withheld_cells: counter "throng_withheld_cells_total",
-            "Cells of sensitive attributes under a privacy model that left as *, in fragments that were released.";
+            "Cells of sensitive attributes that a privacy model withheld (*) in released fragments.";
     }
 
     /// Source of the records.
@@ -123,48 +123,48 @@ series! {
         partition_changes: counters<PartitionChange> "throng_partition_changes_total",
             "Partitions assigned to, revoked from and lost by this instance.", "change";
         refusals: counters<SecurityRefusal> "throng_source_refusals_total",
-            "Times that brokers did not let us in, or that we did not trust them.", "reason";
+            "Failed authentications between this instance and brokers.", "reason";
         registry_waited_for: count "throng_registry_waited_for",
             "1 while records wait for a schema registry that does not answer.";
-        registry_losses: counter "throng_registry_losses_total", "Questions to the schema registry that had no answer.";
+        registry_losses: counter "throng_registry_losses_total", "Requests to the schema registry without an answer.";
         writer_schemas: counter_table<WrittenAs, SchemaOutcome> "throng_writer_schemas_total",
-            "Schemas of records that were met since the start of the process.", "format", "outcome";
+            "Writer schemas found in records since the start of the process.", "format", "outcome";
     }
 
     /// Profiles of subjects, and their joins to records.
     Profiles {
-        kept: count "throng_profiles", "Profiles of people that joins keep, rounded and held.";
+        kept: count "throng_profiles", "Profiles of people that joins keep, rounded and delayed.";
         updates: counter "throng_profile_updates_total", "Profiles and removals read from topics of profiles.";
         refused: counters<RejectionReason> "throng_profiles_refused_total",
-            "Profiles that could not be read: what they would bring is missing.", "reason";
+            "Profiles that could not be read: the cells that they would add are missing.", "reason";
         unjoined: counter "throng_unjoined_records_total",
-            "Records to which a join brought nothing, for it has no profile of their subject; rounded and held.";
+            "Records without joined cells, because their subject has no profile; rounded and delayed.";
         lag: gauge "throng_profiles_lag_records", "Messages behind the ends of the topics of profiles; NaN if unknown.";
     }
 
     /// Retained data, in memory and on disk.
     Memory {
-        ledger_bytes: count "throng_ledger_bytes", "Memory of the ledger, rounded and held.";
+        ledger_bytes: count "throng_ledger_bytes", "Memory of the ledger, rounded and delayed.";
         supporters: count "throng_ledger_supporters",
-            "People, and classes that each of them supports, that the ledger remembers for tenure and budgets.";
-        dictionary_values: count "throng_dictionary_values", "Distinct values in all dictionaries, rounded and held.";
+            "People, and classes per person, that the ledger remembers for tenure and budgets.";
+        dictionary_values: count "throng_dictionary_values", "Distinct values in all dictionaries, rounded and delayed.";
         window_records: count "throng_window_records", "Records in the planner's window.";
-        model_nodes: count "throng_model_nodes", "Values that the model of the window counts, rounded and held.";
+        model_nodes: count "throng_model_nodes", "Values that the model of the window counts, rounded and delayed.";
         model_edges: count "throng_model_edges",
-            "Pairs of values seen together that the model counts, rounded and held.";
-        model_bytes: count "throng_model_bytes", "Memory of the model's counts, rounded and held.";
+            "Pairs of co-occurring values that the model counts, rounded and delayed.";
+        model_bytes: count "throng_model_bytes", "Memory of the model's counts, rounded and delayed.";
         model_left_out_pairs: count "throng_model_left_out_pairs",
-            "Pairs of attributes that the model no longer counts, for want of room.";
-        state_bytes: count "throng_state_bytes", "State on disk, rounded and held.";
+            "Pairs of attributes that the model no longer counts: limit of plan.max_edges or of the memory.";
+        state_bytes: count "throng_state_bytes", "State on disk, rounded and delayed.";
         state_free_bytes: count "throng_state_free_bytes", "Bytes that are free on the disk of the state.";
         state_recovery_seconds: gauge "throng_state_recovery_seconds",
             "Time that the last start took to read its state.";
         state_recovered_deltas: count "throng_state_recovered_deltas", "Batch deltas replayed at the last start.";
         resident: count "throng_process_resident_memory_bytes", "Resident memory of the process.";
         part_limits: gauges<MemoryPart> "throng_memory_limit_bytes",
-            "What process.memory_limit gives to each part of the memory; 0 without a limit.", "part";
+            "Share of process.memory_limit for each part of the memory; 0 without a limit.", "part";
         part_bytes: gauges<MemoryPart> "throng_memory_used_bytes",
-            "What a part of the memory takes, copies for searches included, rounded and held; NaN for parts that nobody measures.", "part";
+            "Memory used by each part, including copies for searches, rounded and delayed; NaN for parts that are not measured.", "part";
     }
 
     /// Records and subjects that the release represents, and the rows of series.
@@ -172,10 +172,10 @@ series! {
         people: count "throng_people_represented", "People whose values are in published rows of series.";
         share: gauge "throng_records_represented_share",
             "Share of the records that the release represents, fragments or series, whichever is more, 0 to 1; NaN before the first.";
-        minimum: gauge "throng_records_represented_minimum", "Share that release.min_represented asks for; 0: nothing is judged.";
-        rows: gauge "throng_series_rows", "Rows of series published since the state was made.";
+        minimum: gauge "throng_records_represented_minimum", "Share required by release.min_represented; 0: not checked.";
+        rows: gauge "throng_series_rows", "Rows of series published since the state was created.";
         late: gauge "throng_series_late_records",
-            "Records that came after their bucket was closed, or that no bucket could take, since the state was made.";
+            "Records that came after their bucket was closed, or that fit no bucket, since the state was created.";
         too_few: gauge "throng_series_rows_too_few", "Rows withheld because too few members of the cohort were present.";
         dominated: gauge "throng_series_rows_dominated",
             "Rows withheld because one or two members dominate a sum, or all have one value, and no intervals hold enough members.";
@@ -184,40 +184,40 @@ series! {
     /// Erasures of subjects.
     Erasures {
         done: counter "throng_erasures_total",
-            "Times that people were erased from the state, since the start of the process.";
+            "Erasures of people from the state, since the start of the process.";
         failed: counter "throng_erasure_failures_total",
-            "Times that people whom the erasure topic names could not be erased; it is tried again.";
+            "Failed erasures of people named in the erasure topic; they are retried.";
         dropped: counter "throng_erased_held_records_total",
-            "Held records that were dropped since their person was erased; they are among the dropped ones.";
+            "Held records dropped because their person was erased; they are included in the dropped records.";
         requests: counter "throng_erasure_requests_total",
-            "Messages read of the erasure topic that name somebody, since the start of the process.";
+            "Valid messages read from the erasure topic, since the start of the process.";
         refused: counter "throng_erasure_requests_refused_total",
-            "Messages read of the erasure topic that name nobody: their key is missing, or no value of the subject.";
+            "Messages read from the erasure topic that name no subject: the key is missing or invalid.";
         missed: counter "throng_erasure_partitions_missed_total",
-            "Partitions of the erasure topic of which messages were gone before they had been read.";
+            "Partitions of the erasure topic with messages that were deleted before they were read.";
         lag: gauge "throng_erasure_lag_records",
-            "Messages of the erasure topic that have not been acted on, read or not; NaN if unknown.";
+            "Messages of the erasure topic that are not yet processed, read or not; NaN if unknown.";
     }
 
     /// Plans and their evidence.
     Planning {
         drift: gauge "throng_plan_drift",
-            "Largest divergence of an attribute's values from those that the plan was made for, in bits; rounded and held.";
-        plan_version: count "throng_plan_version", "Version of the plan in force.";
+            "Largest divergence of an attribute's values from those that the plan was made for, in bits; rounded and delayed.";
+        plan_version: count "throng_plan_version", "Version of the active plan.";
         plan_nodes: count "throng_plan_ladder_nodes", "Generalization nodes in all ladders of the plan.";
         plan_static_groups: count "throng_plan_static_groups",
-            "Groups of attributes that do not change within a subject, and so say things once a window.";
+            "Static groups: their attributes do not change within a subject, and are released once per window.";
         static_groups_lost: counter "throng_plan_static_groups_lost_total",
-            "Static groups that a new plan measures as changing: they leave with every record from then on.";
+            "Static groups that a new plan found to change: from then on they are released with every record.";
         plan_seconds: gauge "throng_plan_search_seconds", "Time that the search for the plan took.";
         plans: counter "throng_plans_total", "Plans adopted.";
-        planner_failures: counter "throng_planner_failures_total", "Searches that gave no plan; the old one stays.";
+        planner_failures: counter "throng_planner_failures_total", "Searches without a plan; the old plan stays active.";
         minimal_qids: count "throng_minimal_qids",
             "Minimal quasi-identifiers of the window, as last searched, that single out many people.";
         qids_by_size: gauges<QidSize> "throng_quasi_identifiers",
-            "The same by their number of attributes; told once a plan.", "size";
+            "The same by their number of attributes; updated with each plan.", "size";
         recheck_complete: count "throng_recheck_complete",
-            "1 where the last search of the window found all of them in time.";
+            "1 if the last search of the window was complete.";
         recheck_seconds: gauge "throng_recheck_seconds",
             "Time that the last search of the window took, triage and aggregation included.";
         expected_loss: gauge "throng_plan_expected_loss", "Mean loss of a cell that the plan is expected to cost.";
@@ -230,11 +230,11 @@ series! {
         copied: counters<Copied> "throng_gpu_copied_bytes_total",
             "Bytes copied to the GPU (up) and from it (down).", "direction";
         fills: counter "throng_gpu_window_fills_total",
-            "Times that the whole window was copied to the GPU, instead of what was new.";
-        fallbacks: counter "throng_gpu_fallbacks_total", "Times that the GPU failed and the CPU answered in its place.";
+            "Copies of the whole window to the GPU, instead of the new rows.";
+        fallbacks: counter "throng_gpu_fallbacks_total", "Failures of the GPU, after which the CPU counted instead.";
         sets_left: counter "throng_gpu_sets_left_total",
-            "Attribute sets that the CPU counted in a search on the GPU: after a failure, for want of room, or for being one class.";
-        lost: count "throng_gpu_lost", "1 after the GPU failed for good: the CPU counts until the next start.";
+            "Attribute sets that the CPU counted in a search on the GPU: after a failure, for lack of memory, or because they have one class.";
+        lost: count "throng_gpu_lost", "1 after a permanent failure of the GPU: the CPU counts until the next start.";
     }
 
     /// Operational health of the daemon.
@@ -242,16 +242,16 @@ series! {
         refusals: counter "throng_verification_refusals_total", "Batches that verification refused.";
         violations: counter "throng_verification_violations_total", "Fragments that verification refused.";
         limits: counters<Limit> "throng_limit_reached_total",
-            "Times that a stated limit was reached; one that values reach, at most every ten minutes.", "limit";
+            "Times that a limit was reached; limits that depend on values count at most every ten minutes.", "limit";
         ready: count "throng_ready", "1 while the daemon is ready.";
         reloads: counters<ReloadOutcome> "throng_reloads_total",
-            "Times that the configuration was read anew, by outcome.", "outcome";
+            "Reloads of the configuration, by outcome.", "outcome";
         reload_refused: count "throng_last_reload_refused",
-            "1 while the configuration that was read last was refused: an older one is in force.";
+            "1 if the last reload was refused: an older configuration is active.";
         reload_time: gauge "throng_last_reload_timestamp_seconds",
-            "When the configuration was last read anew; 0 if not since the start.";
+            "Time of the last reload of the configuration; 0 if none since the start.";
         /// `privacy.k` of the active policy.
-        k: count "throng_privacy_k", "Smallest crowd, in distinct subjects, as configured.";
+        k: count "throng_privacy_k", "Configured minimum class size (privacy.k), in distinct subjects.";
     }
 }
 
@@ -293,7 +293,7 @@ impl Metrics {
             involvement: shelf.register_metric(GaugeVec::new(
                 Opts::new(
                     "throng_attribute_involvement",
-                    "Share of those minimal quasi-identifiers that the attribute is in, 0 to 1; told once a plan.",
+                    "Share of the minimal quasi-identifiers that contain the attribute, 0 to 1; updated with each plan.",
                 ),
                 &["attribute"],
             )),

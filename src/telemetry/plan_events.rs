@@ -64,7 +64,7 @@ impl StaticGroupLost {
         telemetry.metrics().planning.static_groups_lost.inc();
         let (group, attributes) = (&self.group, self.attributes.join(", "));
         SchemaWarning(format!(
-            "group {group:?} is no longer static: {attributes} now changes within the median person, so the group leaves with every record (set changes of {attributes} in the record schema: \"never\" keeps the group static)"
+            "group {group:?} is no longer static: {attributes} now changes within the median person, so the group is released with every record (set changes of {attributes} in the record schema: \"never\" keeps the group static)"
         ))
         .emit(telemetry);
     }
@@ -155,7 +155,7 @@ impl DeviceUsed {
         metrics.gpu.lost.set(i64::from(self.lost));
         if self.fallbacks > 0 && telemetry.may_log("device_fell_back", "") {
             let Self { fallbacks, lost, .. } = self;
-            tracing::warn!(fallbacks, lost, "the GPU failed; the CPU counted in its place, with the same answers");
+            tracing::warn!(fallbacks, lost, "the GPU failed: the CPU counted instead, with the same results");
         }
     }
 }
@@ -169,7 +169,7 @@ impl PlannerFailed {
     pub fn emit(&self, telemetry: &Telemetry) {
         telemetry.metrics().planning.planner_failures.inc();
         if telemetry.may_log("planner_failed", "") {
-            tracing::warn!("the search for a plan failed or was late; the old one stays in force");
+            tracing::warn!("plan search failed or timed out: the old plan stays active");
         }
     }
 }

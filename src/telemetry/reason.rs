@@ -9,14 +9,14 @@ impl SuppressionReason {
     #[must_use]
     pub const fn reason_text(self) -> &'static str {
         match self {
-            Self::NoSupport => "too few people share their values, however general",
+            Self::NoSupport => "too few people share their values, even fully generalized",
             Self::Quiet => "their batch had too few people for too long",
-            Self::Guard => "counting would have joined two fragments of them",
-            Self::Shutdown => "they waited for a crowd when the run stopped",
-            Self::HeldOut => "they waited for a crowd in vain",
-            Self::Thinned => "other lines of the same people stand for them",
-            Self::EndOfStream => "the stream ended while they waited for a crowd",
-            Self::Monitoring => "no record leaves: sink.kind is none or release.fragments is false",
+            Self::Guard => "counts would have linked two of their fragments",
+            Self::Shutdown => "they were held when the run stopped",
+            Self::HeldOut => "too few people shared their values while they were held",
+            Self::Thinned => "other lines of the same people represent them",
+            Self::EndOfStream => "they were held when the stream ended",
+            Self::Monitoring => "no record is released: sink.kind is none or release.fragments is false",
         }
     }
 }

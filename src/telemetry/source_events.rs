@@ -35,7 +35,7 @@ impl SourceLost<'_> {
         telemetry.metrics().source.losses.inc();
         if telemetry.may_log("source_lost", "") {
             let address = self.address;
-            tracing::warn!(address, "the source does not answer; trying again");
+            tracing::warn!(address, "the source does not answer; retrying");
         }
     }
 }
@@ -63,8 +63,8 @@ impl InputLost<'_> {
             partition,
             from,
             to,
-            remedy = "give the topic a longer retention than an instance is ever down; whoever has these records may send them again",
-            "input is lost: records of a batch that did not leave are gone from the topic; the rest of the batch is read again"
+            remedy = "set the retention of the topic above the longest downtime of an instance; the producer of these records may send them again",
+            "input is lost: records of an unreleased batch were deleted from the topic; the rest of the batch is read again"
         );
     }
 }
@@ -84,7 +84,7 @@ impl SourceRefused<'_> {
         telemetry.set_readiness(|readiness| readiness.refused = Some(self.refusal));
         telemetry.metrics().source.refusals.of(self.refusal).inc();
         if telemetry.may_log("source_refused", self.refusal.as_str()) {
-            tracing::warn!(refusal = self.refusal.as_str(), "{}; trying again", self.message);
+            tracing::warn!(refusal = self.refusal.as_str(), "{}; retrying", self.message);
         }
     }
 }
@@ -182,13 +182,13 @@ impl SchemaLookupsExhausted {
     pub fn emit(&self, telemetry: &Telemetry) {
         if telemetry.may_log("schema_lookups_exhausted", "") {
             tracing::warn!(
-                "lookups of schemas take too much time: records with schema numbers that are not known yet are dead letters (find the sender of unknown numbers)"
+                "schema lookups take too much time: records with schema ids that are not known yet are dead letters (find the sender of unknown ids)"
             );
         }
     }
 }
 
-/// The registry has no schema of this number: its records are dead letters.
+/// The registry has no schema has this id: its records are dead letters.
 #[derive(Clone, Copy, Debug)]
 pub struct SchemaUnknown<'a> {
     /// Number of the schema.
@@ -202,7 +202,7 @@ impl SchemaUnknown<'_> {
     pub fn emit(&self, telemetry: &Telemetry) {
         if telemetry.may_log("schema_unknown", "") {
             let error = printable(&self.error.to_string());
-            tracing::warn!(schema = self.id, error, "no schema of this number: its records are dead letters");
+            tracing::warn!(schema = self.id, error, "no schema has this id: its records are dead letters");
         }
     }
 }

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 /// Conditions for the readiness of the daemon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[expect(clippy::struct_excessive_bools, reason = "conditions that hold or do not, each by itself")]
+#[expect(clippy::struct_excessive_bools, reason = "independent conditions")]
 pub struct Readiness {
     /// Partitions are assigned (a file source: the file is open).
     pub assignment: bool,
@@ -43,11 +43,11 @@ impl Readiness {
             (!self.state_failed, "the disk of the state directory does not answer, or has failed"),
         ];
         let refused = self.refused.map(|refusal| match refusal {
-            SecurityRefusal::Protocol => "the brokers' listener speaks another protocol",
+            SecurityRefusal::Protocol => "the brokers' listener uses another protocol",
             SecurityRefusal::BrokerCertificate => "the brokers' certificate is not trusted",
-            SecurityRefusal::OurCertificate => "the brokers do not take our certificate",
-            SecurityRefusal::Authentication => "the brokers refuse who we are",
-            SecurityRefusal::NoToken => "there is no token to show to the brokers",
+            SecurityRefusal::OurCertificate => "the brokers reject our certificate",
+            SecurityRefusal::Authentication => "the brokers reject our credentials",
+            SecurityRefusal::NoToken => "there is no token for the brokers",
         });
         conditions.into_iter().filter(|(holds, _)| !holds).map(|(_, reason)| reason).chain(refused).collect()
     }
@@ -438,7 +438,7 @@ impl Telemetry {
         let now = u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let verdict = self.board().limiter.admit_line(kind, label, now);
         if let LogDecision::Write { unwritten: unwritten @ 1.. } = verdict {
-            tracing::info!(event = kind, label, suppressed = unwritten, "lines of this kind were not written");
+            tracing::info!(event = kind, label, suppressed = unwritten, "lines of this kind were suppressed");
         }
         verdict != LogDecision::Skip
     }

@@ -57,8 +57,8 @@ impl ErasureMessage {
         let Some(reason) = refused else { return metrics.requests.inc() };
         metrics.refused.inc();
         if telemetry.may_log("erasure_refused", reason.as_str()) {
-            let (reason, remedy) = (reason.name(), "name the person by the message's key, as the records do");
-            tracing::warn!(partition, offset, reason, remedy, "a message of the erasure topic names nobody");
+            let (reason, remedy) = (reason.name(), "set the message key to the subject, as the records name it");
+            tracing::warn!(partition, offset, reason, remedy, "a message of the erasure topic names no subject");
         }
     }
 }
@@ -73,8 +73,8 @@ impl ErasuresMissed<'_> {
         telemetry.metrics().erasures.missed.inc_by(self.0.len() as u64);
         tracing::error!(
             partitions = ?self.0,
-            remedy = "find out who was named meanwhile and name them again; let the topic keep its messages for longer than an instance is ever down",
-            "messages of the erasure topic were gone before this instance had read them"
+            remedy = "name the people of the deleted messages again; set the retention of the topic above the longest downtime of an instance",
+            "messages of the erasure topic were deleted before this instance read them"
         );
     }
 }
@@ -99,7 +99,7 @@ impl ErasureFailed<'_> {
     /// Logs and counts the event.
     pub fn emit(self, telemetry: &Telemetry) {
         telemetry.metrics().erasures.failed.inc();
-        tracing::error!(why = %self.0, "people whom the erasure topic names could not be erased; it is tried again");
+        tracing::error!(why = %self.0, "people named in the erasure topic could not be erased: retrying");
     }
 }
 
@@ -122,11 +122,7 @@ impl ProfilesRead<'_> {
         if self.done {
             tracing::info!(join, people, "profiles read (a rounded number of people)");
         } else {
-            tracing::info!(
-                join,
-                people,
-                "profiles are being read; no batch begins before (a rounded number of people)"
-            );
+            tracing::info!(join, people, "reading profiles: no batch begins before (a rounded number of people)");
         }
     }
 }
@@ -171,7 +167,7 @@ impl ProfileRefused<'_> {
                     "a profile cannot be read: the cells of its person are missing"
                 );
             } else {
-                tracing::warn!(join, place, reason, remedy, "a profile cannot be read and is not taken");
+                tracing::warn!(join, place, reason, remedy, "a profile cannot be read and is skipped");
             }
         }
     }

@@ -175,7 +175,7 @@ fn audit_drops_columns_with_too_many_values() {
     let report = place.report("t.parquet --k 3 --memory 1MiB --temp .");
     assert_eq!(report["standalone_identifiers"], serde_json::json!(["number"]));
     assert_eq!((&report["rows"], &report["risk"]["smallest_class"]), (&60_000.into(), &8571.into()));
-    assert!(report["notes"].to_string().contains("too many different values"), "{}", report["notes"]);
+    assert!(report["notes"].to_string().contains("too many distinct values"), "{}", report["notes"]);
     // Too many values to hold, but no identifier: the column is refused by name.
     let few: Vec<i64> = numbers.iter().map(|number| number / 4).collect();
     let batch = RecordBatch::try_from_iter([("few", Arc::new(Int64Array::from(few)) as ArrayRef)]);
@@ -216,12 +216,12 @@ fn audit_of_incompatible_files_is_refused() {
     place.write("a.csv", "x\n1\n");
     place.write("b.csv", "y\n1\n");
     place.audit("a.csv days/a.parquet --k 2").refuses(2, &["days/a.parquet", "a.csv", "--format"]);
-    place.audit("a.csv - --k 2").refuses(2, &["standard input is read alone"]);
-    place.audit("- a.csv --k 2").refuses(2, &["standard input is read alone"]);
+    place.audit("a.csv - --k 2").refuses(2, &["standard input cannot be combined"]);
+    place.audit("- a.csv --k 2").refuses(2, &["standard input cannot be combined"]);
     place.audit("a.csv ./a.csv --k 2").refuses(1, &["a.csv", "two names of one file"]);
     place.audit("days days/b.parquet --k 2 --format parquet").refuses(1, &["days/b.parquet", "two names of one file"]);
     place.audit("a.csv nowhere.csv --k 2").refuses(1, &["nowhere.csv"]);
-    place.audit("a.csv b.csv --k 2").refuses(1, &["b.csv", "does not fit"]);
+    place.audit("a.csv b.csv --k 2").refuses(1, &["b.csv", "cannot use the"]);
     // The page overwrites none of them.
     place.audit("a.csv b.csv --k 2 --html b.csv").refuses(2, &["b.csv"]);
 }

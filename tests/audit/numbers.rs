@@ -212,7 +212,7 @@ fn audit_time_limit_is_reported() {
     let report = place.report("wide.csv --k 5 --strategy exhaustive --max-seconds 3");
     assert_eq!(report["complete"], false);
     let notes = report["notes"].to_string();
-    assert!(notes.contains("treated as unsafe"), "{notes}");
+    assert!(notes.contains("maximal non-QID as unsafe"), "{notes}");
     let text = place.audit("wide.csv --k 5 --strategy exhaustive --max-seconds 3 --html page.html");
     assert!(text.stdout.contains("cut short"), "{}", text.stdout);
     assert!(place.read("page.html").contains("The search was cut short"));
@@ -323,7 +323,7 @@ fn audit_inferences_show_values_only_on_request() {
         );
     }
     let text = place.audit("t.csv --k 3 --subject who").stdout;
-    assert!(text.contains("What gives what away") && text.contains("city → zip"), "{text}");
+    assert!(text.contains("Inferences between columns") && text.contains("city → zip"), "{text}");
     assert!(values.iter().all(|value| !place.read("page.html").contains(value)));
     let told = place.report("t.csv --k 3 --subject who --show-values");
     assert_eq!(told["inferences"][1]["values"], serde_json::json!(["3011", "Bern-an-der-Aare"]));

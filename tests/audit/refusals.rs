@@ -30,14 +30,14 @@ fn audit_handles_extreme_tables() {
     assert_eq!(same["risk"]["records_below_k"], 0);
     let large = place.report("same.csv --k 10");
     assert_eq!(sets(&large, "minimal_qids"), ["a", "b"]);
-    assert!(large["notes"].to_string().contains("k = 10 is more than the 9 records"), "{}", large["notes"]);
+    assert!(large["notes"].to_string().contains("k = 10 exceeds the 9 records"), "{}", large["notes"]);
     let rows: String = (0..50).map(|i| format!("{i},x{i}\n")).collect();
     place.write("unique.csv", format!("a,b\n{rows}"));
     let unique = place.report("unique.csv --k 2 --html page.html");
     assert_eq!(unique["standalone_identifiers"], serde_json::json!(["a", "b"]));
     assert_eq!((sets(&unique, "minimal_qids").len(), &unique["evaluated"]), (0, &0.into()));
     assert!(place.audit("unique.csv --k 2").stdout.contains("nothing was searched"));
-    assert!(place.read("page.html").contains("No column was left to search"));
+    assert!(place.read("page.html").contains("No column to search"));
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn audit_names_wrong_formats_and_types_with_position() {
     place.write("t.ndjson", "{\n \"a\": 1\n}\n");
     place.audit("t.ndjson --k 2").refuses(1, &["t.ndjson is pretty-printed JSON", "jq -c ."]);
     place.write("t.ndjson", "{\"a\":1}{\"a\":2}\n");
-    place.audit("t.ndjson --k 2").refuses(1, &["record 1 of t.ndjson", "trailing text", "one record a line"]);
+    place.audit("t.ndjson --k 2").refuses(1, &["record 1 of t.ndjson", "trailing text", "one record per line"]);
     place.write("t.csv", b"\x1f\x8b\x08\0canary".as_slice());
     place.audit("t.csv --k 2").refuses(1, &["t.csv", "gzip", "gzip -t"]);
     place.write("schema.toml", "name = \"t\"\n[[attribute]]\nname = \"age\"\ntype = \"integer\"\n[[attribute]]\nname = \"day\"\ntype = \"date\"\n");
@@ -213,7 +213,7 @@ fn audit_time_limit_bounds_reading() {
     let output = child.wait_with_output().expect("it has ended");
     let said = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("standard input was not read whole within 1 s") && said.contains("--max-seconds"), "{said}");
+    assert!(said.contains("standard input was not fully read within 1 s") && said.contains("--max-seconds"), "{said}");
     assert!(output.stdout.is_empty() && begun.elapsed() >= Duration::from_secs(1));
     drop(pipe);
     assert_eq!(place.audit("census.csv --k 3 --max-seconds 600").code, 0);

@@ -33,7 +33,7 @@ fn audit_of_arrays_gives_no_verdict() {
     assert!(at("NOT JUDGED") < at("Risk") && text.contains("\"entry\" holds arrays"), "before any number: {text}");
     assert!(text.contains("jq -c '.entry[]' FILE"), "what to do: {text}");
     let page = place.read("page.html");
-    assert!(page.contains("<b>Not judged.</b>") && page.contains("What is inside the arrays was not judged."));
+    assert!(page.contains("<b>Not judged.</b>") && page.contains("The contents of the arrays were not judged."));
     assert!(!page.contains("verdict good"), "no verdict of safety");
     // A report on a table without arrays does not mention them.
     let census = Place::with("census.csv", CENSUS);
@@ -128,14 +128,14 @@ fn audit_page_shows_next_steps_and_digest() {
         use sha2::Digest;
         sha2::Sha256::digest(CENSUS.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
     };
-    for said in ["What to do next", &digest, "--strategy greedy", "--k 3", "--subject", "throng anonymize"] {
+    for said in ["Next steps", &digest, "--strategy greedy", "--k 3", "--subject", "throng anonymize"] {
         assert!(page.contains(said), "{said}");
     }
     let text = place.audit("census.csv --k 3").stdout;
-    assert!(text.contains("What to do next"), "{text}");
+    assert!(text.contains("Next steps"), "{text}");
     let piped = place.fed("- --format csv --separator ; --k 3 --html piped.html", CENSUS.as_bytes());
     assert_eq!(piped.code, 0, "{}", piped.stderr);
-    assert!(place.read("piped.html").contains("of which there is no digest"));
+    assert!(place.read("piped.html").contains("without a digest"));
 }
 
 /// Checks the needs of screen readers, keyboards and narrow screens.

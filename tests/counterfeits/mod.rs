@@ -389,15 +389,15 @@ fn ceiling_configuration_errors_name_the_key() {
     let lines = "THRONG__ANONYMIZE__CEILING__LINES";
     for (schema, config, env, code, words) in [
         (SCHEMA, String::new(), vec![(lines, "2")], 2, "more than privacy.k"),
-        (SCHEMA, String::new(), vec![("THRONG__ANONYMIZE__CEILING__H", "1.5")], 2, "a degree is between 0 and 1"),
-        (SCHEMA, String::new(), vec![(lines, "")], 2, "no ceiling is asked for"),
+        (SCHEMA, String::new(), vec![("THRONG__ANONYMIZE__CEILING__H", "1.5")], 2, "must be between 0 and 1"),
+        (SCHEMA, String::new(), vec![(lines, "")], 2, "the ceiling is not enabled"),
         (SCHEMA, String::new(), vec![("THRONG__ANONYMIZE__TRANSFORMATION", "local")], 2, "one policy for all records"),
         (SCHEMA, close.to_owned(), vec![], 2, "privacy.model[0].kind"),
         (SCHEMA, entropy.to_owned(), vec![], 2, "privacy.model[0].kind"),
         (SCHEMA, String::new(), vec![("THRONG__ANONYMIZE__MICROAGGREGATION", "age")], 2, "counterfeits have none"),
         (&two, String::new(), vec![], 2, "several sensitive attributes (place, illness)"),
         (&none, String::new(), vec![], 2, "no sensitive attribute"),
-        (&open, String::new(), vec![], 2, "place of schema.toml would leave as it is"),
+        (&open, String::new(), vec![], 2, "place of schema.toml would be released unchanged"),
         (
             SCHEMA,
             String::new(),
@@ -429,7 +429,7 @@ fn ceiling_configuration_errors_name_the_key() {
     let stream = std::fs::read_to_string(folder.path().join("config.toml")).expect("read")
         + "[source]\nkind = \"file\"\npath = \"in.csv\"\n[sink]\nkind = \"none\"\n";
     std::fs::write(folder.path().join("config.toml"), stream).expect("written");
-    refused(&["run", "-c", "config.toml"], "no counterfeits are put into streams");
+    refused(&["run", "-c", "config.toml"], "counterfeits are not supported in streams");
 }
 
 #[test]

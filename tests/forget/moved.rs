@@ -109,7 +109,7 @@ fn erasure_refused_by_brokers_can_be_repeated() {
     let (engine, sink) = stand.parts();
     let answer = engine.erase(request(), sink, NOW + 5_000_000).expect("the process goes on");
     let error = answer.expect_err("the brokers do not take it").to_string();
-    assert!(error.contains("still in it (ask again)"), "{error}");
+    assert!(error.contains("still has entries about these people (retry later)"), "{error}");
     assert!(entries(&mut stand).1.contains(&subject));
     stand.sink.aborts = 0;
     stand.sink.attempt = None;

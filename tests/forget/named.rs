@@ -208,7 +208,7 @@ fn threat_37_many_erasures_use_one_database_and_show_no_name() {
     let said = daemon.said();
     canaries.absent_from("the log", &said);
     assert!(!said.contains("canary-of-a-value"), "nothing of a value is read");
-    assert!(said.contains("by=\"topic\"") && said.contains("names nobody"), "{said}");
+    assert!(said.contains("by=\"topic\"") && said.contains("names no subject"), "{said}");
     scene.forgotten(&only, &people);
     assert_eq!(databases(&scene.stage.state("only")).len(), 1);
     // Completed requests are recorded and not repeated.
@@ -233,7 +233,7 @@ fn erasure_that_fails_is_retried() {
     only.until_done(&mut daemon);
     assert_eq!(databases(&scene.stage.state("only")).len(), 1, "what was not finished is gone");
     let said = daemon.said();
-    assert_eq!(said.matches("could not be erased; it is tried again").count(), 2, "{said}");
+    assert_eq!(said.matches("could not be erased: retrying").count(), 2, "{said}");
     finished(&scene.stage, &mut daemon, scene.produced);
     scene.forgotten(&only, &["p3".to_owned()]);
 }
@@ -247,7 +247,7 @@ fn erasure_configuration_errors_name_the_key() {
         assert!(said.contains(says), "{says}: {said}");
     };
     let topic = "[erasure]\ntopic = \"erasures\"\n";
-    refused(SCHEMA, topic, &[], "erasure.topic: people are named in a topic");
+    refused(SCHEMA, topic, &[], "erasure.topic: erasure requests are read from a topic");
     let kafka = [
         ("SOURCE__KIND", "kafka"),
         ("SOURCE__BROKERS", "127.0.0.1:1"),
@@ -257,9 +257,9 @@ fn erasure_configuration_errors_name_the_key() {
         ("SINK__TOPIC", "out"),
     ];
     let nobody = SCHEMA.replace("role = \"subject\"", "role = \"identifier\"");
-    refused(&nobody, topic, &kafka, "erasure.topic: the record schema names no subject");
+    refused(&nobody, topic, &kafka, "erasure.topic: the record schema has no subject");
     let twice = "[erasure]\ntopic = \"raw\"\n";
-    refused(SCHEMA, twice, &kafka, "erasure.topic: this topic is named by source.topics too");
+    refused(SCHEMA, twice, &kafka, "erasure.topic: this topic is also named by source.topics");
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn erasure_requests_deleted_unread_are_reported() {
     let mut daemon = scene.stage.start("only", None);
     only.until(&mut daemon, "throng_erasure_partitions_missed_total", 2.0);
     only.until_done(&mut daemon);
-    assert!(daemon.said().contains("were gone before this instance had read them"), "{}", daemon.said());
+    assert!(daemon.said().contains("were deleted before this instance read them"), "{}", daemon.said());
     // Later requests are executed.
     scene.name(["p4"]);
     only.until(&mut daemon, "throng_erasures_total", 1.0);

@@ -79,7 +79,7 @@ fn erasure_in_a_running_daemon_requires_the_token() {
     process.until("all are consumed", |s| s["totals"]["consumed"] == 18);
     place.write("token", "another-token-that-is-as-long");
     let out = forget(&place, &LIVE, &["p1"], "").expect(2);
-    assert!(out.stderr.contains("does not know this token"), "{}", out.stderr);
+    assert!(out.stderr.contains("rejected the token"), "{}", out.stderr);
     let url = format!("http://127.0.0.1:{}", place.port);
     with_token(&place);
     assert_eq!(receipt(&forget(&place, &LIVE, &["--json", "--url", &url, "p1"], ""))["subjects"], 1);

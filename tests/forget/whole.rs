@@ -184,14 +184,14 @@ fn erasure_of_invalid_subjects_is_refused_without_values() {
             error.to_string()
         }
     };
-    assert!(said(&mut stand, &[]).contains("nobody is named"));
+    assert!(said(&mut stand, &[]).contains("no subject is named"));
     let wrong = said(&mut stand, &["7", "canary-nobody"]);
     assert!(wrong.contains("subject number 2") && wrong.contains("integer") && !wrong.contains("canary"), "{wrong}");
     assert!(said(&mut stand, &["", "7"]).contains("subject number 1"));
     assert_eq!(erased(&mut stand, &["7.0", "7", "+7"], false).subjects, 1, "spellings of one");
     let nobody = SCHEMA.replace("role = \"subject\"\n", "role = \"identifier\"\n");
     let mut stand = Stand::new(&nobody, PLAIN);
-    assert!(said(&mut stand, &["7"]).contains("names no subject"));
+    assert!(said(&mut stand, &["7"]).contains("has no subject attribute"));
 }
 
 /// Subject and cells by row.

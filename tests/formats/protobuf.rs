@@ -165,7 +165,7 @@ fn protobuf_output_field_numbers_stay_with_their_names() {
     let start = |scene: &Scene| {
         let mut daemon = scene.start("", "format = \"protobuf\"", &more);
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        while !daemon.said().contains("registered the schema of what leaves") {
+        while !daemon.said().contains("output schema registered") {
             assert!(daemon.ended().is_none() && std::time::Instant::now() < deadline, "{}", daemon.said());
             std::thread::sleep(std::time::Duration::from_millis(50));
         }

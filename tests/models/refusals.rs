@@ -21,14 +21,14 @@ fn unsupported_stream_models_are_refused_with_key() {
         (diverse("attribute = \"city\"\nl = 2\n"), "[0].attribute", "has the role quasi"),
         (diverse("attribute = \"person\"\nl = 2\n"), "[0].attribute", "has the role subject"),
         (of_illness("l = 1\n"), "[0].l", "2 to 1000"),
-        (of_illness("l = 2.5\n"), "[0].l", "counts values"),
+        (of_illness("l = 2.5\n"), "[0].l", "is a number of values"),
         (of_illness("l = 1\ndiversity = \"entropy\"\n"), "[0].l", "above 1"),
         (of_illness("l = 2\nc = 0\ndiversity = \"recursive\"\n"), "[0].c", "above 0"),
-        (of_illness("l = 2\ndiversity = \"recursive\"\n"), "[0].c", "needs the key"),
+        (of_illness("l = 2\ndiversity = \"recursive\"\n"), "[0].c", "requires this key"),
         ("kind = \"t_closeness\"\nattribute = \"illness\"\nt = 1.2\n".to_owned(), "[0].t", "0 up to"),
         ("kind = \"k_anonymity\"\nk = 4\n".to_owned(), "[0].k", "set privacy.k"),
-        ("kind = \"k_map\"\nk = 2\n".to_owned(), "[0].kind", "no population but its own subjects"),
-        ("kind = \"delta_presence\"\nmin = 0\nmax = 0.5\n".to_owned(), "[0].kind", "who of the population is absent"),
+        ("kind = \"k_map\"\nk = 2\n".to_owned(), "[0].kind", "no population except its subjects"),
+        ("kind = \"delta_presence\"\nmin = 0\nmax = 0.5\n".to_owned(), "[0].kind", "absent subjects are unknown"),
     ] {
         let place = place(&format!("[[privacy.model]]\n{model}"));
         let run = place.run(&[]).expect(2);

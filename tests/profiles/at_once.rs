@@ -57,9 +57,9 @@ fn anonymize_refuses_invalid_profiles() {
         "join[0].max_people: profiles.csv has profiles of more",
     );
     refused(JOIN, "person,sex\np1,f\n", "no column for attribute \"age\"");
-    refused(JOIN, &profiles(0..9).replace("p4,34", "p4,900"), "the hierarchy misses the values of 1 cell(s)");
+    refused(JOIN, &profiles(0..9).replace("p4,34", "p4,900"), "the hierarchy does not cover the values of 1 cell(s)");
     refused("[[join]]\nname = \"profiles\"\ntopic = \"p\"\n", "", "join[0].topic");
-    refused("", "", "is from the join \"profiles\", and there is none");
+    refused("", "", "is from the join \"profiles\", which is missing");
 }
 
 #[test]

@@ -24,18 +24,18 @@ const PATH: &str = "[[join]]\nname = \"profiles\"\npath = \"p.csv\"\n";
 #[test]
 fn join_contradictions_are_refused_with_their_key() {
     for (more, wanted) in [
-        ("", "attribute \"age\" of the schema is from the join \"profiles\", and there is none"),
-        ("[[join]]\nname = \"profiles\"\n", "join[0].topic: profiles are in a topic or in a file"),
+        ("", "attribute \"age\" of the schema is from the join \"profiles\", which is missing"),
+        ("[[join]]\nname = \"profiles\"\n", "join[0].topic: profiles are read from a topic or from a file"),
         (
             "[[join]]\nname = \"profiles\"\npath = \"p.csv\"\ntopic = \"t\"\n",
-            "join[0].topic: profiles are in a topic or",
+            "join[0].topic: profiles are read from a topic or",
         ),
-        ("[[join]]\nname = \"profiles\"\ntopic = \"t\"\n", "these come from a file"),
-        ("[[join]]\nname = \"Profiles\"\npath = \"p.csv\"\n", "join[0].name: this is no name of a join"),
-        ("[[join]]\nname = \"profiles\"\npath = \"-\"\n", "join[0].path: standard input"),
-        ("[[join]]\nname = \"profiles\"\npath = \"p.csv\"\nkey = \"\"\n", "join[0].key: a row is no person"),
+        ("[[join]]\nname = \"profiles\"\ntopic = \"t\"\n", "and the source is a file"),
+        ("[[join]]\nname = \"Profiles\"\npath = \"p.csv\"\n", "join[0].name: invalid join name"),
+        ("[[join]]\nname = \"profiles\"\npath = \"-\"\n", "join[0].path: only the source can read standard input"),
+        ("[[join]]\nname = \"profiles\"\npath = \"p.csv\"\nkey = \"\"\n", "join[0].key: a row is not a person"),
         ("[[join]]\nname = \"profiles\"\npath = \"p.csv\"\nformat = \"avro\"\n", "join[0].format"),
-        ("[[join]]\nname = \"profiles\"\npath = \"p.csv\"\nmax_people = 0\n", "join[0].max_people: nobody would"),
+        ("[[join]]\nname = \"profiles\"\npath = \"p.csv\"\nmax_people = 0\n", "join[0].max_people: no subject would"),
         ("[[join]]\nname = \"profiles\"\npath = \"p.csv\"\nattributes = [\"age\"]\n", "attributes"),
     ] {
         refused(SCHEMA, more, &[], wanted);
@@ -45,21 +45,21 @@ fn join_contradictions_are_refused_with_their_key() {
         refused(SCHEMA, &more, &[], "join[0].path: profiles are read from one file");
     }
     let twice = format!("{PATH}{PATH}");
-    refused(SCHEMA, &twice, &[], "join[1].name: two joins have this name");
+    refused(SCHEMA, &twice, &[], "join[1].name: duplicate join name");
     let idle = format!("{PATH}[[join]]\nname = \"idle\"\npath = \"q.csv\"\n");
-    refused(SCHEMA, &idle, &[], "join[1].name: no attribute of the schema that may leave comes from it");
+    refused(SCHEMA, &idle, &[], "join[1].name: no releasable attribute of the schema comes from it");
     refused(SCHEMA, PATH, &[("TREATMENT__PRESET", "coverage")], "treatments that alter values would be undone");
     let sink = PATH.replace("p.csv", "out.ndjson");
-    refused(SCHEMA, &sink, &[], "out.ndjson is a file of join[0].path too");
+    refused(SCHEMA, &sink, &[], "out.ndjson is also a file of join[0].path");
 }
 
 #[test]
 fn profile_topic_must_differ_from_other_topics() {
     let kafka = [("SOURCE__KIND", "kafka"), ("SOURCE__TOPICS", "raw"), ("SINK__KIND", "kafka"), ("SINK__TOPIC", "out")];
     let join = |more: &str| format!("[[join]]\nname = \"profiles\"\n{more}\n");
-    refused(SCHEMA, &join("topic = \"raw\""), &kafka, "this topic is named by source.topics too");
-    refused(SCHEMA, &join("topic = \"out\""), &kafka, "this topic is named by");
-    refused(SCHEMA, &join("topic = \"a b\""), &kafka, "this is no name of a Kafka topic");
+    refused(SCHEMA, &join("topic = \"raw\""), &kafka, "this topic is also named by source.topics");
+    refused(SCHEMA, &join("topic = \"out\""), &kafka, "this topic is also named by");
+    refused(SCHEMA, &join("topic = \"a b\""), &kafka, "invalid name of a Kafka topic");
     refused(SCHEMA, &join("topic = \"p\"\nformat = \"csv\""), &kafka, "join[0].format: messages of a topic");
     refused(SCHEMA, &join("topic = \"p\"\nformat = \"avro\""), &kafka, "join[0].format: Avro cannot");
     refused(SCHEMA, &join("topic = \"p\"\nkey_format = \"avro\""), &kafka, "join[0].key_format: Avro cannot");
@@ -68,9 +68,9 @@ fn profile_topic_must_differ_from_other_topics() {
 #[test]
 fn join_requires_subject_attribute_in_record() {
     let nobody = SCHEMA.replace("role = \"subject\"\n", "");
-    refused(&nobody, PATH, &[], "a profile is found by the record's subject, and no attribute is one");
+    refused(&nobody, PATH, &[], "profiles are found by subject, but no attribute is the subject");
     let itself = SCHEMA.replace("role = \"subject\"\n", "role = \"subject\"\nfrom = \"join:profiles\"\n");
-    refused(&itself, PATH, &[], "a profile is found by its subject, which the record itself must have");
+    refused(&itself, PATH, &[], "the subject cannot come from a profile, which is found by subject");
 }
 
 /// A trial has no cluster to read from and would wait forever.
@@ -78,6 +78,6 @@ fn join_requires_subject_attribute_in_record() {
 fn check_on_sample_refuses_profile_topic() {
     let kafka = [("SOURCE__KIND", "kafka"), ("SOURCE__TOPICS", "raw"), ("SINK__KIND", "kafka"), ("SINK__TOPIC", "out")];
     let join = "[[join]]\nname = \"profiles\"\ntopic = \"p\"\n";
-    let wanted = "join[0].topic: a trial reads files alone, and the profiles of \"profiles\" are in a topic";
+    let wanted = "join[0].topic: a trial run reads only files, but the profiles of \"profiles\" are in a topic";
     refused_with(&["--sample", "in.ndjson"], SCHEMA, join, &kafka, wanted);
 }

@@ -278,7 +278,7 @@ fn permanently_failing_settlement_ends_run_and_stays_pending() {
     stand.engine().flush().expect("a state that can be written");
     stand.sink.aborts = 10_000;
     let error = run(&mut stand, vec![Step::Quiet], false).expect_err("it never succeeds");
-    assert!(error.to_string().contains("could not be settled"), "{error}");
+    assert!(error.to_string().contains("failed repeatedly"), "{error}");
     assert_eq!(stand.engine().unreleased_records(), 2);
     stand.die();
     assert!(stand.is_pending());
@@ -356,6 +356,6 @@ fn batch_retry_with_changed_profiles_is_refused() {
         .process(&visits(2..6), BEGIN, SettlementReason::Ordinary, Some(&intent), NOW_MS)
         .expect_err("it is refused");
     assert!(matches!(refused, BatchError::State(StateError::Damaged { .. })), "{refused}");
-    assert!(refused.to_string().contains("the profiles are not those"), "{refused}");
+    assert!(refused.to_string().contains("its profiles differ from those"), "{refused}");
     assert!(stand.sink.lines.is_empty());
 }

@@ -143,7 +143,12 @@ fn unsound_or_impossible_anonymize_settings_are_refused_with_key() {
         (&with_person, format!("released = \"mark\"\n{}", presence("0.1")), 2, "names a subject"),
         (SCHEMA, "suppression_limit = 0.0\ntransformation = \"local\"\n".into(), 1, "lower anonymize.pass_limit"),
         // The marked records are two thirds of the population.
-        (SCHEMA, format!("suppression_limit = 0.0\nreleased = \"mark\"\n{}", presence("0.7")), 1, "the nearest ("),
+        (
+            SCHEMA,
+            format!("suppression_limit = 0.0\nreleased = \"mark\"\n{}", presence("0.7")),
+            1,
+            "the nearest policy (",
+        ),
     ] {
         let folder = folder(schema, &config);
         let (output, said) = run(folder.path(), &["-o", "out.csv"]);

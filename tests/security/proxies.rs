@@ -99,7 +99,7 @@ fn proxy_does_not_receive_oauth_client_secret() {
     let (provider, proxy) = (Ear::saying(REFUSED), Ear::saying(BROKEN));
     let place = desk(VISITS, &of_tokens(&format!("http://{}/token", provider.address)));
     let outcome = start(&place, &proxy).wait().expect(2);
-    assert!(outcome.stderr.contains("the identity provider gives us no token"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("the identity provider refuses a token"), "{}", outcome.stderr);
     assert!(knows(&provider.heard(), "throng"), "it was asked by itself: {:?}", provider.heard());
     assert_eq!(proxy.heard(), [""; 0]);
     // Over TLS the proxy is used, because it cannot read the tunneled request.

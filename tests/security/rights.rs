@@ -13,9 +13,9 @@ fn each_missing_permission_is_named() {
         (May::Read, With::Topic(name)) if *name == stage.changelog => {
             "read the topic of the changelog (Read)".to_owned()
         }
-        (May::Read, With::Topic(name)) => format!("see topic {name:?}"),
+        (May::Read, With::Topic(name)) => format!("describe topic {name:?}"),
         (May::Write, With::Topic(name)) if *name == stage.changelog => format!("write to topic {name:?} (Write)"),
-        (May::Write, With::Topic(name)) => format!("see topic {name:?}"),
+        (May::Write, With::Topic(name)) => format!("describe topic {name:?}"),
         (May::Write, With::Transactions(_)) => "use the transactional id".to_owned(),
         other => panic!("{other:?} is not listed"),
     };

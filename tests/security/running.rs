@@ -89,7 +89,7 @@ fn changed_password_file_is_read_at_runtime() {
     write_secret(&file, changed);
     // All connections are new, including the consumer's, and must use the new password.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while !daemon.said().contains("the password for the brokers has changed") {
+    while !daemon.said().contains("broker password changed") {
         assert!(std::time::Instant::now() < deadline, "{}", daemon.said());
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
@@ -132,7 +132,7 @@ fn daemon_with_refused_credentials_reports_waits_and_recovers() {
     let changed = "canary-password-6615";
     set_password(&scene.broker.bootstrap(), &user, changed);
     scene.broker.restart();
-    until("it says why", &|| page("/readyz").contains("the brokers refuse who we are"));
+    until("it says why", &|| page("/readyz").contains("the brokers reject our credentials"));
     assert!(page("/metrics").contains("throng_source_refusals_total{reason=\"authentication\"} 1"));
     assert!(daemon.ended().is_none() && daemon.said().contains("correct source.security.username"));
     let told: String = ["/", "/metrics", "/status.json", "/readyz", "/plan"].iter().map(|name| page(name)).collect();

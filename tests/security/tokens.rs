@@ -72,7 +72,7 @@ fn unavailable_identity_provider_is_awaited_at_start_and_runtime() {
     let stage = scene.stage("OAUTH", &client, &asking(scene, &provider, &client));
     provider.manners.down.store(true, Ordering::SeqCst);
     let mut daemon = stage.start("only", None);
-    let waits = "the identity provider does not answer with a token";
+    let waits = "no token received from the identity provider";
     until("the start waits", || daemon.said().contains(waits));
     assert!(daemon.ended().is_none());
     provider.manners.down.store(false, Ordering::SeqCst);
@@ -131,8 +131,8 @@ fn token_errors_are_reported_with_cause() {
     let sound = asking(scene, &provider, &client);
     let wrong = sound.replace("client-secret", "wrong");
     for (security, astray, expected) in [
-        (wrong, false, "the identity provider gives us no token: correct source.security.oauth.client_id"),
-        (sound.clone(), true, "the broker refuses the token: correct source.security.oauth.scope"),
+        (wrong, false, "the identity provider refuses a token: correct source.security.oauth.client_id"),
+        (sound.clone(), true, "the broker rejects the token: correct source.security.oauth.scope"),
     ] {
         provider.manners.astray.store(astray, Ordering::SeqCst);
         let (code, said) = refused(&scene.stage("OAUTH", &client, &security));

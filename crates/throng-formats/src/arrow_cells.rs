@@ -10,10 +10,10 @@ use throng_core::values::rejection::RejectionReason;
 
 /// Column that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
+#[allow(missing_docs, reason = "each variant has an error message")]
 pub enum ArrowColumnError {
     #[error(
-        "column \"{column}\" has the type {kind}, which has no textual form: cast it (a duration to seconds), or leave it out of the schema (of the columns, --columns)"
+        "column \"{column}\" has the type {kind}, which has no text form: cast it (a duration to seconds), or exclude it from the schema (from the columns, --columns)"
     )]
     Unsupported { column: String, kind: String },
     #[error("two columns are named \"{column}\": rename one of them")]
@@ -24,7 +24,7 @@ pub enum ArrowColumnError {
         "none of the {columns} columns is in the schema: write the file's names in the schema (`column`, or `pointer` for a member of a struct)"
     )]
     NothingKnown { columns: usize },
-    #[error("column \"{column}\" and the schema's \"{wanted}\" differ only by case: spell them alike")]
+    #[error("column \"{column}\" and the schema's \"{wanted}\" differ only by case: use one spelling")]
     CaseDiffers { column: String, wanted: String },
     #[error("the columns read differ from those announced: the file is damaged or was replaced while it was read")]
     Mismatch,

@@ -26,7 +26,7 @@ impl<'a> CsvRow<'a> {
 /// Header that cannot be used. Columns are identified by number, counted from 1. In a file without a header the first
 /// row is a record, so its values must not appear in the message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
+#[allow(missing_docs, reason = "each variant has an error message")]
 pub enum HeaderError {
     #[error("the header of column {column} is not UTF-8: save the file as UTF-8")]
     NotUtf8 { column: usize },
@@ -38,9 +38,9 @@ pub enum HeaderError {
         "none of the {columns} columns is in the schema: check that the first row is a header, and that the schema names its columns"
     )]
     NothingKnown { columns: usize },
-    #[error("its one column holds {separator}: name that separator (`separator`, --separator)")]
+    #[error("its only column contains {separator}: set that separator (`separator`, --separator)")]
     Separator { separator: &'static str },
-    #[error("column {column} and the schema's \"{wanted}\" differ only by case or white space: spell them alike")]
+    #[error("column {column} and the schema's \"{wanted}\" differ only by case or white space: use one spelling")]
     CaseDiffers { column: usize, wanted: String },
 }
 
@@ -83,7 +83,7 @@ impl CsvCodec {
         }
         for (column, name) in &unknown_names {
             let alike = |wanted: &&String| wanted.trim().to_lowercase() == name.trim().to_lowercase();
-            #[expect(clippy::disallowed_methods, reason = "the least of them: no order is relied on")]
+            #[expect(clippy::disallowed_methods, reason = "the minimum does not depend on the order")]
             if let Some(wanted) = wanted.keys().filter(alike).min() {
                 return Err(HeaderError::CaseDiffers { column: *column, wanted: wanted.clone() });
             }

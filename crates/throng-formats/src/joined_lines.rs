@@ -21,7 +21,10 @@ pub(super) struct JoinedLines {
 impl JoinedLines {
     /// Creates lines for the group with its cells at `places` (ascending) in rows of `width` cells, encoded by `rows`.
     pub fn new(rows: Arc<dyn LineEncoder>, width: usize, places: &[usize]) -> Self {
-        debug_assert!(places.is_sorted() && places.last().is_none_or(|last| *last < width), "places are of the row");
+        debug_assert!(
+            places.is_sorted() && places.last().is_none_or(|last| *last < width),
+            "places are columns of the row"
+        );
         Self { rows, width, places: places.to_vec() }
     }
 }

@@ -52,7 +52,7 @@ impl JsonSchema {
     pub fn new(text: &str, parts: &[(String, String)]) -> Result<Self, JsonSchemaError> {
         let parsed = |name: &str, text: &str| match serde_json::from_str(text) {
             Ok(schema @ (Value::Object(_) | Value::Bool(_))) => Ok((name.to_owned(), schema)),
-            Ok(_) => Err(JsonSchemaError("it is neither an object nor a truth value".to_owned())),
+            Ok(_) => Err(JsonSchemaError("it is neither an object nor a boolean".to_owned())),
             Err(error) => Err(JsonSchemaError(printable(&error.to_string()))),
         };
         let own = parsed("", text)?;

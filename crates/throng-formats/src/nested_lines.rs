@@ -56,7 +56,7 @@ impl NestedLines {
         let mut root = NestedLineNode::Object(Vec::new());
         for (cell, name) in names.iter().enumerate() {
             let (_, way) =
-                nesting.iter().find(|(known, _)| known == name).expect("every attribute that leaves has a way");
+                nesting.iter().find(|(known, _)| known == name).expect("every released attribute has a path");
             root.insert_cell(way, cell);
         }
         Self { root, width: names.len() }
@@ -91,7 +91,7 @@ impl NestedLineNode {
                 }
                 places[*index].get_or_insert_with(fresh)
             }
-            _ => panic!("two ways of attributes contradict each other"),
+            _ => panic!("two attribute paths contradict each other"),
         };
         next.insert_cell(rest, cell);
     }

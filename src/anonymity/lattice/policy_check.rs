@@ -23,13 +23,13 @@ pub struct PolicyTerms {
 
 /// Reasons why terms are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
+#[allow(missing_docs, reason = "the messages document the variants and their fields")]
 pub enum PolicyTermsError {
     #[error(transparent)]
     Model(#[from] ClassModelError),
-    #[error("no privacy model is asked for; give at least one, for example k_anonymity with k = 5")]
+    #[error("no privacy model is configured; give at least one, for example k_anonymity with k = 5")]
     NoModel,
-    #[error("the suppression limit is no share; give 0 to 1")]
+    #[error("the suppression limit is not a share; give 0 to 1")]
     Limit,
 }
 

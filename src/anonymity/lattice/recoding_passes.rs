@@ -38,13 +38,13 @@ pub struct LocalRecodingSettings {
 
 /// Reasons why records cannot be recoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
+#[allow(missing_docs, reason = "the messages document the variants and their fields")]
 pub enum LocalRecodingError {
     #[error(transparent)]
     Terms(#[from] PolicyTermsError),
     #[error(transparent)]
     Search(#[from] LatticeSearchError),
-    #[error("what the first pass may leave is no share; give 0 to 1")]
+    #[error("the share that the first pass may leave unreleased is out of range; give 0 to 1")]
     FirstPassShare,
 }
 

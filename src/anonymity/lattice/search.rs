@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 /// Reasons why a search cannot begin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
+#[allow(missing_docs, reason = "the messages document the variants and their fields")]
 pub enum LatticeSearchError {
-    #[error("strategy {strategy} goes through the whole lattice, and this one has more than {limit} policies; use bfs")]
+    #[error("strategy {strategy} searches the whole lattice, which has more than {limit} policies; use bfs")]
     TooLarge { strategy: &'static str, limit: u64 },
 }
 

@@ -49,13 +49,13 @@ impl TableRecords {
 
 /// Reasons why records do not form a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
+#[allow(missing_docs, reason = "the messages document the variants and their fields")]
 pub enum LatticeTableError {
     #[error("the table has no quasi attributes; give at least one attribute the role quasi")]
     NoAttributes,
-    #[error("column {column} has {found} of {rows} rows, or a code that its domain does not know")]
+    #[error("column {column} has {found} of {rows} rows, or a code outside its domain")]
     Column { column: usize, found: usize, rows: usize },
-    #[error("the table has {rows} rows; at most {limit} are counted")]
+    #[error("the table has {rows} rows; the maximum is {limit}")]
     Rows { rows: usize, limit: usize },
 }
 

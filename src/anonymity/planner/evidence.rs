@@ -77,7 +77,7 @@ impl EvidenceInput {
 
 /// Reasons why evidence is missing.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
+#[allow(missing_docs, reason = "the messages document the variants and their fields")]
 pub enum EvidenceError {
     #[error(transparent)]
     Columns(#[from] ColumnsError),
@@ -209,7 +209,7 @@ fn count_window_model(
     let counted = match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
         Ok(pool) => pool.install(&mut count),
         Err(error) => {
-            tracing::debug!(%error, "the model of the window is counted beside the release");
+            tracing::debug!(%error, "no separate counting thread: counting the window in the shared thread pool");
             count()
         }
     };

@@ -74,7 +74,7 @@ impl ValueRequirement {
                     "above 0 and below 1000",
                 )
             }
-            Self::Closeness { t, .. } => unless((0.0..1.0).contains(&t), "t", "0 up to, but not, 1"),
+            Self::Closeness { t, .. } => unless((0.0..1.0).contains(&t), "t", "at least 0 and below 1"),
         }
     }
 
@@ -100,11 +100,11 @@ impl ValueRequirement {
 
 /// Reasons why a model is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
+#[allow(missing_docs, reason = "the messages document the variants and their fields")]
 pub enum ClassModelError {
     #[error("{model}: {parameter} is out of range; give {range}")]
     Range { model: &'static str, parameter: &'static str, range: &'static str },
-    #[error("{model} names sensitive attribute {attribute}, and the table has {present}; name one that is there")]
+    #[error("{model} refers to sensitive attribute {attribute}, but the table has {present}; name an existing one")]
     NoAttribute { model: &'static str, attribute: usize, present: usize },
     #[error(
         "t_closeness: the ground tree of sensitive attribute {attribute} does not fit its values; build it from its hierarchy"

@@ -11,7 +11,7 @@ impl SeriesTerms {
         let moments = self.moments.as_ref()?;
         let signals: Vec<&str> = self.signals.iter().map(|signal| signal.name.as_str()).collect();
         Some(format!(
-            "Means and covariances of {} over epochs of {} leave, and no rows of buckets: there is nothing to draw.",
+            "Only means and covariances of {} over epochs of {} are released, no rows of buckets: there is no chart.",
             signals.join(", "),
             moments.every
         ))

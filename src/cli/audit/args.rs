@@ -15,26 +15,26 @@ use throng_risk::identifiers::IdentifierRule;
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:
   throng audit patients.csv --k 5
-      every record counts as a person of its own
+      every record counts as a separate person
   throng audit steps.ndjson --k 5 --subject user_id --html report.html
-      people are counted by user_id; the report as a page to hand on
+      people are counted by user_id; the report as a page to share
   throng audit daily.parquet --schema schemas/lifesnaps.toml --k 10 --singletons mask --json
       values typed and rounded as the daemon would; rare single values masked first
   throng audit patients.csv --k 2 --rows 20
       the twenty records that are most at risk, and by which columns
   throng audit published.csv --k 5 --link known.csv
-      which of the records can be tied to people of whom known.csv says something
+      the records that can be linked to people in known.csv
   throng audit big.csv.gz --k 5 --columns age,zip,sex --max-seconds 60
-      some columns of a compressed file, and whatever is proved within a minute
+      some columns of a compressed file, and the results proved within a minute
   throng audit 'days/*.parquet' --k 5 --subject user_id
   throng audit 2024.csv 2025.csv archive/ --k 5
       several files as one
   throng audit decade/ --format parquet --k 5 --memory 3GiB --temp /var/tmp
       a directory of files that is larger than memory
 
-Exit codes: 0 done (also when the time of the search was up: \"complete\" says so)
-            1 failed while running (also when the time was up before the file was read whole)
-            2 bad usage or schema · 3 the named hardware is not there")]
+Exit codes: 0 done (also when the search reached its time limit: see \"complete\")
+            1 failed while running (also when the time limit was reached before the whole file was read)
+            2 bad usage or schema · 3 requested hardware not available")]
 pub struct AuditArgs {
     /// File, directory or pattern of files; CSV, NDJSON or Parquet by extension, otherwise by content; "-" is
     /// standard input. gzip and Zstandard are detected from the first bytes
@@ -160,7 +160,10 @@ fn seconds_argument(text: &str) -> Result<Duration, String> {
 }
 
 fn cardinality_argument(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0).ok_or("give above 0 and at most 1".to_owned())
+    text.parse()
+        .ok()
+        .filter(|share| *share > 0.0 && *share <= 1.0)
+        .ok_or("give a number above 0 and at most 1".to_owned())
 }
 
 impl AuditArgs {
@@ -175,7 +178,7 @@ impl AuditArgs {
         let Some(columns) = &self.columns else { return Ok(None) };
         let mut wanted: Vec<String> = columns.iter().flat_map(|list| split_column_names(list)).collect();
         if wanted.iter().any(String::is_empty) {
-            return Err(Failure::Usage(anyhow!("--columns: a name is empty; write them as A,B,C")));
+            return Err(Failure::Usage(anyhow!("--columns: empty column name (write them as A,B,C)")));
         }
         wanted.extend(self.subject_name(schema));
         wanted.sort_unstable();
@@ -197,7 +200,7 @@ impl AuditArgs {
         match self.more.iter().find(|path| self.format.is_none() && is_another(path)) {
             None => Ok(()),
             Some(other) => Err(Failure::Usage(anyhow!(
-                "{} is of another format than {} by its name; say which they are of (--format), or audit one after the other",
+                "{} has another format than {} by its name: give --format, or audit them separately",
                 other.display(),
                 self.input.display()
             ))),

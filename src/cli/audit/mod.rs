@@ -132,7 +132,7 @@ fn read_within(
         let seconds = args.max_seconds.unwrap_or_default().as_secs_f64();
         Err(Failure::Running(match error {
             RecvTimeoutError::Timeout => anyhow!(
-                "{path} was not read whole within {seconds} s ({read} by then), and of a part nothing is proved: give more \
+                "{path} was not fully read within {seconds} s ({read} by then), and a part of it proves nothing: give more \
                  time (--max-seconds), choose columns (--columns), or take a sample of the records"
             ),
             RecvTimeoutError::Disconnected => anyhow!("{path} was not read (this is a bug)"),
@@ -201,11 +201,11 @@ fn reading_notes(report: &AuditReport) -> Vec<String> {
     }
     if report.without_subject > 0 {
         let records = text_format::counted(report.without_subject, "record");
-        notes.push(format!("{records} without a person behind them support nobody and are not judged"));
+        notes.push(format!("{records} without a subject are not judged"));
     }
     if report.unknown_cells > 0 {
         let cells = text_format::counted(report.unknown_cells, "cell");
-        notes.push(format!("{cells} of columns that the schema does not know are not judged"));
+        notes.push(format!("{cells} of columns that are not in the schema are not judged"));
     }
     if !report.absent.is_empty() {
         let columns = text_format::counted(report.absent.len() as u64, "column");
@@ -221,7 +221,7 @@ fn profiles_note(report: &AuditReport, schema: &Schema) -> Option<String> {
     let left_out: Vec<&str> = joined.filter(|name| report.absent.iter().any(|absent| absent == name)).collect();
     let names = left_out.join(", ");
     (!left_out.is_empty()).then(|| {
-        format!("{names}: from profiles ([[join]]), which an audit does not join, and not judged; audit a file that has them, too")
+        format!("{names}: from profiles ([[join]]), which an audit does not join: not judged (audit a file that contains them, too)")
     })
 }
 
@@ -322,7 +322,7 @@ impl AuditArgs {
         let number = subject.as_ref().and_then(|name| read.columns.iter().position(|column| column.name == *name));
         if let (Some(name), None) = (&subject, number) {
             let path = self.input_name();
-            let message = format!("{path} has no column \"{name}\" to count people by: check --subject and the schema");
+            let message = format!("{path} has no column \"{name}\" for the subject: check --subject and the schema");
             return Err(Failure::Usage(anyhow!(message)));
         }
         let rule = IdentifierRule::for_file(self.identifier_cardinality);

@@ -24,8 +24,8 @@ pub fn array_warning(report: &AuditReport) -> Option<String> {
         format!(", for example: jq -c '{path}[]' FILE | throng audit - --format json --k {}", report.k)
     });
     Some(format!(
-        "{what} {} {hold} arrays. Each array was judged as one text: nothing is said of the records inside, and they are \
-         not safe because of this report. Make one record of each element and audit those{example}",
+        "{what} {} {hold} arrays. Each array was judged as one text: this report does not cover the records inside, and \
+         does not show that they are safe. Make one record of each element and audit those{example}",
         quote_names(&names),
     ))
 }
@@ -50,15 +50,14 @@ pub fn recommended_steps(report: &AuditReport) -> Vec<String> {
     let mut steps: Vec<String> = array_warning(report).into_iter().collect();
     if let Some(id) = &report.likely_subject {
         steps.push(format!(
-            "{0} is likely to be the id of a person: its name says so, and its values come back. Such a pseudonym links all records of \
-             a person: do not release it, however many records share a value. Count people by it (--subject {0}): until then a crowd \
-             may be one person.",
+            "{0} is likely to be the id of a person: its name suggests it, and its values repeat. Such a pseudonym links all records of \
+             a person: do not release it, however many records share a value. Name it as the subject (--subject {0}): until then a \
+             class may be one person.",
             quote_names(&[id])
         ));
     } else if report.subject.is_none() {
         steps.push(
-            "Name the column that says whose record it is (--subject), if one person has several: until then a crowd may be \
-             one person."
+            "Name the subject column (--subject), if one person has several records: until then a class may be one person."
                 .to_owned(),
         );
     }
@@ -79,15 +78,15 @@ pub fn recommended_steps(report: &AuditReport) -> Vec<String> {
     if most.is_empty() && report.risk.attributes > 0 && report.complete && report.arrays.is_empty() {
         let but = report.likely_subject.as_ref().map_or(String::new(), |id| format!(" but {}", quote_names(&[id])));
         steps.push(format!(
-            "The searched columns{but} can be shared with k = {} as they are. Look at what gives what away below, and at columns \
-             that must not be inferred at all.",
+            "The searched columns{but} can be shared with k = {} as they are. Check the inferences below, and columns that must \
+             not be inferred at all.",
             report.k
         ));
     }
     if !most.is_empty() {
         steps.push(format!(
             "Generalize, beginning with {}: give them hierarchies in a record schema, and let `throng anonymize` find the \
-             levels that cost least.",
+             levels with the lowest loss.",
             quote_names(&most)
         ));
         let without_id =
@@ -107,8 +106,8 @@ pub fn recommended_steps(report: &AuditReport) -> Vec<String> {
     }
     if !report.inferences.is_empty() {
         steps.push(
-            "Where a column must not be inferred, give it the role `sensitive` and a [[privacy.model]]: crowds alone do not \
-             hide what they share."
+            "Where a column must not be inferred, give it the role `sensitive` and a [[privacy.model]]: classes alone do not \
+             hide the values that they share."
                 .to_owned(),
         );
     }

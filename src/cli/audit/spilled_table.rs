@@ -17,13 +17,12 @@ pub(super) fn refuse_unspillable(args: &AuditArgs) -> Result<(), Failure> {
         return Ok(());
     }
     if args.backend == BackendArg::Cuda {
-        let why =
-            "--backend cuda: a table in a file (--temp) is counted on this machine's cores; leave one of the two out";
+        let why = "--backend cuda: a table in a file (--temp) is counted on the CPU; remove one of the two options";
         return Err(Failure::Usage(anyhow!(why)));
     }
     if args.schema.is_none() && args.format().map_err(table_failure)? == FileFormat::Ndjson {
-        let why = "--temp: NDJSON may bring new columns to its last line, and a table in a file has those that it begins with; give a \
-                   --schema, or convert it to Parquet";
+        let why = "--temp: NDJSON may add columns up to its last line, but a table in a file has fixed columns: give a --schema, or \
+                   convert it to Parquet";
         return Err(Failure::Usage(anyhow!(why)));
     }
     Ok(())

@@ -45,7 +45,7 @@ pub(super) fn link_to_known_subjects(
         .collect();
     if shared.is_empty() {
         let said =
-            format!("--link: {} has no column of {} but the one that counts people", file.display(), args.input_name());
+            format!("--link: {} shares no column with {} except the subject column", file.display(), args.input_name());
         return Err(Failure::Usage(anyhow!(said)));
     }
     let known = if schema.is_some() { wanted(schema, Some(&shared))? } else { named };

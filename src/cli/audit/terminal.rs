@@ -78,7 +78,7 @@ fn linked_records(report: &AuditReport, style: TerminalStyle) -> String {
     let Some(link) = &report.link else { return String::new() };
     let line = |tied: &ColumnSetLinks| {
         format!(
-            "  {} tied, {} below {}, {} to one person, {} one to one  by {}\n",
+            "  {} linked, {} below {}, {} to one person, {} one to one  by {}\n",
             number(tied.records),
             number(tied.below_k),
             report.k,
@@ -88,10 +88,10 @@ fn linked_records(report: &AuditReport, style: TerminalStyle) -> String {
         )
     };
     let of = format!("{} of {}", counted(link.known, "row"), sanitize_text(&link.file));
-    let mut out = format!("{}  {of}\n{}", style.bold("Records that what is known ties"), line(&link.all));
+    let mut out = format!("{}  {of}\n{}", style.bold("Records linked to known rows"), line(&link.all));
     link.combinations.iter().for_each(|tied| out.push_str(&line(tied)));
     if link.looked_at < link.of {
-        writeln!(out, "  {} of {} combinations were looked at", number(link.looked_at), number(link.of))
+        writeln!(out, "  {} of {} combinations were searched", number(link.looked_at), number(link.of))
             .unwrap_or_default();
     }
     out
@@ -136,7 +136,7 @@ fn what_next(report: &AuditReport, style: TerminalStyle) -> String {
     let skip = usize::from(!report.arrays.is_empty());
     let steps: String =
         next_steps::recommended_steps(report).iter().skip(skip).map(|step| format!("  - {step}\n")).collect();
-    if steps.is_empty() { steps } else { title("What to do next", "", style) + &steps }
+    if steps.is_empty() { steps } else { title("Next steps", "", style) + &steps }
 }
 
 fn title(text: &str, remark: &str, style: TerminalStyle) -> String {
@@ -153,11 +153,11 @@ fn risk(report: &AuditReport, style: TerminalStyle) -> String {
         return String::new();
     }
     let who = counted_unit(report);
-    let mut out = title("Risk", "of being picked out by somebody who knows every searched column", style);
+    let mut out = title("Risk", "of re-identification by an attacker who knows every searched column", style);
     let smallest = if risk.smallest_class == 1 {
-        "somebody stands alone".to_owned()
+        "the smallest class has one member".to_owned()
     } else {
-        format!("the smallest crowd has {} {who}", number(risk.smallest_class))
+        format!("the smallest class has {} {who}", number(risk.smallest_class))
     };
     let mut line = |name: &str, value: String, remark: String| {
         out +=
@@ -165,7 +165,7 @@ fn risk(report: &AuditReport, style: TerminalStyle) -> String {
     };
     line("highest", percent(risk.highest), smallest);
     line("average", percent(risk.average), format!("over {}", counted(report.rows, "record")));
-    let below = format!("{} of {} in crowds below {}", number(risk.records_below_k), number(report.rows), report.k);
+    let below = format!("{} of {} in classes below {}", number(risk.records_below_k), number(report.rows), report.k);
     line("records", percent(risk.share_below_k), below);
     if let Some(people) = report.subjects {
         let below = format!("{} of {} with such a record", number(risk.people_below_k), number(people));
@@ -178,8 +178,8 @@ fn reach(report: &AuditReport, style: TerminalStyle) -> String {
     if report.risk.risk.records_below_k == 0 {
         return String::new();
     }
-    let remark = format!("records in a crowd below {} for somebody who knows the right columns", report.k);
-    let mut out = title("How little is enough", &remark, style);
+    let remark = format!("records in a class below {} for an attacker who knows the right columns", report.k);
+    let mut out = title("Records at risk by number of known columns", &remark, style);
     let mut line = |name: String, records: u64| {
         let share = records as f64 / report.rows as f64;
         let bar = style.highlight_risk(&text_bar(share, 30));
@@ -199,9 +199,9 @@ fn identifiers(report: &AuditReport, style: TerminalStyle) -> String {
     if found.is_empty() && report.subject.is_none() {
         return title("Standalone identifiers", "none", style);
     }
-    let mut out = title("Standalone identifiers", "not searched: each gives people away by itself", style);
+    let mut out = title("Standalone identifiers", "not searched: each identifies people alone", style);
     if let Some(subject) = &report.subject {
-        out += &format!("  {}{}\n", pad(subject), style.dim("counts the people"));
+        out += &format!("  {}{}\n", pad(subject), style.dim("subject column"));
     }
     for attribute in found.iter().take(MAX_LIST_ENTRIES) {
         let mut why: Vec<String> = attribute.identifier.iter().map(identifier_reason).collect();
@@ -276,7 +276,7 @@ fn attributes(report: &AuditReport, style: TerminalStyle) -> String {
         return String::new();
     }
     let mut out =
-        title("Columns that matter most", "records that they help to give away; share in the quasi-identifiers", style);
+        title("Columns that matter most", "records that they help to identify; share in the quasi-identifiers", style);
     for attribute in searched.iter().take(MAX_LIST_ENTRIES) {
         let smallest = attribute.smallest_qid.map_or(String::new(), |n| format!("smallest set: {n}"));
         out += &format!(
@@ -333,11 +333,11 @@ fn inferences(report: &AuditReport, style: TerminalStyle) -> String {
     let Some(strongest) = report.inferences.first() else { return String::new() };
     let remark =
         format!("the strongest of each pair of columns that {} or more {} support", report.k, counted_unit(report));
-    let mut out = title("What gives what away", &remark, style);
+    let mut out = title("Inferences between columns", &remark, style);
     let people = if strongest.people.is_some() { format!("{:>9} ", "people") } else { String::new() };
     out += &format!(
         "  {}\n",
-        style.dim(&format!("{:>9} {:>9} {:>9} {people} value of → value of", "sure", "guessed", "records"))
+        style.dim(&format!("{:>9} {:>9} {:>9} {people} value of → value of", "certainty", "baseline", "records"))
     );
     for inference in report.inferences.iter().take(MAX_LIST_ENTRIES) {
         let people = inference.people.map_or(String::new(), |people| format!("{:>9} ", number(people)));
@@ -364,7 +364,7 @@ fn safe_sets(report: &AuditReport, style: TerminalStyle) -> String {
             (_, true) => "none: every column alone is a quasi-identifier",
             (_, false) => "none proved in time",
         };
-        return title("Safe together", remark, style);
+        return title("Largest safe sets", remark, style);
     }
     let heading = format!("{} largest safe sets", number(report.maximal_non_qids.len() as u64));
     let remark = format!("every combination is shared by {} or more {}", report.k, counted_unit(report));
@@ -393,7 +393,7 @@ fn report_footer(report: &AuditReport, style: TerminalStyle) -> String {
     let t = report.timings;
     let done = if report.complete { "complete" } else { "cut short" };
     let line = format!(
-        "{done}: {} counted, {} decided without, {} (reading {}, search {}, measuring {}; {}, {}, {})",
+        "{done}: {} counted, {} decided without counting, {} (reading {}, search {}, measuring {}; {}, {}, {})",
         counted(report.evaluated, "set"),
         number(report.pruned),
         seconds(report.seconds),

@@ -47,14 +47,14 @@ pub(super) fn run(page: Option<&Path>) -> Result<(), Failure> {
     let after = collect_released_cells(&rehearsal)?;
     let plain = !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let mut out = format!(
-        "{} of {} people, invented, in crowds of at least {k}; {} of them before and after\n",
+        "{} of {} generated people, in classes of at least {k}; {} of them before and after\n",
         text_format::counted(GENERATED_RECORDS as u64, "record"),
         text_format::number(u64::from(GENERATED_SUBJECTS)),
         SHOWN_RECORDS
     );
-    out += "A record leaves in fragments that nothing ties together; only their custodian can lay them side by side, as here.\n";
+    out += "A record is released as fragments that cannot be linked; only their custodian can show them side by side, as here.\n";
     for offset in most_released_records(&after) {
-        let before = serde_json::from_slice(&records[offset]).context("a generated record is no JSON")?;
+        let before = serde_json::from_slice(&records[offset]).context("a generated record is not valid JSON")?;
         out += &side_by_side(&rehearsal, offset, &before, &after[&offset], plain);
     }
     let series = DemoSeries::generate_series()?;
@@ -65,7 +65,7 @@ pub(super) fn run(page: Option<&Path>) -> Result<(), Failure> {
     }
     match std::io::stdout().write_all(out.as_bytes()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        printed => Ok(printed.context("cannot print")?),
+        printed => Ok(printed.context("cannot write to standard output")?),
     }
 }
 
@@ -80,12 +80,12 @@ fn collect_released_cells(rehearsal: &TrialRun) -> anyhow::Result<ReleasedCellsB
     }
     let mut after = ReleasedCellsByRecord::new();
     for row in TrialRun::read_first_lines(&rehearsal.lineage(), usize::MAX)?.1 {
-        let row: Value = serde_json::from_str(&row).context("the lineage is no JSON")?;
+        let row: Value = serde_json::from_str(&row).context("the lineage is not valid JSON")?;
         let offset = row["source"][2].as_u64().and_then(|offset| usize::try_from(offset).ok());
         let line = row["line"].as_u64().and_then(|line| usize::try_from(line).ok());
         let text = row["group"].as_str().and_then(|group| lines.get(group)?.get(line?));
         if let (Some(offset), Some(text)) = (offset, text) {
-            let cells: BTreeMap<String, Value> = serde_json::from_str(text).context("the output is no JSON")?;
+            let cells: BTreeMap<String, Value> = serde_json::from_str(text).context("the output is not valid JSON")?;
             after.entry(offset).or_default().extend(cells);
         }
     }
@@ -116,7 +116,7 @@ fn side_by_side(
         let changed = raw != left;
         let left = match left {
             _ if !attribute.role.is_releasable() => format!("(never: {})", attribute.role.name()),
-            None => "(not in this line's crowd)".to_owned(),
+            None => "(not released)".to_owned(),
             Some(left) => left,
         };
         let name = text_format::truncate_text(&text_format::sanitize_text(&attribute.name), 20);

@@ -97,7 +97,7 @@ impl DemoSeries {
             text_format::number(self.people_seen),
             text_format::percent(self.records_share),
             "",
-            line("one person before (never leaves)", &self.person),
+            line("one person before (never released)", &self.person),
             line("published mean of all cohorts", &everybody)
         )
     }
@@ -108,8 +108,8 @@ impl DemoSeries {
             (fact_badge(text_format::number(u64::from(SERIES_SUBJECTS)), "generated people")) (fact_badge(text_format::number(SERIES_RECORDS as u64), "records"))
             (fact_badge(SERIES_DAYS, "days")) (fact_badge(text_format::percent(self.records_share), "of the records represented"))
         };
-        let about = "What leaves is the mean and the spread of cohorts, for each day and for each hour of the day of a week. \
-                     The values of one person, which no release shows, are drawn beside it.";
+        let about = "The release contains the mean and the spread of cohorts, for each day and for each hour of the day of a \
+                     week. The values of one person, which are never released, are drawn for comparison.";
         let part = card("Before and after", about, self.charts.cards());
         let page = report_document("demo", "series of generated people", &facts, Utc::now(), &html! {}, &[part]);
         std::fs::write(file, page).with_context(|| format!("{} cannot be written", file.display()))?;
@@ -139,7 +139,7 @@ fn generate_series_records() -> Result<Vec<Vec<u8>>, Failure> {
 fn readings_of_largest_subject(records: &[Vec<u8>]) -> anyhow::Result<Vec<ChartReading>> {
     let mut people: BTreeMap<String, Vec<ChartReading>> = BTreeMap::new();
     for record in records {
-        let cells: Value = serde_json::from_slice(record).context("a generated record is no JSON")?;
+        let cells: Value = serde_json::from_slice(record).context("a generated record is not valid JSON")?;
         let time_ms = cells["timestamp"].as_str().and_then(moment::parse);
         if let (Some(person), Some(time_ms)) = (cells["user_id"].as_str(), time_ms) {
             people.entry(person.to_owned()).or_default().push(ChartReading { time_ms, cells });

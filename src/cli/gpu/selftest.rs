@@ -49,7 +49,7 @@ pub fn selftest(args: &SelftestArgs) -> Result<(), Failure> {
     let device = open_device()?;
     let nanoseconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
     let seed = args.seed.unwrap_or(nanoseconds);
-    let checks = compare(&device, seed, args.tables, args.scale, &print_step).context("the self-test broke off")?;
+    let checks = compare(&device, seed, args.tables, args.scale, &print_step).context("the self-test failed")?;
     if args.json {
         let report = json!({ "device": device.limits().name, "seed": seed, "checks": checks });
         println!("{report}");

@@ -93,7 +93,7 @@ impl ModelNumbers {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let quoted = |name: &String| toml::Value::String(name.clone()).to_string();
         let mut keys = format!(
-            "# The numbers of the model, 2 to 16: only {buckets} with a value of every one count. {} of the days with any have every one.\nsignals = [{}]\n",
+            "# The numbers of the model, 2 to 16: only {buckets} with a value of every number count. {} of the days with any value have all.\nsignals = [{}]\n",
             percent(self.share),
             self.chosen.iter().map(quoted).collect::<Vec<_>>().join(", ")
         );

@@ -34,8 +34,9 @@ impl Purpose {
     /// # Errors
     /// If no purpose has this name.
     pub fn parse_purpose(name: &str) -> Result<Self, Failure> {
-        <Self as clap::ValueEnum>::from_str(name, true)
-            .map_err(|_| Failure::Usage(anyhow!("{name:?} is no purpose: dashboards, models, rows or monitoring")))
+        <Self as clap::ValueEnum>::from_str(name, true).map_err(|_| {
+            Failure::Usage(anyhow!("unknown purpose {name:?}: choose dashboards, models, rows or monitoring"))
+        })
     }
 
     /// Returns true if only series are released.
@@ -53,11 +54,11 @@ impl Purpose {
         let schema = &inferred.schema;
         match missing_for_statistics(inferred).filter(|_| self.is_series()) {
             Some(missing) => Err(Failure::Usage(anyhow!(
-                "statistics over time need people, times and numbers: {missing}. Single records need none of them: --for rows"
+                "statistics over time need people, times and numbers: {missing} (single records need none of them: --for rows)"
             ))),
             None if self == Self::Models && schema.attributes.iter().filter(|a| is_signal(a)).count() < 2 => {
                 Err(Failure::Usage(anyhow!(
-                    "models need two numbers that change within a person, and there is one: --for dashboards"
+                    "models need two numbers that change within a person, but there is only one (use --for dashboards)"
                 )))
             }
             None => Ok(()),
@@ -73,7 +74,7 @@ fn missing_for_statistics(inferred: &InferredSchema) -> Option<String> {
     Some(match steps.iter().max() {
         None => missing.to_string(),
         Some(steps) => format!(
-            "the records are too few to measure whether {} changes within a person: there are {} of a record and the next one of the same person, and {} are needed (give records of more days or of more people)",
+            "the records are too few to measure whether {} changes within a person: there are {} of consecutive records of one person, and {} are needed (give records of more days or of more people)",
             quoted(&names),
             text_format::counted(*steps, "pair"),
             TooFewSteps::NEEDED
@@ -119,7 +120,7 @@ pub fn short_history_note(inferred: &InferredSchema) -> Option<String> {
         .filter(|_| BucketLength::for_cadence(inferred).is_none())
         .filter(|days| *days < MIN_SHOWN_BUCKETS)?;
     Some(format!(
-        "note: most people have records of at most {}, and a series of days shows people with values on {MIN_SHOWN_BUCKETS} days or more: give records of a longer time, or shorter buckets (every in [[series]])",
+        "note: most people have records of at most {}, but a daily series includes only people with values on {MIN_SHOWN_BUCKETS} days or more: give records of a longer time, or shorter buckets (every in [[series]])",
         text_format::counted(days, "day")
     ))
 }
@@ -141,7 +142,7 @@ pub fn suggest_purpose(inferred: &InferredSchema, is_stream: bool) -> (Purpose, 
         None => {
             let (people, each) = (text_format::number(inferred.people), text_format::number(each));
             let why = format!(
-                "purpose: dashboards (statistics of cohorts over time, since {people} people have {each} records each, and most of those could not leave one by one; for single records: --for rows)"
+                "purpose: dashboards (statistics of cohorts over time, since {people} people have {each} records each, and most of these could not be released one by one; for single records: --for rows)"
             );
             (Purpose::Dashboards, why)
         }

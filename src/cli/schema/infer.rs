@@ -23,9 +23,9 @@ use throng_core::values::schema::{Role, Schema};
   throng schema infer steps.csv -o schemas/steps.toml
   throng schema infer records.ndjson --subject user_id --records 50000
   throng schema infer --topic wearable.raw --brokers kafka-1:9092 --records 20000
-      JSON values, and keys that are texts
+      JSON values, and keys as text
   throng schema infer -c throng.toml -o schemas/heart-rate.toml
-      the topics of a configuration, in its formats and by its registry; its schema need not be there yet")]
+      the topics of a configuration, with its formats and its registry; its schema need not exist yet")]
 pub struct InferArgs {
     #[command(flatten)]
     sample: SampleArgs,
@@ -111,7 +111,7 @@ fn sample(args: &InferArgs) -> Result<RecordSample, Failure> {
 /// Refuses to overwrite an existing file.
 pub fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
     if !force && std::fs::symlink_metadata(path).is_ok_and(|found| !is_device(&found)) {
-        return Err(Failure::Usage(anyhow!("{} is there already: name another file, or --force", path.display())));
+        return Err(Failure::Usage(anyhow!("{} already exists: name another file, or use --force", path.display())));
     }
     Ok(())
 }
@@ -177,14 +177,14 @@ pub fn proposal_summary(inferred: &InferredSchema) -> String {
         Some(_) => format!("{records} of {} people", text_format::number(inferred.people)),
         None => records,
     };
-    format!("a proposal from {whose}: {}; read it before you use it", counts.join(", "))
+    format!("a proposal from {whose}: {}; review it before use", counts.join(", "))
 }
 
 /// Warns on standard error that records are counted instead of subjects, unless the user has declared it.
 pub fn warn_without_subject(inferred: &InferredSchema, no_subject: bool) {
     if inferred.schema.subject.is_none() && !no_subject {
         eprintln!(
-            "warning: no column names people: every record counts as a person of its own, and somebody with many records is a crowd; where one does, give it (--subject COLUMN)"
+            "warning: no subject column: every record counts as a separate person, and a class may be one person with many records; if a column identifies people, give it (--subject COLUMN)"
         );
     }
 }

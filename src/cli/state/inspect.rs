@@ -138,7 +138,7 @@ fn format_survey(survey: &StateSurvey<'_>, topics: &[String]) -> String {
         match survey.batches {
             0 => "0".to_owned(),
             n => format!(
-                "{}, the last at {}, {} old by the state's own clock",
+                "{}, the last at {}, {} old by the clock of the state",
                 HumanCount(n),
                 format_timestamp(survey.clock_ms),
                 format_duration(age)
@@ -148,9 +148,9 @@ fn format_survey(survey: &StateSurvey<'_>, topics: &[String]) -> String {
     line(
         "pending",
         match &survey.pending {
-            None => "nothing was about to leave".to_owned(),
+            None => "none".to_owned(),
             Some(pending) => format!(
-                "batch {} of {} records was about to leave: the next start finds out whether it has",
+                "batch {} of {} records is unconfirmed: the next start determines whether it was released",
                 pending.batch,
                 HumanCount(pending.records)
             ),
@@ -180,7 +180,7 @@ fn format_survey(survey: &StateSurvey<'_>, topics: &[String]) -> String {
         "ledger",
         format!("{} bytes in memory, {} deltas", HumanCount(survey.ledger_bytes), HumanCount(survey.ledger_deltas)),
     );
-    line("said lines", HumanCount(survey.said_lines).to_string());
+    line("release log", HumanCount(survey.said_lines).to_string());
     line("window", format!("{} batches", HumanCount(survey.window_batches)));
     line("sample", format!("{} rows", HumanCount(survey.sample_rows)));
     line("profiles", HumanCount(survey.profiles).to_string());

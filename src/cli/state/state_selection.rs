@@ -32,7 +32,7 @@ pub fn configured_secret(config: &Config) -> Option<&[u8]> {
 pub fn state_failure(error: StateError) -> Failure {
     if let StateError::Locked(path) = &error {
         return Failure::Running(anyhow!(
-            "state directory {} is in use by a running throng (stop it first; its figures are on its status page meanwhile)",
+            "state directory {} is in use by a running throng (stop it first; until then, see its status page)",
             path.display()
         ));
     }

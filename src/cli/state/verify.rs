@@ -60,12 +60,12 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
     }
     if found.is_empty() {
         if !args.json {
-            println!("{}: every value opens, is what its key says, and they fit together", path.display());
+            println!("{}: every value decrypts, matches its key and fits the others", path.display());
         }
         return Ok(());
     }
     Err(Failure::Running(anyhow!(
-        "state directory {} is damaged: {} (restore it from a backup; of a job over files a new directory forgets what has been released)",
+        "state directory {} is damaged: {} (restore it from a backup; for a job over files, a new directory forgets the earlier releases)",
         path.display(),
         found.join("; ")
     )))
@@ -76,12 +76,12 @@ fn describe_damage(kinds: &BTreeMap<&'static str, KindExamination>) -> Vec<Strin
     let mut found = Vec::new();
     for (kind, counted) in kinds {
         if *kind == UNKNOWN_KIND {
-            found.push(format!("{} values have keys that no throng of this format writes", counted.values));
+            found.push(format!("{} values have keys that are unknown in this format", counted.values));
             continue;
         }
         if counted.sealed_otherwise > 0 {
             found.push(format!(
-                "{} of {} values of kind `{kind}` do not open",
+                "{} of {} values of kind `{kind}` cannot be decrypted",
                 counted.sealed_otherwise, counted.values
             ));
         }

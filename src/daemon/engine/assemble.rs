@@ -95,7 +95,7 @@ pub enum AssemblyError {
     Prime(#[from] PrimeError),
     /// The policy changed while a batch is pending.
     #[error(
-        "the policy is another than when batch {sequence} was tried, which has not left: tried again, its records could leave under other generalizations than some reader may have seen (start once with the configuration and the record schema of then until it has left, or accept it with --accept-rewind)"
+        "the policy has changed while batch {sequence} is pending: a retry could release its records with other generalizations than a consumer may have seen (start once with the previous configuration and record schema until the batch is released, or accept it with --accept-rewind)"
     )]
     OtherPolicy {
         /// Number of that batch.

@@ -319,7 +319,7 @@ impl Engine {
             && let Some(series) = &mut self.series
         {
             if !series.resume(None) {
-                tracing::error!("a blank state of the series does not fit their terms");
+                tracing::error!("an empty state of the series does not match the configured series");
             }
             CohortsElsewhere.emit(&self.telemetry);
         }

@@ -333,11 +333,9 @@ impl Engine {
             return Err(error.into());
         }
         match retry {
-            Some(intent) if intent.profiles != self.durable.store.profiles_version() => Err(self
-                .durable
-                .store
-                .damage_error("the profiles are not those that its last batch was made with")
-                .into()),
+            Some(intent) if intent.profiles != self.durable.store.profiles_version() => {
+                Err(self.durable.store.damage_error("its profiles differ from those of its pending batch").into())
+            }
             _ => Ok(()),
         }
     }

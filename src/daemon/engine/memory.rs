@@ -37,9 +37,9 @@ impl Engine {
     }
 
     fn recover_model(&mut self, error: &CoarseError) {
-        tracing::error!(%error, "the model contradicts its window and is counted again");
+        tracing::error!(%error, "the model does not match its window: counting it again");
         if let Err(error) = self.learning.model.rebuild() {
-            tracing::error!(%error, "the model cannot be counted; it stays empty until the next start");
+            tracing::error!(%error, "the model cannot be counted: it stays empty until the next start");
             self.learning.model.stop();
         }
     }

@@ -127,14 +127,14 @@ impl StreamModel {
     pub fn adjacency(&self) -> &CoarseAdjacency {
         match &self.adjacency {
             AdjacencyCounts::CountsReady(adjacency) => adjacency,
-            AdjacencyCounts::InBackground(_) => unreachable!("pairs are read when they are settled"),
+            AdjacencyCounts::InBackground(_) => unreachable!("the count of pairs is not complete"),
         }
     }
 
     fn adjacency_mut(&mut self) -> &mut CoarseAdjacency {
         match &mut self.adjacency {
             AdjacencyCounts::CountsReady(adjacency) => adjacency,
-            AdjacencyCounts::InBackground(_) => unreachable!("pairs are changed when they are settled"),
+            AdjacencyCounts::InBackground(_) => unreachable!("the count of pairs is not complete"),
         }
     }
 
@@ -197,7 +197,9 @@ impl StreamModel {
             .and_then(|mut empty| empty.coarsen(&newest, MergePolicy::Identical).map(|_| empty));
         match began {
             Ok(coarse) => self.adjacency = AdjacencyCounts::CountsReady(coarse),
-            Err(error) => tracing::warn!(%error, "the model begins with every attribute counted"),
+            Err(error) => {
+                tracing::warn!(%error, "search for identical attributes failed: the model counts every attribute")
+            }
         }
     }
 
@@ -209,7 +211,7 @@ impl StreamModel {
         }
         let window = self.window.columns(0, self.window.rows());
         if let Err(error) = self.adjacency_mut().coarsen(&window, MergePolicy::Identical) {
-            tracing::warn!(%error, "the model goes on with what it counts");
+            tracing::warn!(%error, "search for identical attributes failed: the model is unchanged");
         }
     }
 
@@ -275,7 +277,7 @@ impl StreamModel {
     /// When its adjacency is too large.
     pub fn rebuild(&mut self) -> Result<(), CoarseError> {
         if let Err(error) = self.wait_for_pairs() {
-            tracing::debug!(%error, "these counts are given up");
+            tracing::debug!(%error, "discarding the counts of the model");
         }
         let (limits, left_out) = (self.counted().limits(), self.counted().left_out_pairs());
         let mut adjacency = CoarseAdjacency::resume(&self.attributes, limits, &[], &left_out)?;
@@ -288,7 +290,7 @@ impl StreamModel {
     /// Stops counting permanently.
     pub fn stop(&mut self) {
         if let Err(error) = self.wait_for_pairs() {
-            tracing::debug!(%error, "these counts are given up");
+            tracing::debug!(%error, "discarding the counts of the model");
         }
         self.attributes.clear();
         self.marginals = ValueMarginals::default();
@@ -363,7 +365,8 @@ impl StreamModel {
 fn pool() -> Option<rayon::ThreadPool> {
     let threads = std::thread::available_parallelism().map_or(1, |all| all.get() / 2).max(1);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|_| "model".to_owned()).build();
-    pool.map_err(|error| tracing::warn!(%error, "the model has no threads and is counted between the batches")).ok()
+    pool.map_err(|error| tracing::warn!(%error, "cannot start the threads of the model: it is counted between batches"))
+        .ok()
 }
 
 /// Change by one batch, applied in this order.
@@ -393,12 +396,12 @@ impl AdjacencyCounts {
         self.wait_for_counts()?;
         let (give, take) = bounded(1);
         let Self::CountsReady(mut adjacency) = std::mem::replace(self, Self::InBackground(take)) else {
-            unreachable!("just settled")
+            unreachable!("the counts are ready")
         };
         let count = move || {
             let counted = change.apply(&mut adjacency);
             if give.send((adjacency, counted)).is_err() {
-                tracing::debug!("the model was given up while it was counted");
+                tracing::debug!("discarding counts: their model was dropped");
             }
         };
         match pool {

@@ -232,7 +232,7 @@ impl Engine {
             let counting = StreamWindow::new(backend, shared_device);
             match EvidenceRecheck::begin(counting, self.telemetry.clone()) {
                 Ok(recheck) => self.planning.recheck = Some(recheck),
-                Err(error) => tracing::warn!(%error, "the exact re-check has no thread"),
+                Err(error) => tracing::warn!(%error, "cannot start the thread of the exact re-check"),
             }
         }
         let Some(mut recheck) = self.planning.recheck.take() else { return };
@@ -240,7 +240,7 @@ impl Engine {
         if recheck.request_evidence(self.evidence_input(&recheck), settings, budget) {
             self.planning.recheck = Some(recheck);
         } else {
-            tracing::warn!("the exact re-check has ended; the next plan has another");
+            tracing::warn!("the exact re-check has ended: the next plan starts a new one");
         }
     }
 
@@ -249,12 +249,12 @@ impl Engine {
         match recheck.take_answer() {
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => {
-                tracing::warn!("the exact re-check has failed; its plan goes without evidence");
+                tracing::warn!("the exact re-check failed: its plan has no evidence");
                 self.planning.recheck = None;
                 None
             }
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the exact re-check has failed; its plan goes without evidence");
+                tracing::warn!(%error, "the exact re-check failed: its plan has no evidence");
                 None
             }
             Ok(Ok(evidence)) => {

@@ -30,12 +30,12 @@ pub struct PrimedPlan {
 pub enum PrimeError {
     #[error("plan.prime: {}: {source}", .path.display())]
     File { path: PathBuf, source: WholeFileError },
-    #[error("plan.prime: {} is no regular file: it is read at every start that has no plan yet; name a file", .0.display())]
+    #[error("plan.prime: {} is not a regular file, but is read at every start without a plan (name a file)", .0.display())]
     NoFile(PathBuf),
-    #[error("plan.prime: {} has no records: name a file with some, or remove the key", .0.display())]
+    #[error("plan.prime: {} has no records (name a file with records, or remove the key)", .0.display())]
     Empty(PathBuf),
     #[error(
-        "plan.prime: {}: attribute {attribute:?} has more than {limit} values; round the values, or name a shorter file",
+        "plan.prime: {}: attribute {attribute:?} has more than {limit} values (round the values, or name a shorter file)",
         .path.display()
     )]
     Values { path: PathBuf, attribute: String, limit: usize },

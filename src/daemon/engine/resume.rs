@@ -23,7 +23,7 @@ pub(super) fn new_model(
     store: &StateStore,
 ) -> Result<StreamModel, StateError> {
     StreamModel::new(schema.attributes.len(), grouped_attributes(shapes), settings.model, progress)
-        .map_err(|error| store.damage_error(&format!("its model cannot be made: {error}")))
+        .map_err(|error| store.damage_error(&format!("its model cannot be restored: {error}")))
 }
 
 impl Engine {

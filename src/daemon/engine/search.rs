@@ -43,14 +43,14 @@ impl PlanSearch {
             match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
                 Ok(pool) => {
                     if found.send(pool.install(plan)).is_err() {
-                        tracing::debug!("a plan came too late and nobody waits for it");
+                        tracing::debug!("discarding plan: search finished after its deadline");
                     }
                 }
-                Err(error) => tracing::warn!(%error, "the planner has no thread"),
+                Err(error) => tracing::warn!(%error, "cannot start the planner thread"),
             }
         };
         if let Err(error) = std::thread::Builder::new().name("planner".to_owned()).spawn(search) {
-            tracing::warn!(%error, "the planner has no thread");
+            tracing::warn!(%error, "cannot start the planner thread");
         }
         Self { asked, started: Instant::now(), first_row, answer }
     }
@@ -141,7 +141,7 @@ impl EvidenceRecheck {
         }
         self.shared.rows.fetch_add(rows, Ordering::Relaxed);
         if self.work.try_send(RecheckTask::AppendRows(arrival)).is_err() {
-            tracing::debug!("the exact re-check has ended and is told of no more batches");
+            tracing::debug!("the exact re-check has ended: skipping further batches");
         }
     }
 }
@@ -156,7 +156,7 @@ fn run_recheck(
 ) {
     // The release has priority.
     if let Err(error) = rustix::process::setpriority_process(None, LEAST_PRIORITY) {
-        tracing::debug!(%error, "the exact re-check runs at the daemon's own priority");
+        tracing::debug!(%error, "cannot lower the priority of the exact re-check");
     }
     let mut told = (DeviceUsage::default(), 0);
     for work in asked {

@@ -103,7 +103,7 @@ impl ContributionExchange {
         if unreadable > 0 {
             tracing::error!(
                 messages = unreadable,
-                "contributions to series cannot be read and are left out: another secret (state.secret_file) or version of throng has written them, or somebody else; instances of a group need one secret"
+                "skipping unreadable contributions to series: they were written with another secret, by another version of throng or by another program (give all instances of a group the same state.secret_file)"
             );
         }
         for of_source in &mut contributions {
@@ -123,7 +123,7 @@ impl ContributionExchange {
 /// Contributions to other series than the configured ones.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "contributions are of other [[series]] than those of this configuration: instances of a group need the same ones"
+    "contributions belong to other [[series]] than those of this configuration (give all instances of a group the same series)"
 )]
 pub(super) struct SeriesMismatch;
 

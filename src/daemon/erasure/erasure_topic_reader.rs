@@ -144,7 +144,7 @@ impl PendingErasures {
 
 impl ErasureTopic {
     fn read(mut self, requests: &ErasureSender, is_over: &dyn Fn() -> bool) -> Result<(), ErasureTopicError> {
-        let (group, what) = ("throng.erasures.reader", "cannot read who is to be erased");
+        let (group, what) = ("throng.erasures.reader", "cannot read the erasure requests");
         let TopicPosition { topic, next } = self.position.clone();
         let Some(mut topic) =
             WholeTopic::open(&self.cluster, TopicReadRequest { topic, group, what, from: next }, is_over)

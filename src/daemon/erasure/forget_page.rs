@@ -16,7 +16,7 @@ const FORGET_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 const ERASURE_TIMEOUT: Duration = Duration::from_mins(30);
 
 const ENDING_MESSAGE: &str =
-    "the daemon is ending: whether it is done is not known; ask again, it is done at most once";
+    "the daemon is stopping: the outcome is unknown (repeat the request: it is applied at most once)";
 
 /// Answers with a receipt once the subjects are erased. No answer repeats the request.
 pub async fn handle_forget(request: Request, erasures: ErasureSender) -> Response {
@@ -30,17 +30,19 @@ async fn process_forget(request: Request, erasures: &ErasureSender) -> Result<Er
     let refused = |status, text: &str| (status, text.to_owned());
     let body = timeout(FORGET_BODY_TIMEOUT, to_bytes(request.into_body(), MAX_FORGET_BYTES))
         .await
-        .map_err(|_| refused(StatusCode::REQUEST_TIMEOUT, "the request did not come in within ten seconds"))?
-        .map_err(|_| refused(StatusCode::PAYLOAD_TOO_LARGE, "the request is above 1 MiB: name fewer at once"))?;
+        .map_err(|_| refused(StatusCode::REQUEST_TIMEOUT, "the request did not arrive within ten seconds"))?
+        .map_err(|_| {
+            refused(StatusCode::PAYLOAD_TOO_LARGE, "the request is larger than 1 MiB (name fewer subjects per request)")
+        })?;
     // The parser's error message could repeat the request, so it is not returned.
     let named = serde_json::from_slice(&body)
         .map_err(|_| refused(StatusCode::BAD_REQUEST, "send JSON: {\"subjects\": [\"…\"], \"dry_run\": false}"))?;
     drop(body);
     let answered = erasures.send(ErasureRequest::Named(named)).map_err(|error| match error {
-        RequestRejection::Busy => refused(StatusCode::SERVICE_UNAVAILABLE, "another erasure waits already; ask again"),
+        RequestRejection::Busy => refused(StatusCode::SERVICE_UNAVAILABLE, "another erasure is pending (retry later)"),
         RequestRejection::Ending => refused(StatusCode::SERVICE_UNAVAILABLE, ENDING_MESSAGE),
     })?;
-    let late = "no batch has ended since; ask again, it is done at most once";
+    let late = "no batch has ended since the request (repeat it: it is applied at most once)";
     let answer = timeout(ERASURE_TIMEOUT, answered).await.map_err(|_| refused(StatusCode::GATEWAY_TIMEOUT, late))?;
     answer.map_err(|_| refused(StatusCode::SERVICE_UNAVAILABLE, ENDING_MESSAGE))?.map_err(|error| {
         let status = if error.is_usage() { StatusCode::BAD_REQUEST } else { StatusCode::INTERNAL_SERVER_ERROR };

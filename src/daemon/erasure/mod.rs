@@ -76,22 +76,24 @@ pub type ErasureSender = RequestSender<ErasureRequest, ErasureAnswer>;
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum ErasureError {
-    #[error("nobody is named: name a subject as the records name it")]
+    #[error("no subject is named (name subjects as the records do)")]
     EmptyRequest,
-    #[error("{0} subjects are named, at most {MAX_SUBJECTS} are taken at once: divide them")]
+    #[error("{0} subjects are named, a request may have {MAX_SUBJECTS} (split the request)")]
     TooMany(usize),
-    #[error("the schema names no subject, so no record is known to be anybody's: nobody can be found")]
+    #[error("the schema has no subject attribute, so the records of a person cannot be found")]
     NoSubject,
-    #[error("subject number {place} is no value of the subject attribute, which is of type {kind}: correct it")]
+    #[error("subject number {place} is not a value of the subject attribute, which has type {kind} (correct it)")]
     InvalidSubject { place: usize, kind: &'static str },
-    #[error("this run keeps no state, or keeps it at its end: nobody can be taken out of it (ask when it has ended)")]
+    #[error(
+        "this run has no state, or writes it only at its end: it has nothing to erase (repeat the request after the run)"
+    )]
     NoState,
     #[error(
-        "the entries about people lie in the changelog of the group, which only a running daemon changes: send POST /forget to each instance, or write to the erasure topic"
+        "the entries about people are in the changelog of the group, which only a running daemon changes (send POST /forget to each instance, or write to the erasure topic)"
     )]
     InChangelog,
     #[error(
-        "the brokers do not take the changes of the changelog now: entries about these people are still in it (ask again)"
+        "the brokers do not accept changes of the changelog: it still has entries about these people (retry later)"
     )]
     ChangelogRejected,
     #[error(transparent)]
@@ -126,17 +128,17 @@ pub struct ErasureReceipt {
 }
 
 const ERASURE_CONSEQUENCES: [&str; 2] = [
-    "every batch has its own crowds: later releases go on as they were",
-    "records of the same person that come later are new: stop them at their source",
+    "classes are formed within each batch: later releases are not affected",
+    "later records of the same person are processed as new: stop them at their source",
 ];
 const RETAINED_DATA: [&str; 2] = [
-    "totals of records, and counts of how values were distributed when the plan in force was made: sums over all people, replaced with the next plan",
-    "copies in the memory of a running process that still seeks a plan, until it is found: seconds",
+    "totals of records, and the distribution of values for which the active plan was made: sums over all people, replaced with the next plan",
+    "copies in the memory of a running search for a plan, until it ends (seconds)",
 ];
 const UNREACHABLE_DATA: [&str; 4] = [
-    "what was released, and copies of it: it holds no names, and each line stands in a crowd",
+    "released lines, and copies of them: they contain no names, and each belongs to a class of several people",
     "records of the source topic or file, and profiles at their source: erase them there (first, or they come again)",
-    "copies of the state directory: backups, snapshots of its disk, blocks that the disk has not yet written over; all sealed with the secret",
+    "copies of the state directory: backups, disk snapshots, blocks that are not yet overwritten; all encrypted with the secret",
     "lineage files and logs of the custodian",
 ];
 

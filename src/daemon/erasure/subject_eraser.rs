@@ -192,7 +192,8 @@ impl ValueEditor for SubjectEraser<'_> {
                 Ok(ValueEdit::Remove)
             }
             "profile" => {
-                let (_, person) = parse_profile_key(key).ok_or_else(|| store.damage_error("a profile has no place"))?;
+                let (_, person) =
+                    parse_profile_key(key).ok_or_else(|| store.damage_error("the key of a profile is invalid"))?;
                 if !self.is_erased(person) {
                     return Ok(ValueEdit::Keep);
                 }
@@ -221,7 +222,7 @@ impl ValueEditor for SubjectEraser<'_> {
                 Ok(edit_if_removed(store, key, (before - head.front.len()) as u64, &head))
             }
             "intent" => Ok(ValueEdit::Remove),
-            UNKNOWN_KIND => Err(store.damage_error("it holds something that an erasure does not know")),
+            UNKNOWN_KIND => Err(store.damage_error("it has an entry of an unknown kind")),
             _ => Ok(ValueEdit::Keep),
         }
     }

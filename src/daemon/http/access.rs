@@ -96,12 +96,12 @@ pub(super) async fn admit(State(access): State<Arc<PageAccess>>, request: Reques
         return next.run(request).await;
     }
     if !access.has_known_host(&request) {
-        let said = "these pages do not answer to this name; add it to telemetry.allowed_hosts\n";
+        let said = "unknown host name for these pages (add it to telemetry.allowed_hosts)\n";
         return (StatusCode::MISDIRECTED_REQUEST, said).into_response();
     }
     if !access.has_valid_token(request.headers()) {
         let mut response =
-            (StatusCode::UNAUTHORIZED, "the token of telemetry.token_file is asked for\n").into_response();
+            (StatusCode::UNAUTHORIZED, "the token of telemetry.token_file is required\n").into_response();
         let how = response.headers_mut();
         how.append(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"throng\""));
         how.append(header::WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"throng\", charset=\"UTF-8\""));
@@ -127,7 +127,7 @@ pub(super) async fn admit_bearer(request: Request, next: Next) -> Response {
     if is_bearer(request.headers()) {
         return next.run(request).await;
     }
-    let said = "this needs the header `Authorization: Bearer TOKEN`, with the token of telemetry.token_file\n";
+    let said = "this request needs the header `Authorization: Bearer TOKEN`, with the token of telemetry.token_file\n";
     (StatusCode::FORBIDDEN, said).into_response()
 }
 

@@ -107,15 +107,15 @@ async fn reload(reloads: ReloadSender) -> Response {
     let unanswered = |text: &'static str| (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
     let answered = match reloads.send(()) {
         Ok(answered) => answered,
-        Err(RequestRejection::Busy) => return unanswered("too many reloads wait already; ask again later\n"),
-        Err(RequestRejection::Ending) => return unanswered("the daemon is ending\n"),
+        Err(RequestRejection::Busy) => return unanswered("too many reloads are pending (retry later)\n"),
+        Err(RequestRejection::Ending) => return unanswered("the daemon is stopping\n"),
     };
     match answered.await {
         Ok(answer) if answer.outcome == ReloadOutcome::Refused => {
             (StatusCode::UNPROCESSABLE_ENTITY, Json(answer)).into_response()
         }
         Ok(answer) => Json(answer).into_response(),
-        Err(_) => unanswered("the daemon is ending\n"),
+        Err(_) => unanswered("the daemon is stopping\n"),
     }
 }
 

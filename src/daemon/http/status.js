@@ -3,7 +3,7 @@
 (() => {
   const WIDTH = 240, HEIGHT = 74, LEAST_SPAN = 30;
   const STAGES = ["read", "decode", "encode", "treat", "verify", "commit", "learn"];
-  const STAGE_WORDS = ["wait for records", "parse", "number values", "generalize", "recount", "commit", "learn for the next plan"];
+  const STAGE_WORDS = ["wait for records", "parse", "encode values", "generalize", "verify", "commit", "update the model"];
   const OUTCOMES = ["released", "suppressed", "held", "dead_lettered", "dropped"];
   const COLOURS = { released: "cool", suppressed: "grey", held: "blue", dead_lettered: "warm", dropped: "greypale" };
   const byId = (id) => document.getElementById(id);
@@ -148,26 +148,26 @@
     chart("risk", title, {
       top: 1, unit: share, ...extra,
       lines: [{ of: (p) => known(p.risk_before, of(p.risk_before)), colour: "warm" }, { of: (p) => of(p.risk_after), colour: "cool" }],
-      keys: [["warm", "as records arrive"], ["cool", "as they leave"]],
+      keys: [["warm", "before treatment"], ["cool", "after treatment"]],
       read: pair(of),
     });
 
   risk("Highest risk of any record", (r) => r.highest, {
     mark: (s) => 1 / s.k, note: (s) => `, dashed 1/k = ${share(1 / s.k)}`,
-    says: "The chance of picking the right person for the record that stands out most: 1 / the people who share its values. A bound: the dashed line is the promise.",
+    says: "The probability of picking the right person for the most exposed record: 1 / the number of people who share its values. The dashed line is the guaranteed maximum.",
   });
   risk("Average risk", (r) => r.average, {
-    says: "The same chance, averaged over records. Of at least 1,000 records, rounded, and renewed with a plan or every ten minutes, so that no single record can be read from it.",
+    says: "The same probability, averaged over at least 1,000 records. It is rounded, and updated with a plan or every ten minutes, to reveal nothing about a single record.",
   });
-  risk("Records in a crowd smaller than k", (r) => r.share_below_k, {
-    says: "The share of records whose values fewer than k people share. What leaves must show 0 %.",
+  risk("Records in a class smaller than k", (r) => r.share_below_k, {
+    says: "The share of records whose values fewer than k people share. After treatment it must be 0 %.",
   });
 
   chart("flow", "Throughput, records per second", {
     unit: short,
     lines: [{ of: (p) => p.consumed, colour: "grey" }, { of: (p) => p.released, colour: "cool" }],
     keys: [["grey", "read from the source"], ["cool", "released"]],
-    says: "Records are taken in batches, so the curve has steps.",
+    says: "Records are processed in batches, so the curve has steps.",
     read: (p, s, now) => [
       bold(short(now ? s.consumed_per_second : p?.consumed)), " in", arrow(),
       bold(short(now ? s.released_per_second : p?.released), "after"), " out",
@@ -175,7 +175,7 @@
   });
   chart("flow", "Batch time by stage", {
     stack: STAGES.map((stage, i) => [STAGE_WORDS[i]]), unit: time,
-    says: "What a batch of records spends its time with, from reading to the commit that makes its release final.",
+    says: "Time of a batch in each stage, from reading to the commit that makes its release final.",
     lines: STAGES.map((stage, i) => ({ of: (p) => mean(p, p.seconds[stage]), colour: "s" + i })),
     read: (p, s) => {
       const batch = s.last && STAGES.reduce((sum, stage) => sum + s.last.seconds[stage], 0);
@@ -187,13 +187,13 @@
   chart("flow", "Information loss", {
     unit: share, of_fragments: true,
     lines: [{ of: (p) => p.loss, colour: "warm" }],
-    says: "How much detail the generalization takes: 0 % is every value as it came, 100 % is nothing but *.",
+    says: "Detail lost by generalization: 0 % is every value unchanged, 100 % is every value suppressed (*).",
     read: (p) => [bold(share(p?.loss)), ` of the detail; ${share(p?.exact_share)} of cells exact`],
   });
   chart("flow", "Suppressed", {
     unit: short,
     lines: [{ of: (p) => p.suppressed, colour: "grey" }],
-    says: "Records of which no line leaves. The reasons are below; records that series represent are among them.",
+    says: "Records of which no line is released. The reasons are below; records that series represent are included.",
     read: (p, s, now) => {
       // Current rate: the average over the last ten seconds, because a single second may have no batch.
       const seen = now ? s.history.slice(-10) : [p].filter(Boolean);
@@ -206,10 +206,10 @@
   chart("flow", "Lag behind the source", {
     unit: short,
     lines: [{ of: (p) => p.lag_records, colour: "blue" }],
-    says: "Records that have been written to the source and not read yet. If it grows, more arrives than leaves.",
+    says: "Records that were written to the source and not read yet. If the lag grows, records arrive faster than they are processed.",
     read: (p) => (p && p.lag_records == null ? [bold("–"), " this source has no lag"] : [bold(short(p?.lag_records)), " records"]),
   });
-  chart("flow", "Held for a better crowd", {
+  chart("flow", "Held for a larger class", {
     unit: short, of_fragments: true,
     lines: [{ of: (p) => p.held, colour: "blue" }],
     says: "Records that wait for later batches (privacy.max_hold_batches), where more people may share their values.",
@@ -242,24 +242,24 @@
         ...(series.pending ? [["records of epochs that are still open", count(series.pending)]] : []),
         ["rows published", count(series.rows)],
         ["rows withheld: too few people present", count(series.too_few)],
-        ["rows published as shares of intervals, since one or two people dominate the sum", count(series.binned)],
+        ["rows published as shares of intervals, because one or two people dominate the sum", count(series.binned)],
         ["rows withheld: one or two people dominate, or all have one value", count(series.dominated)],
         ["records late, ahead of the clock, or without time or subject", count(series.late)],
       ] : []),
-      ...(s.only_series ? [] : [["records of which a line was released", by.by_fragments == null ? "none yet" : share(by.by_fragments)]]),
+      ...(s.only_series ? [] : [["records with a released line", by.by_fragments == null ? "none yet" : share(by.by_fragments)]]),
     ];
     byId("represented-facts").replaceChildren(...facts.map(([name, value]) =>
       make("tr", {}, make("td", {}, name), make("td", { class: "n" }, value))));
     byId("represented-line").textContent = series
       ? "A person or record is represented when its values are part of a published row. Records of people in their warm-up are not represented yet."
-      : "A record is represented when a line of its own was released.";
+      : "A record is represented when one of its lines was released.";
     const shares = [by.by_fragments, by.by_series].filter((share) => share != null);
     const most = shares.length ? Math.max(...shares) : null;
     const banner = byId("unrepresented");
     banner.hidden = !(most != null && most < by.minimum);
     banner.textContent = banner.hidden ? "" :
-      `The release represents ${share(most)} of the records; release.min_represented asks for ${share(by.minimum)}. ` +
-      (series ? "The reasons are below." : "Statistics over time ([[series]]) represent most records of people who have many: throng check --sample compares the forms.");
+      `The release represents ${share(most)} of the records; release.min_represented requires ${share(by.minimum)}. ` +
+      (series ? "The reasons are below." : "Statistics over time ([[series]]) represent most records of people with many records: throng check --sample compares fragments and series.");
     byId("fragments").hidden = s.only_series;
   };
 
@@ -294,7 +294,7 @@
     const marked = (names, role) => (names ?? []).map((name) => (role ? `${name} (${role})` : name));
     const attributesOf = (g) =>
       [...marked(g.quasi), ...marked(g.sensitive, "sensitive"), ...marked(g.insensitive, "insensitive")].join(", ");
-    byId("plan-line").textContent = known.version == null ? "No plan yet." : `Plan ${known.version}${primed}${removed}${shared}. It says how values may be generalized; each group of attributes leaves as a record of its own, and the records of one person do not leave together.`;
+    byId("plan-line").textContent = known.version == null ? "No plan yet." : `Plan ${known.version}${primed}${removed}${shared}. It defines how values may be generalized; each group of attributes is released as a separate record, and the records of one person are not released together.`;
     const described = groups.map((g) => [g.name, attributesOf(g), g.nodes, s.fragments_by_group[s.groups.indexOf(g.name)]]);
     const names = groups.map((g) => g.name);
     s.groups.forEach((name, i) => {
@@ -305,16 +305,16 @@
         make("td", { role: "cell", class: "n", "data-name": "ways to generalize" }, count(nodes)),
         make("td", { role: "cell", class: "n", "data-name": "records released" }, count(fragments)))));
     const chosen = known.chosen;
-    const apart = { identifier: "one of them identifies people", pace: "it changes otherwise within a person", width: "the group would be too wide", elsewhere: "it leaves beside attributes that say more of it", compartment: "a rule keeps it in a compartment", price: "it would cost too much" };
+    const apart = { identifier: "one of them identifies people", pace: "it changes at another rate within a person", width: "the group would be too wide", elsewhere: "it is more closely related to the attributes of another group", compartment: "a rule keeps it in a compartment", price: "the loss would be too high" };
     byId("chosen-line").textContent = chosen ? `The planner chose the groups (plan.groups = "${chosen.how}").` : "";
     byId("wishes").replaceChildren(...(chosen?.wishes ?? []).map((w) => make("li", {},
-      `Wish for ${w.attributes.join(", ")}: ${w.together.length > 1 ? `${w.together.join(", ")} leave together, for ${w.loss ?? "some"} lost cells of a record` : "each leaves apart"}` +
+      `Wish for ${w.attributes.join(", ")}: ${w.together.length > 1 ? `${w.together.join(", ")} are released together, for ${w.loss ?? "some"} lost cells per record` : "each is released separately"}` +
       w.apart.map((a) => `; ${a.attribute} does not: ${apart[a.why]}`).join(""))));
     treatments(known);
   };
 
   const treatments = (known) => {
-    const treated = { suppress_cell: "exact or not shown", suppress_record: "exact, or the line does not leave", perturb: "the closest number with a crowd", aggregate: "the mean of a crowd", compartment: "in a compartment" };
+    const treated = { suppress_cell: "exact or suppressed", suppress_record: "exact, or the line is suppressed", perturb: "the closest number of a large enough class", aggregate: "the mean of a class", compartment: "in a compartment" };
     const words = (known.treatments ?? []).map((t) => `${t.attribute} (${treated[t.treatment]})`);
     byId("treatments").textContent = words.length > 0 ? `Treated by rules: ${words.join(", ")}.` : "";
   };
@@ -340,8 +340,8 @@
       });
       const title = draw("title", {});
       title.textContent = i.single
-        ? `a value of ${i.from} tells one of ${i.to}: ${share(i.probability)}`
-        : `${i.from} tells ${i.to}: ${share(i.mean)}`;
+        ? `a value of ${i.from} predicts one of ${i.to}: ${share(i.probability)}`
+        : `${i.from} predicts ${i.to}: ${share(i.mean)}`;
       path.append(title);
       return path;
     });
@@ -365,13 +365,13 @@
     const all = found.qids_by_size.reduce((sum, n) => sum + n, 0);
     byId("evidence-line").textContent =
       `${count(found.records)} recent records were searched for plan ${found.plan}` +
-      (found.complete ? "." : "; the time ended first, so there may be more.");
+      (found.complete ? "." : "; the search timed out, so there may be more.");
     const saved = found.aggregation;
     const facts = [
       ["combinations that single out many people", count(all)],
       ...found.qids_by_size.map((n, i) => [`of ${i + 1} attribute${i ? "s" : ""}`, count(n)]).filter(([, n]) => n !== "0"),
-      ["detail that the plan is expected to cost", share(found.expected_loss)],
-      ...(saved ? [["different values, about", count(saved.nodes)], ["pairs of values seen together, about", count(saved.edges)]] : []),
+      ["expected loss of the plan", share(found.expected_loss)],
+      ...(saved ? [["distinct values, about", count(saved.nodes)], ["pairs of co-occurring values, about", count(saved.edges)]] : []),
       ["searched in", `${time(found.seconds)} by the ${found.computed_by === "cpu" ? "CPU" : "GPU"}`],
     ];
     byId("evidence-facts").replaceChildren(...facts.map(([name, value]) =>
@@ -406,9 +406,9 @@
     const series = status.series;
     byId("promise").textContent = series
       ? `series represent ${count(series.people)} people and ${shareOfSeries(series)} of records`
-      : `each record leaves in a crowd of at least ${status.k}`;
+      : `each record is released in a class of at least ${status.k} people`;
     const pill = byId("state");
-    const alarm = !status.conserved ? "records do not add up" : status.verification_refusals ? "verification has refused a batch" : "";
+    const alarm = !status.conserved ? "records do not add up" : status.verification_refusals ? "verification refused a batch" : "";
     pill.className = "pill " + (status.ready && !alarm ? "good" : "bad");
     pill.textContent = alarm || (status.ready ? "ready" : status.reasons.join("; "));
     byId("doubts").hidden = status.doubts.length === 0;
@@ -428,10 +428,10 @@
     rows("dead", Object.entries(status.dead_lettered).map(reason), "none");
     rows("sizes", [
       ["batches committed", status.batches_committed], ["batches aborted and read again", status.batches_aborted],
-      ["memory for what is remembered of people", last ? about(last.ledger_bytes, bytes) : 0],
+      ["memory of the ledger of people", last ? about(last.ledger_bytes, bytes) : 0],
       ["records in the window that plans are made from", last?.window_records ?? 0],
-      ["different values in it", about(last?.model_nodes)], ["pairs of values seen together", about(last?.model_edges)],
-      ["memory for counting them", last ? about(last.model_bytes, bytes) : 0], ["values in all dictionaries", about(last?.dictionary_values)],
+      ["distinct values in it", about(last?.model_nodes)], ["pairs of co-occurring values", about(last?.model_edges)],
+      ["memory of their counts", last ? about(last.model_bytes, bytes) : 0], ["values in all dictionaries", about(last?.dictionary_values)],
       ["state on disk", last ? about(last.state_bytes, bytes) : 0], ["memory of the process", about(status.resident_bytes, bytes)],
     ], "none");
   };

@@ -51,11 +51,11 @@ fn body() -> Markup {
         body.status {
             header {
                 h1 { "throng" }
-                p.soft #promise { "each record leaves in a crowd" }
+                p.soft #promise { "each record is released in a class of at least k people" }
                 p.pill #state role="status" { "connecting" }
             }
             noscript {
-                p.alarm { "This page draws with its own script; without it, the numbers are at " a href="metrics" { "/metrics" } "." }
+                p.alarm { "This page needs JavaScript. Without it, see " a href="metrics" { "/metrics" } "." }
             }
             svg #ink hidden {}
             dl #reasons hidden {
@@ -64,24 +64,24 @@ fn body() -> Markup {
             div.alarm #unrepresented role="alert" hidden {}
             main {
                 div #doubts hidden {
-                    (section("doubts", "What the schema leaves unprotected", "", &html! { div.card { ul #doubt-list {} } }))
+                    (section("doubts", "Warnings about the record schema", "", &html! { div.card { ul #doubt-list {} } }))
                 }
-                (section("represented", "What the release represents", "since the beginning, across restarts",
+                (section("represented", "Represented people and records", "since the beginning, across restarts",
                     &html! { div.card { (facts_table("represented-facts")) p.says #represented-line {} } }))
                 div #series hidden {
                     (section("series", "Released series", "the latest published buckets since the start of this process",
                         &html! { div { (legend(false)) } div.row.three #charts {} }))
                 }
                 div #fragments {
-                    (section("risk", "Re-identification risk", "how surely a person can be found by the values of a record",
+                    (section("risk", "Re-identification risk", "probability of identifying a person by the values of a record",
                         &html! { div.row.three #risk {} }))
                 }
                 (section("account", "Every record accounted for", "since the beginning, across restarts", &account()))
                 (section("flow", "Flow and cost", "", &html! { div.row.three #flow {} }))
                 (section("plan", "Plan", "", &plan()))
                 div #evidence hidden {
-                    (section("evidence", "What recent records would give away untreated",
-                        "names of attributes only, and nothing that few people support", &evidence()))
+                    (section("evidence", "Disclosure risks of recent records, before treatment",
+                        "names of attributes only, and no result about few people", &evidence()))
                 }
                 (section("detail", "Details", "", &details()))
             }
@@ -103,8 +103,9 @@ fn account() -> Markup {
             div #bar role="img" aria-label="records by outcome" {}
             ul.legend #outcomes {}
             p.says {
-                "Released: at least one value has left. Suppressed: nothing has left. Held: waits for more people. Dead lettered: could \
-                not be read; only its place is kept. Dropped: a record without content, which Kafka writes to delete a key."
+                "Released: at least one value was released. Suppressed: nothing was released. Held: waits for more people. Dead \
+                lettered: could not be read; only its position is kept. Dropped: a record without content, which Kafka writes \
+                to delete a key."
             }
         }
     }
@@ -141,20 +142,20 @@ fn evidence() -> Markup {
                 h3 { "Combinations of attributes that single out many people" }
                 p.set #qids {}
                 p.says {
-                    "Some combination of their values is shared by fewer than k people (a quasi-identifier). Those that only few people \
-                    stand out by are not named."
+                    "Quasi-identifiers: fewer than k people share some combination of their values. Quasi-identifiers that single out \
+                    only few people are not listed."
                 }
             }
             div.card {
-                h3 { "Which attribute tells another" }
+                h3 { "Attributes that predict others" }
                 p.says {
-                    "A solid line: knowing the one tells the other, the thicker the more surely, on the mean. Dashed: some single value \
-                    of the one tells the other."
+                    "Solid line: one attribute predicts the other on average; the thicker, the more certain. Dashed: some single value \
+                    of one attribute predicts the other."
                 }
-                svg #inferences viewBox="0 0 460 330" role="img" aria-label="attributes, joined where one tells the other" {}
-                h3 { "The single values that tell most" }
+                svg #inferences viewBox="0 0 460 330" role="img" aria-label="attributes, connected if one predicts the other" {}
+                h3 { "Single values with the strongest predictions" }
                 p.says {
-                    "From which attribute to which, how surely, and how many people it is true of; which values these are is not said."
+                    "Predicting and predicted attribute, probability, and number of people. The values themselves are not shown."
                 }
                 (facts_table("strongest"))
             }
@@ -171,7 +172,8 @@ fn details() -> Markup {
                 h3 { "State" }
                 (facts_table("sizes"))
                 p.says {
-                    "What says “about” is rounded and renewed with a plan or every ten minutes, so that it tells nothing of a single record."
+                    "Numbers marked “about” are rounded, and updated with a plan or every ten minutes, to reveal nothing \
+                    about a single record."
                 }
             }
         }

@@ -16,13 +16,11 @@ use crate::config::{AccessError, PagesTls};
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    #[error(
-        "{address} cannot be listened on ({source}); set telemetry.listen to a free address and port of this machine"
-    )]
+    #[error("cannot listen on {address}: {source} (set telemetry.listen to a free address and port of this machine)")]
     Bind { address: SocketAddr, source: io::Error },
     #[error("telemetry.token_file: {0}")]
     Token(#[from] AccessError),
-    #[error("{key}: {} cannot be used ({why}); give PEM files of a certificate and its own key", .file.display())]
+    #[error("{key}: {} cannot be used: {why} (give PEM files of a certificate and its key)", .file.display())]
     Tls { key: &'static str, file: PathBuf, why: String },
 }
 
@@ -35,11 +33,11 @@ pub(super) fn acceptor(configured: &PagesTls) -> Result<Option<TlsAcceptor>, Htt
         .and_then(Iterator::collect)
         .map_err(|error| wrong(cert, cert_file, error.to_string()))?;
     if chain.is_empty() {
-        return Err(wrong(cert, cert_file, "it holds no certificate".to_owned()));
+        return Err(wrong(cert, cert_file, "it contains no certificate".to_owned()));
     }
     // Errors of the key file are reported without the parser's message, which could repeat a part of the key.
     let private = PrivateKeyDer::from_pem_file(key_file)
-        .map_err(|_| wrong(key, key_file, "it holds no readable private key".to_owned()))?;
+        .map_err(|_| wrong(key, key_file, "it contains no readable private key".to_owned()))?;
     let server = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(&[&version::TLS13])
         .map_err(|error| wrong(cert, cert_file, error.to_string()))?

@@ -238,7 +238,7 @@ impl DatabaseThread {
             let stopping = self.watch.get().is_some_and(|(_, stop)| stop.load(Ordering::Acquire));
             let complaint = disk::write_failure_cause(&self.path);
             if complaint.is_some() || stopping && waited >= STALL_STOP_TIMEOUT || waited >= limit {
-                let cause = complaint.unwrap_or_else(|| "it does not say why".to_owned());
+                let cause = complaint.unwrap_or_else(|| "cause unknown".to_owned());
                 let silent = StateError::DiskUnresponsive { path: self.path.clone(), seconds: waited.as_secs(), cause };
                 return Err(self.mark_failed(silent));
             }
@@ -268,7 +268,7 @@ impl Drop for DatabaseThread {
         let ended = self.ended.clone();
         // The channel is closed, never written to.
         if let Err(StateError::DiskUnresponsive { path, cause, .. }) = self.await_answer(&ended, write_timeout()) {
-            tracing::error!(path = %path.display(), cause, "the state could not be closed; the next start reads it as after a crash");
+            tracing::error!(path = %path.display(), cause, "the state could not be closed: the next start recovers it as after a crash");
         }
     }
 }

@@ -24,68 +24,70 @@ pub enum StateError {
         "there is no throng state in {0} (name its directory with `state.path`; a relative one is below the working directory)"
     )]
     Missing(PathBuf),
-    #[error("{0} is not empty and holds no throng state (set `state.path` to a directory of its own)")]
+    #[error("{0} is not empty and holds no throng state (set `state.path` to a separate directory)")]
     NotAState(PathBuf),
     #[error(
         "state directory {path} has format {found}, this throng reads format {expected} (use the version that wrote it, or start with a new directory)"
     )]
     Version { path: PathBuf, found: String, expected: u32 },
     #[error(
-        "the secret does not belong to state directory {0} (give back the secret it was made with, or start with a new directory)"
+        "the secret does not belong to state directory {0} (restore the secret that it was created with, or start with a new directory)"
     )]
     WrongSecret(PathBuf),
     #[error(
-        "state directory {0} belongs to another stream: the record schema, a hierarchy or the source is not the one it was made with (go back to them, or start with a new directory: what was released under the other schema supports nothing here)"
+        "state directory {0} belongs to another stream: the record schema, a hierarchy or the source is not the one it was created with (restore them, or start with a new directory: releases of the other stream do not count for this one)"
     )]
     OtherStream(PathBuf),
     #[error(
-        "state directory {0} has released to another topic or file: what its readers have seen is no crowd for the readers of this one (go back to that `[sink]`, or start with a new directory)"
+        "state directory {0} has released to another topic or file: releases to its consumers do not count for the consumers of this one (restore that `[sink]`, or start with a new directory)"
     )]
     OtherSink(PathBuf),
     #[error(
-        "state directory {path} has released in other groups than these, and what was said in those is known under their attributes. Put its groups into the configuration, with plan.groups = \"given\", or start with a new directory and another sink:\n{groups}"
+        "state directory {path} has released other groups than these, and its release log refers to their attributes. Put its groups into the configuration, with plan.groups = \"given\", or start with a new directory and another sink:\n{groups}"
     )]
     OtherGroups { path: PathBuf, groups: String },
     #[error(
-        "state directory {0} has the cohorts of other series: their signals, ranges, strata, noise or k are not those of this configuration (go back to them, or start with a new directory and another sink: new cohorts of the same people are a second release)"
+        "state directory {0} has the cohorts of other series: their signals, ranges, strata, noise or k are not those of this configuration (restore them, or start with a new directory and another sink: new cohorts of the same people are a second release)"
     )]
     OtherSeries(PathBuf),
     #[error(
-        "state directory {path} is damaged: {what} (restore it from a backup; with a topic as the source start with a new directory; of a job over files that forgets what has been released)"
+        "state directory {path} is damaged: {what} (restore it from a backup; with a topic as the source, start with a new directory; for a job over files, a new directory loses the record of its releases)"
     )]
     Damaged { path: PathBuf, what: String },
     #[error(
-        "state directory {path} does not go with its topics: {what} (give it back the group and topics that it was made with, or restore the newest state of this id; where there is none, start with a new directory. --accept-rewind does not accept this: a topic cannot be taken back, and what waits in an older copy would leave a second time)"
+        "state directory {path} does not match its topics: {what} (restore the group and topics that it was created with, or the newest state of this id; if there is none, start with a new directory. --accept-rewind does not accept this: a topic cannot be rolled back, and the held records of an older copy would be released a second time)"
     )]
     OtherMarker { path: PathBuf, what: String },
     #[error(
         "topic {topic:?} holds entries of group {group:?} that cannot be read: they were written under another secret, or by another version (give all instances of a group one secret with state.secret_file or THRONG_SECRET, or use another group with a new topic)"
     )]
     OtherChangelog { topic: String, group: String },
-    #[error("the changelog of the group belongs to {0} (go back to it, or use another group with a new topic)")]
+    #[error(
+        "the changelog of the group belongs to {0} (restore the configuration, or use another group with a new topic)"
+    )]
     OtherBinding(&'static str),
     #[error(
-        "partition {partition} of topic {topic:?} goes on at offset {offset}, but the changelog knows of records up to {known} only: it has lost entries, or the offsets were set forward. Limits per subject and window may have been lost with them (set the offsets back, or accept it with --accept-rewind)"
+        "partition {partition} of topic {topic:?} continues at offset {offset}, but the changelog has records up to {known} only: it has lost entries, or the offsets were moved forward. Limits per subject and window may be lost with them (restore the offsets, or accept it with --accept-rewind)"
     )]
     ShortChangelog { topic: String, partition: i32, offset: i64, known: i64 },
-    #[error("state directory {path}: whether its last batch left cannot be told: {what}")]
+    #[error("state directory {path}: cannot determine if its last batch was released: {what}")]
     Marker { path: PathBuf, what: String },
     #[error(
-        "state directory {path}: the database failed: {source} (look at its disk, then start again: nothing is lost, it goes on behind the last batch)"
+        "state directory {path}: the database failed: {source} (check its disk, then restart: nothing is lost, it continues after the last batch)"
     )]
     Database { path: PathBuf, source: sled::Error },
     #[error(
-        "state directory {path}: its disk is full: {free} bytes are free and the next write may need {needed} (make room, then start again: nothing is lost, it goes on behind the last batch)"
+        "state directory {path}: its disk is full: {free} bytes are free and the next write may need {needed} (free disk space, then restart: nothing is lost, it continues after the last batch)"
     )]
     DiskFull { path: PathBuf, free: u64, needed: u64 },
     #[error(
-        "state directory {path}: its disk has not answered for {seconds} s: {cause} (mend it, then start again: nothing is lost, it goes on behind the last batch)"
+        "state directory {path}: its disk has not answered for {seconds} s: {cause} (repair it, then restart: nothing is lost, it continues after the last batch)"
     )]
     DiskUnresponsive { path: PathBuf, seconds: u64, cause: String },
-    #[error("state directory {path}: the database takes nothing more: {why}")]
+    #[error("state directory {path}: the database is no longer used: {why}")]
     DatabaseStopped { path: PathBuf, why: String },
     #[error(
-        "state directory {0}: whether its last batch has left is not settled, and only a start finds that out (start `throng run` with this configuration, and ask again while it runs or after it has ended in order)"
+        "state directory {0}: the last batch is pending, and only a start determines if it was released (start `throng run` with this configuration, and retry while it runs or after a clean stop)"
     )]
     UndecidedBatch(PathBuf),
 }
@@ -284,7 +286,7 @@ fn local_secret(path: &Path, new: bool) -> Result<Vec<u8>, StateError> {
     let io = |source| StateError::Io { path: file.clone(), source };
     match fs::read(&file) {
         Ok(secret) if secret.len() >= 16 => Ok(secret),
-        Ok(_) => Err(StateError::Damaged { path: path.to_owned(), what: "its secret is cut short".to_owned() }),
+        Ok(_) => Err(StateError::Damaged { path: path.to_owned(), what: "its secret is truncated".to_owned() }),
         Err(e) if e.kind() != ErrorKind::NotFound => Err(io(e)),
         Err(_) if !new => Err(StateError::WrongSecret(path.to_owned())),
         Err(_) => {

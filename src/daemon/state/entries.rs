@@ -87,11 +87,11 @@ impl StateBinding {
     pub fn conflict(&self, other: &Self) -> Option<&'static str> {
         let differ = |a: u128, b: u128| a != 0 && b != 0 && a != b;
         if differ(self.stream, other.stream) {
-            Some("another stream: the record schema, a hierarchy or the source is not the one it was made with")
+            Some("another stream: the record schema, a hierarchy or the source is not the one it was created with")
         } else if differ(self.sink, other.sink) {
-            Some("another sink: what its readers have seen is no crowd for the readers of this one")
+            Some("another sink: releases to its consumers do not count for the consumers of this one")
         } else if differ(self.groups, other.groups) {
-            Some("other groups: what was said in those is known under their attributes")
+            Some("other groups: its release log refers to their attributes")
         } else {
             None
         }

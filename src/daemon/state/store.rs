@@ -129,7 +129,7 @@ impl StateStore {
         let damaged = |what: &str| StateError::Damaged { path: path.to_owned(), what: what.to_owned() };
         let id = match (keeper.read(|d| d.tree.get(CHECK))?, new) {
             (Some(value), _) => {
-                let (check, id) = value.split_at_checked(32).ok_or_else(|| damaged("its check value is cut short"))?;
+                let (check, id) = value.split_at_checked(32).ok_or_else(|| damaged("its check value is truncated"))?;
                 if check != keys.check {
                     return Err(StateError::WrongSecret(path.to_owned()));
                 }
@@ -201,7 +201,7 @@ impl StateStore {
 
     /// Opens and deserializes the value sealed under `key`.
     pub fn open_value<T: DeserializeOwned>(&self, key: &[u8], sealed: &[u8]) -> Result<T, StateError> {
-        let plain = self.sealer.open(key, sealed).ok_or_else(|| self.damage_error("a value does not open"))?;
+        let plain = self.sealer.open(key, sealed).ok_or_else(|| self.damage_error("a value cannot be decrypted"))?;
         postcard::from_bytes(&plain).map_err(|_| self.damage_error("a value cannot be read"))
     }
 

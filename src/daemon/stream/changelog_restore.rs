@@ -132,7 +132,7 @@ impl PartitionRestore {
                     tracing::warn!(
                         partitions,
                         seconds,
-                        "the state of partitions is still being read (is a transaction open there, or has one no leader?); none of their records is processed before"
+                        "still reading the state of partitions: their records wait (is a transaction open, or a partition without a leader?)"
                     );
                 }
                 Ok(None)
@@ -143,7 +143,7 @@ impl PartitionRestore {
                 let seconds = running.since.elapsed().as_secs_f64();
                 self.running = None;
                 let restored = done?;
-                tracing::info!(partitions = places.len(), seconds, "the state of partitions has been read");
+                tracing::info!(partitions = places.len(), seconds, "read the state of partitions");
                 self.restored.extend(places.iter().copied());
                 Ok(Some((restored, places)))
             }
@@ -160,7 +160,7 @@ fn start_restore(changelog: &ChangelogLocation, places: BTreeSet<InputPartition>
         if let Some(read) = changelog.read_with_retries(&wanted, &over)
             && sender.send(read).is_err()
         {
-            tracing::debug!("nobody waits for the state of these partitions any more");
+            tracing::debug!("discarding the state of partitions: no longer needed");
         }
     });
     let now = Instant::now();
@@ -186,7 +186,7 @@ impl ChangelogLocation {
                 Err(RestoreError::Kafka(failure)) if !failure.is_denial() => {
                     if failure.is_usage() || said.elapsed() >= RESTORE_LOG_INTERVAL {
                         said = Instant::now();
-                        tracing::warn!(%failure, "the state of assigned partitions cannot be read yet; none of their records is processed before");
+                        tracing::warn!(%failure, "cannot read the state of assigned partitions yet: their records wait");
                     }
                     std::thread::sleep(if failure.is_usage() { USAGE_RETRY_DELAY } else { RESTORE_RETRY_DELAY });
                 }
@@ -262,12 +262,12 @@ impl ChangelogLocation {
             let id = transactional_id(&self.group, &author);
             match fence::end_transaction_of(&self.cluster, &id, over) {
                 Ok(true) => {
-                    tracing::warn!(instance = %author, "ended a transaction that an instance has left open which had our partitions before");
+                    tracing::warn!(instance = %author, "ended a transaction that was left open by a previous owner of our partitions");
                 }
                 Ok(false) => {}
                 // It ends at its timeout.
                 Err(failure) => {
-                    tracing::warn!(instance = %author, %failure, "a transaction is open in the changelog, and cannot be ended");
+                    tracing::warn!(instance = %author, %failure, "a transaction is open in the changelog and cannot be ended");
                 }
             }
         }

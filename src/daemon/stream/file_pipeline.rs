@@ -197,7 +197,7 @@ pub fn share_refusal(telemetry: &Telemetry) -> Option<String> {
     let found = represented.below_minimum()?;
     let (share, minimum) = (found.share() * 100.0, represented.minimum * 100.0);
     Some(format!(
-        "the release represents {share:.1} % of the records{}, and release.min_represented asks for {minimum:.0} %",
+        "the release represents {share:.1} % of the records{}, but release.min_represented requires {minimum:.0} %",
         found.note()
     ))
 }
@@ -210,14 +210,14 @@ pub fn loss_message(lost: f64, swallowed: u64, most: f64, before: bool) -> Optio
     }
     let lines = match swallowed {
         0 => String::new(),
-        lines => format!(", counting {lines} line(s) that a quote left open has swallowed"),
+        lines => format!(", including {lines} line(s) inside an unclosed quote"),
     };
     Some(if lost >= 1.0 {
-        let which = if before { "every record that this run has settled" } else { "every record" };
-        format!("{which} was lost{lines}: nothing of any was released (the notes above say why)")
+        let which = if before { "every record of this run" } else { "every record" };
+        format!("{which} was lost{lines}: none was released (see the notes above)")
     } else {
         let (lost, most) = (lost * 100.0, most * 100.0);
-        format!("{lost:.1} % of the records were lost{lines}, and --fail-above allows {most:.1} %")
+        format!("{lost:.1} % of the records were lost{lines}, but --fail-above allows {most:.1} %")
     })
 }
 

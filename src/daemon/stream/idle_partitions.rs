@@ -72,7 +72,7 @@ impl IdlePartitions {
                 }
                 Err(failure) => {
                     if self.may_log_now() {
-                        tracing::warn!(%failure, "buckets of series wait: it is not known whether other partitions have unread records");
+                        tracing::warn!(%failure, "buckets of series wait: cannot determine if other partitions have unread records");
                     }
                     None
                 }
@@ -86,7 +86,7 @@ impl IdlePartitions {
         let (question, places) = (self.idle_query.clone(), places.clone());
         std::thread::spawn(move || {
             if sender.send(question.query_brokers(&places, position)).is_err() {
-                tracing::debug!("nobody waits for idle partitions any more");
+                tracing::debug!("discarding the idle partitions: no longer needed");
             }
         });
         self.running = Some(running);
@@ -112,7 +112,7 @@ impl IdlePartitions {
         let is_long = self.waits_since.is_some_and(|since| since.elapsed() >= LONG_UNREAD_WAIT);
         if !unread.is_empty() && is_long && self.may_log_now() {
             let partitions = unread.join(", ");
-            tracing::warn!(%partitions, "buckets of series wait for partitions with unread records: are all instances of the group running?");
+            tracing::warn!(%partitions, "buckets of series wait for partitions with unread records (are all instances of the group running?)");
         }
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn check_marker(config: &Config, sequence: u64, marker: BatchMarker) 
     Err(StateError::OtherMarker {
         path: config.state.path.clone(),
         what: format!(
-            "it ends at batch {sequence}, but {:?} knows of {committed} as the last (was `source.group` changed, the topic emptied, or the directory restored?)",
+            "it ends at batch {sequence}, but the last batch in {:?} is {committed} (was `source.group` changed, the topic emptied, or the directory restored?)",
             config.sink.changelog_topic
         ),
     })
@@ -112,7 +112,7 @@ mod tests {
             let refused = check_marker(&config, 7, BatchMarker { sequence, attempt: 1 }).expect_err("another state's");
             let told = refused.to_string();
             assert!(
-                told.contains(&format!("it ends at batch 7, but \"throng.changelog\" knows of {sequence} as the last")),
+                told.contains(&format!("it ends at batch 7, but the last batch in \"throng.changelog\" is {sequence}")),
                 "{told}"
             );
             assert!(told.contains("--accept-rewind does not accept this") && !told.contains("damaged"), "{told}");

@@ -62,9 +62,9 @@ pub enum SourceFailure {
     #[error(transparent)]
     File(#[from] SourceError),
     /// A job was asked to end; its records are not released.
-    #[error("the job was told to end")]
+    #[error("the job was interrupted")]
     Stopped,
     /// The reader thread has ended without an error: its channel is closed.
-    #[error("the reader ended without a word (this is a bug)")]
+    #[error("the reader ended without an error (this is a bug)")]
     ReaderThreadEnded,
 }

@@ -138,7 +138,7 @@ impl StreamLoop<'_> {
         let stood = if self.source.is_live() { self.wait_for_offsets(FINAL_COMMIT_TIMEOUT) } else { Ok(()) };
         match (outcome, stood) {
             (Err(error), Err(also)) => {
-                tracing::error!(%also, "and it is not known whether the last batch's offsets are committed");
+                tracing::error!(%also, "offset commit status of the last batch is unknown");
                 Err(error)
             }
             (outcome, stood) => outcome.and(stood),
@@ -175,9 +175,10 @@ impl StreamLoop<'_> {
                 settled_at = self.retry.is_some().then(Instant::now);
                 attempts = if self.retry.is_some() { attempts + 1 } else { 0 };
                 if attempts >= MAX_BATCH_ATTEMPTS {
-                    return Err(
-                        BatchError::Fatal("held records could not be settled, again and again".to_owned()).into()
-                    );
+                    return Err(BatchError::Fatal(
+                        "release or suppression of held records failed repeatedly".to_owned(),
+                    )
+                    .into());
                 }
                 // Without a changelog, records that are read in the meantime cannot be read again.
                 if self.retry.is_some() && self.restore.is_none() && !self.stop.load(Ordering::Acquire) {
@@ -227,8 +228,9 @@ impl StreamLoop<'_> {
                             return Ok(self.engine.flush()?);
                         }
                         BatchStepOutcome::WillRepeat(why) if attempts + 1 >= MAX_BATCH_ATTEMPTS => {
-                            let said =
-                                format!("one batch was aborted {MAX_BATCH_ATTEMPTS} times, the last time since {why}");
+                            let said = format!(
+                                "one batch was aborted {MAX_BATCH_ATTEMPTS} times, the last time because {why}"
+                            );
                             return Err(BatchError::Fatal(said).into());
                         }
                         BatchStepOutcome::WillRepeat(_) => attempts + 1,
@@ -425,7 +427,7 @@ impl StreamLoop<'_> {
                 // A reader that has stopped waiting has continued without an acknowledgement; later commits are
                 // fenced.
                 if acknowledge.send(()).is_err() {
-                    tracing::debug!("the reader does not wait for an acknowledgement any more");
+                    tracing::debug!("the reader no longer waits for an acknowledgement");
                 }
             }
             AssignmentNotice::Assigned { places } => {

@@ -133,12 +133,12 @@ pub(super) fn detect_text_dates(texts: &[DistinctText<'_>], fits: &DateTest<'_>)
     let spelled: Vec<&'static str> = chosen.iter().map(|&at| reads[at].0).collect();
     let all = DateFormats::Formats(spelled.iter().filter_map(|text| parse_candidate(text)).collect());
     let (missing, misfits) = fits(&|text| all.read(text.trim_ascii()).is_some())?;
-    let two_readings = other
-        .map(|at| format!("every one of them reads as {} too, another day: be sure of the right one", reads[at].0));
+    let two_readings =
+        other.map(|at| format!("all values also match {}, with another date: choose the right format", reads[at].0));
     let spelled = DateSpelling::Formats(spelled);
     let short = spelled.has_short_years().then(|| {
         let first = first_year();
-        format!("years of two digits are taken for {first} to {}: correct first_year where they are others", first + 99)
+        format!("two-digit years are read as {first} to {}: correct first_year if this is wrong", first + 99)
     });
     let doubts: Vec<String> = two_readings.into_iter().chain(short).collect();
     let doubt = Some(doubts.join("; ")).filter(|doubt| !doubt.is_empty());

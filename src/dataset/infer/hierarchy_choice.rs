@@ -83,7 +83,7 @@ fn label_tree(values: &ColumnTexts<'_>, k: u64) -> HierarchyProposal {
     let named: u64 = labels.iter().map(|text| text.cells).sum();
     let remark = (rare > 0).then(|| {
         format!(
-            "{rare} value(s) in {} cell(s) that fewer than {k} people share are not listed, and are suppressed",
+            "{rare} value(s) in {} cell(s) are shared by fewer than {k} people: not listed, and suppressed",
             cells - named
         )
     });
@@ -135,9 +135,8 @@ fn calendar_units(
         if reading.kind == AttributeType::Date { format!("{year:04}-12-31") } else { format!("{:04}-01-01", year + 1) }
     };
     let domain = years.map(|(first, last)| (format!("{first:04}-01-01"), end(last)));
-    let remark = domain
-        .as_ref()
-        .map(|_| "days outside min and max are suppressed; for records to come leave both out".to_owned());
+    let remark =
+        domain.as_ref().map(|_| "days outside min and max are suppressed; omit both if more records follow".to_owned());
     HierarchyProposal { ladder: ProposedHierarchy::Calendar { levels, domain }, round, remark }
 }
 

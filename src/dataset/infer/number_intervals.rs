@@ -115,13 +115,13 @@ pub(super) fn propose_intervals(extent: &NumberRange, integer: bool, name: &Colu
         remark: Some(remark.to_owned()),
     };
     let Some((low, high)) = extent.crowd else {
-        return flat("too few people to see its extent: exact or not at all");
+        return flat("too few people to determine its range: exact or suppressed");
     };
     if high - low <= 0.0 || (integer && high - low < 3.0) {
         return HierarchyProposal { remark: None, ..flat("") };
     }
     if low.abs() > MAX_INTERVAL_NUMBER || high.abs() > MAX_INTERVAL_NUMBER {
-        return flat("too large for intervals: exact or not at all");
+        return flat("too large for intervals: exact or suppressed");
     }
     let (p5, p50, p95) = (extent.quantile(0.05), extent.quantile(0.5), extent.quantile(0.95));
     let spread = if p95 > p5 { p95 - p5 } else { high - low };

@@ -35,7 +35,7 @@ pub(super) fn choose_role(
         return RoleChoice { role: Role::Identifier, why };
     }
     if name.is_sensitive() {
-        let why = "sensitive by its name: it leaves beside the class, where its value has a crowd of its own; give it a [[privacy.model]]";
+        let why = "sensitive by its name: released with the class if enough people share its value; give it a [[privacy.model]]";
         return RoleChoice { role: Role::Sensitive, why: why.to_owned() };
     }
     match reading.kind {
@@ -54,12 +54,12 @@ fn identifying_reason(
     k: u64,
 ) -> Option<String> {
     if values.texts.is_empty() || values.texts.iter().all(|text| reading.missing.iter().any(|m| m == text.text)) {
-        return Some("no value in these records: nothing is known of it".to_owned());
+        return Some("no value in these records: its content is unknown".to_owned());
     }
     if values.column.arrays > 0 || values.texts.iter().any(|text| is_structure(text.text)) {
         let taken_apart =
-            if values.column.arrays > 0 { "; `explode` takes a list of records apart (docs/formats.md)" } else { "" };
-        return Some(format!("lists or objects, of which nobody knows what is in them{taken_apart}"));
+            if values.column.arrays > 0 { "; `explode` splits a list of records (docs/formats.md)" } else { "" };
+        return Some(format!("lists or objects of unknown content{taken_apart}"));
     }
     if reading.kind == AttributeType::Boolean {
         return None;
@@ -114,17 +114,17 @@ fn audit_rule_reason(
         IdentifierReason::Declared => "declared".to_owned(),
         IdentifierReason::Shape { shape, share } => {
             let shape = shape.name().replace('_', " ");
-            format!("{:.0} % of its different values have the shape of: {shape}", (share * 100.0).max(1.0))
+            format!("{:.0} % of its distinct values have the shape of: {shape}", (share * 100.0).max(1.0))
         }
-        IdentifierReason::Injective => "every record has a value of its own".to_owned(),
-        IdentifierReason::Cardinality { cardinality, .. } => format!("{cardinality:.2} different values a record"),
-        IdentifierReason::NamesSubject => "one value a person and one person a value".to_owned(),
+        IdentifierReason::Injective => "every record has a unique value".to_owned(),
+        IdentifierReason::Cardinality { cardinality, .. } => format!("{cardinality:.2} distinct values per record"),
+        IdentifierReason::NamesSubject => "one value per person and one person per value".to_owned(),
     })
 }
 
 fn text_reason(values: &ColumnTexts<'_>, name: &ColumnName, people: &TableSubjects, k: u64) -> Option<String> {
     if people.column.is_none() && are_codes(values) {
-        return Some("codes of one kind, and no column names people: each may be somebody's".to_owned());
+        return Some("codes of one kind, and no column identifies people: each code may identify a person".to_owned());
     }
     let crowded = values.frequent_cell_share(k);
     let is_vocabulary = values.texts.len() <= MAX_VOCABULARY && crowded >= MIN_VOCABULARY_SHARE;
@@ -132,10 +132,10 @@ fn text_reason(values: &ColumnTexts<'_>, name: &ColumnName, people: &TableSubjec
         return None;
     }
     if name.is_identifier() {
-        return Some("by its name (a number or code of its own)".to_owned());
+        return Some("by its name (an individual number or code)".to_owned());
     }
     if name.is_free_text() {
-        return Some("by its name (what people write)".to_owned());
+        return Some("by its name (written text)".to_owned());
     }
     let cells = values.cells().max(1);
     let long: u64 = values.texts.iter().filter(|text| is_long_text(text.text)).map(|text| text.cells).sum();
@@ -157,7 +157,7 @@ fn number_reason(
     k: u64,
 ) -> Option<String> {
     if name.is_identifier() && values.frequent_cell_share(k) < MIN_VOCABULARY_SHARE {
-        return Some("by its name (a number or code of its own)".to_owned());
+        return Some("by its name (an individual number or code)".to_owned());
     }
     let mut numbers: Vec<f64> = values.texts.iter().filter_map(|text| parse_number(text.text)).collect();
     numbers.sort_by(f64::total_cmp);

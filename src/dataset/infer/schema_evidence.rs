@@ -54,14 +54,14 @@ impl TypedColumn {
                 let share = f64::from(share) * 100.0;
                 let name = changes.name();
                 let evidence = format!(
-                    "changes = {name:?}: {share:.1} % of the steps from a person's record to the next, in the median person"
+                    "changes = {name:?}: {share:.1} % of the steps between consecutive records of a person (median person)"
                 );
                 MeasuredChange { changes, evidence, too_few: None }
             }
             Err(too_few) => MeasuredChange {
                 changes: ChangeFrequency::Never,
                 evidence: format!(
-                    "CHECK: changes = \"never\": not measured, since there are {} steps from a person's record to the next and {} are needed; set \"always\" if it changes from record to record",
+                    "CHECK: changes = \"never\": not measured: {} steps between consecutive records of a person, {} are needed; set \"always\" if it changes from record to record",
                     too_few.steps,
                     TooFewSteps::NEEDED
                 ),

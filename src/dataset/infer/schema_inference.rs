@@ -26,7 +26,7 @@ use throng_core::values::schema::{
 use throng_risk::audit::AuditColumn;
 
 /// Options of a schema proposal.
-#[expect(clippy::struct_excessive_bools, reason = "each is true or false of the records by itself")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 #[derive(Clone, Debug)]
 pub struct InferenceOptions<'a> {
     /// Minimum subjects of any value in the proposal, at least 2.
@@ -79,25 +79,24 @@ pub enum InferenceError {
     #[error("there is no column \"{0}\" to count people by: check the name (--subject)")]
     NoSubject(String),
     #[error(
-        "no column counts people, and values come back in {} as codes of people do: name the column that counts people \
-         (--subject COLUMN), or declare that every record is of another person (--no-subject)",
+        "no column identifies people, but values repeat in {} like codes of people: name the column that identifies \
+         people (--subject COLUMN), or declare that every record is of another person (--no-subject)",
         .columns.iter().map(|column| format!("{column:?}")).collect::<Vec<_>>().join(", ")
     )]
     RepeatedCodes { columns: Vec<String> },
     #[error(
-        "the records are of {people} people, and of fewer than {k} nothing may be said: give more records, or a smaller \
-         --k{}", .subject.as_ref().map_or(String::new(), |name| format!("; people are counted by \"{name}\" (--subject names another column)"))
+        "the records are of {people} people, and at least {k} are required: give more records, or a smaller --k{}", .subject.as_ref().map_or(String::new(), |name| format!("; people are counted by \"{name}\" (--subject names another column)"))
     )]
     TooFew { people: u64, k: u64, subject: Option<String> },
     #[error(
-        "the first row seems to be a record and no header, since it has numbers or dates where the rows below have: add a header row"
+        "the first row seems to be a record, not a header: it has numbers or dates in the same columns as other rows (add a header row)"
     )]
     NoHeader,
-    #[error("row {row} repeats the header, as files have it that were joined with their headers: take such rows out")]
+    #[error("row {row} repeats the header, as in files concatenated with their headers: remove such rows")]
     RepeatedHeader { row: usize },
-    #[error("no attribute is left: of none do {0} people have a value")]
+    #[error("no attribute is left: none has values of {0} people")]
     Nothing(u64),
-    #[error("the proposal is no schema (this is a bug): {0}")]
+    #[error("the proposal is not a valid schema (this is a bug): {0}")]
     Unsound(SchemaError),
 }
 
@@ -209,7 +208,7 @@ fn identify_keys(looked: &mut [(usize, ColumnFindings)], columns: &[TableColumn]
     looked.par_iter_mut().for_each(|(number, looked)| {
         let may_be = looked.role.role == Role::Quasi && looked.may_be_key() && looked.frequent_share < 0.5;
         if may_be && subject_code_detection::determines_all_of_profile(&columns[*number], &profile) {
-            let why = "each of its values goes with one value of every attribute that a person does not change";
+            let why = "each of its values determines the value of every attribute that is constant per person";
             looked.make_identifier(why.to_owned());
         }
     });
@@ -270,7 +269,7 @@ fn examine_column(
     if people.column == Some(number) {
         let missing = values.texts.iter().filter(|text| is_missing_text(text.text, false));
         let reading = ColumnReading::of_texts(missing.map(|text| text.text.to_owned()).collect());
-        let role = RoleChoice { role: Role::Subject, why: format!("it counts people: {}", people.why) };
+        let role = RoleChoice { role: Role::Subject, why: format!("identifies people: {}", people.why) };
         let people = values.people;
         return ColumnFindings {
             role,
@@ -290,7 +289,7 @@ fn examine_column(
         let wanted = HierarchyOptions { k: asked.k, more_records_follow: asked.more_records_follow };
         let found = hierarchy_choice::propose_hierarchy(&values, &reading, &name, people, wanted);
         if found.ladder == ProposedHierarchy::Tree(Vec::new()) {
-            let why = format!("no value of it is shared by {} people", asked.k);
+            let why = format!("none of its values is shared by {} people", asked.k);
             role = RoleChoice { role: Role::Identifier, why };
         } else {
             generalized =
@@ -331,7 +330,7 @@ fn count_facts(values: &ColumnTexts<'_>, people: &TableSubjects, k: u64) -> Stri
         missing => format!(", {:.0} % missing", 100.0 * missing as f64 / (missing + cells) as f64),
     };
     format!(
-        "{} different value(s){missing}; {rare} of the cells hold one that fewer than {k} {of} have",
+        "{} distinct value(s){missing}; {rare} of the cells have a value of fewer than {k} {of}",
         values.texts.len()
     )
 }
@@ -352,7 +351,7 @@ impl ColumnFindings {
         let Self { role: RoleChoice { role, why }, reading, generalized, facts, .. } = self;
         let mut evidence = Vec::new();
         let verdict = match role {
-            Role::Identifier => format!("identifier, never leaves: {why}"),
+            Role::Identifier => format!("identifier, never released: {why}"),
             Role::Quasi => String::new(),
             _ => why,
         };
@@ -360,8 +359,10 @@ impl ColumnFindings {
         evidence.push(facts);
         if reading.misfits > 0 {
             let kind = reading.kind.name();
-            evidence
-                .push(format!("CHECK: {} cell(s) are no {kind}: their records become dead letters", reading.misfits));
+            evidence.push(format!(
+                "CHECK: {} cell(s) are not of type {kind}: their records become dead letters",
+                reading.misfits
+            ));
         }
         evidence.extend(reading.operator_question.as_ref().map(|doubt| format!("CHECK: {doubt}")));
         let (ladder, round, remark) = match generalized {
@@ -456,24 +457,22 @@ fn head_comments(
     let cut = if table.cut { "the first " } else { "" };
     let mut head = vec![
         format!("Proposed by `throng schema infer` from {cut}{} records of {}.", table.rows, asked.source),
-        "A PROPOSAL, to be read line by line: figures tell what may identify, people decide. Look above all at the roles \
-         (identifier: never leaves; quasi: leaves in a crowd; sensitive: leaves beside one), and at groups of labels, \
-         which know only how frequent labels are."
+        "A PROPOSAL, to be reviewed line by line: the figures show possible identification, the decision is yours. Check \
+         above all the roles (identifier: never released; quasi: released in a class; sensitive: released with a \
+         class), and groups of labels, which are based on frequency only."
             .to_owned(),
     ];
     head.push(match people.column {
         Some(number) => format!("{} people, by {:?}: {}.", people.count, table.columns[number].name, people.why),
         None => {
-            "No column names people: every record counts as a person of its own, and somebody with many records is a \
-                 crowd. Where a column names them, give it with --subject."
+            "No column identifies people: every record counts as one person, and a person with many records as a whole \
+                 class. If a column identifies people, give it with --subject."
                 .to_owned()
         }
     });
     if left_out > 0 {
         let k = asked.k;
-        head.push(format!(
-            "{left_out} key(s) that the records of fewer than {k} people have are left out: they are dropped."
-        ));
+        head.push(format!("{left_out} key(s) are dropped: they occur in the records of fewer than {k} people."));
     }
     let unreadable: u64 = table.unreadable.values().sum();
     if unreadable > 0 {
@@ -527,10 +526,13 @@ fn add_measurements(
         };
         proposed.evidence.push(match judged.smallest_qid {
             Some(1) => {
-                format!("rounded, {} record(s) have a value that fewer than {} share", judged.records_below_k, asked.k)
+                format!(
+                    "after rounding, {} record(s) have a value shared by fewer than {}",
+                    judged.records_below_k, asked.k
+                )
             }
             Some(smallest) => format!(
-                "part of {} of {all} quasi-identifiers{found}, the smallest of {smallest} attributes",
+                "part of {} of {all} quasi-identifiers{found}, the smallest with {smallest} attribute(s)",
                 judged.minimal_qids
             ),
             None => format!("part of no quasi-identifier{found}"),

@@ -105,7 +105,7 @@ const PERSONAL_SHAPES: [IdentifierShape; 4] =
 /// with fewer than `k` subjects are not reported.
 pub(super) fn find_subjects(columns: &[TableColumn], rows: usize, asked: Option<usize>, k: u64) -> TableSubjects {
     if let Some(number) = asked {
-        return TableSubjects::of_column(columns, number, "it was named (--subject)".to_owned());
+        return TableSubjects::of_column(columns, number, "chosen with --subject".to_owned());
     }
     // Order of preference: names of persons (repeated or not); then, if repeated, names of records and cases, a lone
     // id, and values with the shape of a personal identifier.
@@ -115,11 +115,11 @@ pub(super) fn find_subjects(columns: &[TableColumn], rows: usize, asked: Option<
         let shaped = most_frequent_shape(column.dictionary.texts())
             .filter(|(shape, share)| *share >= 0.5 && PERSONAL_SHAPES.contains(shape));
         let (rank, why) = match (called, shaped) {
-            (3, _) => (0, "its name says so".to_owned()),
-            (2, _) => (1, "its name says so, and its values come back".to_owned()),
-            (1, _) => (2, "its name says so, and its values come back".to_owned()),
+            (3, _) => (0, "chosen by its name".to_owned()),
+            (2, _) => (1, "chosen by its name and its repeated values".to_owned()),
+            (1, _) => (2, "chosen by its name and its repeated values".to_owned()),
             (_, Some((shape, _))) => {
-                (3, format!("its values have the shape of {}, and come back", shape.name().replace('_', " ")))
+                (3, format!("chosen by its repeated values with the shape of {}", shape.name().replace('_', " ")))
             }
             _ => continue,
         };
@@ -147,7 +147,7 @@ pub(super) fn find_subjects(columns: &[TableColumn], rows: usize, asked: Option<
     let rivals: Vec<String> =
         rivals.filter_map(|other| Some(format!("{:?} ({})", columns[other.column?].name, other.count))).collect();
     if !rivals.is_empty() {
-        chosen.why += &format!("; CHECK whether it is not rather {}, which count otherwise", rivals.join(" or "));
+        chosen.why += &format!("; CHECK whether another column identifies people: {}", rivals.join(" or "));
     }
     chosen
 }

@@ -285,7 +285,11 @@ fn person_column_is_preferred_to_session_column() {
         let inferred = of(&csv(header, 1800, row), CSV).expect("a proposal");
         assert_eq!(inferred.people, 60, "{header}");
         assert!(!inferred.text.contains("parachute"), "{header}: {}", inferred.text);
-        assert!(inferred.text.contains("CHECK whether it is not rather"), "{header}: {}", inferred.text);
+        assert!(
+            inferred.text.contains("CHECK whether another column identifies people"),
+            "{header}: {}",
+            inferred.text
+        );
     }
     // A session belongs to one subject with many sessions, so the subject is counted.
     let uuid = |n: usize| format!("00000000-0000-4000-8000-{:012},P{:02},{}", n % 300, n % 30, n % 7);
@@ -373,7 +377,7 @@ fn thousands_points_are_not_read_as_decimal_points() {
     assert!(!of(&decimals, semicolons).expect("a proposal").text.contains("thousands"));
     let english = csv("user_id;steps", 900, |n| format!("u{};{}", n % 50, grouped(n, ",")));
     let inferred = of(&english, semicolons).expect("a proposal");
-    assert!(inferred.text.contains("CHECK: whole numbers with a mark between thousands"), "{}", inferred.text);
+    assert!(inferred.text.contains("CHECK: whole numbers with thousands separators"), "{}", inferred.text);
 }
 
 #[test]

@@ -113,7 +113,7 @@ pub(super) fn determine_reading(values: &ColumnTexts<'_>, name: &ColumnName, k: 
         return typed(AttributeType::Coordinates, fitted);
     }
     let doubt = thousands_mark(&told.iter().map(|text| text.text)).map(|_| {
-        "whole numbers with a mark between thousands, read as texts: write them without it to have intervals".to_owned()
+        "whole numbers with thousands separators, read as text: remove the separators to get intervals".to_owned()
     });
     ColumnReading { missing: nothing(false), operator_question: doubt, ..plain }
 }

@@ -13,10 +13,10 @@ const MAX_TARGET_CLASSES: usize = 8;
 
 /// Invalid target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each case says it")]
+#[allow(missing_docs, reason = "the messages document the cases")]
 pub enum TargetError {
     #[error(
-        "--target {0}: no attribute of this name leaves in a group, and no series with `moments` has a signal of this name: name one that does"
+        "--target {0}: no group releases an attribute of this name, and no series with `moments` has a signal of this name: name a released one"
     )]
     NotReleased(String),
     #[error("--target {0}: no record has the value {1:?} there; name one that occurs")]

@@ -97,7 +97,7 @@ impl SeriesEvidence {
     ) -> Result<Self, EvaluationError> {
         let read = SeriesLineage::read(lineage, terms)?;
         if let Some(LineageConflict { line, claim }) = read.conflicts.first() {
-            return Err(lineage_entry_error(lineage, *line, &format!("it contradicts an earlier line: {claim}")));
+            return Err(lineage_entry_error(lineage, *line, &format!("contradicts an earlier line: {claim}")));
         }
         let released = ReleasedSeriesFiles::read(config, terms, path)?;
         let mut rows = Vec::with_capacity(released.rows.len());
@@ -107,7 +107,7 @@ impl SeriesEvidence {
             let mut row = row.clone().map_err(refused)?;
             row.sets = contributor_sets(&row, *number, terms, &read);
             if row.sets.is_empty() && is_contributor_row(&row, terms) {
-                return Err(refused("the lineage has no contributor set for it"));
+                return Err(refused("no contributor set in the lineage"));
             }
             rows.push(row);
         }

@@ -42,7 +42,7 @@ pub struct ReleasedSeriesFiles {
     pub rows: Vec<ReleasedSeriesRow>,
 }
 
-const SPELLING_DIFFERS: &str = "the row is not spelled as rows of this series are";
+const SPELLING_DIFFERS: &str = "the row does not have the format of this series";
 
 impl ReleasedSeriesFiles {
     /// Reads the rows of all series that the sink of `config` writes at `path`.
@@ -96,9 +96,9 @@ impl SeriesRowReader<'_> {
     fn ndjson(&self) -> Result<ParsedRows, EvaluationError> {
         let text = self.text()?;
         let row = |line: &[u8]| {
-            let line = line.strip_suffix(b"\n").ok_or("the last line is cut off")?;
+            let line = line.strip_suffix(b"\n").ok_or("the last line is truncated")?;
             let Ok(Value::Object(members)) = serde_json::from_slice(line) else {
-                return Err("the line is no JSON object");
+                return Err("the line is not a JSON object");
             };
             self.parse_exact_row(line, &members, RowFormat::Json)
         };
@@ -120,14 +120,14 @@ impl SeriesRowReader<'_> {
             let to = usize::try_from(reader.position().byte()).unwrap_or(usize::MAX);
             if std::mem::take(&mut is_header) {
                 if !record.iter().eq(columns.iter().map(|(name, _)| name.as_bytes())) {
-                    return Err(self.refused("the header is not that of this series"));
+                    return Err(self.refused("the header does not match this series"));
                 }
                 continue;
             }
             let line = text.get(from..to).and_then(|line| line.strip_suffix(b"\n"));
             rows.push(match (is_read, line) {
                 (Ok(_), Some(line)) => self.csv_row(line, &record, &columns, separator),
-                _ => Err("the last line is cut off"),
+                _ => Err("the last line is truncated"),
             });
         }
     }
@@ -141,12 +141,12 @@ impl SeriesRowReader<'_> {
     ) -> Result<SeriesRow, &'static str> {
         let mut members = Map::new();
         for ((name, kind), field) in columns.iter().zip(record) {
-            let text = std::str::from_utf8(field).map_err(|_| "a field is no UTF-8")?;
+            let text = std::str::from_utf8(field).map_err(|_| "a field is not UTF-8")?;
             let value = match kind {
                 _ if text.is_empty() => Value::Null,
                 ColumnType::Text => Value::from(decode_csv_text(text)),
                 ColumnType::Count | ColumnType::Number => {
-                    serde_json::from_str(text).map_err(|_| "a field is no number")?
+                    serde_json::from_str(text).map_err(|_| "a field is not a number")?
                 }
             };
             members.insert(name.clone(), value);
@@ -168,7 +168,7 @@ impl SeriesRowReader<'_> {
         let expected = columns.iter().map(|(name, of)| (name.as_str(), kind(*of)));
         let found = builder.schema().fields().iter().map(|field| (field.name().as_str(), field.data_type().clone()));
         if !expected.eq(found) {
-            return Err(self.refused("the columns are not those of this series"));
+            return Err(self.refused("the columns do not match this series"));
         }
         let mut rows = ParsedRows::new();
         for batch in builder.build().map_err(|error| damaged(&error))? {

@@ -124,7 +124,7 @@ impl SeriesLineage {
                 let digest = |text: &String| u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16);
                 let atom = |atom: &Vec<String>| atom.iter().map(digest).collect::<Option<Vec<u64>>>();
                 let atoms: Option<Vec<Vec<u64>>> = atoms.iter().map(atom).collect();
-                let atoms = atoms.ok_or("a member is no digest of 16 hexadecimal digits")?;
+                let atoms = atoms.ok_or("a member is not a digest of 16 hexadecimal digits")?;
                 if atoms.is_empty() || atoms.len() > MAX_ATOMS || stratum.len() != terms.cohorts.strata.len() {
                     return Err("a cohort does not fit the configuration");
                 }

@@ -75,20 +75,20 @@ pub(super) fn count_group(
     };
     if !quasi.is_empty() {
         for crowd in classes.values() {
-            judge(crowd, asked.crowd, "a class has its crowd in the release", None);
+            judge(crowd, asked.crowd, "a class has the required size in the release", None);
         }
         for crowd in in_batch.values() {
-            judge(crowd, asked.crowd, "a class has its crowd in its batch", None);
+            judge(crowd, asked.crowd, "a class has the required size in its batch", None);
         }
     }
     for ((at, ..), crowd) in &values {
-        judge(crowd, asked.crowd, "a sensitive value has its own crowd", Some(&group.names[*at]));
+        judge(crowd, asked.crowd, "a sensitive value has the required number of subjects", Some(&group.names[*at]));
     }
     for ((at, ..), crowd) in &hidden {
         judge(
             crowd,
             asked.crowd,
-            "a sensitive cell hides in a crowd of its class in its batch",
+            "a sensitive cell that is not exact has the required number of subjects of its class in its batch",
             Some(&group.names[*at]),
         );
     }
@@ -170,7 +170,7 @@ fn check_pairs_among(
                 .collect();
             if people.len() < asked.crowd {
                 let counts = Some([people.len(), asked.crowd]);
-                let promise = "no pair of cells of two groups is forced by counting below the crowd";
+                let promise = "no pair of cells of two groups is forced by counting below the required size";
                 let (file, first) = (&groups[one].file, groups[one].line_number(lines[0]));
                 findings.add_violation(promise, file, first, None, counts);
             }

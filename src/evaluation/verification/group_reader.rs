@@ -166,7 +166,7 @@ impl GroupLines {
             // A carriage return before the line break belongs to the line.
             let line = line.and_then(|line| String::from_utf8(line).map_err(invalid)).map_err(unreadable)?;
             if !is_compact(&line) {
-                let promise = "a line is spelled in one way: its cells say all of it";
+                let promise = "a line has the canonical format of its cells";
                 findings.add_violation(promise, path, number, None, None);
             }
             let mut cells = vec![String::new(); self.attributes.len()];
@@ -198,7 +198,7 @@ impl GroupLines {
             };
             if at < next {
                 findings.add_violation(
-                    "attributes stand in the order of the schema, each once",
+                    "attributes are in the order of the schema, each once",
                     path,
                     number,
                     Some(key),
@@ -234,7 +234,7 @@ impl GroupLines {
             if ranks[at] < next {
                 let name = self.names[at].as_str();
                 findings.add_violation(
-                    "attributes stand in the order of the schema, each once",
+                    "attributes are in the order of the schema, each once",
                     path,
                     number,
                     Some(name),
@@ -305,7 +305,7 @@ impl GroupLines {
             let mut guarded = self.attributes.iter().zip(&spelled).filter(|(a, _)| says(a)).peekable();
             if guarded.peek().is_some() && guarded.all(|(_, cell)| *cell == PrintedCellKind::Suppressed) {
                 findings.add_violation(
-                    "a line says something: not all of its cells are `*`",
+                    "a line is not empty: not all of its cells are `*`",
                     &self.file,
                     number,
                     None,
@@ -326,9 +326,9 @@ fn report_foreign_value(
 ) {
     let known = known.map(|a| &schema.attributes[a]);
     let promise = match known.map(|attribute| attribute.role.is_releasable()) {
-        Some(true) => "a line has attributes of its group alone",
-        Some(false) => "identifiers and subjects do not leave",
-        None => "a line has attributes of the schema alone",
+        Some(true) => "a line has attributes of its group only",
+        Some(false) => "identifiers and subjects are not released",
+        None => "a line has attributes of the schema only",
     };
     // An unknown name can contain personal data, so it is not recorded.
     findings.add_violation(promise, path, number, known.map(|attribute| attribute.name.as_str()), None);

@@ -45,9 +45,9 @@ pub(super) fn read_line_lineage(path: &Path, groups: &[GroupLines]) -> Result<Ve
         let (at, entry) = entry?;
         let refused = |why: &str| lineage_entry_error(path, at, why);
         let group = groups.iter().position(|group| group.name == entry.group);
-        let group = group.ok_or_else(|| refused("a group that the configuration has not"))?;
+        let group = group.ok_or_else(|| refused("its group is not in the configuration"))?;
         let place = groups[group].line_at(entry.line).and_then(|line| told[group].get_mut(line));
-        let place = place.ok_or_else(|| refused("a line that the release has not, or that is another group's"))?;
+        let place = place.ok_or_else(|| refused("its line is not in the release, or is of another group"))?;
         let record = number_by_appearance(&mut records, (entry.source, entry.element));
         let person = entry.subject.map(|subject| number_by_appearance(&mut people, subject));
         *place = Some(LineLineage { batch: entry.batch, record, person, time: entry.time });

@@ -144,42 +144,42 @@ fn unchecked_guarantees(
     people: bool,
 ) -> Vec<&'static str> {
     let mut open = vec![
-        "exclusion, and which values hide behind a sensitive cell: they need the records before",
-        "counting over generalized labels: single cells are counted",
+        "exclusion, and the values behind a hidden sensitive cell: they depend on unreleased records",
+        "counting over generalized labels: only single cells are counted",
     ];
     if config.group.iter().any(|group| group.treatment == RecodingMode::Ranges) {
-        open.push("whether somebody of a class of ranges would have left in another: it needs the records before");
+        open.push("overlap of classes of ranges: it depends on unreleased records");
     }
     if told.is_none() {
-        open.push("crowds inside batches (they are counted over the whole release), lines of one person, order, and forced pairs: they need --lineage");
+        open.push("class sizes in batches (they are counted over the whole release), lines of one person, order, and forced pairs: --lineage is required");
         if config.sink.rows == RowContent::Joined {
-            open.push("rows in which every cell is missing: without --lineage they belong to no group");
+            open.push("rows in which every cell is missing: their group is unknown without --lineage");
         }
         if people {
-            open.push("people: lines are counted, of which one person may have several");
+            open.push("people: lines are counted, and one person may have several");
         }
     }
     let is_timed = |told: &[Vec<line_lineage::LineLineage>]| told.iter().flatten().all(|told| told.time.is_some());
     if people && !told.is_some_and(is_timed) {
-        open.push("lines of one person over several batches: they need --lineage with the times of the batches");
+        open.push("lines of one person over several batches: --lineage with the times of the batches is required");
     }
     if config.privacy.model.iter().any(|model| told.is_none() || !models::is_checkable(model)) {
-        open.push("the privacy models beside k, but for l_diversity where there is a lineage");
+        open.push("the privacy models other than k, except l_diversity with a lineage");
     }
     open
 }
 
 fn unchecked_series(has_lineage: bool, has_original: bool) -> Vec<&'static str> {
     let mut open =
-        vec!["whether values had a part in the draw of cohorts: it needs the secret and all that the run knew"];
+        vec!["independence of the cohort draw from values: the secret and the whole input of the run are required"];
     if !has_lineage {
-        open.push("cohorts, atoms and contributor sets of series: they need --lineage");
+        open.push("cohorts, atoms and contributor sets of series: --lineage is required");
     }
     if !has_lineage || !has_original {
-        open.push("values of series, dominance, and who was present: they need --original and --lineage");
+        open.push("values of series, dominance, and presence of members: --original and --lineage are required");
     } else {
         open.push(
-            "values of series that go on from an earlier run: carried values are of records that this run has not read",
+            "values of series that continue an earlier run: carried values come from records that this run has not read",
         );
     }
     open

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::schema::Schema;
 
 const SLACK: f64 = 1e-9;
-const DIVERSITY_RULE: &str = "a class shows values as diverse as `privacy.model` asks";
+const DIVERSITY_RULE: &str = "a class has values as diverse as `privacy.model` requires";
 
 type ValueSubjects<'a> = BTreeMap<&'a str, BTreeSet<u32>>;
 

@@ -10,7 +10,7 @@ use crate::anonymity::planner::GroupShape;
 use std::collections::BTreeMap;
 use throng_core::values::schema::{ChangeFrequency, Schema};
 
-const REPETITION_RULE: &str = "what does not change leaves at most twice in any interval as long as `static_window`";
+const REPETITION_RULE: &str = "a person has at most two static lines in any interval of length `static_window`";
 /// One line in each of the two windows that an interval can overlap.
 const MAX_LINES_PER_INTERVAL: usize = 2;
 

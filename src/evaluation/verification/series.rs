@@ -47,13 +47,7 @@ pub(super) fn check_series(
                 let sets = lineage.as_ref().map(|lineage| contributor_sets(row, read_row.number, terms, lineage));
                 rows.push((line, SeriesRow { sets: sets.unwrap_or_default(), ..row.clone() }));
             }
-            Err(_) => findings.add_violation(
-                "a row is spelled as rows of its series are",
-                file,
-                line as usize - 1,
-                None,
-                None,
-            ),
+            Err(_) => findings.add_violation("a row has the format of its series", file, line as usize - 1, None, None),
         }
     }
     let (moments, placed): (Vec<PositionedRow<'_>>, Vec<PositionedRow<'_>>) = rows
@@ -119,7 +113,7 @@ fn check_lineage(terms: &AllSeriesTerms, lineage: &SeriesLineage, findings: &mut
     let mut active: BTreeMap<u64, &CohortRecord> = BTreeMap::new();
     for cohort in lineage.cohorts.values() {
         if !tokens.insert(&cohort.token) {
-            at("two cohorts have two names", cohort.line, None);
+            at("two cohorts have different names", cohort.line, None);
         }
         let mut own: BTreeSet<u64> = BTreeSet::new();
         for atom in &cohort.atoms {
@@ -128,7 +122,7 @@ fn check_lineage(terms: &AllSeriesTerms, lineage: &SeriesLineage, findings: &mut
             let fresh = atom.iter().filter(is_new).collect::<BTreeSet<_>>().len();
             // Cohorts of an earlier run lack their erased members and are retired.
             if fresh < crowd && !(cohort.is_older && cohort.retired_after.is_some()) {
-                at("an atom has a crowd of new members", cohort.line, Some([fresh, crowd]));
+                at("an atom has the required number of new members", cohort.line, Some([fresh, crowd]));
             }
             if !atom.iter().all(|member| own.insert(*member)) {
                 at("a person is once in a cohort", cohort.line, None);
@@ -154,12 +148,12 @@ fn check_form(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], findin
             note("the filled share is in tenths", None);
         }
         if row.n < crowd as u64 {
-            note("a set has a crowd of people", Some([row.n as usize, crowd]));
+            note("a set has the required number of people", Some([row.n as usize, crowd]));
         }
         // Of n subjects at most n (1 − filled + half a tenth) were present.
         let present = row.n as f64 * (1.05 - row.filled) + 1e-6;
         if at.of_sets && present < crowd as f64 {
-            note("a crowd of the members is present", Some([present as usize, crowd]));
+            note("the required number of members is present", Some([present as usize, crowd]));
         }
         match &row.statistic {
             RowStatistic::Mean(statistic) => {
@@ -174,7 +168,10 @@ fn check_form(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], findin
                     note("a row of several cohorts is a mean", None);
                 }
                 if !is_multiple(*share, 0.01) || people < crowd as f64 {
-                    note("an interval holds a crowd of people, in hundredths", Some([people as usize, crowd]));
+                    note(
+                        "an interval has the required number of people, in hundredths",
+                        Some([people as usize, crowd]),
+                    );
                 }
             }
             // Checked in other modules.
@@ -193,7 +190,7 @@ fn form_violations(statistic: &MeanStatistic, n: u64, may_have_quartiles: bool) 
         broken.push("quartiles ascend");
     }
     if statistic.quartiles.is_some() != may_have_quartiles {
-        broken.push("quartiles are of sets of two crowds or more, and of all of these");
+        broken.push("quartiles are published exactly for sets of twice the required size or more");
     }
     let step = row_rounding_step(statistic.sd, n as f64);
     let mut values = [statistic.mean].into_iter().chain(statistic.quartiles.into_iter().flatten());
@@ -219,12 +216,7 @@ fn check_blocks(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], find
         if shares.len() < 2
             || (shares.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() > 0.006 * shares.len() as f64
         {
-            basis.add_row_violation(
-                findings,
-                "shares are of all intervals that hold people, two at least",
-                first,
-                None,
-            );
+            basis.add_row_violation(findings, "shares cover all intervals with people, at least two", first, None);
         }
         if interval_level(basis, first.row, &shares).is_none() {
             basis.add_row_violation(findings, "intervals are of one level of the hierarchy", first, None);

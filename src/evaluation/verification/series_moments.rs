@@ -72,10 +72,10 @@ fn moment(row: &SeriesRow) -> Option<MomentStatistic> {
 fn moment_violation(signal: usize, of: MomentStatistic, variances: &BTreeMap<usize, f64>) -> Option<&'static str> {
     let scale = variances.get(&signal).zip(variances.get(&of.with)).map(|(one, other)| (one * other).sqrt());
     let Some(scale) = scale.filter(|scale| *scale > 0.0) else {
-        return Some("a covariance leaves with both variances, which are above zero");
+        return Some("a covariance is published with both variances, which are above zero");
     };
     if of.with < signal || of.mean.is_some() != (of.with == signal) {
-        return Some("a pair of signals comes once, and a variance with its mean");
+        return Some("a pair of signals is published once, and a variance with its mean");
     }
     let is_rounded = |value: f64, scale: f64| {
         let multiple = value / step_below(scale / 1_000.0);
@@ -89,7 +89,7 @@ fn check_epoch_subjects(basis: &SeriesCheckInput<'_>, at: &PositionedRow<'_>, fi
     let crowd = basis.terms.cohorts.crowd;
     let row = at.row;
     if row.n < crowd as u64 {
-        basis.add_row_violation(findings, "a set has a crowd of people", at, Some([row.n as usize, crowd]));
+        basis.add_row_violation(findings, "a set has the required number of people", at, Some([row.n as usize, crowd]));
     }
     let Some(lineage) = basis.lineage else { return };
     if row.sets.is_empty() {
@@ -159,7 +159,7 @@ fn check_moment_values(
     let has_rows = |member: &&u64| rows.get(member).is_some_and(|of| of.contains_key(&epoch));
     let present = members.iter().filter(has_rows).count();
     if present < crowd {
-        basis.add_row_violation(findings, "a crowd of the members is present", first, Some([present, crowd]));
+        basis.add_row_violation(findings, "the required number of members is present", first, Some([present, crowd]));
     }
     let filled = (members.len() - present) as f64 / members.len() as f64;
     if (first.row.filled - filled).abs() > 0.050_001 {

@@ -26,10 +26,15 @@ pub(super) fn check_noise(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<
         let (low, high) = series.signals[row.signal].range;
         let n = row.n as f64;
         if row.cohort.is_some() || row.stratum.as_ref().is_some_and(|labels| !labels.is_empty()) {
-            basis.add_row_violation(findings, "a row with noise is of everybody", at, None);
+            basis.add_row_violation(findings, "a row with noise covers all people", at, None);
         }
         if n + 0.01 < basis.terms.cohorts.crowd as f64 + 3.0 * (count_deviation - 0.002) {
-            basis.add_row_violation(findings, "a noisy count is a crowd and three deviations at least", at, None);
+            basis.add_row_violation(
+                findings,
+                "a noisy count is at least the required number plus three deviations",
+                at,
+                None,
+            );
         }
         if !(low..=high).contains(&noisy.mean) {
             basis.add_row_violation(findings, "a mean is in the range of its signal", at, None);
@@ -53,7 +58,7 @@ pub(super) fn check_noise(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<
         if noisy.mean < mean(sum - reach) - slack || noisy.mean > mean(sum + reach) + slack {
             basis.add_row_violation(
                 findings,
-                "a mean is within 12 deviations of noise of that of the contributions",
+                "a mean is within 12 noise deviations of that of the contributions",
                 at,
                 None,
             );

@@ -115,7 +115,7 @@ fn check_channel(
     for placed in buckets.flat_map(|(_, rows)| rows) {
         basis.add_row_violation(
             findings,
-            "a crowd of the members is present",
+            "the required number of members is present",
             placed,
             Some([0, basis.terms.cohorts.crowd]),
         );
@@ -126,7 +126,12 @@ fn check_row(basis: &SeriesCheckInput<'_>, at: &PositionedRow<'_>, set: &SetValu
     let crowd = basis.terms.cohorts.crowd;
     let (row, values) = (at.row, set.all());
     if set.present.len() < crowd {
-        basis.add_row_violation(findings, "a crowd of the members is present", at, Some([set.present.len(), crowd]));
+        basis.add_row_violation(
+            findings,
+            "the required number of members is present",
+            at,
+            Some([set.present.len(), crowd]),
+        );
     }
     if values.len() as u64 != row.n || values.is_empty() {
         return basis.add_row_violation(findings, "every member has a value or has had one", at, None);
@@ -200,7 +205,7 @@ fn share_violation(
     let most = certain + possible.count();
     let n = row.n as f64;
     if most < basis.terms.cohorts.crowd {
-        return Some("an interval holds a crowd of people, in hundredths");
+        return Some("an interval has the required number of people, in hundredths");
     }
     let is_near = share >= certain as f64 / n - 0.005_001 && share <= most as f64 / n + 0.005_001;
     (!is_near).then_some("a share is that of the contributions")

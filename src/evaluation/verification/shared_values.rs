@@ -57,7 +57,7 @@ pub(super) fn check_shared(
             }
             let known = of_record.entry((told.batch, told.record)).or_insert_with(|| texts.clone());
             if *known != texts {
-                let promise = "the lines of a record show the same of the attributes that stand in several groups";
+                let promise = "the lines of a record show equal values of the attributes that several groups share";
                 findings.add_violation(promise, &group.file, line, None, None);
             }
             let who = if asked.counts_subjects { told.person } else { Some(told.record) };
@@ -66,7 +66,7 @@ pub(super) fn check_shared(
         }
     }
     for (number, line, people) in crowds.into_values().filter(|(_, _, people)| people.len() < asked.crowd) {
-        let promise = "a value that stands in several groups has its crowd in its batch";
+        let promise = "a value shared by several groups has the required number of subjects in its batch";
         findings.add_violation(promise, &groups[number].file, line, None, Some([people.len(), asked.crowd]));
     }
 }

@@ -94,7 +94,7 @@ impl DecompressedInput {
 impl Read for DecompressedInput {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.detect_compression().and_then(|()| match self {
-            Self::Undetected(..) | Self::ReadFailed => Err(io::Error::other("an earlier read has failed")),
+            Self::Undetected(..) | Self::ReadFailed => Err(io::Error::other("an earlier read failed")),
             Self::Plain(raw) => raw.read(into),
             Self::Gzip(members) => members.read(into),
             Self::Zstandard(decoder) => decoder.read(into),
@@ -121,13 +121,13 @@ fn decompression_error(error: &io::Error, name: &str, tester: &str) -> io::Error
     let kind = error.kind();
     // Zstandard distinguishes this error only by its text.
     let what = if error.to_string().contains("requires too much memory") {
-        "window is larger than 128 MiB (compress it again without --long, or decompress it first)".to_owned()
+        "window exceeds 128 MiB (compress it again without --long, or decompress it first)".to_owned()
     } else if kind == io::ErrorKind::UnexpectedEof {
-        format!("stream ends too early, the file is cut short (get it again; {tester} tests it)")
+        format!("stream is truncated (fetch the file again; {tester} checks it)")
     } else {
-        format!("stream is damaged (get it again; {tester} tests it)")
+        format!("stream is damaged (fetch the file again; {tester} checks it)")
     };
-    io::Error::new(kind, format!("its {name} {what}"))
+    io::Error::new(kind, format!("{name} {what}"))
 }
 
 /// Concatenated members of a gzip file. Zero bytes after the last member are padding (from tapes and block devices)

@@ -8,20 +8,20 @@ use super::separator::{most_frequent, separator_line};
 /// Signatures of compressed and binary files, with the remedy. Printable letters alone do not suffice because they
 /// may be a column name.
 const SIGNATURES: [(&[u8], &str); 15] = [
-    (b"\x1f\x8b", "compressed with gzip within a compressed file: decompress it once (gunzip)"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a workbook of an older Excel: save its sheet as CSV (UTF-8)"),
+    (b"\x1f\x8b", "gzip data inside a compressed file: decompress it once (gunzip)"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Excel workbook: save its sheet as CSV (UTF-8)"),
     (
         b"Obj\x01",
-        "an Avro container file: write its records as NDJSON (java -jar avro-tools.jar tojson FILE) or as Parquet",
+        "an Avro container file: convert its records to NDJSON (java -jar avro-tools.jar tojson FILE) or Parquet",
     ),
-    (b"ARROW1\0\0", "an Arrow (Feather) file: write it as Parquet"),
+    (b"ARROW1\0\0", "an Arrow (Feather) file: convert it to Parquet"),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file: export its table as CSV or Parquet"),
-    (b"$FL2@(#)", "a file of SPSS: save its table as CSV"),
-    (b"$FL3@(#)", "a file of SPSS: save its table as CSV"),
-    (b"<stata_dta>", "a file of Stata: save its table as CSV (export delimited)"),
-    (b"HEADER RECORD*******LIBRARY HEADER RECORD", "a transport file of SAS: export its table as CSV (PROC EXPORT)"),
-    (b"\0\0\0\0\0\0\0\0\0\0\0\0\xc2\xea\x81\x60", "a data set of SAS: export its table as CSV (PROC EXPORT)"),
-    (b"\x28\xb5\x2f\xfd", "compressed with Zstandard within a compressed file: decompress it once (zstd -d)"),
+    (b"$FL2@(#)", "an SPSS file: save its table as CSV"),
+    (b"$FL3@(#)", "an SPSS file: save its table as CSV"),
+    (b"<stata_dta>", "a Stata file: save its table as CSV (export delimited)"),
+    (b"HEADER RECORD*******LIBRARY HEADER RECORD", "a SAS transport file: export its table as CSV (PROC EXPORT)"),
+    (b"\0\0\0\0\0\0\0\0\0\0\0\0\xc2\xea\x81\x60", "a SAS data set: export its table as CSV (PROC EXPORT)"),
+    (b"\x28\xb5\x2f\xfd", "Zstandard data inside a compressed file: decompress it once (zstd -d)"),
     (b"\xfd7zXZ\x00", "compressed with xz: decompress it first (unxz)"),
     (b"\xff\xfe", "UTF-16 text: convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8)"),
     (b"\xfe\xff", "UTF-16 text: convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8)"),
@@ -64,9 +64,9 @@ fn describe_markup(start: &[u8]) -> Option<&'static str> {
     let text = start.trim_ascii_start();
     let begins = |with: &[u8]| text.len() >= with.len() && text[..with.len()].eq_ignore_ascii_case(with);
     if HTML_TAGS.into_iter().any(begins) {
-        Some("a page of HTML: save the table that it shows as CSV")
+        Some("an HTML page: save its table as CSV")
     } else if begins(b"<?xml") || begins(b"<!doctype") || begins(b"<HealthData") {
-        Some("XML: write its records as NDJSON first (docs/formats.md does it for Apple Health)")
+        Some("XML: convert its records to NDJSON first (docs/formats.md shows this for Apple Health)")
     } else {
         None
     }
@@ -104,13 +104,13 @@ pub(super) fn describe_non_text(start: &[u8]) -> Option<&'static str> {
         return Some("a tar archive: unpack it first (tar -xf)");
     }
     if is_old_stata(start) {
-        return Some("a file of Stata: save its table as CSV (export delimited)");
+        return Some("a Stata file: save its table as CSV (export delimited)");
     }
     if is_bzip2(start) {
         return Some("compressed with bzip2: decompress it first (bunzip2)");
     }
     if is_parquet(start) {
-        return Some("a Parquet file: name that format (parquet)");
+        return Some("a Parquet file: set the format to parquet");
     }
     // In UTF-16 without a byte order mark, every second byte of ASCII text is zero.
     let zeros = |places: [usize; 2]| places.iter().all(|&place| start.get(place) == Some(&0));
@@ -132,12 +132,12 @@ pub(super) fn describe_non_ndjson(start: &[u8]) -> Option<&'static str> {
     };
     let after = |open: &[u8]| first.strip_prefix(open).map(<[u8]>::trim_ascii_start);
     match (after(b"["), after(b"{")) {
-        (Some([]), _) if more => Some("one JSON array: write one record a line (jq -c '.[]')"),
-        (Some([b'{', ..]), _) => Some("one JSON array: write one record a line (jq -c '.[]')"),
+        (Some([]), _) if more => Some("one JSON array: write one record per line (jq -c '.[]')"),
+        (Some([b'{', ..]), _) => Some("one JSON array: write one record per line (jq -c '.[]')"),
         (_, Some([])) if more => {
-            Some("pretty-printed JSON, a record over several lines: write one record a line (jq -c .)")
+            Some("pretty-printed JSON with records on several lines: write one record per line (jq -c .)")
         }
-        _ if is_table(first) => Some("no JSON but a table, it seems: name its format (csv)"),
+        _ if is_table(first) => Some("apparently a CSV table, not JSON: set the format to csv"),
         _ => None,
     }
 }
@@ -172,8 +172,7 @@ pub(super) fn describe_non_csv(start: &[u8]) -> Option<&'static str> {
     let text = start.trim_ascii_start();
     let json =
         text.starts_with(b"{\"") || text.starts_with(b"[{") || text.starts_with(b"{\n") || text.starts_with(b"[\n");
-    describe_non_text(start)
-        .or_else(|| json.then_some("JSON and not CSV: name that format (ndjson, one record a line)"))
+    describe_non_text(start).or_else(|| json.then_some("JSON, not CSV: set the format to ndjson (one record per line)"))
 }
 
 #[cfg(test)]
@@ -217,8 +216,8 @@ mod tests {
             (b"Obj\x01\x04\x14avro.codec", "Avro"),
             (b"<?xml version=\"1.0\"?>\n<!DOCTYPE HealthData [", "XML"),
             (b"\n<!DOCTYPE html>", "HTML"),
-            (b"id,age\n1,30\n", "name its format (csv)"),
-            (b"name;age\n", "name its format (csv)"),
+            (b"id,age\n1,30\n", "set the format to csv"),
+            (b"name;age\n", "set the format to csv"),
             (b"\x28\xb5\x2f\xfd", "Zstandard"),
             (b"PAR1\x15", "Parquet"),
             (b"\xff\xfe{\0\"\0", "UTF-16"),

@@ -104,7 +104,7 @@ fn truncated_compressed_file_is_an_error() {
             let (_directory, path) = file(&content[..cut]);
             let Err(error) = all(&path, FileFormat::Ndjson, 1000) else { panic!("{by:?} cut after {cut} bytes") };
             let said = error.to_string();
-            assert!(said.contains("cut short") || said.contains("damaged"), "{by:?} at {cut}: {said}");
+            assert!(said.contains("truncated") || said.contains("damaged"), "{by:?} at {cut}: {said}");
             assert!(said.contains(path.to_str().unwrap()), "{said}");
         }
         let (_directory, path) = file(&[content.clone(), b"rubbish".to_vec()].concat());

@@ -323,7 +323,7 @@ pub(super) fn output_paths(path: &Path, names: &[&str]) -> Vec<PathBuf> {
 fn header(columns: &[String], separator: u8) -> Vec<u8> {
     let mut writer = csv::WriterBuilder::new().delimiter(separator).from_writer(Vec::new());
     let written = writer.write_record(columns).ok();
-    written.and_then(|()| writer.into_inner().ok()).expect("a vector takes every row")
+    written.and_then(|()| writer.into_inner().ok()).expect("writing to a vector cannot fail")
 }
 
 /// Target of a release that is written in one pass.

@@ -241,10 +241,10 @@ fn leaves_of(field: &ArrowField, above: &mut Vec<String>, leaves: &mut Vec<Vec<S
 /// Maps an error to a fixed text; the library's text may quote file content.
 fn parquet_error(path: &Path, record: u64, error: &ParquetError) -> SourceError {
     let fault = match error {
-        ParquetError::NYI(_) => "it uses a feature that is not supported",
-        ParquetError::EOF(_) | ParquetError::NeedMoreData(_) | ParquetError::NeedMoreDataRange(_) => "it is cut short",
-        ParquetError::External(_) => "the file cannot be read",
-        _ => "it is damaged or not Parquet",
+        ParquetError::NYI(_) => "unsupported feature",
+        ParquetError::EOF(_) | ParquetError::NeedMoreData(_) | ParquetError::NeedMoreDataRange(_) => "truncated file",
+        ParquetError::External(_) => "read error",
+        _ => "damaged, or not Parquet",
     };
     SourceError::Parquet { path: path.into(), record, fault }
 }

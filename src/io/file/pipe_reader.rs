@@ -18,7 +18,7 @@ pub(super) const PIPE_POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub struct StopFlag(Arc<AtomicBool>);
 
 #[derive(Debug, thiserror::Error)]
-#[error("the process was told to end while it waited")]
+#[error("interrupted by a stop request")]
 struct ReadInterrupted;
 
 impl StopFlag {

@@ -55,8 +55,8 @@ pub(super) fn reject_missing_columns(path: &Path, wanted: &[String], there: &[St
             let plain = |name: &str| name.trim().to_lowercase();
             let near = there.iter().find(|other| plain(other) == plain(name));
             // A column name of the file is shown only if the user's name differs in case or blanks alone.
-            let near =
-                near.map_or_else(String::new, |near| format!(", but \"{near}\" (quotes keep blanks: '\"{near}\"')"));
+            let near = near
+                .map_or_else(String::new, |near| format!(", but \"{near}\" (quotes preserve spaces: '\"{near}\"')"));
             Err(SourceError::NoSuchColumn { path: path.into(), column: name.clone(), near })
         }
     }

@@ -5,42 +5,37 @@ use std::path::PathBuf;
 
 /// Error of a file that is written.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
+#[allow(missing_docs, reason = "each variant has an error message")]
 pub enum SinkError {
-    #[error("cannot open {path} for writing: {source}; check that its directory exists and may be written")]
+    #[error("cannot open {path} for writing: {source}; check that its directory exists and is writable")]
     Open { path: PathBuf, source: io::Error },
-    #[error("{path} is not a regular file, and would not be replaced by one: name a file, or - for standard output")]
+    #[error("{path} is not a regular file and is not replaced: name a file, or - for standard output")]
     NotRegular { path: PathBuf },
     #[error(
-        "{path} is in the way: it is not a file that a killed run of this user has left there, and is neither written nor \
-         removed; see who made it and remove it, or name an output in a directory that nobody else can write"
+        "{path} already exists and was not left by a killed run of this user, so it is neither overwritten nor \
+         removed: find its owner and remove it, or name an output in a directory that only this user can write"
     )]
     ForeignFile { path: PathBuf },
     #[error(
-        "{failed}; replaced before that: {}; the other outputs are as before: start again to replace all of them",
+        "{failed}; already replaced: {}; other outputs unchanged: start again to replace all of them",
         .replaced.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
     )]
     PartlyReplaced { failed: Box<Self>, replaced: Vec<PathBuf> },
-    #[error("cannot write {path} at byte {byte}: {source}; make room, then start again")]
+    #[error("cannot write {path} at byte {byte}: {source}; free disk space, then start again")]
     Write { path: PathBuf, byte: u64, source: io::Error },
-    #[error("cannot bring {path} to the disk: {source}; check the disk, then start again")]
+    #[error("cannot sync {path} to disk: {source}; check the disk, then start again")]
     Sync { path: PathBuf, source: io::Error },
-    #[error(
-        "{path} is open in another process, and two cannot write one file: end the other one, or name another file"
-    )]
+    #[error("{path} is locked by another process: stop that process, or name another file")]
     Locked { path: PathBuf },
-    #[error(
-        "{path} holds something already, and the lines of a stream go to a new file: move it away, or name another"
-    )]
+    #[error("{path} is not empty, and a stream writes its lines to a new file: move it away, or name another file")]
     NotEmpty { path: PathBuf },
     #[error(
-        "{path} holds something already, and the state goes on where an earlier job with series has ended: what it holds would be lost, \
-         for no job writes it again: name another file (sink.path, --lineage, sink.dead_letter_path, sink.audit_file), or move this one away"
+        "{path} is not empty, and the state continues an earlier job with series: its content would be lost, because \
+         no job writes it again: name another file (sink.path, --lineage, sink.dead_letter_path, sink.audit_file), or \
+         move this one away"
     )]
     WouldLoseRows { path: PathBuf },
-    #[error(
-        "a line for {path} is not a JSON object of the group's columns ({reason}): the sink was given another format"
-    )]
+    #[error("a line for {path} is not a JSON object with the group's columns ({reason}): the sink has another format")]
     UnexpectedLine { path: PathBuf, reason: &'static str },
     #[error("cannot write {path} as Parquet ({fault})")]
     Parquet { path: PathBuf, fault: &'static str },

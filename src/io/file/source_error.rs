@@ -9,58 +9,58 @@ use throng_formats::{ArrowColumnError, HeaderError};
 
 /// Error that ends the reading of a file, as opposed to a rejected record.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
+#[allow(missing_docs, reason = "each variant has an error message")]
 pub enum SourceError {
     #[error("cannot open {path}: {source}; check the path and its permissions")]
     Open { path: PathBuf, source: io::Error },
     #[error("cannot read {path} at byte {byte}: {source}")]
     Read { path: PathBuf, byte: u64, source: io::Error },
-    #[error("{path} has no file that ends in .{extensions}: name another format (source.format), or a pattern")]
+    #[error("{path} has no file that ends in .{extensions}: set another format (source.format), or name a pattern")]
     NoFileIn { path: PathBuf, extensions: String },
     #[error("no file matches {path}: correct the pattern")]
     NoMatch { path: PathBuf },
-    #[error("{path} cannot be read as a pattern of names: correct its * ? and [ ]")]
+    #[error("{path} is not a valid file name pattern: correct its * ? and [ ]")]
     Pattern { path: PathBuf },
-    #[error("{path} names more than {limit} files: name some of them by a pattern")]
+    #[error("{path} matches more than {limit} files: select fewer with a pattern")]
     TooManyFiles { path: PathBuf, limit: usize },
     #[error(
-        "{path} and {first} are two names of one file, whose records would be read twice: remove the link, or name the \
-         files by a pattern that takes one of the two"
+        "{path} and {first} are two names of one file, and its records would be read twice: remove the link, or name a \
+         pattern that matches only one of them"
     )]
     SameFile { path: PathBuf, first: PathBuf },
-    #[error("the name of {path} is not UTF-8, and could not be told from others: rename it")]
+    #[error("the name of {path} is not UTF-8 and therefore ambiguous: rename it")]
     FileName { path: PathBuf },
     #[error(
-        "{path} has other {columns} than {first}, which is read as one with it: make them alike, or read it by itself"
+        "{path} has different {columns} than {first}, and both are read as one table: make them equal, or read it separately"
     )]
     OtherColumns { path: PathBuf, first: PathBuf, columns: String },
-    #[error("{path} has changed while it was read: let whoever writes it finish, and read it again")]
+    #[error("{path} has changed while it was read: wait until it is complete, and read it again")]
     Changed { path: PathBuf },
-    #[error("{path} is no regular file: give what comes through a pipe to standard input (source.path = \"-\")")]
+    #[error("{path} is not a regular file: send the data of a pipe to standard input (source.path = \"-\")")]
     NotRegular { path: PathBuf },
-    #[error("standard input can be read as NDJSON or CSV, not as Parquet, which needs its end first: name a file")]
+    #[error("standard input can be NDJSON or CSV, but not Parquet, which is read from its end: name a file")]
     ParquetOnStandardInput,
     #[error("the separator of a CSV file must be one ASCII byte that is neither a quote nor a line break")]
     Separator,
     #[error(
-        "{path} says in its first line that fields are separated by {named:?}, and it is read with {given:?}: name that \
+        "the first line of {path} declares the separator {named:?}, but it is read with {given:?}: set the declared \
          separator (--separator, source.separator)"
     )]
     OtherSeparator { path: PathBuf, named: char, given: char },
     #[error("{path} is empty: a CSV file starts with a header row; write one, or read it as ndjson")]
     NoHeader { path: PathBuf },
     #[error(
-        "{path} is no NDJSON, and the schema takes an array of each record apart (explode): name a file of JSON records, or \
-         a schema without it"
+        "{path} is not NDJSON, and the schema explodes an array of each record: name a file of JSON records, or a \
+         schema without explode"
     )]
     ExplodeUnsupported { path: PathBuf },
     #[error("{path} is {what}")]
     Foreign { path: PathBuf, what: &'static str },
     #[error("the header row of {path} cannot be read ({rejection}): correct line 1")]
     UnreadableHeader { path: PathBuf, rejection: RejectionReason },
-    #[error("the header row of {path} does not fit: {source}")]
+    #[error("cannot use the header row of {path}: {source}")]
     Header { path: PathBuf, source: HeaderError },
-    #[error("the columns of {path} do not fit: {source}")]
+    #[error("cannot use the columns of {path}: {source}")]
     Columns { path: PathBuf, source: ArrowColumnError },
     #[error("{path} cannot be read as Parquet after record {record} ({fault}): write it again or convert it to ndjson")]
     Parquet { path: PathBuf, record: u64, fault: &'static str },
@@ -70,12 +70,12 @@ pub enum SourceError {
     )]
     ParquetPage { path: PathBuf, record: u64, column: String, group: usize, groups: usize },
     #[error(
-        "column \"{column}\" of {path} is compressed with {codec}, which is not read: write the file with zstd or snappy, or leave the \
-         column out"
+        "column \"{column}\" of {path} is compressed with {codec}, which is not supported: write the file with zstd or \
+         snappy, or omit the column"
     )]
     ParquetCodec { path: PathBuf, column: String, codec: &'static str },
     #[error(
-        "{path} has more than {limit} columns: give a file with fewer; `throng audit` also takes some of them (--columns A,B,…)"
+        "{path} has more than {limit} columns: use a file with fewer; `throng audit` can also read a selection (--columns A,B,…)"
     )]
     TooManyColumns { path: PathBuf, limit: usize },
     #[error("{path} has no column \"{column}\"{near}: check its spelling and, for CSV, the separator")]
@@ -83,7 +83,7 @@ pub enum SourceError {
     #[error("columns {first} and {second} of {path} have the same name: rename one of them")]
     RepeatedColumn { path: PathBuf, first: usize, second: usize },
     #[error(
-        "columns {first} and {second} of {path} have no name: name them in the header row, and take out what is above it, \
+        "columns {first} and {second} of {path} have no name: name them in the header row, and remove lines above it, \
          such as a title"
     )]
     NamelessColumns { path: PathBuf, first: usize, second: usize },

@@ -66,12 +66,12 @@ pub fn expect_compacted(cluster: &KafkaCluster, topic: &str) -> Result<(), Kafka
         Ok(None) => {
             tracing::info!(
                 topic,
-                "the brokers do not say whether this topic is compacted (DescribeConfigs): it must be"
+                "cannot verify that the topic is compacted, which is required: the brokers do not report its settings (DescribeConfigs)"
             );
             Ok(())
         }
         Err(failure) => {
-            tracing::info!(topic, %failure, "it is not known whether this topic is compacted: it must be");
+            tracing::info!(topic, %failure, "cannot verify that the topic is compacted, which is required");
             Ok(())
         }
     }

@@ -49,7 +49,7 @@ struct ClusterAccess {
     clients: Arc<CredentialDistributor>,
     /// Password of the last client.
     last_password: Mutex<Option<Zeroizing<String>>>,
-    #[allow(dead_code, reason = "the keeper ends with it")]
+    #[allow(dead_code, reason = "dropping it ends the renewal thread")]
     renewal_guard: Option<RenewalGuard>,
 }
 
@@ -88,7 +88,7 @@ impl KafkaCluster {
         let access = ClusterAccess::new(brokers, properties, security, table);
         let kept =
             credential_renewal::start_renewal(security, &access.clients, &access.recent_refusals).map_err(|_| {
-                let told = "there is no thread to keep its keys".to_owned();
+                let told = "cannot start the thread that renews credentials".to_owned();
                 KafkaFailure::Refused { brokers: brokers.to_owned(), refusal: ConnectionRefusal::NoToken, told }
             })?;
         Ok(Self(Arc::new(ClusterAccess { renewal_guard: kept, ..access })))
@@ -210,7 +210,9 @@ impl KafkaCluster {
                 KafkaFailure::Files { brokers, keys: affected_file_keys(&words, self.0.table) }
             }
             source => match source.rdkafka_error_code().filter(|code| is_denied(*code)) {
-                Some(code) => KafkaFailure::Denied { brokers, right: format!("what it {what} for ({code:?})") },
+                Some(code) => {
+                    KafkaFailure::Denied { brokers, right: format!("perform this request ({what}, {code:?})") }
+                }
                 None => KafkaFailure::Client { brokers, what, source },
             },
         }
@@ -382,7 +384,7 @@ impl ClientSettings {
 }
 
 fn describe_permission(topic: &str) -> String {
-    format!("see topic {topic:?} (Describe, which Read and Write include)")
+    format!("describe topic {topic:?} (Describe, included in Read and Write)")
 }
 
 #[cfg(test)]

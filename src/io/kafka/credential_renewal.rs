@@ -23,7 +23,7 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(15);
 const EXPIRY_TOLERANCE_MS: i64 = 1_000;
 
 /// Guard of the renewal thread, which ends when this value is dropped.
-pub(super) struct RenewalGuard(#[allow(dead_code, reason = "its end is heard")] Sender<()>);
+pub(super) struct RenewalGuard(#[allow(dead_code, reason = "dropping it ends the renewal thread")] Sender<()>);
 
 /// Starts a thread that renews the credentials of `clients`. Returns `None` if these cannot change.
 pub(super) fn start_renewal(
@@ -75,10 +75,10 @@ impl CredentialRenewal {
                 // The same token may be returned with a later expiry.
                 if this.0 != last.0 || this.1 > last.1 + EXPIRY_TOLERANCE_MS {
                     if !self.clients.distribute_credential(ClientCredential::Token(token)) {
-                        tracing::debug!("a client does not take a token");
+                        tracing::debug!("client rejected a new token");
                         return Err(ConnectionRefusal::NoToken);
                     }
-                    tracing::debug!("a new token for the brokers");
+                    tracing::debug!("broker token renewed");
                     last = this;
                     self.token_refusals.clear_token_refusal();
                 }
@@ -111,14 +111,14 @@ impl CredentialRenewal {
             {
                 last = Some(password.clone());
                 if self.clients.distribute_credential(ClientCredential::Password(user.clone(), password)) {
-                    tracing::info!("the password for the brokers has changed: it is used from now on");
+                    tracing::info!("broker password changed: using the new one");
                 }
             }
             let now = stamps();
             if now != stood {
                 stood = now;
                 tracing::warn!(
-                    "a file of TLS for the brokers has changed: producers use it from now on, the consumer after the next start (docs/deploy.md)"
+                    "a TLS file for the brokers has changed: new producers use it now, the consumer after the next start (docs/deploy.md)"
                 );
             }
         }

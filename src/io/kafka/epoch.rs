@@ -145,10 +145,10 @@ impl ProducerSequence {
                 Err(RecvTimeoutError::Timeout)
                     if stop.load(Ordering::Acquire) && since.elapsed() >= SHUTDOWN_TIMEOUT =>
                 {
-                    break "told to stop while the broker does not answer";
+                    break "stopped while waiting for an answer of the broker";
                 }
                 Err(RecvTimeoutError::Timeout) if since.elapsed() >= patience => {
-                    break "the committed offsets could not be read in time";
+                    break "timeout while reading the committed offsets";
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(no_producer_error()),
@@ -178,7 +178,7 @@ impl ProducerSequence {
 }
 
 fn no_producer_error() -> DeliveryError {
-    DeliveryError::Fatal("no new producer can be made".to_owned())
+    DeliveryError::Fatal("cannot create a new producer".to_owned())
 }
 
 impl Drop for ProducerSequence {
@@ -186,7 +186,7 @@ impl Drop for ProducerSequence {
         self.over.store(true, Ordering::Release);
         self.used = None;
         if self.maker.take().is_some_and(|maker| maker.join().is_err()) {
-            tracing::error!("the thread that makes producers has panicked");
+            tracing::error!("the thread that creates producers has panicked");
         }
     }
 }
@@ -201,7 +201,7 @@ impl ProducerFactory {
         for DecidedProducer { writer, marker, sent } in used {
             let since = Instant::now();
             let next = self.create_next(&mut watch, marker, &sent);
-            tracing::debug!(ms = since.elapsed().as_secs_f64() * 1000.0, "a new epoch");
+            tracing::debug!(ms = since.elapsed().as_secs_f64() * 1000.0, "new producer epoch");
             if self.is_over() || made.send(next).is_err() {
                 return;
             }
@@ -235,17 +235,17 @@ impl ProducerFactory {
                 return Err(no_producer_error());
             }
             if since.elapsed() >= RECOMMIT_PERIOD {
-                return Err(lost_offsets_error(&behind, "does not take them again"));
+                return Err(lost_offsets_error(&behind, "committing them again failed"));
             }
             tracing::warn!(
                 partitions = behind.len(),
-                "the broker has forgotten offsets of a committed batch: they are committed again"
+                "the broker lost offsets of a committed batch: committing them again"
             );
             match standing.commit_again(&next, &behind, &self.over) {
                 // Continues with a new epoch, because no epoch has two transactions. A late request may also arrive
                 // twice.
                 Ok(()) => {}
-                Err(DeliveryError::Aborted(why)) => tracing::debug!(%why, "the offsets are not committed yet"),
+                Err(DeliveryError::Aborted(why)) => tracing::debug!(%why, "offsets not committed yet"),
                 Err(fatal) => return Err(fatal),
             }
         }
@@ -260,7 +260,7 @@ impl ProducerFactory {
         loop {
             match read() {
                 Ok(found) => return Ok(found),
-                Err(error) => tracing::debug!(%error, "{what} are not readable yet"),
+                Err(error) => tracing::debug!(%error, "cannot read {what} yet"),
             }
             if self.is_over() {
                 return Err(no_producer_error());
@@ -301,7 +301,7 @@ impl ProducerFactory {
         loop {
             match self.create_producer(|| self.is_over()) {
                 Err(error @ (KafkaFailure::Files { .. } | KafkaFailure::Secret { .. })) if !self.is_over() => {
-                    tracing::warn!(%error, "no producer can be made now; trying again");
+                    tracing::warn!(%error, "cannot create a producer: retrying");
                     std::thread::sleep(CREDENTIAL_RETRY_DELAY);
                 }
                 made => return made.map_err(|error| DeliveryError::Fatal(error.to_string())),
@@ -317,7 +317,7 @@ impl ProducerFactory {
         // Otherwise the client requests the metadata with the first record, during the transaction.
         for topic in &self.topics {
             if let Err(error) = writer.client().fetch_metadata(Some(topic), METADATA_TIMEOUT) {
-                tracing::debug!(%error, "the topics of the next transaction are not known yet");
+                tracing::debug!(%error, "metadata of the output topics not available yet");
                 break;
             }
         }
@@ -331,7 +331,7 @@ impl ProducerFactory {
         if markers.iter().all(|marker| *marker == last) {
             return Ok(());
         }
-        let why = "another instance has gone on with a copy of this state under our transactional id";
+        let why = "another instance has continued with a copy of this state under our transactional id";
         Err(DeliveryError::Fatal(why.to_owned()))
     }
 }

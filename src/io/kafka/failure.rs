@@ -6,15 +6,15 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 /// Error between throng and a Kafka cluster. It contains no message content.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each case says it")]
+#[allow(missing_docs, reason = "each variant has an error message")]
 pub enum KafkaFailure {
     #[error("kafka at {brokers}: {what}: {source}")]
     Client { brokers: String, what: &'static str, source: rdkafka::error::KafkaError },
     #[error(
-        "kafka at {brokers}: the client knows no librdkafka property {name:?}, or does not take its value: correct it in the configuration or the environment"
+        "kafka at {brokers}: unknown librdkafka property {name:?}, or invalid value: correct it in the configuration or the environment"
     )]
     Setting { brokers: String, name: String },
-    #[error("kafka at {brokers}: the client does not take the files of TLS: correct {keys}")]
+    #[error("kafka at {brokers}: the client rejects the TLS files: correct {keys}")]
     Files { brokers: String, keys: String },
     #[error("kafka at {brokers}: {key}: {source}")]
     Secret { brokers: String, key: String, source: AccessError },
@@ -25,42 +25,42 @@ pub enum KafkaFailure {
     #[error("kafka at {brokers}: topic {topic:?} does not exist (create it, or correct the configuration)")]
     MissingTopic { brokers: String, topic: String },
     #[error(
-        "topic {topic:?} has {partitions} partitions and needs {needed}, one for markers and one for each partition of the source topic with the most (kafka-topics.sh --alter --topic {topic} --partitions {needed})"
+        "topic {topic:?} has {partitions} partitions and needs {needed}, one for markers and one per partition of the largest source topic (kafka-topics.sh --alter --topic {topic} --partitions {needed})"
     )]
     TooFewPartitions { topic: String, partitions: i32, needed: i32 },
     #[error(
-        "topic {topic:?} has {partitions} partitions and must have one: a single instance has all cohorts of the series (delete it and create it anew; contributions in it are lost)"
+        "topic {topic:?} has {partitions} partitions and must have one: a single instance holds all cohorts of the series (delete and recreate it; contributions in it are lost)"
     )]
     NotOnePartition { topic: String, partitions: i32 },
     #[error(
-        "topic {topic:?} has cleanup.policy={policy}: the brokers would delete limits and waiting records by their age (kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config cleanup.policy=compact)"
+        "topic {topic:?} has cleanup.policy={policy}: the brokers would delete limits and waiting records by age (kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config cleanup.policy=compact)"
     )]
     DeletedByAge { topic: String, policy: String },
     #[error(
-        "topic {topic:?}: another instance's open transaction has hidden what we have written there for {seconds} s (start again when that instance has, or when its transaction.timeout.ms has passed)"
+        "topic {topic:?}: an open transaction of another instance has hidden our records there for {seconds} s (start again after that instance has restarted, or after its transaction.timeout.ms)"
     )]
     Undecided { topic: String, seconds: u64 },
     #[error(
-        "kafka at {brokers}: no answer within {seconds} s (is the broker up, and are `brokers` and the security properties right?)"
+        "kafka at {brokers}: no answer within {seconds} s (check that the broker is up, and that `brokers` and the security properties are right)"
     )]
     Unreachable { brokers: String, seconds: u64 },
     #[error(
-        "kafka at {brokers}: partition {partition} of topic {topic:?} goes back to offset {offset}, which has been read: was the topic made anew, or its end lost? (start again: that begins at the committed offsets, or says what is wrong with them)"
+        "kafka at {brokers}: partition {partition} of topic {topic:?} went back to offset {offset}, which was already read: the topic was recreated, or lost its end (start again: reading resumes at the committed offsets, or reports the problem with them)"
     )]
     WentBack { brokers: String, topic: String, partition: i32, offset: i64 },
     #[error(
-        "kafka at {brokers}: the brokers do not keep the members of a group apart (KIP-848): remove group.protocol from source.librdkafka, or use brokers of Kafka 4.0 and later that have \"consumer\" among their group.coordinator.rebalance.protocols"
+        "kafka at {brokers}: the brokers do not support the consumer group protocol (KIP-848): remove group.protocol from source.librdkafka, or use brokers of Kafka 4.0 or later with \"consumer\" in group.coordinator.rebalance.protocols"
     )]
     NoConsumerProtocol { brokers: String },
     #[error(
-        "kafka at {brokers}: another member still has our group.instance.id: it lives, or its session has not ended yet (start again when group.consumer.session.timeout.ms of the brokers has passed; two instances never have one id)"
+        "kafka at {brokers}: another member still has our group.instance.id: it is alive, or its session has not expired yet (start again after the brokers' group.consumer.session.timeout.ms; each instance needs a different id)"
     )]
     InstanceTaken { brokers: String },
     #[error(
-        "kafka at {brokers}: another member has taken over our group.instance.id (two processes have it: end one of them, or give each its own in source.librdkafka; or, after a restart of the brokers, they have taken our own second request to join for another process: start again)"
+        "kafka at {brokers}: another member has taken over our group.instance.id: two processes have it (stop one, or set a different id for each in source.librdkafka), or restarted brokers took our repeated join request for another process (start again)"
     )]
     InstanceTakenOver { brokers: String },
-    #[error("a part of the daemon panicked while it read a message; nothing of it was released")]
+    #[error("panic while reading a message; no part of the message was released")]
     ReaderPanicked,
 }
 

@@ -20,7 +20,7 @@ pub struct ConsumerHealth {
 impl ConsumerHealth {
     /// Logs an error from which the client recovers. The text is dropped, because it may quote a configuration.
     pub fn note_error(&self) {
-        tracing::debug!("the Kafka client has met an error and tries again");
+        tracing::debug!("error of the Kafka client: retrying");
     }
 }
 

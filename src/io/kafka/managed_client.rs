@@ -3,7 +3,7 @@
 //! One lock covers the registration of clients and the distribution of credentials. No client misses a credential,
 //! and the distributing thread never destroys a client.
 
-#![allow(unsafe_code, reason = "three calls of librdkafka that its Rust client does not have, each with its reason")]
+#![allow(unsafe_code, reason = "three librdkafka calls that its Rust client lacks, each with a safety comment")]
 
 use rdkafka::admin::AdminClient;
 use rdkafka::bindings;
@@ -143,7 +143,7 @@ impl CredentialDistributor {
         let mut known = self.lock_list();
         if known.key.as_ref().is_some_and(|key| !client.take(key)) {
             // The credential has probably expired. The next one is being requested, and the client waits for it.
-            tracing::debug!("a new client does not take what it is given");
+            tracing::debug!("a new client rejected the current credential");
         }
         let place = known.next;
         known.next += 1;

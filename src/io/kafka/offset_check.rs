@@ -101,7 +101,8 @@ impl OffsetCheck {
         over: &AtomicBool,
     ) -> Result<(), DeliveryError> {
         let list = partition_list(behind).map_err(|e| delivery_error_of(&e))?;
-        let group = (self.group)().ok_or_else(|| lost_offsets_error(behind, "the partition is not ours any more"))?;
+        let group = (self.group)()
+            .ok_or_else(|| lost_offsets_error(behind, "the partition is no longer assigned to this instance"))?;
         writer.begin_transaction().map_err(|e| delivery_error_of(&e))?;
         retry_step(over, || writer.send_offsets_to_transaction(&list, &group, STEP_TIMEOUT))?;
         retry_step(over, || writer.commit_transaction(STEP_TIMEOUT))
@@ -113,7 +114,7 @@ pub(super) fn lost_offsets_error(behind: &[SentOffset], why: &str) -> DeliveryEr
     let place = |one: &SentOffset| format!("{} [{}] at {}", one.topic, one.partition, one.next);
     let places: Vec<String> = behind.iter().map(place).collect();
     DeliveryError::Fatal(format!(
-        "the broker has forgotten the offsets of a committed batch ({}) and {why}: whoever reads on from the older offset releases its records again",
+        "the broker lost the offsets of a committed batch ({}), and {why}: a consumer that resumes at the older offsets releases its records again",
         places.join(", ")
     ))
 }

@@ -30,7 +30,7 @@ pub(super) fn retry_step(
             Err(KafkaError::Transaction(_) | KafkaError::Flush(_))
                 if stop.load(Ordering::Acquire) && since.elapsed() >= SHUTDOWN_TIMEOUT =>
             {
-                return Err(DeliveryError::Fatal("told to stop while the broker does not answer".to_owned()));
+                return Err(DeliveryError::Fatal("stopped while waiting for an answer of the broker".to_owned()));
             }
             Ok(()) => return Ok(()),
             Err(KafkaError::Transaction(e)) if e.is_retriable() && !e.is_fatal() && !e.txn_requires_abort() => {}
@@ -47,8 +47,7 @@ pub(super) fn delivery_error_of(error: &KafkaError) -> DeliveryError {
     match error {
         error if error.rdkafka_error_code().is_some_and(is_denied) => {
             let code = error.rdkafka_error_code().map_or(String::new(), |code| format!("{code:?}"));
-            let said =
-                format!("our user has not every right that a transaction takes ({code}): docs/deploy.md lists them");
+            let said = format!("our user lacks a right that transactions require ({code}): docs/deploy.md lists them");
             match error {
                 KafkaError::Transaction(e) if e.is_fatal() => DeliveryError::Fatal(said),
                 // New permissions may not have reached every broker yet: the transaction is tried again a few times.
@@ -78,8 +77,8 @@ pub(super) fn permanent_failure_text(code: RDKafkaErrorCode) -> String {
         | RDKafkaErrorCode::Fenced
         | RDKafkaErrorCode::ProducerFenced
         | RDKafkaErrorCode::InvalidProducerEpoch => {
-            "another process has taken over our transactional id and goes on in our place, or a transaction took longer than the brokers wait (where two processes have one state.path, end one of them or give each its own; else start again)".to_owned()
+            "another process has taken over our transactional id, or a transaction exceeded the brokers' timeout (if two processes have the same state.path, stop one or set a different path for each; otherwise start again)".to_owned()
         }
-        other => format!("the producer has failed for good: {other:?} (start again)"),
+        other => format!("the producer failed permanently: {other:?} (start again)"),
     }
 }

@@ -83,7 +83,7 @@ pub struct SourceTopicReader {
 #[cfg(target_os = "linux")]
 fn yield_to_treatment() {
     if rustix::process::setpriority_process(None, 10).is_err() {
-        tracing::debug!("the reader keeps the priority of the process");
+        tracing::debug!("cannot lower the priority of the reader thread");
     }
 }
 
@@ -147,7 +147,7 @@ impl SourceTopicReader {
             // Brokers without the protocol let the client wait without an error.
             if alone.take_if(|since| since.elapsed() > ASSIGNMENT_TIMEOUT).is_some() {
                 tracing::warn!(
-                    "no partition has come: are the brokers of Kafka 4.0 or later (group.protocol = \"consumer\"), and has another instance all of them?"
+                    "no partition assigned: the brokers may be older than Kafka 4.0 (group.protocol = \"consumer\" requires it), or other instances have all partitions"
                 );
             }
             let before = Instant::now();
@@ -241,7 +241,7 @@ impl SourceTopicReader {
             PositionCheck::NewMessage => {}
             PositionCheck::Redelivered => {
                 let (partition, offset) = (message.partition(), message.offset());
-                tracing::info!(partition, offset, "the client has handed out a message twice; it counts once");
+                tracing::info!(partition, offset, "the client delivered a message twice: counting it once");
                 return FetchOutcome::AddedToBatch;
             }
             PositionCheck::Regressed => return FetchOutcome::WentBackwards,

@@ -101,13 +101,13 @@ impl ConnectionRefusal {
         let t = table;
         match self {
             Self::Protocol => format!(
-                "the listener speaks another protocol than the one that is configured: set {t}.protocol, or name the right port"
+                "the listener uses a different protocol than configured: set {t}.protocol, or correct the port"
             ),
             Self::UnknownAuthority => format!(
-                "no authority that we know vouches for the broker's certificate: name the file of the one that does in {t}.ca_file"
+                "the broker's certificate is not signed by a known authority: name the authority's file in {t}.ca_file"
             ),
             Self::OtherName => {
-                "the broker's certificate is for another host name: name the brokers as their certificates do (source.brokers, advertised.listeners)"
+                "the broker's certificate is for another host name: use the host names in the certificates (source.brokers, advertised.listeners)"
                     .to_owned()
             }
             Self::Expired => "the broker's certificate has expired: renew it on the broker".to_owned(),
@@ -118,26 +118,26 @@ impl ConnectionRefusal {
                 format!("the broker's certificate cannot be verified: correct {t}.ca_file, or the certificate")
             }
             Self::OurCertificate if security.certificate_file.is_some() => format!(
-                "the broker does not take our certificate: has {t}.certificate_file expired, and is it of an authority that the broker knows?"
+                "the broker rejects our certificate: check that {t}.certificate_file has not expired, and that the broker knows its authority"
             ),
             Self::OurCertificate => {
-                format!("the broker asks for a certificate: name ours in {t}.certificate_file and {t}.key_file")
+                format!("the broker requires a client certificate: set {t}.certificate_file and {t}.key_file")
             }
-            Self::Mechanism => format!("the listener does not offer this mechanism: set {t}.mechanism to one that it does"),
+            Self::Mechanism => format!("the listener does not offer this mechanism: set {t}.mechanism to one that it offers"),
             Self::Password => {
-                format!("the broker refuses user and password: correct {t}.username and {t}.password_file")
+                format!("the broker rejects user and password: correct {t}.username and {t}.password_file")
             }
             Self::Token => format!(
-                "the broker refuses the token: correct {t}.oauth.scope, and the audience and issuer that the broker expects"
+                "the broker rejects the token: correct {t}.oauth.scope, and the audience and issuer that the broker expects"
             ),
             Self::Provider => format!(
-                "the identity provider gives us no token: correct {t}.oauth.client_id, {t}.oauth.client_secret_file and {t}.oauth.scope"
+                "the identity provider refuses a token: correct {t}.oauth.client_id, {t}.oauth.client_secret_file and {t}.oauth.scope"
             ),
             Self::NoToken if security.oauth.token_file.is_some() => {
-                format!("there is no token that is still valid in {t}.oauth.token_file: who renews it?")
+                format!("{t}.oauth.token_file has no token that is still valid: check that it is renewed")
             }
             Self::NoToken => format!(
-                "the identity provider does not answer with a token: is it up, and are {t}.oauth.token_endpoint and {t}.oauth.ca_file right?"
+                "no token received from the identity provider: check that it is up, and that {t}.oauth.token_endpoint and {t}.oauth.ca_file are right"
             ),
         }
     }

@@ -68,7 +68,7 @@ pub(super) fn librdkafka_properties(
 /// Returns the configuration keys of the files that caused a failed client creation, from the text of the error.
 pub(super) fn affected_file_keys(words: &str, table: &str) -> String {
     if words.contains("mismatch") || words.contains("Private key check failed") {
-        return format!("{table}.certificate_file or {table}.key_file, which do not belong together");
+        return format!("{table}.certificate_file or {table}.key_file, which do not match");
     }
     let key = if words.contains("ssl.ca.location") || words.contains("ssl_ca") {
         "ca_file"
@@ -79,5 +79,5 @@ pub(super) fn affected_file_keys(words: &str, table: &str) -> String {
     } else {
         return format!("the files of {table}");
     };
-    format!("{table}.{key}, which is no PEM file of certificates")
+    format!("{table}.{key}, which is not a PEM file of certificates")
 }

@@ -177,7 +177,7 @@ impl ConsumerCallbacks {
         if !kept.is_empty() && !id.is_empty() {
             tracing::warn!(
                 partitions = kept.len(),
-                "the group had expelled this instance and has taken it in again: the state of its partitions is read again"
+                "the group removed this instance and it has rejoined: reading the state of its partitions again"
             );
         }
         self.give_up_partitions(kept.clone(), true);

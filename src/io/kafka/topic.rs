@@ -23,7 +23,7 @@ pub(super) fn cleanup_policy(
     topic: &str,
     patience: Duration,
 ) -> Result<Option<String>, KafkaFailure> {
-    const WHAT: &str = "cannot ask for the settings of a topic";
+    const WHAT: &str = "cannot read the settings of a topic";
     let client = cluster.administrator(WHAT)?;
     let options = AdminOptions::new().request_timeout(Some(patience));
     let topics = [ResourceSpecifier::Topic(topic)];

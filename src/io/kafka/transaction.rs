@@ -277,10 +277,10 @@ impl TransactionAttempt<'_> {
                 return Err(DeliveryError::Fatal(permanent_failure_text(code)));
             }
             if self.producer.context().has_failed() {
-                return Err(DeliveryError::Aborted("the transaction failed before its end".to_owned()));
+                return Err(DeliveryError::Aborted("the transaction failed".to_owned()));
             }
             if self.sink.stop.load(Ordering::Acquire) && since.elapsed() >= SHUTDOWN_TIMEOUT {
-                return Err(DeliveryError::Fatal("told to stop while the broker does not answer".to_owned()));
+                return Err(DeliveryError::Fatal("stopped while waiting for an answer of the broker".to_owned()));
             }
             self.producer.poll(FLUSH_POLL_INTERVAL);
         }

@@ -15,7 +15,7 @@ const MAX_PENDING_UPDATES: usize = 10_000;
 
 /// Failure to read profiles.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each case says it")]
+#[allow(missing_docs, reason = "each variant has an error message")]
 pub enum ProfileReadError {
     #[error("join {join:?}: {source}")]
     Kafka { join: String, source: Box<KafkaFailure> },
@@ -27,13 +27,13 @@ pub enum ProfileReadError {
     )]
     NoColumn { join: String, path: PathBuf, columns: Vec<String> },
     #[error(
-        "join {join:?}: {rows} row(s) of {} cannot be read, the first is number {first} ({why}); correct them, or take them out",
+        "join {join:?}: {rows} row(s) of {} cannot be read, the first is number {first} ({why}); correct or remove them",
         .path.display()
     )]
     Rows { join: String, path: PathBuf, rows: u64, first: i64, why: RejectionReason },
     #[error("join {join:?}: its reader cannot be started: {source}")]
     Thread { join: String, source: std::io::Error },
-    #[error("join {join:?}: its reader has ended without a word (this is a bug)")]
+    #[error("join {join:?}: its reader ended without an error (this is a bug)")]
     ReaderEnded { join: String },
 }
 
@@ -114,7 +114,7 @@ pub(super) fn spawn_profile_reader(
         if let Err(error) = read(&told)
             && told.send_message(ProfileMessage::Failed(error)).is_err()
         {
-            tracing::debug!(join = name, "a reader of profiles has failed after its end");
+            tracing::debug!(join = name, "a profile reader failed after its feed was closed");
         }
     });
     started.map_err(|source| ProfileReadError::Thread { join: join.to_owned(), source })?;

@@ -52,7 +52,7 @@ impl ProfileFile {
             };
             ProfilesRead { join: &name, people: table.len() as u64, done: true }.emit(&telemetry);
             if told.send_message(ProfileMessage::InitialTable(table)).is_err() {
-                tracing::debug!(join = name, "nobody has waited for the profiles");
+                tracing::debug!(join = name, "profiles read after their feed was closed");
             }
             Ok(())
         })

@@ -35,11 +35,13 @@ pub struct RegistryAccess<'a> {
 
 /// Error of a registry request. It contains no record content.
 #[derive(Clone, Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each case says it")]
+#[allow(missing_docs, reason = "each variant has an error message")]
 pub enum RegistryError {
-    #[error("the schema registry at {url} does not answer: {what} (is it up, and is registry.url right?)")]
+    #[error(
+        "the schema registry at {url} does not answer: {what} (check that it is up, and that registry.url is right)"
+    )]
     Unreachable { url: String, what: String },
-    #[error("the schema registry at {url} knows no {what}")]
+    #[error("the schema registry at {url} has no {what}")]
     Unknown { url: String, what: String },
     #[error("the schema registry at {url} refuses {what}: status {status}{said}")]
     Refused { url: String, what: String, status: u16, said: String },
@@ -176,7 +178,7 @@ impl RegistryClient {
                 continue;
             }
             if Instant::now() > until {
-                let what = format!("{what} has many parts, and they come slowly");
+                let what = format!("timeout while reading the parts of {what}");
                 return Err(RegistryError::Unreachable { url: self.url.clone(), what });
             }
             if seen.len() >= MAX_REFERENCES {
@@ -204,7 +206,7 @@ impl RegistryClient {
     /// # Errors
     /// [`RegistryError::Refused`] with the message of the registry.
     pub fn register(&self, subject: &str, kind: &str, schema: &str) -> Result<u32, RegistryError> {
-        let what = format!("the schema of what leaves, under subject {subject:?}");
+        let what = format!("the output schema under subject {subject:?}");
         let body = serde_json::json!({ "schema": schema, "schemaType": kind }).to_string();
         let path = format!("/subjects/{}/versions", encode_path_segment(subject));
         let request = self.authorized(self.agent.post(format!("{}{path}", self.url)));
@@ -250,7 +252,7 @@ impl RegistryClient {
             200..=299 => Ok(body),
             // A proxy may also return 404: only the registry's error codes are final.
             404 if !NOT_FOUND_CODES.contains(&complaint.error_code) => {
-                let what = "status 404, and not in the words of a registry".to_owned();
+                let what = "status 404 without the error code of a registry".to_owned();
                 Err(RegistryError::Unreachable { url: self.url.clone(), what })
             }
             404 => Err(RegistryError::Unknown { url: self.url.clone(), what: what.to_owned() }),

@@ -129,7 +129,11 @@ impl WantedFields {
         let met = |outcome| WriterSchemaMet { format: self.format.written_as(), outcome }.emit(telemetry);
         if schema.kind != self.format.kind() {
             let kind = printable(&schema.kind);
-            tracing::warn!(schema = id, kind, "a schema is not of the configured format: its records are dead letters");
+            tracing::warn!(
+                schema = id,
+                kind,
+                "schema type differs from the configured format: its records are dead letters"
+            );
             met(SchemaOutcome::Unusable);
             return Err(RejectionReason::UnknownSchema.into());
         }
@@ -159,7 +163,7 @@ impl WantedFields {
                     self.log_field_problem(
                         id,
                         attribute,
-                        "a schema has another type for an attribute: its records are dead letters",
+                        "schema has another type for an attribute: its records are dead letters",
                     );
                     met(SchemaOutcome::WrongType);
                     return Err(SchemaRejection { reason: RejectionReason::WrongType, attribute: Some(attribute) });
@@ -178,7 +182,7 @@ impl WantedFields {
 
     fn unusable(&self, id: u32, error: &dyn std::fmt::Display, telemetry: &Telemetry) -> SchemaRejection {
         let error = printable(&error.to_string());
-        tracing::warn!(schema = id, error, "a schema cannot be used: its records are dead letters");
+        tracing::warn!(schema = id, error, "unusable schema: its records are dead letters");
         WriterSchemaMet { format: self.format.written_as(), outcome: SchemaOutcome::Unusable }.emit(telemetry);
         RejectionReason::UnknownSchema.into()
     }
@@ -195,7 +199,7 @@ impl WantedFields {
         match missing.iter().find(|attribute| !self.optional.contains(attribute)) {
             Some(&attribute) => {
                 let message =
-                    "a schema has no field of an attribute that is not `optional`: its records are dead letters";
+                    "schema has no field for an attribute that is not `optional`: its records are dead letters";
                 self.log_field_problem(id, attribute, message);
                 met(SchemaOutcome::MissingField);
                 Err(SchemaRejection { reason: RejectionReason::MissingField, attribute: Some(attribute) })

@@ -91,7 +91,7 @@ fn time_of_day_is_added_to_its_date() {
 #[test]
 fn invalid_offset_or_base_is_refused() {
     let start = RawToken::Text("2026-03-02T06:25:00Z");
-    let refused = |found: String| assert!(found.contains("counts from"), "{found}");
+    let refused = |found: String| assert!(found.contains("relative to the `base`"), "{found}");
     for offset in ["2026-03-02T06:30:00Z", "", "soon", "1e99", "99999999999999999"] {
         refused(time(start, RawToken::Text(offset)));
     }
@@ -117,15 +117,15 @@ fn invalid_base_in_schema_is_reported() {
     let sound = with("start", "epoch = \"s\"").unwrap();
     assert_ne!(sound, with("start", "epoch = \"ms\"").unwrap(), "another state");
     for (base, more, says) in [
-        ("begin", "epoch = \"s\"", "is no attribute"),
-        ("count", "epoch = \"s\"", "is no time"),
-        ("time", "epoch = \"s\"", "counts from another attribute itself"),
-        ("start", "", "nothing says what a cell counts"),
+        ("begin", "epoch = \"s\"", "is not an attribute"),
+        ("count", "epoch = \"s\"", "is not a time"),
+        ("time", "epoch = \"s\"", "counts from another attribute"),
+        ("start", "", "the unit of the cells is missing"),
         ("start", "epoch = \"s\"\nformat = \"%H:%M\"", "exclude each other"),
-        ("start", "format = \"%H:%M\"", "give that the type date"),
-        ("start", "format = \"%Y-%m-%d %H:%M\"", "no time of day by itself"),
-        ("start", "format = \"%I:%M\"", "no time of day by itself"),
-        ("start", "format = \"%H:%M %z\"", "no time of day by itself"),
+        ("start", "format = \"%H:%M\"", "change the type of the base to date"),
+        ("start", "format = \"%Y-%m-%d %H:%M\"", "not a time of day"),
+        ("start", "format = \"%I:%M\"", "not a time of day"),
+        ("start", "format = \"%H:%M %z\"", "not a time of day"),
         ("start", "format = \"%Q\"", "unknown letter"),
     ] {
         let error = with(base, more).unwrap_err().to_string();

@@ -188,7 +188,7 @@ impl ValueTyping {
                 match text {
                     // Spellings of missing values are those of the input, with the decimal comma.
                     _ if self.missing.matches(text, untyped) => Ok(CanonicalKind::Null),
-                    _ if text.contains('.') => Err("a number with a point, and its decimal separator is the comma"),
+                    _ if text.contains('.') => Err("a number with a point, but the decimal separator is a comma"),
                     _ => self.text(&text.replacen(',', ".", 1), untyped, out),
                 }
             }
@@ -234,9 +234,9 @@ impl ValueTyping {
     fn moment_error(&self, text: &str) -> &'static str {
         let is_read_with = |unit| matches!(self.dates, DateFormats::Iso) && moment::parse_partial(text, unit).is_some();
         if is_read_with(CalendarUnit::Month) {
-            "a month without a day (round = \"month\" or a longer unit in the schema reads it)"
+            "a month without a day (set round = \"month\" or a longer unit in the schema to accept it)"
         } else if is_read_with(CalendarUnit::Year) {
-            "a year without a month (round = \"year\" in the schema reads it)"
+            "a year without a month (set round = \"year\" in the schema to accept it)"
         } else {
             self.dates.mismatch_message()
         }
@@ -338,12 +338,12 @@ impl ValueTyping {
                 }
                 self.push_float(out, value);
             }
-            AttributeType::Boolean => out.push_str(parse_boolean(bare).ok_or("no truth value")?),
+            AttributeType::Boolean => out.push_str(parse_boolean(bare).ok_or("not a boolean")?),
             AttributeType::Date | AttributeType::Timestamp => {
                 self.push_moment(out, self.parse_moment(bare).ok_or_else(|| self.moment_error(bare))?);
             }
             AttributeType::Coordinates => {
-                let (latitude, longitude) = bare.split_once(',').ok_or("no pair of numbers")?;
+                let (latitude, longitude) = bare.split_once(',').ok_or("not a pair of numbers")?;
                 self.coordinates(parse_finite(latitude.trim_ascii())?, parse_finite(longitude.trim_ascii())?, out)?;
             }
         }
@@ -445,7 +445,7 @@ fn integer_of(value: f64) -> Result<(i64, f64), &'static str> {
 
 fn parse_finite(text: &str) -> Result<f64, &'static str> {
     // `parse` also accepts "inf" and "nan", which are not finite.
-    let value: f64 = text.parse().map_err(|_| "no number")?;
+    let value: f64 = text.parse().map_err(|_| "not a number")?;
     if value.is_finite() { Ok(value) } else { Err("not a finite number") }
 }
 

@@ -77,12 +77,10 @@ impl DateFormats {
     /// Returns the error description for a cell with another format.
     pub fn mismatch_message(&self) -> &'static str {
         match self {
-            Self::Iso => "no ISO date or time such as 2021-05-24T10:00:00Z (name its `format` or its `epoch`)",
-            Self::Formats(_) => "in none of the formats that the schema names",
-            Self::Sum => {
-                "nothing that counts from a date or time of the `base` that the schema names, within the years 1 to 9999"
-            }
-            Self::Epoch(_) => "no number of the `epoch` that the schema names, within the years 1 to 9999",
+            Self::Iso => "not an ISO 8601 date or time such as 2021-05-24T10:00:00Z (set `format` or `epoch`)",
+            Self::Formats(_) => "in none of the formats of the schema",
+            Self::Sum => "not a time relative to the `base` attribute, within the years 1 to 9999",
+            Self::Epoch(_) => "not a number in the unit of `epoch`, within the years 1 to 9999",
         }
     }
 
@@ -108,7 +106,7 @@ impl DateFormats {
 }
 
 /// Error for a format with unknown letters.
-const UNKNOWN_LETTER: &str = "no format: it has an unknown letter after %, see docs.rs/chrono (format::strftime)";
+const UNKNOWN_LETTER: &str = "not a valid format: unknown letter after % (see docs.rs/chrono, format::strftime)";
 
 /// Format in chrono's letters that can parse its own output.
 #[derive(Clone, Debug)]
@@ -154,20 +152,20 @@ impl DateFormat {
         let fault = if has(&|item| matches!(item, Item::Error)) {
             UNKNOWN_LETTER
         } else if two_digits && first_year.is_none() {
-            "ambiguous: a year of two digits (%y, %D, %x) does not say its century; add `first_year`, the first of the hundred \
-             years that are meant (first_year = 1950: 1950 to 2049)"
+            "ambiguous: a two-digit year (%y, %D, %x) has no century; add `first_year`, the first year of a range of hundred \
+             years (first_year = 1950: 1950 to 2049)"
         } else if number(Numeric::Timestamp) {
-            "%s counts seconds since 1970: write epoch = \"s\" instead of a format"
+            "%s counts seconds since 1970: set epoch = \"s\" instead of a format"
         } else if number(Numeric::Nanosecond) {
-            "%f counts nanoseconds and would read .5 as five of them: write %.f"
+            "%f counts nanoseconds and would read .5 as 5 ns: use %.f"
         } else if fixed(&[Fixed::TimezoneName]) {
-            "%Z names a time zone, and names are not read: write %z for an offset, or convert to UTC"
+            "%Z is the name of a time zone, which is not supported: use %z for an offset, or convert to UTC"
         } else if !whole && !two_digits && !number(Numeric::Year) && !number(Numeric::IsoYear) {
             "without a year: add %Y"
         } else if number(Numeric::Hour12) && !fixed(&[Fixed::LowerAmPm, Fixed::UpperAmPm]) {
-            "ambiguous: %I without %p does not tell morning from afternoon; add %p, or write %H"
+            "ambiguous: %I without %p does not distinguish morning and afternoon; add %p, or use %H"
         } else if !number(Numeric::Hour12) && fixed(&[Fixed::LowerAmPm, Fixed::UpperAmPm]) {
-            "ambiguous: %p (AM, PM) says nothing without an hour of twelve; add %I (in the place of %H), or leave %p out"
+            "ambiguous: %p (AM, PM) requires a 12-hour clock; add %I (instead of %H), or remove %p"
         } else {
             ""
         };
@@ -190,7 +188,7 @@ impl DateFormat {
         if SAMPLE_TIMES.iter().map(within).filter_map(moment_of).all(|moment| format.reads_back(moment)) {
             Ok(format)
         } else {
-            Err("not enough to tell a day: it needs year, month and day (such as %Y-%m-%d), and of a time of day hour and minute"
+            Err("incomplete: a format needs year, month and day (such as %Y-%m-%d), and a time of day also needs hour and minute"
                 .to_owned())
         }
     }
@@ -325,7 +323,7 @@ impl TimeOfDayFormat {
         if SAMPLE_DAY_TIMES.iter().all(|&time| reads_back(time).is_some()) {
             Ok(clock)
         } else {
-            Err("no time of day by itself: beside `base` it needs hour and minute (such as %H:%M:%S, or %I:%M %p), and \
+            Err("not a time of day: with `base`, a format needs hour and minute (such as %H:%M:%S or %I:%M %p), and \
                  neither a date nor a time zone"
                 .to_owned())
         }
@@ -398,7 +396,7 @@ mod tests {
             ("%Y-%m-%d %P", "add %I"),
             ("%Y-%m-%d %H:%M %p", "add %I"),
             ("%Y-%m-%d %H:%M:%S.%f", "%.f"),
-            ("%Y-%m-%d %H:%M %Z", "names are not read"),
+            ("%Y-%m-%d %H:%M %Z", "not supported"),
             ("%s", "epoch"),
             ("%Y-%m-%d %Q", "unknown letter"),
             ("", "without a year"),

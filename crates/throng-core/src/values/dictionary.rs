@@ -22,12 +22,12 @@ const MAX_SPELLINGS: usize = 1 << 16;
 
 /// Error for a column with too many distinct values, or too many bytes of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the column has more different values than fit into a dictionary (2\u{b3}\u{b2} bytes of text): leave it out")]
+#[error("the column has too many distinct values for a dictionary (2\u{b3}\u{b2} bytes of text): exclude it")]
 pub struct DictionaryFull;
 
 /// Reason for which a cell has no code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each case says it")]
+#[allow(missing_docs, reason = "each variant has an error message")]
 pub enum EncodeError {
     #[error(transparent)]
     Cell(#[from] CellError),

@@ -86,21 +86,21 @@ impl RejectionReason {
             Self::NotUtf8 => "they are not UTF-8",
             Self::Oversized => "they are longer than source.max_record_bytes",
             Self::TooDeep => "they are nested deeper than 32",
-            Self::DuplicateKey => "a key comes twice",
-            Self::NotAnObject => "they are JSON, but no objects",
+            Self::DuplicateKey => "a key occurs twice",
+            Self::NotAnObject => "they are JSON, but not objects",
             Self::Empty => "they are empty",
             Self::RaggedRow => "they have more or fewer fields than the header",
             Self::MalformedRow => "a quote is not closed",
-            Self::UnknownAttribute => "they have an attribute that the schema does not know",
-            Self::WrongType => "a value is not of the type of the schema",
+            Self::UnknownAttribute => "they have an attribute that is not in the schema",
+            Self::WrongType => "a value does not match its type in the schema",
             Self::MalformedAvro => "they do not fit their Avro schema",
             Self::MalformedProtobuf => "they do not fit their Protobuf schema",
-            Self::BrokenFrame => "the number of a registry's schema is missing",
+            Self::BrokenFrame => "the schema ID of the registry is missing",
             Self::UnknownSchema => "the registry does not know their schema, or it cannot be used",
             Self::MissingField => "their schema lacks a field of an attribute",
             Self::NoElements => "the array of records is missing or empty",
             Self::TooManyElements => "the array of records is too long",
-            Self::NotAnArray => "the place of the array of records holds something else",
+            Self::NotAnArray => "the value of the array of records is not an array",
             Self::Truncated => "they end early",
             Self::TrailingText => "more text follows the record",
         }
@@ -119,40 +119,40 @@ impl RejectionReason {
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::MalformedJson => {
-                "one JSON object a record, and one record a line or message (jq -c .); name the format if it is another (csv, parquet)"
+                "send one JSON object per record, and one record per line or message (jq -c .); set the format if it is not JSON (csv, parquet)"
             }
             Self::Truncated => {
-                "it ends before the record does: NDJSON has one record a line (pretty-printed JSON: jq -c .)"
+                "the text ends before the record: NDJSON has one record per line (pretty-printed JSON: jq -c .)"
             }
-            Self::TrailingText => "there is more after the record: NDJSON has one record a line (jq -c .)",
+            Self::TrailingText => "more text follows the record: NDJSON has one record per line (jq -c .)",
             Self::NotUtf8 => {
-                "send UTF-8 (of a file: iconv -t UTF-8), and nothing compressed; name the format of keys that are numbers or frames (source.key_format)"
+                "send UTF-8 (convert a file with iconv -t UTF-8), not compressed; set the format of keys that are numbers or frames (source.key_format)"
             }
             Self::NotAnObject => "a record is a JSON object: send the records of an array one by one (jq -c '.[]')",
-            Self::DuplicateKey => "a key may be in an object once: which of two counts would be a guess",
-            Self::RaggedRow => "as many fields as the header has: quote fields that hold the separator",
+            Self::DuplicateKey => "send each key only once per object: the choice between two values would be a guess",
+            Self::RaggedRow => "send as many fields as the header has: quote fields that contain the separator",
             Self::MalformedRow => "close the quotes, and double those inside a field",
             Self::UnknownAttribute => "add it to the schema, or set schema.unknown = \"drop\"",
             Self::MalformedAvro => {
-                "send records of their schema; plain Avro (without a registry) needs the very schema of its writer"
+                "send records of their schema; plain Avro (without a registry) needs the exact schema of its writer"
             }
             Self::MalformedProtobuf => {
                 "send records of their schema, without groups; plain Protobuf (without a registry) needs the message of its writer"
             }
             Self::BrokenFrame => {
-                "send what a registry's serializer writes (a zero byte and the schema's number come first), or remove the registry from the configuration"
+                "send messages of a registry serializer (they start with a zero byte and the schema ID), or remove the registry from the configuration"
             }
-            Self::UnknownSchema => "register the schema under which it was written, in the format that is configured",
+            Self::UnknownSchema => "register the writer schema in the configured format",
             Self::MissingField => {
-                "set `optional = true` on the attribute if older records lack it, or give its new place in the schema"
+                "set `optional = true` on the attribute if older records lack it, or correct its place in the schema"
             }
             Self::NoElements => "send messages with elements, or correct `explode` of the schema",
             Self::TooManyElements => {
-                "send shorter messages, or raise batch.max_bytes where much stands around the elements"
+                "send shorter messages, or raise batch.max_bytes if there is much data around the elements"
             }
-            Self::NotAnArray => "correct `explode` of the schema: it leads to an array",
+            Self::NotAnArray => "correct `explode` of the schema: it must point to an array",
             Self::WrongType => {
-                "correct the records, or the types of the schema (of dates, `format` or `epoch`; of dates without a day, such as 2024-05, `round = \"month\"` or `\"year\"`; of NaN and infinities, `missing`)"
+                "correct the records, or the types of the schema (for dates, `format` or `epoch`; for dates without a day, such as 2024-05, `round = \"month\"` or `\"year\"`; for NaN and infinities, `missing`)"
             }
             _ => "",
         }

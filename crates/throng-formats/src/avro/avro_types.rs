@@ -77,7 +77,8 @@ impl AvroTypeGraph {
         std::thread::scope(|scope| {
             let parse = || Self::parse_on_current_thread(schema, parts);
             let parser = std::thread::Builder::new().stack_size(PARSER_STACK_BYTES).spawn_scoped(scope, parse);
-            let parser = parser.map_err(|error| AvroSchemaError(format!("no thread to read it on: {error}")))?;
+            let parser =
+                parser.map_err(|error| AvroSchemaError(format!("cannot start a thread to parse it: {error}")))?;
             parser.join().unwrap_or_else(|_| Err(AvroSchemaError("it cannot be read".into())))
         })
     }

@@ -86,7 +86,7 @@ impl ProtobufSchema {
         if path.extension().is_some_and(|extension| extension == "proto") {
             let text = std::fs::read_to_string(path).map_err(read)?;
             if text.len() > MAX_SCHEMA_TEXT_BYTES || nesting(&text) > MAX_BRACKET_NESTING {
-                return Err(ProtobufSchemaError::new("it is too long, or nests too deep"));
+                return Err(ProtobufSchemaError::new("it is too long, or nested too deeply"));
             }
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let mut resolver = ChainFileResolver::new();
@@ -106,11 +106,7 @@ impl ProtobufSchema {
         let bad = |error: Error| ProtobufSchemaError::new(&error.to_string());
         compiler.include_imports(true).include_source_info(false).open_file(path).map_err(bad)?;
         // A file is compiled after its imports.
-        let file = compiler
-            .descriptor_pool()
-            .files()
-            .last()
-            .ok_or_else(|| ProtobufSchemaError::new("it describes nothing"))?;
+        let file = compiler.descriptor_pool().files().last().ok_or_else(|| ProtobufSchemaError::new("it is empty"))?;
         Ok(Self { file })
     }
 
@@ -152,7 +148,7 @@ impl ProtobufSchema {
             Some(name) => self.file.parent_pool().get_message_by_name(name),
             None if self.file.messages().len() == 1 => self.file.messages().next(),
             None => {
-                let message = format!("it has {} messages, and none of them is named", self.file.messages().len());
+                let message = format!("it has {} messages, and none is selected by name", self.file.messages().len());
                 return Err(ProtobufSchemaError::new(&message));
             }
         };

@@ -76,7 +76,7 @@ impl Default for AdjacencyLimits {
 
 /// Error of creating or changing a model. The model is then unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each case says it")]
+#[allow(missing_docs, reason = "each variant has an error message")]
 pub enum AdjacencyError {
     #[error(
         "the attributes of a model must ascend and be below {}: attribute {attribute} does not",
@@ -84,21 +84,21 @@ pub enum AdjacencyError {
     )]
     Attributes { attribute: usize },
     #[error(
-        "the batch has {columns} columns and the model counts attribute {attribute}: give it every column of the schema"
+        "the batch has {columns} columns, but the model counts attribute {attribute}: pass every column of the schema"
     )]
     Width { attribute: usize, columns: usize },
     #[error(
-        "the column of attribute {attribute} has {found} rows and another has {expected}: columns of one batch are equally long"
+        "the column of attribute {attribute} has {found} rows and another has {expected}: columns of a batch must have the same length"
     )]
     Ragged { attribute: usize, found: usize, expected: usize },
     #[error("code {code} of attribute {attribute} is not below {MAX_CODES}: compact the codebook before counting")]
     Code { attribute: usize, code: Code },
-    #[error("the model would count {records} records and holds {} at most: subtract earlier records first", u32::MAX)]
+    #[error("the model would count {records} records, but the maximum is {}: subtract earlier records first", u32::MAX)]
     Full { records: u64 },
-    #[error("attribute {attribute}: records are to be subtracted that the model does not count")]
+    #[error("attribute {attribute}: cannot subtract records that the model does not count")]
     NotCounted { attribute: usize },
     #[error(
-        "attribute {attribute}: the renumbering forgets a value that {records} records still hold: subtract their records first"
+        "attribute {attribute}: the renumbering drops a value that {records} records still have: subtract their records first"
     )]
     DropsUsedValue { attribute: usize, records: u64 },
 }

@@ -13,7 +13,7 @@ use throng_core::values::record_numbers::RecordNumbers;
 
 /// Error of an audit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each case says it")]
+#[allow(missing_docs, reason = "each variant has an error message")]
 pub enum AuditError {
     #[error(transparent)]
     Columns(#[from] ColumnsError),
@@ -22,9 +22,11 @@ pub enum AuditError {
     /// The requested device is not available.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    #[error("column \"{column}\" is to count people, but no record has a value there: name another one (--subject)")]
+    #[error("subject column \"{column}\" has no value in any record: choose another one (--subject)")]
     WithoutSubjects { column: String },
-    #[error("the table cannot be sorted in its temporary files ({reason}): name a directory with more room (--temp)")]
+    #[error(
+        "the table cannot be sorted in its temporary files ({reason}): choose a directory with more space (--temp)"
+    )]
     Temporary { reason: String },
 }
 

@@ -179,56 +179,55 @@ impl AuditReportBuilder<'_> {
         if support < k {
             let what = if self.table.subject.is_some() { "people" } else { "records" };
             notes.push(format!(
-                "k = {k} is more than the {support} {what} of the whole table: every set of columns is a quasi-identifier"
+                "k = {k} exceeds the {support} {what} of the whole table: every set of columns is a quasi-identifier"
             ));
         }
         if self.table.subject.is_none() {
             notes.push(
-                "no column names the person behind a record: every record counts as a person of its own, which \
-                 understates the risk if one person has several (--subject)"
+                "no column identifies the person of a record: every record counts as a different person, which \
+                 understates the risk if one person has several records (--subject)"
                     .to_owned(),
             );
         }
         for outgrown in &self.table.truncated_columns {
             notes.push(format!(
-                "column \"{}\" has too many different values to hold (--memory): it was judged by its first {} records, as a \
-                 standalone identifier, and its figures are of these",
+                "column \"{}\" has too many distinct values for the memory limit (--memory): it was judged as a standalone \
+                 identifier from its first {} records, and its figures cover only these",
                 outgrown.judged.name, outgrown.judged.profile.rows
             ));
         }
         if self.table.searched.is_empty() {
-            notes.push("no column is left to search: all identify by themselves or are left out".to_owned());
+            notes.push("no column is left to search: all are standalone identifiers or excluded".to_owned());
         }
         if !self.borders.complete {
             let why = if self.borders.out_of_memory {
-                "the search met more sets of columns than there was memory for (--memory; or ask for fewer columns), and \
-                 ended before it was done"
+                "the search ran out of memory and is incomplete (--memory; or search fewer columns)"
             } else {
-                "the time was up before the search was done"
+                "the search reached its time limit and is incomplete"
             };
-            let unsafe_rest = "whatever is not below a listed maximal non-QID is to be treated as unsafe";
+            let unsafe_rest = "treat every set that is not a subset of a listed maximal non-QID as unsafe";
             notes.push(format!("{why}: {unsafe_rest}"));
         }
         let (measured, all) = (self.measured.len(), self.borders.minimal_qids.len());
         if measured < all {
-            notes.push(format!("crowds are counted for the first {measured} of {all} minimal quasi-identifiers"));
+            notes.push(format!("classes are counted for the first {measured} of {all} minimal quasi-identifiers"));
         }
         let (looked, all) = (self.inferences.pairs, self.inferences.pairs_of);
         if looked < all {
             notes.push(format!(
-                "inferences are looked for in {looked} of {all} pairs of columns, those of fewest values"
+                "inferences are searched in {looked} of {all} pairs of columns, those with the fewest values"
             ));
         }
         if let Some(found) = self.risky.as_ref().filter(|found| !found.complete && !self.table.searched.is_empty()) {
             notes.push(format!(
-                "the riskiest records are those by combinations of at most {} columns: larger ones are too many, or the time \
-                 was up",
+                "the riskiest records consider combinations of at most {} columns: larger ones are too many, or the time \
+                 limit was reached",
                 found.largest
             ));
         }
         if !self.reached.exhausted && !self.table.searched.is_empty() {
             notes.push(format!(
-                "combinations of more than {} columns are too many to look at one by one: records at risk by column are \
+                "combinations of more than {} columns are too many to check one by one: records at risk by column are \
                  lower bounds",
                 self.reached.steps.len()
             ));

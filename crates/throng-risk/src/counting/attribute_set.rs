@@ -30,7 +30,10 @@ impl AttributeSet {
     /// # Panics
     /// If the attribute is not below [`MAX_ATTRIBUTES`].
     pub fn insert(&mut self, attribute: usize) {
-        assert!(attribute < MAX_ATTRIBUTES, "attribute {attribute} is beyond the {MAX_ATTRIBUTES} that a set holds");
+        assert!(
+            attribute < MAX_ATTRIBUTES,
+            "attribute {attribute} exceeds the limit of {MAX_ATTRIBUTES} attributes per set"
+        );
         let word = attribute / 64;
         if self.words.len() <= word {
             self.words.resize(word + 1, 0);

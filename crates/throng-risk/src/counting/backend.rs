@@ -115,7 +115,7 @@ impl<'a> SelectedBackend<'a> {
         match (wanted, opened) {
             (BackendChoice::Device, opened) => Ok(Self::Device(Box::new(opened?), None)),
             (_, Err(error)) => {
-                tracing::debug!(%error, "groups are counted on the CPU");
+                tracing::debug!(%error, "counting groups on the CPU");
                 Ok(Self::Cpu(CpuCounter::new(table, threads), None))
             }
             (_, Ok(device)) => {

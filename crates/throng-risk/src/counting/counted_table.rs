@@ -16,15 +16,15 @@ pub struct CountedTable {
 
 /// Invalid columns of a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each case says it")]
+#[allow(missing_docs, reason = "each variant has an error message")]
 pub enum ColumnsError {
-    #[error("column {column} has {found} rows where the others have {expected}: give every column the same rows")]
+    #[error("column {column} has {found} rows, but the others have {expected}: pass columns of the same length")]
     Ragged { column: usize, found: usize, expected: usize },
-    #[error("the subjects are {found} where the columns have {expected} rows: give one subject a row")]
+    #[error("{found} subjects for {expected} rows: pass one subject per row")]
     Subjects { found: usize, expected: usize },
-    #[error("{found} columns, at most {MAX_ATTRIBUTES} are searched together: choose among them")]
+    #[error("{found} columns, but at most {MAX_ATTRIBUTES} can be searched together: select fewer")]
     TooWide { found: usize },
-    #[error("{found} rows, at most {} are counted together: take a sample or a shorter window", u32::MAX - 1)]
+    #[error("{found} rows, but at most {} can be counted together: use a sample or a shorter window", u32::MAX - 1)]
     TooLong { found: usize },
 }
 

@@ -28,10 +28,10 @@ impl ClassSummary {
 
 /// Counting failure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each case says it")]
+#[allow(missing_docs, reason = "each variant has an error message")]
 pub enum ComputeError {
     /// An attribute set names a column that the table does not have.
-    #[error("attribute {attribute} of a set is not in the table of {width} columns: ask with numbers below its width")]
+    #[error("attribute {attribute} of a set is not in the table of {width} columns: use numbers below its width")]
     UnknownAttribute { attribute: usize, width: usize },
     /// The device failed or is out of memory.
     #[error("the {backend} backend failed: {reason}")]

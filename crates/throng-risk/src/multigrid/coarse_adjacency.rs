@@ -15,14 +15,14 @@ const UNKNOWN_CODE: Code = Code::MAX;
 
 /// Error of a coarse window. The counts are then unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each case says it")]
+#[allow(missing_docs, reason = "each variant has an error message")]
 pub enum CoarseError {
     #[error(transparent)]
     Adjacency(#[from] AdjacencyError),
     #[error(transparent)]
     Columns(#[from] ColumnsError),
     #[error(
-        "a window of {rows} records is not the one of {counted} that is counted: give what was added and not subtracted"
+        "the window has {rows} records, but {counted} are counted: pass the records that were added and not subtracted"
     )]
     Window { rows: usize, counted: u64 },
 }

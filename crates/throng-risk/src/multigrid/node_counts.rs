@@ -21,11 +21,9 @@ pub struct NodeCounts {
 
 /// Error of an exact aggregation from incomplete counts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each case says it")]
+#[allow(missing_docs, reason = "each variant has an error message")]
 pub enum InexactError {
-    #[error(
-        "the model has left out {pairs} pairs of attributes, and what is not counted cannot be known to go together: raise its limit of edges"
-    )]
+    #[error("the model excludes {pairs} pairs of attributes, so their dependence is unknown: raise its limit of edges")]
     LeftOut { pairs: usize },
 }
 

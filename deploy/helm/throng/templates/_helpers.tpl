@@ -36,30 +36,30 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- end -}}
 {{- end -}}
 
-{{/* What has no default is asked for here, with what to do. */}}
+{{/* Fails for missing values without a default, with the remedy. */}}
 {{- define "throng.required" -}}
 {{- if not .Values.config -}}
 {{- fail "config is empty: give the daemon's configuration (--set-file config=throng.toml)" -}}
 {{- end -}}
 {{- if not .Values.secret.name -}}
-{{- fail "secret.name is empty: make the Secret that keys the digests of subjects (values.yaml says how) and name it" -}}
+{{- fail "secret.name is empty: create the Secret that keys the digests of subjects (see values.yaml) and name it" -}}
 {{- end -}}
 {{- if and (not .Values.pages.token.name) (not .Values.pages.open) -}}
-{{- fail "pages.token.name is empty: name the Secret with the token of the pages, or set pages.open=true to show them to whoever reaches the pod" -}}
+{{- fail "pages.token.name is empty: name the Secret with the token of the pages, or set pages.open=true to show them to everyone who can reach the pod" -}}
 {{- end -}}
 {{- if and .Values.strimzi.user.enabled (not .Values.strimzi.cluster) -}}
-{{- fail "strimzi.user.enabled needs strimzi.cluster, the name of the Kafka resource" -}}
+{{- fail "strimzi.user.enabled requires strimzi.cluster, the name of the Kafka resource" -}}
 {{- end -}}
 {{- if and .Values.strimzi.topics.enabled (not .Values.strimzi.cluster) -}}
-{{- fail "strimzi.topics.enabled needs strimzi.cluster, the name of the Kafka resource" -}}
+{{- fail "strimzi.topics.enabled requires strimzi.cluster, the name of the Kafka resource" -}}
 {{- end -}}
 {{- if or .Values.strimzi.user.enabled .Values.strimzi.topics.enabled -}}
 {{- $kafka := .Values.kafka -}}
 {{- if or (not $kafka.source.topics) (not $kafka.sink.topic) (not $kafka.sink.deadLetterTopic) (not $kafka.sink.changelogTopic) (not $kafka.group) -}}
-{{- fail "strimzi needs kafka.group, kafka.source.topics, kafka.sink.topic, kafka.sink.deadLetterTopic and kafka.sink.changelogTopic: rights and topics are made of them" -}}
+{{- fail "strimzi requires kafka.group, kafka.source.topics, kafka.sink.topic, kafka.sink.deadLetterTopic and kafka.sink.changelogTopic: rights and topics are derived from them" -}}
 {{- end -}}
 {{- if and (contains "{group}" $kafka.sink.topic) (not .Values.strimzi.topics.sink) -}}
-{{- fail "kafka.sink.topic has {group} in it: name the topics, one a group, in strimzi.topics.sink" -}}
+{{- fail "kafka.sink.topic contains {group}: name the topics, one per group, in strimzi.topics.sink" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -69,7 +69,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- .Values.strimzi.topics.sink | default (list .Values.kafka.sink.topic) | toJson -}}
 {{- end -}}
 
-{{/* A Kubernetes name of a topic's name; with a few digits of its hash where something had to give, so that two stay two. */}}
+{{/* Kubernetes name of a topic; with a few digits of its hash if characters were replaced, so that names stay distinct. */}}
 {{- define "throng.topicResource" -}}
 {{- $plain := . | lower | replace "_" "-" | trimAll "-." -}}
 {{- if eq $plain . -}}

@@ -62,7 +62,7 @@ pub struct CeilingOutcome {
 /// Error for a lattice that is too large for an exhaustive search.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a ceiling goes through the whole lattice, and this one has more than {MAX_VISITED_POLICIES} policies; give hierarchies fewer levels, or remove anonymize.ceiling.lines"
+    "a ceiling searches the whole lattice, which has more than {MAX_VISITED_POLICIES} policies; give hierarchies fewer levels, or remove anonymize.ceiling.lines"
 )]
 pub struct LatticeTooLarge;
 

@@ -12,7 +12,7 @@ pub fn hundred_dots_chart(report: &AuditReport) -> Markup {
     let all = report.rows.max(1) as f64;
     let parts = [risk.records_unique, risk.records_below_k - risk.records_unique, report.rows - risk.records_below_k];
     let dots = apportion_dots(parts.map(|n| n as f64 / all));
-    let kinds = [("warmer", "alone", 2), ("pale", "below k", 78), ("coolpale", "in a crowd", 160)];
+    let kinds = [("warmer", "unique", 2), ("pale", "below k", 78), ("coolpale", "in a class", 160)];
     let colours = kinds.iter().zip(dots).flat_map(|((colour, ..), n)| std::iter::repeat_n(*colour, n));
     html! {
         svg viewBox="0 0 258 130" role="img" aria-label="of a hundred records" {
@@ -83,12 +83,12 @@ pub fn class_size_chart(report: &AuditReport) -> Markup {
         ChartBar {
             pieces: vec![(records as f64 / most, colour)],
             value: format!("{}  ({})", percent(records as f64 / all), number(records)),
-            hint: format!("crowds of {range}: {} records in {} classes", number(records), number(classes)),
+            hint: format!("classes of {range}: {} records in {} classes", number(records), number(classes)),
             label: range,
         }
     };
     let rows: Vec<ChartBar> = bins.iter().map(bar).collect();
-    bars("records by the size of their crowd", &rows)
+    bars("records by class size", &rows)
 }
 
 /// Draws the columns by the number of records that they help to single out.
@@ -110,7 +110,7 @@ pub fn attribute_risk_chart(report: &AuditReport, shown: usize) -> Markup {
         }
     };
     let rows: Vec<ChartBar> = involved.map(bar).collect();
-    bars("records that each column helps to give away", &rows)
+    bars("records that each column helps to identify", &rows)
 }
 
 const CHART_BASELINE: f64 = 160.0;

@@ -80,8 +80,8 @@ fn alarms(report: &AuditReport) -> Markup {
         @if let Some(said) = next_steps::array_warning(report) { p.alarm { b { "Not judged." } " " (said) } }
         @if !report.complete {
             p.alarm {
-                b { "The search was cut short." } " This page holds what was proved by then; every set of columns that is not \
-                inside a listed safe set is to be treated as unsafe."
+                b { "The search was cut short." } " This page contains the results proved by then; treat every set of columns \
+                that is not inside a listed safe set as unsafe."
             }
         }
     }
@@ -92,7 +92,7 @@ fn verdict(report: &AuditReport) -> Markup {
     if report.risk.attributes == 0 {
         return html! {
             section.card {
-                p { "No column was left to search: all of them identify people by themselves or were left out." }
+                p { "No column to search: all of them identify people alone or were excluded." }
             }
         };
     }
@@ -101,21 +101,21 @@ fn verdict(report: &AuditReport) -> Markup {
     let half = report.risk.reach.iter().find(|step| step.records * 2 >= risk.records_below_k);
     let (class, says) = if risk.records_below_k > 0 {
         let says = html! {
-            "Somebody who knows all " (columns) " of a person finds " b { (percent(risk.share_below_k)) " of the records" }
-            " in a crowd of fewer than " (report.k) " " (class_unit(report)) "."
+            "An attacker who knows all " (columns) " of a person finds " b { (percent(risk.share_below_k)) " of the records" }
+            " in a class of fewer than " (report.k) " " (class_unit(report)) "."
             @if let Some(step) = half {
-                @if step.size == 1 { " One column, the right one, is" } @else { " " (step.size) " columns, the right ones, are" }
+                @if step.size == 1 { " One well-chosen column is" } @else { " " (step.size) " well-chosen columns are" }
                 " enough for " (percent(step.records as f64 / report.rows as f64)) "."
             }
         };
         ("bad", says)
     } else if report.arrays.is_empty() {
-        let says = html! { "Every record stands in a crowd of " b { (crowd) } ", even for somebody who knows all " (columns) "." };
+        let says = html! { "Every record is in a class of " b { (crowd) } ", even for an attacker who knows all " (columns) "." };
         ("good", says)
     } else {
         let says = html! {
-            "Outside its arrays, every record stands in a crowd of " (crowd) ". "
-            b { "What is inside the arrays was not judged." }
+            "Outside its arrays, every record is in a class of " (crowd) ". "
+            b { "The contents of the arrays were not judged." }
         };
         ("open", says)
     };
@@ -129,8 +129,8 @@ fn tiles(report: &AuditReport) -> Markup {
     }
     let (bad, least) = (risk.records_below_k > 0, 1.0 / f64::from(k));
     let crowd = match risk.smallest_class {
-        1 => "somebody stands alone".to_owned(),
-        n => format!("the smallest crowd has {} {}", number(n), class_unit(report)),
+        1 => "the smallest class has one member".to_owned(),
+        n => format!("the smallest class has {} {}", number(n), class_unit(report)),
     };
     let of = |n: u64, all: u64| format!("{} of {}", number(n), number(all));
     let qids = report.minimal_qids.len() as u64;
@@ -138,7 +138,7 @@ fn tiles(report: &AuditReport) -> Markup {
     html! {
         section.tiles {
             (tile("Highest risk of a record", &percent(risk.highest), bad, &crowd))
-            (tile("Average risk", &percent(risk.average), risk.average > least, &format!("crowds of {k}: {}", percent(least))))
+            (tile("Average risk", &percent(risk.average), risk.average > least, &format!("classes of {k}: {}", percent(least))))
             (tile(&format!("Records below {k}"), &percent(risk.share_below_k), bad, &of(risk.records_below_k, report.rows)))
             @if let Some(people) = report.subjects {
                 (tile(&format!("People below {k}"), &percent(risk.share_people_below_k), bad, &of(risk.people_below_k, people)))
@@ -154,7 +154,7 @@ fn next_steps_card(report: &AuditReport) -> Markup {
         return html! {};
     }
     let list = html! { ol.steps { @for step in steps { li { (step) } } } };
-    card("What to do next", "In the order in which it helps", list)
+    card("Next steps", "Most urgent first", list)
 }
 
 fn origin_card(made: &PageOrigin) -> Markup {
@@ -163,34 +163,34 @@ fn origin_card(made: &PageOrigin) -> Markup {
             dt { "input" }
             dd {
                 @if let Some(digest) = &made.sha256 { "SHA-256 " code { (digest) } }
-                @else { "standard input or several files, of which there is no digest" }
+                @else { "standard input or several files, without a digest" }
             }
             dt { "options" }
             dd { @for (name, value) in &made.options { code { (format!("{name} {value}").trim()) } " " } }
         }
     };
-    card("What this page was made from", "The same input and options give the same numbers", content)
+    card("Sources of this page", "The same input and options give the same numbers", content)
 }
 
 fn reach(report: &AuditReport) -> Markup {
     if report.risk.risk.records_below_k == 0 {
-        return card("Who is at risk", "Nobody: no set of the searched columns is a quasi-identifier.", "");
+        return card("Records at risk", "None: no set of the searched columns is a quasi-identifier.", "");
     }
     let sub = format!(
-        "Records in a crowd below {} for somebody who knows so many columns, for each record the ones that give it away \
-         soonest",
+        "Records in a class below {} by the number of columns that an attacker knows, for each record the most identifying \
+         ones",
         report.k
     );
-    let keys = legend(&[("warm", "by this many columns"), ("pale", "by fewer already")]);
-    card("Who is at risk", sub, html! { (charts::reach_chart(report)) (keys) })
+    let keys = legend(&[("warm", "with this number of columns"), ("pale", "with fewer columns")]);
+    card("Records at risk", sub, html! { (charts::reach_chart(report)) (keys) })
 }
 
 fn crowds(report: &AuditReport) -> Markup {
     let k = report.k;
     let sub = format!("Records by the number of {} that share all their searched values", class_unit(report));
     let (below, more) = (format!("below {k}"), format!("{k} and more"));
-    let keys = legend(&[("warmer", "alone"), ("warm", &below), ("cool", &more)]);
-    card("Sizes of the crowds", sub, html! { (charts::class_size_chart(report)) (keys) })
+    let keys = legend(&[("warmer", "unique"), ("warm", &below), ("cool", &more)]);
+    card("Class sizes", sub, html! { (charts::class_size_chart(report)) (keys) })
 }
 
 fn sizes(report: &AuditReport) -> Markup {
@@ -198,8 +198,8 @@ fn sizes(report: &AuditReport) -> Markup {
     if report.minimal_qids.is_empty() && report.maximal_non_qids.is_empty() {
         return card(title, "Nothing was searched.", "");
     }
-    let keys = legend(&[("warm", "minimal quasi-identifiers"), ("cool", "largest sets that are none")]);
-    let sub = "Sets by their number of columns: the further left the first, the less it takes";
+    let keys = legend(&[("warm", "minimal quasi-identifiers"), ("cool", "largest safe sets")]);
+    let sub = "Sets by their number of columns; a quasi-identifier of fewer columns is easier to know";
     card(title, sub, html! { (charts::set_size_chart(report)) (keys) })
 }
 
@@ -207,13 +207,13 @@ fn identifiers(report: &AuditReport) -> Markup {
     let title = "Standalone identifiers";
     let found: Vec<_> = report.attributes.iter().filter(|a| !a.identifier.is_empty()).collect();
     if report.subject.is_none() && found.is_empty() {
-        return card(title, "None: no column identifies people by itself.", "");
+        return card(title, "None: no column identifies people alone.", "");
     }
     let content = html! {
         table.names {
             tbody {
                 @if let Some(subject) = &report.subject {
-                    tr { th scope="row" class="set" { (name_boxes([subject])) } td.soft { "counts the people" } }
+                    tr { th scope="row" class="set" { (name_boxes([subject])) } td.soft { "subject column" } }
                 }
                 @for attribute in found.iter().take(MAX_AUDIT_PAGE_ROWS) {
                     tr {
@@ -233,11 +233,7 @@ fn identifiers(report: &AuditReport) -> Markup {
         }
         (hidden_count_note(found.len(), MAX_AUDIT_PAGE_ROWS))
     };
-    card(
-        title,
-        "These columns give people away by themselves and were not searched; remove them before sharing",
-        content,
-    )
+    card(title, "These columns identify people alone and were not searched; remove them before sharing", content)
 }
 
 fn attributes(report: &AuditReport) -> Markup {
@@ -245,8 +241,8 @@ fn attributes(report: &AuditReport) -> Markup {
     if involved == 0 {
         return html! {};
     }
-    let sub = "Records in which the column's value is part of a smallest combination that gives them away · its share in \
-               the minimal quasi-identifiers, each set's one vote divided among its columns";
+    let sub = "Records in which the column's value is part of a smallest identifying combination · its share in the minimal \
+               quasi-identifiers, with one vote per set, divided among its columns";
     card(
         "Columns that matter most",
         sub,
@@ -272,14 +268,14 @@ fn qids(report: &AuditReport) -> Markup {
         cells.extend([qid.classes_below_k, qid.smallest_class].map(|n| text(number(n))));
         cells
     };
-    let mut heads = vec!["columns together", "records", "share", "combinations", "smallest crowd"];
+    let mut heads = vec!["columns together", "records", "share", "combinations", "smallest class"];
     if report.subjects.is_some() {
         heads.insert(3, "people");
     }
     let table = table("The worst quasi-identifiers", &heads, worst.iter().take(MAX_AUDIT_PAGE_ROWS).map(row));
     let sub = format!(
-        "Sets of columns in which some combination of values is shared by fewer than {} {}, and no part of which is \
-         one. Counted: what they leave below {}",
+        "Minimal sets of columns in which some combination of values is shared by fewer than {} {}. Counted: records in \
+         classes below {}",
         report.k,
         class_unit(report),
         report.k
@@ -307,7 +303,7 @@ fn riskiest(report: &AuditReport) -> Markup {
     let table = table(title, &["singled out by", "record", "score"], found.records.iter().map(row));
     let sub = format!(
         "Records by number in the input, with the smallest sets of columns whose values together are shared by fewer than {} {}. \
-         The score (SUDA) is higher, the more such sets there are and the smaller they are; sets of at most {} were looked at. \
+         The score (SUDA) is higher, the more such sets there are and the smaller they are; sets of at most {} were searched. \
          {} with such a set in all",
         report.k,
         class_unit(report),
@@ -324,14 +320,14 @@ fn linked_records_card(report: &AuditReport) -> Markup {
         std::iter::once(name_boxes(&tied.attributes)).chain(counts.map(|n| text(number(n)))).collect()
     };
     let below = format!("below {}", report.k);
-    let heads = ["columns together", "records tied", below.as_str(), "to one person", "one to one"];
+    let heads = ["columns together", "records linked", below.as_str(), "to one person", "one to one"];
     let rows = std::iter::once(&link.all).chain(&link.combinations).map(row);
     let sub = format!(
-        "Records whose values are those of one of the {} known rows: by all shared columns, then by the few that tie most. One to \
-         one: nobody else is known with these values, and nobody else has them",
+        "Records with the values of one of the {} known rows: by all shared columns, then by the few columns that link most. \
+         One to one: no other known row and no other person has these values",
         number(link.known)
     );
-    card("Records that what is known ties", sub, table("Tied records", &heads, rows))
+    card("Records linked to known rows", sub, table("Linked records", &heads, rows))
 }
 
 const MAX_SAFE_SETS: usize = 6;
@@ -363,7 +359,7 @@ fn safe_sets_card(report: &AuditReport) -> Markup {
         (hidden_count_note(all.len(), MAX_SAFE_SETS))
     };
     let sub = format!(
-        "In each of them every combination of values is shared by {} or more {}. Two of them side by side can still be \
+        "In each of them every combination of values is shared by {} or more {}. Two of them together can still be \
          joined{}",
         report.k,
         class_unit(report),
@@ -387,19 +383,20 @@ fn inferences(report: &AuditReport) -> Markup {
         cells.push(text(number(inference.records)));
         cells
     };
-    let mut heads = vec!["a value of one column tells one of another", "how surely", "a guess", "records"];
+    let mut heads = vec!["value and inferred value", "certainty", "baseline", "records"];
     if strongest.people.is_some() {
         heads.insert(3, "people");
     }
-    let table = table("What gives what away", &heads, report.inferences.iter().take(MAX_AUDIT_PAGE_ROWS).map(row));
+    let table =
+        table("Inferences between columns", &heads, report.inferences.iter().take(MAX_AUDIT_PAGE_ROWS).map(row));
     let sub = format!(
-        "Of each ordered pair of columns the strongest inference that {} or more {} support. Whoever knows the one value \
-         knows the other so surely, whatever the size of the crowd",
+        "Of each ordered pair of columns the strongest inference that {} or more {} support. An attacker who knows the \
+         first value infers the second with this certainty, regardless of the class size",
         report.k,
         class_unit(report)
     );
     card(
-        "What gives what away",
+        "Inferences between columns",
         sub,
         html! { (table) (hidden_count_note(report.inferences.len(), MAX_AUDIT_PAGE_ROWS)) },
     )
@@ -409,7 +406,7 @@ fn column_row(report: &AuditReport, attribute: &AttributeReport) -> Vec<Markup> 
     let names = html! {
         (name_boxes([&attribute.name]))
         @if !attribute.identifier.is_empty() { span.tag.warm { "identifier" } }
-        @else if !attribute.searched { span.tag { "left out" } }
+        @else if !attribute.searched { span.tag { "excluded" } }
         @if let Some(category) = attribute.safe_harbor { span.tag { (category.title()) } }
         @if report.arrays.contains(&attribute.name) { span.tag.warm { "array, not judged" } }
     };
@@ -426,8 +423,8 @@ fn column_row(report: &AuditReport, attribute: &AttributeReport) -> Vec<Markup> 
 }
 
 fn columns(report: &AuditReport) -> Markup {
-    let sub = "Different values (a missing one counts as one), values per record, entropy in nats, and what each column \
-               shows by itself";
+    let sub = "Different values (a missing one counts as one), values per record, entropy in nats, and the risk of each \
+               column alone";
     let below = format!("records below {}", report.k);
     let heads = ["column", "different", "missing", "per record", "entropy", "rarest value", below.as_str()];
     let rows = report.attributes.iter().take(8 * MAX_AUDIT_PAGE_ROWS).map(|attribute| column_row(report, attribute));
@@ -440,32 +437,32 @@ fn method(report: &AuditReport) -> Markup {
     let shown = report.qids.iter().any(|qid| qid.example.is_some())
         || report.inferences.iter().any(|inference| inference.values.is_some());
     let values = if shown {
-        "This page holds values of the data, because they were asked for."
+        "This page contains values of the data, as requested."
     } else {
-        "This page holds no value of the data, only names of columns and counts."
+        "This page contains no value of the data, only column names and counts."
     };
     let content = html! {
         dl {
-            dt { "crowd" } dd { "the " (class_unit(report)) " that share all values over a set of columns" }
-            dt { "risk of a record" } dd { "1 / size of its crowd: the chance of picking the right one" }
+            dt { "class" } dd { "the " (class_unit(report)) " that share all values over a set of columns" }
+            dt { "risk of a record" } dd { "1 / size of its class: the probability of picking the right one" }
             dt { "quasi-identifier" }
             dd {
-                "a set of columns in which some combination of values has a crowd below k = " (report.k) "; minimal, if no part \
+                "a set of columns in which some combination of values has a class below k = " (report.k) "; minimal, if no part \
                 of it is one"
             }
             dt { "standalone identifier" }
             dd {
-                "a column with (nearly) a value of its own for every record or person, or whose values have the form of an identifier"
+                "a column with a different value for (nearly) every record or person, or whose values have the form of an identifier"
             }
-            dt { "what this does not say" }
+            dt { "limits" }
             dd {
-                "crowds limit singling out. They do not stop the inference of a value that a whole crowd shares, and say nothing \
-                about a person's sequence of records"
+                "classes limit singling out. They do not prevent the inference of a value that a whole class shares, and do not \
+                cover a person's sequence of records"
             }
             dt { "search" }
             dd {
                 (number(report.evaluated)) " sets counted, " (number(report.pruned)) " decided without counting, "
-                (seconds(t.read + t.search + t.measure)) " in all; strategy " (report.strategy) ", " (report.backend)
+                (seconds(t.read + t.search + t.measure)) " in total; strategy " (report.strategy) ", " (report.backend)
             }
         }
         @if !report.notes.is_empty() { ul.notes { @for note in &report.notes { li { (sanitize_text(note)) } } } }

@@ -58,27 +58,27 @@ impl RecoveredState {
         };
         let waiting = self.held.iter().filter(|row| !row.released).count() as u64;
         match progress.totals.held() {
-            None => expect(false, "more records have left than have come".to_owned()),
+            None => expect(false, "the outcomes have more records than were consumed".to_owned()),
             Some(held) => expect(
                 held == waiting,
-                format!("{held} records have come and not gone, and {waiting} of those that wait have not left"),
+                format!("{held} records are held according to the totals, but {waiting} held records are stored"),
             ),
         }
         let cells = |cells: &[String]| cells.len() == schema.attributes.len();
         let narrow = self.held.iter().chain(&self.sample).filter(|row| !cells(&row.cells)).count();
-        expect(narrow == 0, format!("{narrow} kept rows have not the attributes of the schema"));
+        expect(narrow == 0, format!("{narrow} stored rows do not have the attributes of the schema"));
         let rising = self.sample.is_sorted_by(|a, b| a.ordinal < b.ordinal);
         expect(rising, "the rows of the planner's sample are out of order".to_owned());
         let ahead = self.sample.iter().filter(|row| row.ordinal >= progress.rows).count();
-        expect(ahead == 0, format!("{ahead} rows of the planner's sample lie behind the last row that was read"));
+        expect(ahead == 0, format!("{ahead} rows of the planner's sample are beyond the last row that was read"));
         let mut numbers: Vec<u64> = self.held.iter().map(|row| row.ordinal).collect();
         numbers.sort_unstable();
-        expect(numbers.windows(2).all(|two| two[0] != two[1]), "a row waits twice".to_owned());
+        expect(numbers.windows(2).all(|two| two[0] != two[1]), "a row is held twice".to_owned());
         if let Some(intent) = &self.intent {
             let next = progress.sequence + 1;
             expect(
                 intent.after.sequence == next,
-                format!("the batch that was about to leave is number {}, not {next}", intent.after.sequence),
+                format!("the pending batch has number {}, not {next}", intent.after.sequence),
             );
             let begun = |range: &OffsetRange| {
                 let known = progress.positions.get(&(range.topic, range.partition));
@@ -86,7 +86,7 @@ impl RecoveredState {
             };
             expect(
                 intent.ranges.iter().all(begun),
-                "the batch that was about to leave reads again what was read".to_owned(),
+                "the pending batch reads records that were already processed".to_owned(),
             );
         }
         said

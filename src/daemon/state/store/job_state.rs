@@ -96,8 +96,10 @@ impl StateStore {
         let path = self.path.join(LAST_BATCH_FILE);
         match std::fs::read_to_string(&path) {
             Ok(text) if text.trim().parse::<u64>().is_ok_and(|last| last <= sequence) => Ok(()),
-            Ok(last) => Err(self
-                .damage_error(&format!("it ends with batch {sequence}, and the last job with batch {}", last.trim()))),
+            Ok(last) => Err(self.damage_error(&format!(
+                "it ends with batch {sequence}, but the last job ended with batch {}",
+                last.trim()
+            ))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(source) => Err(StateError::Io { path, source }),
         }

@@ -86,7 +86,7 @@ impl StateStore {
         for (key, sealed) in self.scan("shard")? {
             let (sequence, entries): (u64, SupportShard) = self.open_value(&key, &sealed)?;
             let shard = key_number(&key).and_then(|n| usize::try_from(n).ok()).filter(|s| *s < SHARDS);
-            let shard = shard.ok_or_else(|| self.damage_error("a ledger shard has no place"))?;
+            let shard = shard.ok_or_else(|| self.damage_error("the key of a ledger shard is invalid"))?;
             found.bytes += sealed.len() as u64;
             self.bookkeeping.shard_sequence[shard] = sequence;
             if let Some(supporters) = &mut ledger.supporters {
@@ -137,7 +137,8 @@ impl StateStore {
         }
         self.bookkeeping.profiles.version = self.read(PROFILES_VERSION)?.unwrap_or_default();
         for (key, sealed) in self.scan(PROFILE_PREFIX)? {
-            let (join, person) = parse_profile_key(&key).ok_or_else(|| self.damage_error("a profile has no place"))?;
+            let (join, person) =
+                parse_profile_key(&key).ok_or_else(|| self.damage_error("the key of a profile is invalid"))?;
             found.bytes += sealed.len() as u64;
             found.profiles.push(ProfileChange { join, person, cells: Some(self.open_value(&key, &sealed)?) });
         }

@@ -188,12 +188,12 @@ impl StateStore {
         }
         match self.rewrite(&mut UneditedCopy) {
             Err(error @ StateError::DiskFull { .. }) => {
-                tracing::warn!(%error, disk, held, "the state takes more room than it needs, and there is too little to rewrite it");
+                tracing::warn!(%error, disk, held, "the state takes more space than it needs, but the disk has too little to rewrite it");
                 Ok(())
             }
             Err(error) => Err(error),
             Ok(()) => {
-                tracing::info!(before = disk, after = self.bytes(), held, "rewrote the state to free its disk");
+                tracing::info!(before = disk, after = self.bytes(), held, "rewrote the state to free disk space");
                 Ok(())
             }
         }

@@ -70,7 +70,7 @@ impl OffsetSeeker<'_> {
             .is_ok_and(|a| place.is_some_and(|p| self.consumer.context().places(&a).contains(&p)));
         match sought {
             // The new owner of the partition reads the message.
-            Err(e) if ours => Err(self.cluster.failure("cannot step back to a message", e)),
+            Err(e) if ours => Err(self.cluster.failure("cannot seek back to a message", e)),
             Ok(()) | Err(_) => Ok(()),
         }
     }
@@ -79,7 +79,7 @@ impl OffsetSeeker<'_> {
     /// range in `replay`: another member has committed for the partition.
     pub(super) fn rewind(&self, replay: Option<&OffsetRanges>) -> Result<bool, KafkaFailure> {
         let mut where_it_began = true;
-        self.seek_all("cannot go back to the committed offsets", |place, committed| {
+        self.seek_all("cannot seek back to the committed offsets", |place, committed| {
             let from = replay.and_then(|ranges| ranges.get(&place?)).map(|range| range.0);
             where_it_began &= from.zip(committed).is_none_or(|(from, committed)| from == committed);
             // Without a committed offset, the batch is the first one of the partition.
@@ -109,7 +109,7 @@ impl OffsetSeeker<'_> {
 
     /// Continues after the replayed ranges. Records read past them during the replay are read again.
     pub(super) fn resume_after(&self, ranges: &OffsetRanges) -> Result<(), KafkaFailure> {
-        self.seek_all("cannot continue behind a repeated batch", |place, committed| {
+        self.seek_all("cannot continue after a repeated batch", |place, committed| {
             place.and_then(|place| ranges.get(&place)).map(|range| range.1).or(committed)
         })
     }

@@ -39,12 +39,15 @@ impl Grid {
             return Err(flaws);
         };
         if cells.windows(2).any(|pair| pair[1] % pair[0] != 0 || pair[1] == pair[0]) {
-            flaws.push(HierarchyFlaw::new("cells", "a size is no multiple of the one before: cells must nest"));
+            flaws.push(HierarchyFlaw::new("cells", "a size is not a multiple of the previous one: cells must nest"));
         }
         if let Rounding::Step { ticks, decimals: d } = rounding
             && cells[0] <= i128::from(ticks) * 10_i128.pow(decimals - d)
         {
-            flaws.push(HierarchyFlaw::new("cells", "the first size is not above round: the cell would be the value"));
+            flaws.push(HierarchyFlaw::new(
+                "cells",
+                "the first size is not larger than round: a cell would be a single value",
+            ));
         }
         if flaws.is_empty() { Ok(Self { decimals, cells }) } else { Err(flaws) }
     }

@@ -27,10 +27,10 @@ impl Prefix {
             flaws.push(HierarchyFlaw::new("keep", "no levels: list the characters kept on at least one"));
         }
         if keep.windows(2).any(|pair| pair[0] <= pair[1]) {
-            flaws.push(HierarchyFlaw::new("keep", "the numbers do not fall: sort them from fine to coarse"));
+            flaws.push(HierarchyFlaw::new("keep", "the numbers do not decrease: sort them from fine to coarse"));
         }
         if keep.contains(&0) {
-            flaws.push(HierarchyFlaw::new("keep", "0 keeps nothing: the root does that, remove it"));
+            flaws.push(HierarchyFlaw::new("keep", "0 keeps no characters, like the root: remove it"));
         }
         if keep.iter().any(|&kept| length.is_some_and(|length| kept >= length)) {
             flaws.push(HierarchyFlaw::new("keep", "a number is not below length: nothing would be masked"));

@@ -70,8 +70,10 @@ impl Ruler {
             if width <= 0 {
                 flaws.push(HierarchyFlaw::new("widths", format!("the width of level {} is not positive", level + 1)));
             } else if before > 0 && (width % before != 0 || width == before) {
-                let message =
-                    format!("the width of level {} is no multiple of the one before: intervals must nest", level + 1);
+                let message = format!(
+                    "the width of level {} is not a multiple of the previous one: intervals must nest",
+                    level + 1
+                );
                 flaws.push(HierarchyFlaw::new("widths", message));
             }
             before = width;
@@ -107,13 +109,13 @@ impl Ruler {
             if cuts.is_empty() {
                 flaws.push(HierarchyFlaw::new(
                     "levels",
-                    format!("level {level} has no cut points: the root covers it, remove it"),
+                    format!("level {level} has no cut points, like the root: remove it"),
                 ));
             }
             if cuts.windows(2).any(|pair| pair[0] >= pair[1]) {
                 flaws.push(HierarchyFlaw::new(
                     "levels",
-                    format!("the cut points of level {level} do not rise: sort them"),
+                    format!("the cut points of level {level} do not increase: sort them"),
                 ));
             }
             let outside = |&cut: &i128| cut <= ruler.min || cut > ruler.max || (!integer && cut == ruler.max);
@@ -131,7 +133,7 @@ impl Ruler {
                 } else if cuts.len() == finer.len() {
                     flaws.push(HierarchyFlaw::new(
                         "levels",
-                        format!("level {level} cuts like level {}: remove one", level - 1),
+                        format!("level {level} has the same cut points as level {}: remove one", level - 1),
                     ));
                 }
             }
@@ -397,7 +399,7 @@ mod tests {
             Ruler::from_bounds(true, Rounding::None, (0.0, 120.0), levels).unwrap_err()[0].message.clone()
         };
         assert!(flaw(&[vec![18.0], vec![50.0]]).contains("level 2"));
-        assert!(flaw(&[vec![50.0, 18.0]]).contains("do not rise"));
+        assert!(flaw(&[vec![50.0, 18.0]]).contains("do not increase"));
         assert!(flaw(&[vec![0.0]]).contains("not inside"));
         let flaw = |widths: &[f64]| {
             Ruler::from_widths(true, Rounding::None, (0.0, 120.0), 0.0, widths).unwrap_err()[0].message.clone()

@@ -55,7 +55,7 @@ impl ListedTree {
         let mut once = Vec::with_capacity(rows.len());
         for row in rows {
             match seen.get(row.labels.as_slice()) {
-                Some(earlier) => repeated.push(format!("{} is the same as {earlier}, and left out", row.place)),
+                Some(earlier) => repeated.push(format!("{} is the same as {earlier} and is ignored", row.place)),
                 None => {
                     seen.insert(&row.labels, &row.place);
                     once.push(row.clone());
@@ -117,7 +117,7 @@ impl ListedTree {
                 let text = quoted(label);
                 if let Some(earlier) = named.register(&text, &set, members[0]) {
                     let message = format!(
-                        "\"{label}\" (column {level}) covers other values than the same label in {}: rename one of them",
+                        "\"{label}\" (column {level}) covers different values than the same label in {}: rename one of them",
                         rows[earlier].place
                     );
                     flaws.push(HierarchyFlaw::new(&rows[members[0]].place, message));
@@ -245,7 +245,7 @@ fn shape_flaws(rows: &[HierarchyRow], first: &HierarchyRow) -> Vec<HierarchyFlaw
     if width < 2 {
         flaws.push(HierarchyFlaw::new(
             &first.place,
-            "a row needs a value and the root at least: add the missing columns",
+            "a row needs at least a value and the root: add the missing columns",
         ));
         return flaws;
     }
@@ -274,7 +274,7 @@ fn parent_flaws(rows: &[HierarchyRow], level: usize, root: &str, flaws: &mut Vec
         let (label, parent) = (row.labels[level].as_str(), row.labels[level + 1].as_str());
         if label == root && parent != root {
             let message =
-                format!("column {level} is the root, but column {} is not: nothing lies above the root", level + 1);
+                format!("column {level} is the root, but column {} is not: the root must come last", level + 1);
             flaws.push(HierarchyFlaw::new(&row.place, message));
             continue;
         }

@@ -19,7 +19,7 @@ fn has_star(pointer: &str) -> bool {
     pointer.split('/').skip(1).any(|segment| segment == "*")
 }
 
-const INVALID_POINTER: &str = "not a JSON pointer: it starts with / and writes ~ as ~0 and / as ~1";
+const INVALID_POINTER: &str = "not a JSON pointer: it must start with / and escape ~ as ~0 and / as ~1";
 
 /// Reads the pointer of the array with the records as elements; none if missing or invalid.
 pub(super) fn read_explode(keys: &mut TableReader<'_>) -> Option<String> {
@@ -29,14 +29,14 @@ pub(super) fn read_explode(keys: &mut TableReader<'_>) -> Option<String> {
         return None;
     }
     if has_star(&pointer) {
-        keys.problem("explode", "one array is taken apart, and none in it: name the outer one, or write a record for each inner element before (jq)");
+        keys.problem("explode", "nested arrays are not split: use the pointer of the outer array, or write one record per inner element beforehand (jq)");
         return None;
     }
     Some(pointer)
 }
 
 const MISPLACED_STAR: &str =
-    "`*` stands for the elements of the array that `explode` names; another array is a cell as a whole";
+    "`*` means the elements of the array in `explode` and is not allowed elsewhere; other arrays are read as one cell";
 
 /// Returns the number of segments of `read_place` up to the array `read_explode`, if the next segment means its elements.
 pub(super) fn element_depth(
@@ -62,7 +62,7 @@ pub(super) fn element_depth(
     if array.is_empty() {
         keys.problem(
             "pointer",
-            "the record is an array (explode = \"\"): begin it with /*, which stands for each element",
+            "the message is an array (explode = \"\"): start the pointer with /*, which means each element",
         );
     }
     None
@@ -125,17 +125,17 @@ pub(super) fn read_unit(
         keys.report_present(&given, "only integers and floats are converted: remove it");
     }
     if (to.is_some() || factors) && role == Role::Subject {
-        keys.problem("to", "who somebody is has no unit: remove it");
+        keys.problem("to", "a subject has no unit: remove it");
     }
     if to.is_some() && factors {
-        keys.problem("to", "two units say by themselves how they are converted: remove scale and offset, or this key");
+        keys.problem("to", "unit and to already define the conversion: remove scale and offset, or this key");
         return (to, None);
     }
     match (&unit, &to) {
         (Some(from), Some(into)) => {
             let conversion = Conversion::between(from, into);
             if conversion.is_none() {
-                let message = "not known how to convert from `unit`: give scale and offset instead (docs/schema.md lists \
+                let message = "unknown conversion from `unit`: set scale and offset instead (docs/schema.md lists \
                                the units)";
                 keys.problem("to", message);
             }
@@ -152,10 +152,10 @@ pub(super) fn read_unit(
     }
     let conversion = Conversion { scale: scale.unwrap_or(1.0), offset: offset.unwrap_or(0.0) };
     if !conversion.scale.is_finite() || conversion.scale == 0.0 {
-        keys.problem("scale", "neither 0 nor infinite: give a factor");
+        keys.problem("scale", "0 or not finite: set another factor");
     }
     if !conversion.offset.is_finite() {
-        keys.problem("offset", "not finite: give a number");
+        keys.problem("offset", "not finite: set a finite number");
     }
     (unit, Some(conversion))
 }
@@ -172,7 +172,7 @@ pub(super) fn read_spelling(keys: &mut TableReader<'_>, kind: Option<AttributeTy
     let case: Option<CaseOption> = keys.optional("case");
     if kind.is_some_and(|kind| kind != AttributeType::String) {
         let given = [("normalize", normalize.is_some()), ("case", case.is_some())];
-        keys.report_present(&given, "only strings have several spellings of one text: remove it");
+        keys.report_present(&given, "only strings can be normalized: remove it");
         return Spelling::default();
     }
     let mut spelling = match (role, normalize) {
@@ -192,10 +192,10 @@ pub(super) fn read_base(
 ) -> Option<TimeBase> {
     let attribute: String = keys.optional("base")?;
     if !matches!(kind, None | Some(AttributeType::Date | AttributeType::Timestamp)) {
-        keys.problem("base", "only dates and timestamps count from another one: remove it, or correct `type`");
+        keys.problem("base", "only dates and timestamps can count from a base: remove it, or correct `type`");
     }
     if *from == AttributeOrigin::Timestamp || from.join().is_some() {
-        keys.problem("base", "the timestamp of a message and what a profile has are times by themselves: remove it");
+        keys.problem("base", "message timestamps and attributes of a profile cannot count from a base: remove it");
     }
     let (epoch, format): (Option<EpochUnit>, Option<String>) = (keys.optional("epoch"), keys.optional("format"));
     let span = match (epoch, format) {
@@ -203,7 +203,7 @@ pub(super) fn read_base(
         (None, Some(format)) => match TimeOfDayFormat::new(&format) {
             Ok(clock) => TimeOffset::Clock(clock),
             Err(fault) => {
-                keys.problem("format", format!("{format:?} is {fault}"));
+                keys.problem("format", format!("{format:?}: {fault}"));
                 return None;
             }
         },
@@ -212,8 +212,7 @@ pub(super) fn read_base(
             return None;
         }
         (None, None) => {
-            let message =
-                "nothing says what a cell counts: add `epoch` (the unit of a number) or `format` (of a time of day)";
+            let message = "the unit of the cells is missing: add `epoch` (for numbers) or `format` (for times of day)";
             keys.problem("base", message);
             return None;
         }
@@ -232,7 +231,7 @@ pub(super) fn read_decimal_comma(keys: &mut TableReader<'_>, kind: Option<Attrib
     if !matches!(kind, None | Some(AttributeType::Integer | AttributeType::Float)) {
         keys.report_present(
             &[("decimal", decimal.is_some())],
-            "only integers and floats have one: remove it, or correct `type`",
+            "only integers and floats have a decimal separator: remove it, or correct `type`",
         );
     }
     decimal.is_some()
@@ -246,19 +245,16 @@ pub(super) fn read_zone(
 ) -> Option<NamedZone> {
     let name: String = keys.optional("zone")?;
     if !matches!(kind, None | Some(AttributeType::Timestamp)) {
-        keys.problem("zone", "only timestamps have one (a date is a day, wherever): remove it, or correct `type`");
+        keys.problem("zone", "only timestamps have a time zone: remove it, or correct `type`");
     }
     if matches!(dates, DateFormats::Epoch(_) | DateFormats::Sum) || *from == AttributeOrigin::Timestamp {
-        keys.problem(
-            "zone",
-            "what counts from 1970, from a `base` or is the timestamp of a message is no local time: remove it",
-        );
+        keys.problem("zone", "epoch times, times with a `base` and message timestamps are not local times: remove it");
     }
     let zone = NamedZone::from_name(&name);
     if zone.is_none() {
         keys.problem(
             "zone",
-            format!("{name:?} is no zone of the IANA database, such as \"Europe/Zurich\" or \"America/New_York\""),
+            format!("{name:?} is not a zone of the IANA database, such as \"Europe/Zurich\" or \"America/New_York\""),
         );
     }
     zone
@@ -275,13 +271,13 @@ pub(super) fn read_dates(
     let given = [("format", formats.is_some()), ("epoch", epoch.is_some())];
     if *from == AttributeOrigin::Timestamp {
         if !temporal {
-            keys.problem("type", "the timestamp of a message is of type timestamp or date");
+            keys.problem("type", "a message timestamp must be of type timestamp or date");
         }
-        keys.report_present(&given, "the timestamp of a message is a time by itself: remove the key");
+        keys.report_present(&given, "a message timestamp is already a time: remove the key");
         return DateFormats::Iso;
     }
     if !temporal {
-        keys.report_present(&given, "only dates and timestamps have one: remove it, or correct `type`");
+        keys.report_present(&given, "only dates and timestamps can have it: remove it, or correct `type`");
     }
     match (formats, epoch) {
         (Some(_), Some(_)) => {
@@ -305,10 +301,7 @@ fn read_formats(keys: &mut TableReader<'_>) -> Option<Vec<DateFormat>> {
         return None;
     }
     let Some(given) = keys.take_value("format") else {
-        keys.report_present(
-            &[("first_year", first_year.is_some())],
-            "no `format` has years of two digits (%y): remove it",
-        );
+        keys.report_present(&[("first_year", first_year.is_some())], "no `format` has two-digit years (%y): remove it");
         return None;
     };
     let texts = match given {
@@ -317,13 +310,15 @@ fn read_formats(keys: &mut TableReader<'_>) -> Option<Vec<DateFormat>> {
             list.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
         }
         _ => {
-            keys.problem("format", "neither a format such as \"%m/%d/%Y\" nor a list of formats");
+            keys.problem("format", "must be a format such as \"%m/%d/%Y\" or a list of formats");
             return None;
         }
     };
     if texts.len() > MAX_FORMATS {
-        let message =
-            format!("{} formats, and at most {MAX_FORMATS} are compared: keep those that the data have", texts.len());
+        let message = format!(
+            "{} formats, but at most {MAX_FORMATS} are allowed: keep those that occur in the data",
+            texts.len()
+        );
         keys.problem("format", message);
         return None;
     }
@@ -332,17 +327,18 @@ fn read_formats(keys: &mut TableReader<'_>) -> Option<Vec<DateFormat>> {
         match DateFormat::with_first_year(&text, first_year) {
             Ok(format) => {
                 if let Some((other, _)) = formats.iter().find(|(_, before)| before.contradicts(&format)) {
-                    let message =
-                        format!("ambiguous: {other:?} and {text:?} read one text as different days or times; keep one");
+                    let message = format!(
+                        "ambiguous: {other:?} and {text:?} read the same text as different days or times; keep one"
+                    );
                     keys.problem("format", message);
                 }
                 formats.push((text, format));
             }
-            Err(fault) => keys.problem("format", format!("{text:?} is {fault}")),
+            Err(fault) => keys.problem("format", format!("{text:?}: {fault}")),
         }
     }
     if first_year.is_some() && !formats.iter().any(|(_, format)| format.has_short_years()) {
-        keys.problem("first_year", "no `format` has years of two digits (%y): remove it");
+        keys.problem("first_year", "no `format` has two-digit years (%y): remove it");
     }
     Some(formats.into_iter().map(|(_, format)| format).collect())
 }

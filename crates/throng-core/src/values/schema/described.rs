@@ -19,7 +19,7 @@ impl KeyShape {
             Self::Pointer => ("a JSON pointer", json!({"type": "string", "pattern": "^(/([^~]|~[01])*)?$"})),
             Self::Origin => {
                 let pattern = "^(value|key|timestamp|topic|header:.+|join:.+)$";
-                ("a part of a message", json!({"type": "string", "pattern": pattern}))
+                ("a message part", json!({"type": "string", "pattern": pattern}))
             }
             Self::Boolean => ("true or false", json!({"type": "boolean"})),
             Self::Factor => ("a number, not 0", json!({"type": "number", "not": {"const": 0}})),
@@ -32,20 +32,20 @@ impl KeyShape {
             Self::Number => ("a number", json!({"type": "number"})),
             Self::Numbers => ("a list of numbers above 0", list(&json!({"type": "number", "exclusiveMinimum": 0}))),
             Self::NumberLists => ("a list of lists of numbers", list(&list(&json!({"type": "number"})))),
-            Self::Counts => ("a list of whole numbers from 1 on", list(&json!({"type": "integer", "minimum": 1}))),
+            Self::Counts => ("a list of whole numbers, at least 1", list(&json!({"type": "integer", "minimum": 1}))),
             Self::Count => ("a whole number", json!({"type": "integer", "minimum": 1})),
             Self::Units => ("a list of calendar units", list(&json!({"enum": UNITS}))),
             Self::Moment => ("a date or time", json!({"type": "string", "pattern": "^[0-9]"})),
             Self::Round => {
                 let schema = json!({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"enum": UNITS}]});
-                ("a number above 0, or a calendar unit", schema)
+                ("a number above 0 or a calendar unit", schema)
             }
             Self::Formats => {
                 let schema = json!({"anyOf": [
                     {"type": "string", "pattern": "%"},
                     {"type": "array", "items": {"type": "string", "pattern": "%"}, "minItems": 1, "maxItems": 16},
                 ]});
-                ("text, or a list of texts", schema)
+                ("text or a list of texts", schema)
             }
             Self::Letter => ("one character", json!({"type": "string", "pattern": "^[\u{1}-\u{7f}]$"})),
             Self::Tree => ("a table of tables or lists, or a list", json!({"$ref": "#/$defs/tree"})),
@@ -169,7 +169,8 @@ pub fn json_schema() -> String {
             "name": {"type": "string", "description": NAME},
             "explode": exploded,
             "subject": {"const": "record", "description": SUBJECT},
-            "attribute": {"type": "array", "items": attribute, "description": "The attributes, in the order of the release."},
+            "attribute": {"type": "array", "items": attribute, "description": "Attributes, in the order of the \
+             release."},
         },
         "required": ["name", "attribute"],
         "additionalProperties": false,
@@ -183,18 +184,20 @@ pub fn json_schema() -> String {
     format!("{schema:#}\n")
 }
 
-const DESCRIPTION: &str = "Which attributes a record has, where they are, what they mean and how they generalize.";
-const NAME: &str = "The name of the schema, in messages.";
-const EXPLODE: &str = "The array whose elements are the records: a JSON pointer (RFC 6901) in the value of a message, `\"\"` where that is the array.";
+const DESCRIPTION: &str = "A record schema defines the attributes of the records: location, type, role and \
+ generalization.";
+const NAME: &str = "Name of the schema in messages.";
+const EXPLODE: &str = "Array whose elements are the records, as a JSON pointer (RFC 6901) into the value of a \
+ message; `\"\"` if the value itself is the array.";
 
-const SUBJECT: &str = "`\"record\"`: each record is of another person. Without it and without an attribute of the role subject, `throng` warns that \
-records are counted as people.";
+const SUBJECT: &str = "`\"record\"`: every record is of a different person. Without this key and without an attribute \
+ of role subject, `throng` counts records as people and warns about it.";
 
 /// Returns the reference of all keys, as checked in at `docs/schema.md`.
 pub fn reference_markdown() -> String {
     let mut page = String::from(
         "# Record schemas\n\n<!-- Generated from crates/throng-core/src/values/schema/described/keys.rs; do not edit. \
-         `THRONG_BLESS=1 cargo test -p throng-core drift` writes it again. -->\n\n",
+         `THRONG_BLESS=1 cargo test -p throng-core drift` regenerates it. -->\n\n",
     );
     page.push_str(DESCRIPTION);
     page.push_str(INTRODUCTION);
@@ -219,7 +222,7 @@ pub fn reference_markdown() -> String {
     page.push_str(HIERARCHY);
     for kind in HIERARCHIES {
         _ = writeln!(page, "### `kind = \"{}\"`\n\n{} For {}.\n", kind.name, kind.text, kind.types.join(", "));
-        page.push_str("| key | value | example | what it says |\n|---|---|---|---|\n");
+        page.push_str("| key | value | example | meaning |\n|---|---|---|---|\n");
         for key in kind.keys.iter().chain(COMMON_KEYS) {
             let need = if key.required { " Required." } else { "" };
             _ = writeln!(
@@ -239,8 +242,8 @@ pub fn reference_markdown() -> String {
 
 const INTRODUCTION: &str = "
 
-A schema is a TOML file with a `name` and an `[[attribute]]` for each attribute. `throng check` reports every problem of it at once;
-`schemas/schema.schema.json` says the same to editors, as far as a JSON Schema can.
+A schema is a TOML file with a `name` and one `[[attribute]]` table per attribute. `throng check` reports all problems of a schema in one run.
+For editors, `schemas/schema.schema.json` has the same rules as far as a JSON Schema can express them.
 
 ```toml
 name = \"wards\"
@@ -263,10 +266,10 @@ widths = [5, 10, 20, 40]
 
 ## `explode`
 
-The elements of an array may be the records: `explode = \"/entry\"` names it by a JSON pointer into the value of a message, and in the pointers of
-attributes `/entry/*` stands for each element, which may be a scalar (`/entry/*` itself). All other attributes are those of the message, and
-each of its records has them. JSON, Avro and repeated fields of Protobuf are taken apart, CSV and Parquet are not; one attribute must be the subject, since the
-elements of one message are of one person.
+The records may be the elements of an array in a message. `explode = \"/entry\"` is the JSON pointer of the array in the value of the message. In the
+pointers of attributes, `/entry/*` means each element; for an array of scalars, the pointer is `/entry/*` itself. All other attributes belong to
+the message and apply to each of its records. `explode` works for JSON, Avro and repeated fields of Protobuf, not for CSV and Parquet. One attribute must
+have the role subject, because all elements of a message are of one person.
 
 ```toml
 name = \"series\"
@@ -285,8 +288,8 @@ type = \"integer\"
 
 ## `subject`
 
-`subject = \"record\"` declares that no two records are of one person, as in a census: records are counted, and the warning of a schema without a subject goes.
-Elsewhere give the attribute that names the person `role = \"subject\"`.
+`subject = \"record\"` declares that no two records are of one person, as in a census. Records are then counted, without the warning about a missing subject.
+In all other cases, set `role = \"subject\"` on the attribute that identifies the person.
 
 ## `[[attribute]]`
 
@@ -295,27 +298,28 @@ Elsewhere give the attribute that names the person `role = \"subject\"`.
 const HIERARCHY: &str = "\
 ## `[attribute.hierarchy]`
 
-What a value may become on its way to `*`: the first level is the value itself, the last is `*`, and `kind` says what lies between. Without a
-hierarchy there is nothing between. What a hierarchy does not cover leaves as `*`.
+A hierarchy defines the levels of generalization of a value. The first level is the value itself, the last level is `*`, and `kind` defines the
+levels in between. Without a hierarchy, there are no levels in between. Values that a hierarchy does not cover are released as `*` (see `uncovered`).
 
 ";
 
 const DATES: &str = "\
 ## Dates and times
 
-Without `format` and `epoch` a date is `2021-05-24`, and a timestamp that, or `2021-05-24T10:00:00Z`, with fractions of a second, other
-offsets (`+02:00`, `+0200`, `+02`) and ` UTC`. Nothing is guessed: `20240512` is no date. A `format` is made of chrono's letters, among them:
+Without `format` and `epoch`, a date is written as `2021-05-24`. A timestamp is written as a date or as `2021-05-24T10:00:00Z`, also with fractions
+of a second, other offsets (`+02:00`, `+0200`, `+02`) or ` UTC`. Other spellings are rejected, not guessed: `20240512` is not a date. A `format`
+uses the syntax of chrono, for example:
 
-| letters | stand for |
+| letters | meaning |
 |---|---|
 | `%Y` `%m` `%d` | year, month and day in digits |
-| `%y` | the last two digits of a year, beside `first_year` |
-| `%b` `%B` | the name of a month, short and long, in English |
-| `%H` `%I` `%p` `%M` `%S` | hour of 24, hour of 12, AM or PM, minute, second |
-| `%.f` | a fraction of a second with its point |
-| `%z` `%:z` | an offset from UTC, `+0200` and `+02:00` |
+| `%y` | the last two digits of a year; requires `first_year` |
+| `%b` `%B` | the short or long name of a month, in English |
+| `%H` `%I` `%p` `%M` `%S` | hour (24-hour clock), hour (12-hour clock), AM or PM, minute, second |
+| `%.f` | a fraction of a second, with the decimal point |
+| `%z` `%:z` | an offset from UTC, `+0200` or `+02:00` |
 
-A format must read back what it writes: one that lacks the year, or the half of a day beside `%I`, is refused.
+A format must be able to read its own output: a format without a year, or with `%I` but without `%p`, is refused.
 ";
 
 #[cfg(test)]

@@ -26,7 +26,10 @@ pub(super) fn read_hierarchy(keys: &mut TableReader<'_>, typing: &ValueTyping, f
     if !fits {
         keys.problem(
             "kind",
-            format!("an attribute of type {} has no \"{kind}\" hierarchy: change one", typing.kind.name()),
+            format!(
+                "an attribute of type {} cannot have a \"{kind}\" hierarchy: change one of them",
+                typing.kind.name()
+            ),
         );
     }
     let integer = typing.kind == AttributeType::Integer;
@@ -60,7 +63,7 @@ pub(super) fn read_hierarchy(keys: &mut TableReader<'_>, typing: &ValueTyping, f
             let (min, max) = (moment_key(keys, "min"), moment_key(keys, "max"));
             let levels = keys.required("levels")?;
             if min.is_some() != max.is_some() {
-                keys.problem("min", "min and max come together: add the other one");
+                keys.problem("min", "min and max must be set together: add the other one");
             }
             let domain = min.flatten().zip(max.flatten());
             let rounded = if let Rounding::Unit(unit) = typing.rounding { Some(unit) } else { None };
@@ -100,7 +103,7 @@ fn build_tree(rows: &[HierarchyRow], typing: &ValueTyping) -> Result<Hierarchy, 
         let mut out = String::new();
         match typing.canonical(RawToken::Untyped(text), &mut out) {
             Ok(CanonicalKind::Value) => Ok(out),
-            Ok(_) => Err("spelled as missing, which has no place in a hierarchy".to_owned()),
+            Ok(_) => Err("a spelling of a missing value, which a hierarchy cannot contain".to_owned()),
             Err(_) => Err(format!("not of type {}", typing.kind.name())),
         }
     };

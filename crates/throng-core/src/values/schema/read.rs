@@ -79,8 +79,7 @@ impl Schema {
         }
         let subject = check_attributes(&attributes, file, &mut problems);
         if is_one_record_each && (subject.is_some() || explode.is_some()) {
-            let message =
-                "\"record\" says that no two records are of one person, and another key names their person: remove one";
+            let message = "\"record\" declares one record per person, but another key defines the subject: remove one";
             problems.push(SchemaProblem {
                 file: file.to_owned(),
                 place: "subject".to_owned(),
@@ -100,7 +99,7 @@ impl Schema {
 fn read_record_subject(keys: &mut TableReader<'_>) -> bool {
     let declared: Option<String> = keys.optional("subject");
     if declared.as_deref().is_some_and(|declared| declared != "record") {
-        keys.problem("subject", "unknown value: \"record\" is the only one; an attribute is the subject by its role");
+        keys.problem("subject", "unknown value: use \"record\", or set role = \"subject\" on an attribute");
     }
     declared.is_some()
 }
@@ -108,9 +107,9 @@ fn read_record_subject(keys: &mut TableReader<'_>) -> bool {
 /// Returns the problem of a schema with `read_explode` that lacks element attributes or a subject.
 fn explode_problem(attributes: &[Arc<Attribute>], subject: Option<usize>, file: &str) -> Option<SchemaProblem> {
     let message = if attributes.iter().all(|attribute| attribute.elements.is_none()) {
-        "no attribute is in the elements: begin a pointer with that of the array and /*, which stands for each element"
+        "no attribute is read from the elements: start a pointer with the pointer of the array and /*"
     } else if subject.is_none() {
-        "the elements of one message are of one person, and nothing says whose: give an attribute the role subject"
+        "the elements of a message are of one person, but no attribute has the role subject: add one"
     } else {
         return None;
     };
@@ -139,15 +138,12 @@ fn check_attributes(attributes: &[Arc<Attribute>], file: &str, problems: &mut Ve
         if attribute.role == Role::Subject {
             if attribute.from.join().is_some() {
                 let message =
-                    "a profile is found by its subject, which the record itself must have: take it from there";
+                    "the subject cannot come from a profile, which is found by subject: read it from the record";
                 report(&attribute.name, message.into());
             }
             if let Some(first) = subject {
                 let first = &attributes[first].name;
-                report(
-                    &attribute.name,
-                    format!("\"{first}\" is the subject already: only one attribute counts people"),
-                );
+                report(&attribute.name, format!("\"{first}\" is already the subject: only one attribute can be"));
             } else {
                 subject = Some(index);
             }
@@ -155,8 +151,7 @@ fn check_attributes(attributes: &[Arc<Attribute>], file: &str, problems: &mut Ve
     }
     let joined = attributes.iter().find(|a| a.from.join().is_some());
     if let (Some(joined), None) = (joined, subject) {
-        let message =
-            "a profile is found by the record's subject, and no attribute is one: give one role = \"subject\"";
+        let message = "profiles are found by subject, but no attribute is the subject: set role = \"subject\" on one";
         report(&joined.name, message.into());
     }
     subject
@@ -167,22 +162,22 @@ fn base_problem(base: &TimeBase, attributes: &[Arc<Attribute>]) -> Option<String
     let name = &base.attribute;
     let Some(from) = attributes.iter().find(|attribute| attribute.name == *name) else {
         return Some(format!(
-            "its base {name:?} is no attribute: correct the name, or add a date or timestamp of it (role = \"identifier\" keeps it inside)"
+            "base {name:?} is not an attribute: correct the name, or add a date or timestamp attribute of this name (role = \"identifier\" if it must not be released)"
         ));
     };
     if from.base.is_some() {
-        return Some(format!("its base {name:?} counts from another attribute itself: name that one"));
+        return Some(format!("base {name:?} counts from another attribute: use that one instead"));
     }
     if from.from.join().is_some() {
-        return Some(format!("its base {name:?} comes from a profile, and a time counts from one of its own record"));
+        return Some(format!("base {name:?} comes from a profile: use an attribute of the record"));
     }
     match (&base.span, from.kind()) {
         (TimeOffset::Number(_), AttributeType::Date | AttributeType::Timestamp)
         | (TimeOffset::Clock(_), AttributeType::Date) => None,
-        (TimeOffset::Clock(_), AttributeType::Timestamp) => {
-            Some(format!("its format is a time of day, and its base {name:?} no day: give that the type date"))
-        }
-        _ => Some(format!("its base {name:?} is no time: name an attribute of type date or timestamp")),
+        (TimeOffset::Clock(_), AttributeType::Timestamp) => Some(format!(
+            "the format is a time of day, but base {name:?} is not a date: change the type of the base to date"
+        )),
+        _ => Some(format!("base {name:?} is not a time: use an attribute of type date or timestamp")),
     }
 }
 
@@ -209,7 +204,7 @@ fn read_attribute(
     let name = name.filter(|name| {
         let sound = !name.is_empty() && !name.contains('\0') && name.trim() == name;
         if !sound {
-            keys.problem("name", "empty, or with spaces around it or a zero byte in it: correct it");
+            keys.problem("name", "empty, surrounded by spaces or with a zero byte: correct it");
         }
         sound
     });
@@ -239,7 +234,7 @@ fn read_attribute(
         zone,
     });
     if role == Role::Time && !matches!(kind, None | Some(AttributeType::Date | AttributeType::Timestamp)) {
-        keys.problem("role", "a time attribute is of type date or timestamp: change one of them");
+        keys.problem("role", "an attribute of role time must be of type date or timestamp: change one of them");
     }
     let (mut hierarchy, mut suppresses_uncovered) = (Some(Hierarchy::Flat), false);
     if let Some(mut inner) = keys.table("hierarchy") {
@@ -253,7 +248,7 @@ fn read_attribute(
         if suppresses_uncovered && !role.is_quasi() {
             inner.problem(
                 "uncovered",
-                format!("a cell of role {} is not suppressed for that: remove the key", role.name()),
+                format!("cells of role {} are not suppressed for uncovered values: remove the key", role.name()),
             );
         }
         if let Some(typing) = &typing {
@@ -265,12 +260,12 @@ fn read_attribute(
     let changes: Option<ChangeFrequency> = keys.optional("changes");
     if changes.is_some() && (!role.is_releasable() || role == Role::Insensitive) {
         let message =
-            format!("an attribute of role {} is released as it comes or not at all: remove the key", role.name());
+            format!("an attribute of role {} is released unchanged or not at all: remove the key", role.name());
         keys.problem("changes", message);
     }
     let optional: bool = keys.optional("optional").unwrap_or(false);
     if optional && role == Role::Subject {
-        keys.problem("optional", "records that name nobody count for nobody: remove the key");
+        keys.problem("optional", "a record without a subject is not counted: remove the key");
     }
     keys.finish();
     if problems.len() > before {
@@ -326,7 +321,7 @@ fn read_rounding(keys: &mut TableReader<'_>, kind: Option<AttributeType>) -> Rou
     match (size, round.as_str()) {
         (Some(size), _) if numeric || kind == Some(AttributeType::Coordinates) => match Rounding::step(size) {
             Some(_) if kind == Some(AttributeType::Integer) && size.fract() != 0.0 => {
-                keys.problem("round", "an integer is rounded to whole steps");
+                keys.problem("round", "the step of an integer must be a whole number");
             }
             Some(step) => return step,
             None => keys.problem("round", "not a positive step with at most 9 decimals"),
@@ -340,7 +335,7 @@ fn read_rounding(keys: &mut TableReader<'_>, kind: Option<AttributeType>) -> Rou
         },
         _ => keys.problem(
             "round",
-            "a number for integer, float and coordinates, a unit for date and timestamp; else remove it",
+            "must be a number for integer, float and coordinates, or a unit for date and timestamp; remove it otherwise",
         ),
     }
     Rounding::None

@@ -80,7 +80,7 @@ fn schema_reports_all_problems_together() {
         "attribute[0] \"a\".type: unknown variant",
         "attribute[0] \"a\".rolle: unknown key",
         "attribute[1] \"b\".digits: ",
-        "attribute[1] \"b\".round: an integer is rounded to whole steps",
+        "attribute[1] \"b\".round: the step of an integer must be a whole number",
         "attribute[1] \"b\".hierarchy.min: this key is missing",
         "attribute[1] \"b\".hierarchy.step: unknown key",
         "attribute[2].name: this key is missing",
@@ -215,7 +215,7 @@ fn more_than_sixteen_formats_are_refused() {
     };
     assert!(parse(&dates(16)).is_ok());
     let found = problems(&dates(17));
-    assert!(found.len() == 1 && found[0].contains("17 formats, and at most 16"), "{found:?}");
+    assert!(found.len() == 1 && found[0].contains("17 formats, but at most 16"), "{found:?}");
 }
 
 #[test]
@@ -305,14 +305,14 @@ fn element_attributes_are_found_by_pointer() {
         assert_eq!(schema.explode.as_deref(), Some(explode));
     }
     for (explode, pointer, word) in [
-        ("/a", "/b/*", "the array that `explode` names"),
-        ("/a", "/ab/*", "another array is a cell"),
-        ("/a/*/b", "/a/*/b/*/c", "one array is taken apart"),
-        ("/a", "/a/*/b/*/c", "another array is a cell"),
-        ("/a", "/a/0/c", "no attribute is in the elements"),
+        ("/a", "/b/*", "the array in `explode`"),
+        ("/a", "/ab/*", "other arrays are read as one cell"),
+        ("/a/*/b", "/a/*/b/*/c", "nested arrays are not split"),
+        ("/a", "/a/*/b/*/c", "other arrays are read as one cell"),
+        ("/a", "/a/0/c", "no attribute is read from the elements"),
         ("a", "/a/*", "not a JSON pointer"),
         ("/~2", "/a/*", "not a JSON pointer"),
-        ("", "/a", "begin it with /*"),
+        ("", "/a", "start the pointer with /*"),
     ] {
         let problems = read(explode, pointer).expect_err("a problem").problems;
         assert!(problems.iter().any(|problem| problem.message.contains(word)), "{explode} {pointer}: {problems:?}");

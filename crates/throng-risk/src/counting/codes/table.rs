@@ -23,7 +23,7 @@ pub struct CodeTable {
 
 /// Failure to create a table from written columns.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each case says it")]
+#[allow(missing_docs, reason = "each variant has an error message")]
 pub enum CodeTableError {
     #[error(transparent)]
     Columns(#[from] ColumnsError),

@@ -199,7 +199,7 @@ impl<'a> CudaCounter<'a> {
     /// Records a failure. The device is not used again if it is lost; the CPU counts instead.
     pub(super) fn handle_failure(&self, state: &mut DeviceCounterState<'_>, error: &DeviceError) {
         self.usage.count_failure();
-        tracing::warn!(%error, "counting on the GPU failed: the CPU answers this batch");
+        tracing::warn!(%error, "counting on the GPU failed: counting this batch on the CPU");
         if !error.is_recoverable() {
             state.source = None;
         }

@@ -25,21 +25,21 @@ pub struct DeviceLimits {
 
 /// Device failure. The CPU then computes the result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each case says it")]
+#[allow(missing_docs, reason = "each variant has an error message")]
 pub enum DeviceError {
     /// There is no device, or no driver for it.
-    #[error("no CUDA device can be used: {reason}")]
+    #[error("no usable CUDA device: {reason}")]
     Absent { reason: String },
     /// The kernels do not compile for the device.
-    #[error("the kernels do not compile for {architecture}: {log}")]
+    #[error("kernel compilation failed for {architecture}: {log}")]
     Compile { architecture: String, log: String },
-    #[error("the device has no room for {bytes} bytes more: raise the memory budget, or count on the CPU")]
+    #[error("not enough device memory for {bytes} more bytes: raise the memory budget, or count on the CPU")]
     OutOfMemory { bytes: u64 },
     /// A call failed. After most failures this process cannot use the device any more.
     #[error("{call} failed on the device: {reason}")]
     Failed { call: &'static str, reason: String },
     /// A hash table of the kernels was too small for the data.
-    #[error("a table on the device had no room left")]
+    #[error("a table on the device is full")]
     Overflow,
 }
 

@@ -59,7 +59,7 @@ impl CudaDriver {
         let absent = |reason: String| DeviceError::Absent { reason };
         // SAFETY: loads a library by its well-known names and runs only its initializers.
         if !unsafe { sys::is_culib_present() } {
-            return Err(absent("the driver's library (libcuda) is not on this machine".to_owned()));
+            return Err(absent("the driver library (libcuda) is not installed".to_owned()));
         }
         let context = CudaContext::new(0).map_err(|error| absent(error.to_string()))?;
         let stream = context.new_stream().map_err(driver_error("cuStreamCreate"))?;
@@ -186,7 +186,7 @@ impl Device for CudaDriver {
             }
         });
         if let Err(error) = freed {
-            tracing::debug!(%error, "device memory could not be given back");
+            tracing::debug!(%error, "device memory could not be freed");
         }
     }
 
@@ -218,7 +218,7 @@ impl Device for CudaDriver {
         self.bind()?;
         let function = self.functions.get(kernel).ok_or_else(|| DeviceError::Failed {
             call: "cuLaunchKernel",
-            reason: format!("there is no kernel {kernel}"),
+            reason: format!("unknown kernel {kernel}"),
         })?;
         let mut launch = self.stream.launch_builder(function);
         for argument in arguments {
@@ -264,7 +264,7 @@ impl Device for CudaDriver {
 impl Drop for CudaDriver {
     fn drop(&mut self) {
         if let Err(error) = self.stream.synchronize() {
-            tracing::debug!(%error, "the device was lost before its end");
+            tracing::debug!(%error, "device lost before shutdown");
         }
     }
 }

@@ -21,8 +21,8 @@ impl NvrtcError {
     pub(super) fn into_device_error(self, architecture: &str) -> DeviceError {
         match self {
             Self::Absent => DeviceError::Absent {
-                reason: "the compiler's library (libnvrtc) is not on this machine: install CUDA's NVRTC, or name \
-                         its folder in LD_LIBRARY_PATH"
+                reason: "the compiler library (libnvrtc) is not installed: install CUDA NVRTC, or add its folder to \
+                         LD_LIBRARY_PATH"
                     .to_owned(),
             },
             Self::Failed(log) => DeviceError::Compile { architecture: architecture.to_owned(), log },

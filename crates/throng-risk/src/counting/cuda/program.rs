@@ -77,7 +77,7 @@ pub fn compile_resources(architecture: &str) -> Result<Vec<KernelResources>, Dev
     let found = parse_resources(&compiled.log);
     let names: Vec<&str> = found.iter().map(|resources| resources.kernel.as_str()).collect();
     if names != KERNELS {
-        let log = format!("the assembler spoke of {names:?}");
+        let log = format!("the assembler reported {names:?}");
         return Err(DeviceError::Compile { architecture: architecture.to_owned(), log });
     }
     Ok(found)
@@ -125,7 +125,7 @@ pub(super) fn load_or_compile(capability: (u32, u32)) -> Result<KernelImage, Dev
     if let (Some(path), KernelImage::Cubin(bytes)) = (&kept, &image)
         && let Err(error) = write_cached_program(path, bytes)
     {
-        tracing::debug!(%error, "compiled kernels could not be kept");
+        tracing::debug!(%error, "compiled kernels could not be cached");
     }
     Ok(image)
 }
@@ -134,7 +134,7 @@ pub(super) fn load_or_compile(capability: (u32, u32)) -> Result<KernelImage, Dev
 pub(super) fn remove_cached_program(capability: (u32, u32)) {
     let path = cached_program_path(&source(), &format!("sm_{}{}", capability.0, capability.1));
     if let Some(Err(error)) = path.map(std::fs::remove_file) {
-        tracing::debug!(%error, "the kept kernels could not be removed");
+        tracing::debug!(%error, "cached kernels could not be removed");
     }
 }
 
@@ -148,7 +148,7 @@ fn compile(source: &str, capability: (u32, u32), architecture: &str) -> Result<K
     }
     // The driver translates the nearest virtual architecture for a device newer than the compiler.
     let Some(nearest) = known.into_iter().filter(|known| *known < own).max() else {
-        let log = "this NVRTC knows only younger architectures".to_owned();
+        let log = "this NVRTC supports only newer architectures".to_owned();
         return Err(DeviceError::Compile { architecture: architecture.to_owned(), log });
     };
     let nearest = format!("compute_{nearest}");

@@ -242,9 +242,9 @@ impl StreamWindow {
         if let DeviceError::Absent { .. } = error
             && self.wanted == BackendChoice::Auto
         {
-            tracing::debug!(%error, "groups are counted on the CPU");
+            tracing::debug!(%error, "counting groups on the CPU");
         } else {
-            tracing::warn!(%error, "the window on the GPU is given up: the CPU counts");
+            tracing::warn!(%error, "GPU window discarded after an error: counting on the CPU");
             match &self.device {
                 Some(device) => device.count_failure(),
                 None => self.unopened += 1,
@@ -347,7 +347,7 @@ fn build_code_map(bound: u64, own: impl Iterator<Item = Option<u32>>, tables: &[
     for (own, table) in own.zip(tables) {
         let code = own.and_then(|own| codes.get_mut(own as usize)).ok_or_else(|| DeviceError::Failed {
             call: "recode",
-            reason: "the window on the device is not that of the stream".to_owned(),
+            reason: "the window on the device differs from the window of the stream".to_owned(),
         })?;
         *code = *table;
     }

@@ -46,7 +46,7 @@ fn repeated_hierarchy_row_is_a_warning() {
     let (once, twice) = (build(&["a;g;*", "b;g;*"]).unwrap(), build(&["a;g;*", "b;g;*", "a;g;*"]).unwrap());
     assert_eq!(once.description(), twice.description());
     assert_eq!((once.repeated_rows(), twice.values()), (&[][..], 2));
-    assert_eq!(twice.repeated_rows(), ["row 3 is the same as row 1, and left out"]);
+    assert_eq!(twice.repeated_rows(), ["row 3 is the same as row 1 and is ignored"]);
 }
 
 #[test]
@@ -59,10 +59,12 @@ fn hierarchy_mistakes_name_their_rows() {
     );
     assert!(flaw(&["a;g;*", "b;;*"]).starts_with("row 2: column 1 is empty"));
     // "a" is a value and also a group of two.
-    assert!(flaw(&["b;a;*", "a;a;*"]).contains("\"a\" (column 1) covers other values than the same label in row 2"));
+    assert!(
+        flaw(&["b;a;*", "a;a;*"]).contains("\"a\" (column 1) covers different values than the same label in row 2")
+    );
     // "g" is {a} on level 1, and {b, c} on level 2.
     assert!(flaw(&["a;g;x;*", "b;h;g;*", "c;i;g;*"]).contains("row 2: \"g\" (column 2)"));
-    assert!(flaw(&["a;*;x;*"]).contains("nothing lies above the root"));
+    assert!(flaw(&["a;*;x;*"]).contains("the root must come last"));
     assert!(flaw(&["a"]).contains("at least"));
     assert!(flaw(&[]).contains("empty"));
     let refused =
