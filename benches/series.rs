@@ -7,10 +7,10 @@
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::sync::Arc;
-use throng::anonymity::series::{
+use throng_core::release::series::verify_series;
+use throng_core::series::{
     AllSeriesTerms, CohortTerms, DAY_MS, SeriesReadings, SeriesSignal, SeriesState, SeriesTerms, propose_series,
 };
-use throng::release::series::verify_series;
 
 const SIGNALS: usize = 20;
 const BATCH: usize = 10_000;

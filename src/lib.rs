@@ -11,14 +11,12 @@
 //! | 8 | [`dataset`] | anonymization of one complete data set: `throng anonymize` |
 //! | 7 | [`start`] | from a configuration to validated parts, for every command |
 //! | 6 | [`io`], [`generate`] | sources, sinks, dead letters; synthetic records |
-//! | 5 | [`release`] | verification of a batch before it is released |
-//! | 4 | [`anonymity`] | lattices, ladders, treatment, plans |
+//! | 4 | [`planner`] | search for the plan of a stream |
 //! | 0 | [`config`], [`telemetry`], [`html`], [`faults`] | typed configuration; events that are both log entries and metrics; the layout of pages; crash points of the tests |
 //!
-//! Three crates are below them: `throng_core` (schemas, values, codes, per-subject history), `throng_risk` (group
+//! Three crates are below them: `throng_core` (from schemas and values to verified releases), `throng_risk` (group
 //! counting, quasi-identifiers, adjacency) and `throng_formats` (JSON, CSV, Arrow, Avro, Protobuf).
 
-pub mod anonymity;
 pub mod cli;
 pub mod config;
 pub mod daemon;
@@ -28,6 +26,6 @@ pub mod faults;
 pub mod generate;
 pub mod html;
 pub mod io;
-pub mod release;
+pub mod planner;
 pub mod start;
 pub mod telemetry;

@@ -14,8 +14,8 @@ use support::kafka::{Broker, Record, send, unique};
 use throng::io::kafka::connection::KafkaCluster;
 use throng::io::kafka::marker::{BatchMarker, last_committed};
 use throng::io::kafka::transaction::{TransactionOutputs, TransactionalSink};
-use throng::release::sink::{BatchEnvelope, BatchSink, DeliveryError};
-use throng::release::verified_batch::ReleasableBatch;
+use throng::io::release_sink::{BatchEnvelope, BatchSink, DeliveryError};
+use throng_core::release::verified_batch::ReleasableBatch;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

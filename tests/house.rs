@@ -200,7 +200,7 @@ fn architecture_violations_are_found() {
     let private = format!("brokers = \"{}{}x\"\n", "/ho", "me/");
     let long = "\n".repeat(LONGEST + 1);
     let root = fake_house(&[
-        ("src/config/mod.rs", "use crate::telemetry::Event;\nuse crate::anonymity::Schema;\n"),
+        ("src/config/mod.rs", "use crate::telemetry::Event;\nuse throng_core::Schema;\n"),
         ("src/anonymity/mod.rs", "use crate::{\n    config::Config,\n    release::{self, Ledger},\n};\n"),
         ("src/start/mod.rs", "fn f() { let x = super::daemon::run(); }\n"),
         ("src/anonymity/deep/er.rs", "use super::super::super::cli;\nuse super::super::io;\n"),
@@ -239,7 +239,7 @@ fn architecture_check_ignores_comments_literals_and_tests() {
             "src/release/mod.rs",
             "//! `crate::cli` .unwrap() println!\n/* crate::daemon /* anyhow */ crate::io */\n\
              const A: &str = \"crate::cli\\\" anyhow\"; const B: &str = r#\"crate::cli \"println!\"# ;\n\
-             const C: char = '\"'; fn f<'a>(x: &'a str) {} use crate::anonymity::Row; use crate::release::x;\n\
+             const C: char = '\"'; fn f<'a>(x: &'a str) {} use throng_core::Row; use throng_core::release::x;\n\
              #[cfg(test)]\nmod tests {\n    use super::*;\n    fn g() { println!(\"{}\", h().unwrap()); }\n}\n\
              #[cfg(test)]\nmod twin;\npub(crate) fn cli() {}\n",
         ),

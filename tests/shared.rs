@@ -9,18 +9,18 @@ use std::path::Path;
 use std::sync::Arc;
 use support::binary::{Outcome, Place, Process};
 use support::schemas::schema;
-use throng::anonymity::plan::{LadderNode, Plan, PlanGroup};
-use throng::anonymity::treatment::batch_treatment::{
-    GroupNames, TreatmentInput, TreatmentRules, TreatmentSettings, group_names, treat_batch,
-};
-use throng::anonymity::treatment::group_mask::GroupMask;
-use throng::anonymity::treatment::proposal::{LineRun, ProposedGroup};
 use throng::io::input::InputBatch;
-use throng::release::line_limits::LineLimit;
-use throng::release::verifier_input::{GroupTerms, VerifierInput};
-use throng::release::verify::{Violation, verify};
 use throng::start::batch_encoding::encode;
 use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::plan::{LadderNode, Plan, PlanGroup};
+use throng_core::release::line_limits::LineLimit;
+use throng_core::release::verifier_input::{GroupTerms, VerifierInput};
+use throng_core::release::verify::{Violation, verify};
+use throng_core::treatment::batch_treatment::{
+    GroupNames, TreatmentInput, TreatmentRules, TreatmentSettings, group_names, treat_batch,
+};
+use throng_core::treatment::group_mask::GroupMask;
+use throng_core::treatment::proposal::{LineRun, ProposedGroup};
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::{DigestKey, NameDigest};
@@ -104,7 +104,8 @@ impl Bench {
         let plan = Plan { version: 1, ..Plan::inactive(GROUPS[..groups].iter().map(group).collect()) };
         let attributes: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let digests = NameDigest::new(&key);
-        let names = group_names(&plan, &attributes, &LineFormat::Json, |name| digests.digest(name));
+        let names =
+            group_names(&plan, &attributes, |names| LineFormat::Json.layout(names), |name| digests.digest(name));
         let terms = plan.groups.iter().zip(names.layouts.iter().zip(&names.bases)).map(|(group, (layout, &base))| {
             let attributes = group.attributes();
             GroupTerms {

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use support::binary::{Account, Place};
 use support::schemas::{CITY, PERSON};
 use support::stand::{Fault, Stand, record};
-use throng::anonymity::treatment::proposal::{LineRun, ProposedGroup};
 use throng::daemon::engine::SettlementReason;
-use throng::release::line_limits::LineLimit;
-use throng::release::verifier_input::{GroupTerms, VerifierInput};
-use throng::release::verify::{Violation, verify};
 use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::release::line_limits::LineLimit;
+use throng_core::release::verifier_input::{GroupTerms, VerifierInput};
+use throng_core::release::verify::{Violation, verify};
+use throng_core::treatment::proposal::{LineRun, ProposedGroup};
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::DigestKey;
 use throng_core::values::raw_batch::RawToken;
 use throng_core::values::schema::Schema;
-use throng_formats::{LineFormat, LineLayout};
+use throng_formats::LineFormat;
 
 const AGE: &str = "[[attribute]]\nname = \"age\"\ntype = \"integer\"\n";
 const K5: &str = "[privacy]\nk = 5\n";
@@ -163,7 +163,7 @@ fn threat_29_verification_refuses_identifying_values() {
     let verdict = |value: &str, quasi: bool| {
         let mut book = Codebook::new(Arc::clone(&schema.attributes[0]), &DigestKey([7; 32]), 10).expect("a book");
         book.encode(RawToken::Text(value)).expect("a text");
-        let layout = LineLayout::new(&LineFormat::Json, &["contact"]);
+        let layout = LineFormat::Json.layout(&["contact"]);
         let mut proposed = ProposedGroup::default();
         layout.write(&[format!("\"{value}\"").as_str()], &mut proposed.arena);
         proposed.rows = (0..6).collect();

@@ -6,8 +6,8 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::time::Instant;
-use throng::anonymity::lattice::antichain::{Antichain, InheritanceDirection};
-use throng::anonymity::lattice::policy::{LatticePolicy, is_same_or_specialization};
+use throng_core::lattice::antichain::{Antichain, InheritanceDirection};
+use throng_core::lattice::policy::{LatticePolicy, is_same_or_specialization};
 
 trait Known {
     fn covers(&self, policy: &[u8]) -> bool;

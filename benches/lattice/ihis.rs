@@ -3,8 +3,8 @@
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use throng::anonymity::domain::{Domain, HierarchyLevel};
-use throng::anonymity::lattice::table::TableRecords;
+use throng_core::domain::{Domain, HierarchyLevel};
+use throng_core::lattice::table::TableRecords;
 
 /// Name, values, levels, and skew of the values (0: uniform).
 const ATTRIBUTES: [(&str, u32, u32, f64); 8] = [

@@ -15,14 +15,14 @@ mod quality;
 mod tables;
 
 use std::time::{Duration, Instant};
-use throng::anonymity::lattice::policy_check::{PolicyChecker, PolicyTerms};
-use throng::anonymity::lattice::recoding_passes::{LocalRecodingSettings, recode_locally};
-use throng::anonymity::lattice::search::{LatticeSearchResult, LatticeStrategy};
-use throng::anonymity::lattice::search_deadline::SearchDeadline;
-use throng::anonymity::lattice::strategies::search_lattice;
-use throng::anonymity::lattice::table::LatticeTable;
-use throng::anonymity::privacy::{ClassPrivacyModel, GroundMetric, ValueRequirement};
-use throng::anonymity::quality::QualityMeasure;
+use throng_core::lattice::policy_check::{PolicyChecker, PolicyTerms};
+use throng_core::lattice::recoding_passes::{LocalRecodingSettings, recode_locally};
+use throng_core::lattice::search::{LatticeSearchResult, LatticeStrategy};
+use throng_core::lattice::search_deadline::SearchDeadline;
+use throng_core::lattice::strategies::search_lattice;
+use throng_core::lattice::table::LatticeTable;
+use throng_core::privacy::{ClassPrivacyModel, GroundMetric, ValueRequirement};
+use throng_core::quality::QualityMeasure;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();

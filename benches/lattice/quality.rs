@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use throng::anonymity::lattice::search::LatticeSearchProgress;
+use throng_core::lattice::search::LatticeSearchProgress;
 
 /// Writes `quality.csv` and `quality.svg` below `target/lattice`, with the best policy so far over `seconds`.
 pub fn write(history: &[LatticeSearchProgress], seconds: f64) {

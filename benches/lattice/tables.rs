@@ -4,11 +4,11 @@
 use crate::{data, folder, timed};
 use rand::{SeedableRng, seq::index::sample};
 use rand_chacha::ChaCha8Rng;
-use throng::anonymity::lattice::policy_check::PolicyTerms;
-use throng::anonymity::lattice::search::LatticeStrategy;
-use throng::anonymity::lattice::table::LatticeTable;
-use throng::anonymity::privacy::{ClassPrivacyModel, GroundMetric, ValueRequirement};
-use throng::anonymity::quality::QualityMeasure;
+use throng_core::lattice::policy_check::PolicyTerms;
+use throng_core::lattice::search::LatticeStrategy;
+use throng_core::lattice::table::LatticeTable;
+use throng_core::privacy::{ClassPrivacyModel, GroundMetric, ValueRequirement};
+use throng_core::quality::QualityMeasure;
 
 pub fn run() {
     let Some(folder) = folder("adult") else { return };

@@ -2,28 +2,28 @@
 
 use std::sync::Arc;
 
-use throng::anonymity::plan::Plan;
-use throng::anonymity::planner::planner_sample::PlannerSample;
-use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
-use throng::anonymity::privacy::protection::{ClosenessReference, ProtectionJudge, SensitiveProtection};
-use throng::anonymity::treatment::batch_treatment::{
-    GroupNames, ProtectedAttribute, TreatmentInput, TreatmentRules, TreatmentSettings, group_names, treat_batch,
-};
-use throng::anonymity::treatment::group_mask::GroupMask;
-use throng::anonymity::treatment::proposal::{Proposal, ProposedGroup};
 use throng::config::{Config, DiversityKind, ModelKind, PrivacyModel};
 use throng::daemon::engine::verifier_terms::group_terms;
 use throng::generate::{RecordStream, WearableSettings, WearableStream};
 use throng::io::input::InputBatch;
-use throng::release::verified_batch::ReleasableBatch;
-use throng::release::verifier_input::{GroupTerms, VerifierInput};
-use throng::release::verify::verify;
+use throng::planner::planner_sample::PlannerSample;
+use throng::planner::{GroupShape, PlannerSettings, make_plan};
 use throng::start::batch_encoding::encode;
 use throng::start::configured_groups::group_shapes;
 use throng::start::protections::protections;
 use throng::start::record_formats::{codec_limits, fields};
 use throng::start::schema_loading::load_schema;
 use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::plan::Plan;
+use throng_core::privacy::protection::{ClosenessReference, ProtectionJudge, SensitiveProtection};
+use throng_core::release::verified_batch::ReleasableBatch;
+use throng_core::release::verifier_input::{GroupTerms, VerifierInput};
+use throng_core::release::verify::verify;
+use throng_core::treatment::batch_treatment::{
+    GroupNames, ProtectedAttribute, TreatmentInput, TreatmentRules, TreatmentSettings, group_names, treat_batch,
+};
+use throng_core::treatment::group_mask::GroupMask;
+use throng_core::treatment::proposal::{Proposal, ProposedGroup};
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::{DigestKey, NameDigest};
@@ -209,7 +209,8 @@ impl Stand {
     /// Names the groups, as the daemon does when it adopts a plan.
     fn name_groups(&mut self) {
         let names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
-        self.names = group_names(&self.plan, &names, &LineFormat::Json, |name| self.digests.digest(name));
+        self.names =
+            group_names(&self.plan, &names, |names| LineFormat::Json.layout(names), |name| self.digests.digest(name));
         let with_reference = |protection: &SensitiveProtection| (protection.clone(), ClosenessReference::default());
         let protections: Vec<(SensitiveProtection, ClosenessReference)> =
             self.protections.iter().map(with_reference).collect();

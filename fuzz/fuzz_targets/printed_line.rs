@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use throng_formats::{LineFormat, LineLayout, NestingStep};
+use throng_formats::{LineFormat, NestingStep};
 
 const NAMES: [&str; 3] = ["age", "zip", "a\"b"];
 
@@ -24,7 +24,7 @@ fuzz_target!(|data: &[u8]| {
         1 => LineFormat::Csv { separator: b',' },
         _ => LineFormat::Csv { separator: b';' },
     };
-    let layout = LineLayout::new(&format, &NAMES);
+    let layout = format.layout(&NAMES);
     let mut cells = vec!["what was there before".to_owned(); 5];
     if layout.read(line, &mut cells).is_none() {
         return;

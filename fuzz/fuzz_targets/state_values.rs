@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use throng::anonymity::plan::Plan;
-use throng::anonymity::plan::evidence::PlanEvidence;
-use throng::anonymity::planner::closeness_counts::ReferenceCounts;
-use throng::anonymity::planner::drift::DriftBaseline;
+use throng_core::plan::Plan;
+use throng_core::plan::evidence::PlanEvidence;
+use throng::planner::closeness_counts::ReferenceCounts;
+use throng::planner::drift::DriftBaseline;
 use throng::daemon::state::records::{StoredRow, StreamProgress};
 use throng::daemon::state::rows::{RowBlock, RowPacker};
 use throng::daemon::state::state_keys::StateKeys;

@@ -6,9 +6,6 @@ use super::output_checks::{refuse_overwriting, write_failure};
 use super::run::{create_secret, share_argument};
 use super::stop_signals::JobSignals;
 use super::text_format;
-use crate::anonymity::lattice::recoding_passes::{EarlyEndReason, RecodingPass};
-use crate::anonymity::lattice::search::LatticeSearchProgress;
-use crate::anonymity::quality::{QualityMeasure, QualityValues};
 use crate::config;
 use crate::config::{RecodingScope, UsedFile};
 use crate::daemon::stream::loss_message;
@@ -26,6 +23,9 @@ use serde_json::{Map, Value, json};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use throng_core::lattice::recoding_passes::{EarlyEndReason, RecodingPass};
+use throng_core::lattice::search::LatticeSearchProgress;
+use throng_core::quality::{QualityMeasure, QualityValues};
 
 /// Anonymize one data set in one run: proved best generalization, verified and written
 ///

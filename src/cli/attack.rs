@@ -6,13 +6,13 @@ use super::outcome::Failure;
 use super::progress::spinner;
 use super::run::share_argument;
 use super::text_format::{counted, number, percent};
-use crate::anonymity::series::DELTA;
 use crate::config::SeriesConfig;
 use crate::evaluation::attack::series::Panel;
 use crate::evaluation::attack::{self, AttackEffort, AttackInput, AttackYield, ReleaseGuarantees, YieldCriterion};
 use crate::telemetry::silence_panic_payloads;
 use anyhow::anyhow;
 use std::path::PathBuf;
+use throng_core::series::DELTA;
 
 /// Try the attacks of an outsider on a release and report their success rates
 ///

@@ -15,7 +15,6 @@ use super::policy_test_runs::run_policy_tests;
 use super::reload_handler::PolicyTrialResult;
 use super::stop_signals::exit_on_signals;
 use super::text_format::number;
-use crate::anonymity::series::{DELTA, SeriesTerms, epsilon_of, rho_of};
 use crate::config::{self, Config};
 use crate::daemon::http::PageSite;
 use crate::io::registry::FrameEncoding;
@@ -29,6 +28,7 @@ use crate::telemetry::silence_panic_payloads;
 use anyhow::{Context, anyhow};
 use humantime::format_duration;
 use std::path::PathBuf;
+use throng_core::series::{DELTA, SeriesTerms, epsilon_of, rho_of};
 use throng_core::values::schema::{Role, Schema};
 
 /// Check a configuration with its schema and hierarchies, and report all problems

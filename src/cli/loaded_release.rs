@@ -1,7 +1,6 @@
 //! Inputs of `throng evaluate` and `throng attack`: configuration, original records, released lines and lineage.
 
 use super::outcome::Failure;
-use crate::anonymity::planner::GroupShape;
 use crate::config::{
     self, BatchConfig, Config, GroupSelection, PlanConfig, RowContent, SinkConfig, UsedFile, has_compressed_extension,
     with_group_name,
@@ -15,6 +14,7 @@ use crate::evaluation::lineage::Lineage;
 use crate::evaluation::original::OriginalData;
 use crate::evaluation::released_groups::{self, ReleasedGroup};
 use crate::evaluation::series::SeriesEvidence;
+use crate::planner::GroupShape;
 use crate::start::configured_groups::group_shapes;
 use crate::start::group_choice::resolve_choices;
 use crate::start::sampling::SamplingError;

@@ -2,12 +2,11 @@
 
 use super::outcome::Failure;
 use super::stop_signals::TemporaryDirectory;
-use crate::anonymity::planner::GroupShape;
-use crate::anonymity::series::AllSeriesTerms;
 use crate::config::{Config, JOINED_OUTPUT, RecordFormat, RowContent, SinkConfig, SinkKind, SourceKind};
 use crate::daemon::run::{RunOptions, run as run_daemon};
 use crate::daemon::stream::stream_loop::ReadProgressWatcher;
 use crate::io::file::{format_sample_of, separator_of};
+use crate::planner::GroupShape;
 use crate::start::checked_config::CheckedConfig;
 use crate::telemetry::Telemetry;
 use anyhow::{Context, anyhow};
@@ -15,6 +14,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use throng_core::series::AllSeriesTerms;
 use throng_core::values::schema::Schema;
 
 /// Progress watcher that ignores all progress.

@@ -1,4 +1,4 @@
-//! `[check_anonymize]`: anonymization of one complete data set (`throng check_anonymize`).
+//! `[anonymize]`: anonymization of one complete data set (`throng anonymize`).
 
 use super::choice::choices;
 use super::problem::ProblemCollector;
@@ -7,52 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
-
-choices! {
-    /// Quality measure of a policy.
-    #[derive(Default, PartialOrd, Ord, strum::VariantArray)]
-    enum QualityMeasure {
-        /// Iyengar's Loss, arithmetic mean over the attributes; suppressed cells count 1.
-        #[default]
-        Loss = "loss",
-        /// Loss, geometric mean over the attributes.
-        LossGeometric = "loss_geometric",
-        /// Sweeney's precision: 1 − mean level / height.
-        Precision = "precision",
-        /// Sum of squared class sizes, plus the number of all records per suppressed record.
-        Discernibility = "discernibility",
-        /// Average class size; the suppressed records count as one class.
-        Aecs = "aecs",
-        /// Non-uniform entropy in bits.
-        Nue = "nue",
-        /// Non-uniform entropy without the cost of suppression.
-        NueMonotonic = "nue_monotonic",
-        /// Non-uniform entropy of each attribute, relative to its loss under complete suppression.
-        NueNormalized = "nue_normalized",
-        /// Kullback–Leibler divergence from the original in bits.
-        KlDivergence = "kl_divergence",
-    }
-}
-
-choices! {
-    /// Search strategy in the lattice. All strategies find the same optimum.
-    #[derive(Default, strum::VariantArray)]
-    enum LatticeStrategy {
-        /// Best first, then branch and bound: for lattices of any size, and under a time limit.
-        #[default]
-        Bfs = "bfs",
-        /// Greedy chains with binary search; lattices up to 4 million policies, like all below.
-        Flash = "flash",
-        /// Flash in two phases.
-        Flash2p = "flash2p",
-        /// Every policy, without exception.
-        Dfs = "dfs",
-        /// Divide and conquer.
-        Ola = "ola",
-        /// Subsets of the attributes, small ones first.
-        Incognito = "incognito",
-    }
-}
+pub use throng_core::lattice::search::LatticeStrategy;
+pub use throng_core::quality::QualityMeasure;
 
 choices! {
     /// Scope of a policy.
@@ -67,7 +23,7 @@ choices! {
     }
 }
 
-/// Controls the policy search of `throng check_anonymize`; the daemon does not read this section.
+/// Controls the policy search of `throng anonymize`; the daemon does not read this section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnonymizeConfig {
@@ -123,7 +79,7 @@ impl Default for AnonymizeConfig {
     }
 }
 
-/// Sets the h-ceiling with counterfeits, for `throng check_anonymize`. No record is generalized by more than `h`. Classes
+/// Sets the h-ceiling with counterfeits, for `throng anonymize`. No record is generalized by more than `h`. Classes
 /// that are then too small get invented records. A catalog next to the release contains their counts and does not
 /// identify them. **Untruthful** without the catalog. Counterfeits never count toward `privacy.k`. Off unless `lines`
 /// is given. The schema then has exactly one sensitive attribute and no released insensitive one. `throng run`
@@ -161,7 +117,7 @@ impl CeilingConfig {
     }
 }
 
-/// Checks `[check_anonymize]` and the keys of privacy models.
+/// Checks `[anonymize]` and the keys of privacy models.
 pub(super) fn check_anonymize(config: &Config, found: &mut ProblemCollector) {
     let share = (0.0..=1.0).contains(&config.anonymize.suppression_limit);
     found.require(share, "anonymize.suppression_limit", "must be between 0 and 1", "give 0 to 1; 0.05 is usual");

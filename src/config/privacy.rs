@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
+pub use throng_core::privacy::protection::GroundDistance;
 
 /// Sets the privacy guarantees of a release.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -125,19 +126,6 @@ pub enum DiversityKind {
     Entropy,
     /// Recursive (c, ℓ).
     Recursive,
-}
-
-/// Distance between sensitive values.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum GroundDistance {
-    /// All values are equally distant.
-    #[default]
-    Equal,
-    /// By order: numbers by size, texts alphabetically.
-    Ordered,
-    /// By the attribute's hierarchy.
-    Hierarchical,
 }
 
 /// Returns JSON Schema rules for the keys that each kind of model needs, derived from [`PrivacyModel::missing_keys`].

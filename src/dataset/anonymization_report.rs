@@ -3,14 +3,14 @@
 use super::ceiling_release::CeilingReport;
 use super::input_encoding::DatasetInput;
 use super::microaggregated_cells::MicroaggregationReport;
-use crate::anonymity::domain::Domain;
-use crate::anonymity::lattice::recoding_passes::LocalRecodingResult;
-use crate::anonymity::lattice::search::LatticeStrategy;
-use crate::anonymity::lattice::table::{LatticeTable, UNCOUNTED_SUBJECT};
-use crate::anonymity::quality::QualityMeasure;
 use crate::config::RecodingScope;
-use crate::release::verified_batch::ReidentificationRisk;
 use std::collections::BTreeMap;
+use throng_core::domain::Domain;
+use throng_core::lattice::recoding_passes::LocalRecodingResult;
+use throng_core::lattice::search::LatticeStrategy;
+use throng_core::lattice::table::{LatticeTable, UNCOUNTED_SUBJECT};
+use throng_core::quality::QualityMeasure;
+use throng_core::release::verified_batch::ReidentificationRisk;
 
 /// Report of an anonymized data set.
 #[derive(Debug)]
@@ -118,8 +118,8 @@ pub(super) fn format_policy(domains: &[Domain], input: &DatasetInput, policy: &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::anonymity::domain::HierarchyLevel;
-    use crate::anonymity::lattice::table::TableRecords;
+    use throng_core::domain::HierarchyLevel;
+    use throng_core::lattice::table::TableRecords;
 
     fn table(records: &TableRecords) -> LatticeTable {
         let bottom = HierarchyLevel { cell_of: vec![0, 1, 2, 3], loss: vec![0.0; 4] };

@@ -12,9 +12,9 @@ use super::policy_search::{
 };
 use super::release_parts;
 use super::release_writer::{ReleaseContent, lock_output, verify_and_write};
-use crate::anonymity::lattice::search_deadline::SearchDeadline;
 use crate::config::{Config, RecodingMode, RowContent};
 use std::time::Instant;
+use throng_core::lattice::search_deadline::SearchDeadline;
 
 /// Anonymizes the source file of `config`, followed by the files of `source`, into the sink file of `config`.
 ///

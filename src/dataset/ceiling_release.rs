@@ -12,22 +12,22 @@ use super::input_encoding::DatasetInput;
 use super::policy_search::{PolicyRelease, PolicySearchResult};
 use super::release_writer::CounterfeitInsertion;
 use super::sensitive_masks::{CellHidingInput as ToHide, SensitiveMasks, hide_sensitive_cells};
-use crate::anonymity::lattice::policy_check::{PolicyChecker, PolicyFigures, PolicyTerms};
-use crate::anonymity::lattice::recoding_passes::{EarlyEndReason, LocalRecodingResult, RecodingPass};
-use crate::anonymity::lattice::row_decisions::DecidedClass;
-use crate::anonymity::lattice::search::{BestLatticePolicy, LatticeSearchResult as Searches};
-use crate::anonymity::lattice::search_deadline::SearchDeadline;
-use crate::anonymity::lattice::table::{LatticeTable, TableRecords, UNCOUNTED_SUBJECT};
-use crate::anonymity::privacy::DecimalRatio;
-use crate::anonymity::quality::{ClassSums, LevelPart, ReconstructionError};
-use crate::anonymity::treatment::ceiling::fill::{FillLimits, FilledClasses};
-use crate::anonymity::treatment::ceiling::grouping::CatalogClass;
-use crate::anonymity::treatment::ceiling::search::{
-    CeilingCandidate, CeilingOutcome, CeilingQuery, CeilingSearch, ReleasedLines, search_under_ceiling,
-};
 use crate::config::{Config, QualityMeasure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use throng_core::lattice::policy_check::{PolicyChecker, PolicyFigures, PolicyTerms};
+use throng_core::lattice::recoding_passes::{EarlyEndReason, LocalRecodingResult, RecodingPass};
+use throng_core::lattice::row_decisions::DecidedClass;
+use throng_core::lattice::search::{BestLatticePolicy, LatticeSearchResult as Searches};
+use throng_core::lattice::search_deadline::SearchDeadline;
+use throng_core::lattice::table::{LatticeTable, TableRecords, UNCOUNTED_SUBJECT};
+use throng_core::privacy::DecimalRatio;
+use throng_core::quality::{ClassSums, LevelPart, ReconstructionError};
+use throng_core::treatment::ceiling::fill::{FillLimits, FilledClasses};
+use throng_core::treatment::ceiling::grouping::CatalogClass;
+use throng_core::treatment::ceiling::search::{
+    CeilingCandidate, CeilingOutcome, CeilingQuery, CeilingSearch, ReleasedLines, search_under_ceiling,
+};
 use throng_core::values::codebook::{CellId, SUPPRESSED};
 use throng_core::values::digest::KeyedDigest;
 use throng_core::values::schema::Role;

@@ -5,10 +5,10 @@
 
 use super::code_store::RecordBlock;
 use super::encoded_dataset::{DatasetValues, EncodedDataset};
-use crate::anonymity::lattice::recoding_passes::LocalRecodingResult;
-use crate::anonymity::lattice::row_decisions::DecidedClass;
-use crate::anonymity::lattice::table::LatticeTable;
 use hashbrown::HashMap;
+use throng_core::lattice::recoding_passes::LocalRecodingResult;
+use throng_core::lattice::row_decisions::DecidedClass;
+use throng_core::lattice::table::LatticeTable;
 use throng_core::values::codebook::{CellId, Code, Codebook};
 use throng_core::values::digest::BuildClassKeyHash;
 

@@ -2,10 +2,10 @@
 
 use super::error::AnonymizeError;
 use super::input_encoding::ReleaseMarks;
-use crate::anonymity::lattice::table::UNCOUNTED_SUBJECT;
 use hashbrown::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use throng_core::lattice::table::UNCOUNTED_SUBJECT;
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::Code;
 use throng_core::values::schema::Schema;

@@ -1,10 +1,10 @@
 //! Input files of one data set, its memory limit, and the callbacks of a run.
 
 use super::error::AnonymizeError;
-use crate::anonymity::lattice::search::LatticeSearchProgress;
 use crate::start::run_findings::RunFinding;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use throng_core::lattice::search::LatticeSearchProgress;
 
 /// Additional input files, memory limit and storage of one data set.
 #[derive(Clone, Copy, Debug)]

@@ -6,16 +6,16 @@ use super::error::AnonymizeError;
 use super::input_encoding::{self, DatasetInput, PreparedSchema};
 use super::run_memory::{FEWER_ROWS_REMEDY, MemoryBudget};
 use super::sensitive_support::SensitiveSupport;
-use crate::anonymity::domain::Domain;
-use crate::anonymity::lattice::attribute_coding::{self, CodedAttribute};
-use crate::anonymity::lattice::table::{LatticeTable, LatticeTableError, TableRecords, UNCOUNTED_SUBJECT};
-use crate::anonymity::lattice::table_packing::{PackingLimitExceeded, TablePacker};
-use crate::anonymity::privacy::SensitiveDomain;
 use crate::config::{Config, format_size};
 use crate::io::file::FileSnapshot;
 use crate::io::table::named;
 use crate::start::record_formats::file_format;
 use std::ops::ControlFlow;
+use throng_core::domain::Domain;
+use throng_core::lattice::attribute_coding::{self, CodedAttribute};
+use throng_core::lattice::table::{LatticeTable, LatticeTableError, TableRecords, UNCOUNTED_SUBJECT};
+use throng_core::lattice::table_packing::{PackingLimitExceeded, TablePacker};
+use throng_core::privacy::SensitiveDomain;
 use throng_core::values::codebook::{Code, UNCOVERED};
 
 /// Encoded data set.

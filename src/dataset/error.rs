@@ -1,17 +1,17 @@
 //! Errors of the anonymization of a data set.
 
-use crate::anonymity::domain::DomainError;
-use crate::anonymity::lattice::policy_check::PolicyTermsError;
-use crate::anonymity::lattice::recoding_passes::LocalRecodingError;
-use crate::anonymity::lattice::table::LatticeTableError;
-use crate::anonymity::treatment::ceiling::search::LatticeTooLarge;
 use crate::config::ConfigProblem;
 use crate::io::file::{SinkError, SourceError};
 use crate::io::profiles::ProfileReadError;
 use crate::io::table::TableReadError as ReadingError;
-use crate::release::parts::PartRefusal;
-use crate::release::verify::DataSetRefusal;
 use std::path::{Path, PathBuf};
+use throng_core::domain::DomainError;
+use throng_core::lattice::policy_check::PolicyTermsError;
+use throng_core::lattice::recoding_passes::LocalRecodingError;
+use throng_core::lattice::table::LatticeTableError;
+use throng_core::release::parts::PartRefusal;
+use throng_core::release::verify::DataSetRefusal;
+use throng_core::treatment::ceiling::search::LatticeTooLarge;
 use throng_core::values::codebook::CodebookError;
 
 /// Error of the anonymization of a data set. Nothing has been released then, except if writing itself failed

@@ -5,10 +5,10 @@ use super::encoded_dataset;
 use super::error::{AnonymizeError, operator_error};
 use super::microaggregated_cells;
 use super::policy_search::{PolicySearchResult, class_terms, search_policy, search_table};
-use crate::anonymity::domain::Domain;
-use crate::anonymity::lattice::search_deadline::SearchDeadline;
 use crate::config::Config;
 use std::time::Instant;
+use throng_core::domain::Domain;
+use throng_core::lattice::search_deadline::SearchDeadline;
 
 /// Point of the frontier of quality against k.
 #[derive(Clone, Debug, PartialEq)]

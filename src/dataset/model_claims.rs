@@ -4,12 +4,12 @@ use super::encoded_dataset::EncodedDataset;
 use super::error::AnonymizeError;
 use super::input_encoding::DatasetInput;
 use super::microaggregated_cells::MicroaggregationTarget;
-use crate::anonymity::lattice::attribute_coding::sort_codes_by_value;
-use crate::anonymity::lattice::table::UNCOUNTED_SUBJECT;
-use crate::anonymity::privacy::ClassPrivacyModel;
-use crate::release::models::SensitiveTerms;
-use crate::release::population::{self, PopulationTerms};
 use std::collections::BTreeMap;
+use throng_core::lattice::attribute_coding::sort_codes_by_value;
+use throng_core::lattice::table::UNCOUNTED_SUBJECT;
+use throng_core::privacy::ClassPrivacyModel;
+use throng_core::release::models::SensitiveTerms;
+use throng_core::release::population::{self, PopulationTerms};
 use throng_core::values::codebook::Code;
 
 /// Returns the claims of the models about each sensitive attribute.

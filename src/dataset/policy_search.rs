@@ -7,18 +7,18 @@ use super::error::AnonymizeError;
 use super::microaggregated_cells::{MicroaggregationReport, MicroaggregationTarget, aggregate};
 use super::privacy_models;
 use super::sensitive_masks::{self, CellHidingInput, SensitiveMasks};
-use crate::anonymity::lattice::nearest_policy::{NearestPolicy, find_nearest_policy};
-use crate::anonymity::lattice::policy_check::PolicyTerms;
-use crate::anonymity::lattice::recoding_passes::{
-    EarlyEndReason, LocalRecodingResult, LocalRecodingSettings, recode_locally,
-};
-use crate::anonymity::lattice::search::LatticeSearchProgress;
-use crate::anonymity::lattice::search_deadline::SearchDeadline;
-use crate::anonymity::lattice::table::LatticeTable;
-use crate::anonymity::privacy::ClassPrivacyModel;
 use crate::config::{Config, RecodingScope};
 use rayon::ThreadPool;
 use std::time::Duration;
+use throng_core::lattice::nearest_policy::{NearestPolicy, find_nearest_policy};
+use throng_core::lattice::policy_check::PolicyTerms;
+use throng_core::lattice::recoding_passes::{
+    EarlyEndReason, LocalRecodingResult, LocalRecodingSettings, recode_locally,
+};
+use throng_core::lattice::search::LatticeSearchProgress;
+use throng_core::lattice::search_deadline::SearchDeadline;
+use throng_core::lattice::table::LatticeTable;
+use throng_core::privacy::ClassPrivacyModel;
 
 /// Maximum passes of local recoding.
 const MAX_RECODING_PASSES: u8 = 10;

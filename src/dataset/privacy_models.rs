@@ -2,9 +2,9 @@
 
 use super::error::{AnonymizeError, operator_error};
 use super::input_encoding::DatasetInput;
-use crate::anonymity::domain::Domain;
-use crate::anonymity::privacy::{ClassPrivacyModel, ValueRequirement};
 use crate::config::{Config, DiversityKind, ModelKind};
+use throng_core::domain::Domain;
+use throng_core::privacy::{ClassPrivacyModel, ValueRequirement};
 use throng_core::values::schema::Role;
 
 /// Returns k-anonymity by `privacy.k`, and every `[[privacy.model]]`. `sensitive_domains` are the domains of the

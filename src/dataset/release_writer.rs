@@ -10,25 +10,26 @@ use super::microaggregated_cells::{self, MicroaggregationTarget};
 use super::model_claims::{self, PopulationMembers};
 use super::release_parts::{DivisionSummary, ReleasePart, ReleaseParts};
 use super::verified_lines::VerifiedLines;
-use crate::anonymity::privacy::ClassPrivacyModel;
-use crate::anonymity::treatment::proposal::{LineRun, ProposedGroup};
 use crate::config::{Config, UsedFile, with_group_name};
 use crate::io::file::{ReleaseTarget, SinkError, atomic_file};
-use crate::release::aggregates::verify_aggregates;
-use crate::release::ceiling::{CeilingTerms, MixedLines, verify_ceiling};
-use crate::release::line_limits::LineLimit;
-use crate::release::models::{SensitiveTerms, verify_models};
-use crate::release::parts::PartVerifier as Verification;
-use crate::release::population::{PopulationClaim, PopulationTerms, verify_population};
-use crate::release::verified_batch::{ReidentificationRisk, ReleasableBatch};
-use crate::release::verifier_input::{GroupTerms, VerifierInput};
 use crate::start::record_formats::{file_format, line_format};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use throng_core::counterfeit_catalog::CatalogGroup;
+use throng_core::line_encoder::LineLayout;
+use throng_core::privacy::ClassPrivacyModel;
+use throng_core::release::aggregates::verify_aggregates;
+use throng_core::release::ceiling::{CeilingTerms, MixedLines, verify_ceiling};
+use throng_core::release::line_limits::LineLimit;
+use throng_core::release::models::{SensitiveTerms, verify_models};
+use throng_core::release::parts::PartVerifier as Verification;
+use throng_core::release::population::{PopulationClaim, PopulationTerms, verify_population};
+use throng_core::release::verified_batch::{ReidentificationRisk, ReleasableBatch};
+use throng_core::release::verifier_input::{GroupTerms, VerifierInput};
+use throng_core::treatment::proposal::{LineRun, ProposedGroup};
 use throng_core::values::codebook::{CellId, Code, SUPPRESSED};
 use throng_core::values::digest::NameDigest;
 use throng_core::values::subjects_by_value::SubjectsByValue;
-use throng_formats::{CatalogGroup, LineLayout};
 
 /// Counterfeits and catalog that a ceiling adds to a release. Class numbers are those of found classes.
 #[derive(Clone, Debug, Default)]
@@ -194,7 +195,7 @@ fn group_terms(config: &Config, input: &DatasetInput) -> GroupTerms {
         quasi: attributes.iter().map(|a| input.quasi.contains(a)).collect(),
         sensitive: attributes.iter().map(|a| input.sensitive.contains(a)).collect(),
         attributes,
-        layout: LineLayout::new(&line_format(config, schema), &released_names(input)),
+        layout: line_format(config, schema).layout(&released_names(input)),
         base: digest.digest(DATASET_GROUP),
         sensitive_bases: schema.attributes.iter().map(|a| digest.digest(&format!("beside {}", a.name))).collect(),
         // The models of a data set are verified separately, over all lines.

@@ -1,9 +1,9 @@
 //! Memory budget of a run, and the error for exceeding it.
 
 use super::error::AnonymizeError;
-use crate::anonymity::lattice::policy_check::{PolicyChecker, PolicyTerms};
-use crate::anonymity::lattice::table::{LatticeTable, SearchMemoryLimits};
 use crate::config::format_size;
+use throng_core::lattice::policy_check::{PolicyChecker, PolicyTerms};
+use throng_core::lattice::table::{LatticeTable, SearchMemoryLimits};
 
 /// Bytes for everything that does not grow with the data: program code, a batch being decoded, file buffers.
 const FIXED_PROGRAM_BYTES: u64 = 96 << 20;

@@ -1,5 +1,5 @@
 //! Decides which sensitive cells are released exactly and which as `*`, so that `*` reveals neither a subject nor a
-//! value ([`crate::anonymity::treatment::cell_hiding`]).
+//! value ([`throng_core::treatment::cell_hiding`]).
 //!
 //! A data set is treated as one large batch. The search judges classes by the values that they will show: values of
 //! fewer than k subjects count as hidden. The search does not know which subjects cover for them. A class that does
@@ -21,12 +21,12 @@ use super::encoded_dataset::{DatasetValues, EncodedDataset};
 use super::error::AnonymizeError;
 use super::input_encoding::DatasetInput;
 use super::sensitive_support::SensitiveSupport;
-use crate::anonymity::lattice::table::{LatticeTable, UNCOUNTED_SUBJECT};
-use crate::anonymity::privacy::{
+use std::collections::{BTreeMap, BTreeSet};
+use throng_core::lattice::table::{LatticeTable, UNCOUNTED_SUBJECT};
+use throng_core::privacy::{
     ClassModelError, ClassPrivacyModel, JudgeScratch, JudgedClass, ModelJudge, SensitiveDomain,
 };
-use crate::anonymity::treatment::cell_hiding::{CellHiding, ClassModels, SensitiveColumn};
-use std::collections::{BTreeMap, BTreeSet};
+use throng_core::treatment::cell_hiding::{CellHiding, ClassModels, SensitiveColumn};
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::SUPPRESSED;
 use throng_core::values::digest::{ContentKey, DigestKey, mix};

@@ -1,6 +1,5 @@
 //! Compares a data set in a file with the same one in memory: equal bytes, and equal report.
 
-use crate::anonymity::lattice::recoding_passes::RecodingPass;
 use crate::config::{self, Config};
 use crate::dataset::{
     AnonymizationReport, AnonymizationStep, AnonymizeError, DatasetSource, RunCallbacks, StepCallback, anonymize,
@@ -9,6 +8,7 @@ use proptest::prelude::*;
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use throng_core::lattice::recoding_passes::RecodingPass;
 
 const SCHEMA: &str = r#"
 name = "people"

@@ -10,7 +10,9 @@ use crate::io::file::{SinkError, atomic_file};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use throng_formats::{CatalogGroup, LineFormat, LineLayout};
+use throng_core::counterfeit_catalog::CatalogGroup;
+use throng_core::line_encoder::LineLayout;
+use throng_formats::LineFormat;
 
 /// Figures of a reconstruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +84,7 @@ pub fn apply_catalog(
     let mut rows = text_rows(&text, is_json);
     let line = |line| CatalogApplyError::Line { path: released.to_owned(), line };
     let (layout, header) = if is_json {
-        (LineLayout::new(&LineFormat::Json, &names), None)
+        (LineFormat::Json.layout(&names), None)
     } else {
         let header = rows.next().ok_or_else(|| line(1))?;
         (csv_layout(header, &names).ok_or_else(|| line(1))?, Some(header))
@@ -130,7 +132,7 @@ fn csv_layout(header: &str, names: &[&str]) -> Option<LineLayout> {
     let spelled = |name: &str| name.trim_matches('"').replace("\"\"", "\"");
     let fits = |separator: &u8| header.split(char::from(*separator)).map(spelled).eq(names.iter().copied());
     let separator = SEPARATORS.into_iter().find(fits)?;
-    Some(LineLayout::new(&LineFormat::Csv { separator }, names))
+    Some(LineFormat::Csv { separator }.layout(names))
 }
 
 /// Line counts per class and sensitive value.

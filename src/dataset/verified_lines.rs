@@ -2,8 +2,6 @@
 
 use super::code_store::temporary_file_error;
 use super::error::AnonymizeError;
-use crate::release::parts::ReleasePermit;
-use crate::release::verified_batch::ReleasableBatch;
 use sha2::{Digest, Sha256};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,6 +9,8 @@ use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use throng_core::release::parts::ReleasePermit;
+use throng_core::release::verified_batch::ReleasableBatch;
 
 /// Maximum and minimum of bytes read from a part in one read.
 const MAX_READ_BYTES: usize = 1 << 20;

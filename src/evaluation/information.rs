@@ -7,7 +7,7 @@
 use super::facts::AttributeFacts;
 use super::original::OriginalData;
 use super::released_groups::ReleasedGroup;
-use crate::anonymity::planner::attribute_dependence::{bin_column, draw_random_pairings, information_beyond_chance};
+use crate::planner::attribute_dependence::{bin_column, draw_random_pairings, information_beyond_chance};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 

@@ -3,8 +3,8 @@
 use super::error::EvaluationError;
 use super::original::OriginalData;
 use super::released_groups::{LineOrigin, ReleasedGroup};
-use crate::anonymity::planner::GroupShape;
 use crate::io::file::lineage_entries::SeriesEntry;
+use crate::planner::GroupShape;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs::File;

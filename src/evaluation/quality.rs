@@ -7,7 +7,7 @@ use super::facts::{AttributeFacts, is_present};
 use super::information::{PairInformation, measure_pairs, weighted_share};
 use super::original::OriginalData;
 use super::released_groups::{ReleasedGroup, is_foreign};
-use crate::anonymity::planner::GroupShape;
+use crate::planner::GroupShape;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::{CellId, Code, MISSING, OMITTED, SUPPRESSED};

@@ -7,7 +7,7 @@
 use super::facts::AttributeFacts;
 use super::original::OriginalData;
 use super::released_groups::ReleasedGroup;
-use crate::anonymity::planner::attribute_dependence::sorted_distinct_codes;
+use crate::planner::attribute_dependence::sorted_distinct_codes;
 use rand::Rng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;

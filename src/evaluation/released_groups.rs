@@ -3,18 +3,19 @@
 use super::error::EvaluationError;
 use super::joined_rows::{JoinedRowError, RowCellState, RowGroupIndex};
 use super::original::OriginalData;
-use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, JOINED_OUTPUT, RowContent, SinkConfig};
 use crate::io::file::{self, FileSource, SourceError, open_text};
+use crate::planner::GroupShape;
 use crate::start::nested_output::{is_nested, nesting};
 use crate::start::record_formats::file_format;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use throng_core::line_encoder::LineLayout;
 use throng_core::values::codebook::{CellId, Codebook};
 use throng_core::values::formula::unguarded;
 use throng_core::values::raw_batch::{RawBatch, RawToken};
-use throng_formats::{DecodeLimits, FieldPath, LineFormat, LineLayout, UnknownCellPolicy};
+use throng_formats::{DecodeLimits, FieldPath, LineFormat, UnknownCellPolicy};
 
 const LINES_PER_READ: usize = 10_000;
 
@@ -134,7 +135,7 @@ impl OutputLines {
         let mut foreign: Vec<HashMap<String, CellId>> = vec![HashMap::new(); columns.len()];
         let nested = is_nested(config).then(|| {
             let names: Vec<&str> = attributes.iter().map(&name).collect();
-            LineLayout::new(&LineFormat::Nested(nesting(&original.schema)), &names)
+            LineFormat::Nested(nesting(&original.schema)).layout(&names)
         });
         for file in release_files(config, path, output, alone)? {
             if let Some(layout) = &nested {

@@ -5,7 +5,7 @@
 
 use super::original::OriginalData;
 use super::released_groups::{LineOrigin, ReleasedGroup};
-use crate::anonymity::planner::GroupShape;
+use crate::planner::GroupShape;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::CellId;

@@ -4,6 +4,7 @@ use chrono::DateTime;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use throng_core::series::PublishedMean;
 
 /// Maximum number of charts, and of lines and points per chart. Further charts and lines are ignored, and the oldest
 /// points are dropped. The total is at most 3 MB.
@@ -20,31 +21,6 @@ const BOTTOM_MARGIN: f64 = 22.0;
 const DAY_MS: i64 = 86_400_000;
 /// A line is interrupted if two points are more than this many steps apart.
 const MAX_STEPS_BETWEEN_POINTS: f64 = 1.5;
-
-/// Published mean, as drawn.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PublishedMean<'a> {
-    /// Name of the series.
-    pub series: &'a str,
-    /// Name of the signal.
-    pub signal: &'a str,
-    /// Unit of the signal.
-    pub unit: Option<&'a str>,
-    /// Name of the cohort or stratum; `None` for all subjects together.
-    pub part: Option<String>,
-    /// Start of the window, milliseconds since 1970.
-    pub window_ms: i64,
-    /// Length of the window in milliseconds.
-    pub every_ms: i64,
-    /// Position in the cycle, and the number of positions; `None` without a cycle.
-    pub slot: Option<(usize, usize)>,
-    /// Mean over subjects.
-    pub mean: f64,
-    /// Standard deviation between subjects.
-    pub sd: f64,
-    /// Lowest and highest possible value; limits of the band.
-    pub range: (f64, f64),
-}
 
 /// Mean and standard deviation at one position on the axis.
 type ChartPoint = (f64, f64);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::release::sink::RejectedRecord;
+use crate::io::release_sink::RejectedRecord;
 use crate::telemetry::{Label, stage_of};
 
 /// Report on one rejected record. No field can contain a value of the record. Stage and reason are from closed lists;

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::io::file::LongRows;
-use crate::release::sink::RejectedRecord;
+use crate::io::release_sink::RejectedRecord;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use throng_core::values::raw_batch::{RawBatch, RecordPosition};

@@ -11,6 +11,7 @@
 //! | [`table`] | a complete file as columns of codes, for `throng audit` |
 //! | [`subject_share`] | the limit on the share of a batch per subject |
 //! | [`topic_lines`] | the messages of a topic without a schema |
+//! | [`release_sink`] | interface of the sinks that receive verified batches |
 //! | [`dead_letter`] | the report on a rejected record |
 //!
 //! [`codec`](throng_formats) converts bytes to cells, and cells to lines.
@@ -22,6 +23,7 @@ pub mod kafka;
 pub mod message;
 pub mod profiles;
 pub mod registry;
+pub mod release_sink;
 pub mod subject_share;
 pub mod table;
 pub mod topic_lines;

@@ -199,6 +199,6 @@ fn unreadable_file_reports_first_reason() {
     given.skip = true;
     assert_error_contains(
         given.read("[1,2]\n[3,4]\n", FileFormat::Ndjson),
-        "the first is not an object (a record is a JSON object",
+        "first error: not an object (a record is a JSON object",
     );
 }

@@ -1,7 +1,7 @@
 //! Encodes raw tokens as a typed, rounded, dictionary-encoded batch.
 
 use crate::io::input::InputBatch;
-use crate::release::sink::RejectedRecord;
+use crate::io::release_sink::RejectedRecord;
 use crate::telemetry::RejectionReason;
 use rayon::prelude::*;
 use throng_core::values::code_batch::CodeBatch;

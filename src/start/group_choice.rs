@@ -5,16 +5,16 @@ use super::sampling::{SampledRecords, read_typical};
 use super::treatment_selection::{
     SelectedTreatment, compartmented, select_treatments, treatments, with_explicit_rules,
 };
-use crate::anonymity::planner::attribute_dependence::AttributeDependence;
-use crate::anonymity::planner::change_rates::measure_change_rates;
-use crate::anonymity::planner::compartments::{MAX_CLIQUE_ATTRIBUTES, cover_attributes, find_compartments};
-use crate::anonymity::planner::group_merging::{
+use crate::config::{Config, ConfigProblem, GroupConfig, GroupSelection, PlanConfig};
+use crate::planner::attribute_dependence::AttributeDependence;
+use crate::planner::change_rates::measure_change_rates;
+use crate::planner::compartments::{MAX_CLIQUE_ATTRIBUTES, cover_attributes, find_compartments};
+use crate::planner::group_merging::{
     GroupMerger, GroupMergerInput, GroupingWish, MergedGroup, SeparationReason, WishResult, wish_bonus,
 };
-use crate::anonymity::planner::planner_sample::PlannerSample;
-use crate::anonymity::planner::shared_level_choice::choose_shared_levels;
-use crate::anonymity::planner::{GroupShape, PlannerSettings};
-use crate::config::{Config, ConfigProblem, GroupConfig, GroupSelection, PlanConfig};
+use crate::planner::planner_sample::PlannerSample;
+use crate::planner::shared_level_choice::choose_shared_levels;
+use crate::planner::{GroupShape, PlannerSettings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use throng_core::values::codebook::Code;

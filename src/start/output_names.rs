@@ -1,8 +1,8 @@
 //! Names of attributes and groups in the schemas of a release.
 
-use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, ConfigProblem, JOINED_OUTPUT, RecordFormat, RowContent, SinkKind};
 use crate::io::registry::FrameEncoding;
+use crate::planner::GroupShape;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::canonical::AttributeType;
 use throng_core::values::schema::{Attribute, Schema};

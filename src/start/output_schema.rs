@@ -2,8 +2,8 @@
 
 use super::checked_config::CheckedConfig;
 use super::nested_output::{attribute_path, is_nested};
-use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, JOINED_OUTPUT, RecordFormat, RowContent, SinkConfig, SinkKind};
+use crate::planner::GroupShape;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use throng_core::values::canonical::AttributeType;

@@ -4,7 +4,7 @@ use super::*;
 use crate::config::parse;
 use crate::start::nested_output::nesting;
 use jsonschema::{Draft, JSONSchema};
-use throng_formats::{LineFormat, LineLayout, TypedGroup};
+use throng_formats::{LineFormat, TypedGroup};
 
 const SCHEMA: &str = r#"
 name = "s"
@@ -61,7 +61,7 @@ fn lines(checked: &CheckedConfig) -> Vec<Value> {
     let group =
         TypedGroup { names: names.map(str::to_owned).to_vec(), kinds: Vec::new(), numbers: Vec::new(), id: Some(9) };
     let nesting = is_nested(&checked.config).then(|| nesting(&checked.schema));
-    let layout = LineLayout::new(&LineFormat::FramedJson([group].into(), nesting), &names);
+    let layout = LineFormat::FramedJson([group].into(), nesting).layout(&names);
     let line = |cells: &[&str; 4]| {
         let (mut line, mut read) = (Vec::new(), Vec::new());
         layout.write(cells, &mut line);

@@ -1,7 +1,7 @@
 //! Converts `[[privacy.model]]` to requirements on sensitive attributes.
 
-use crate::anonymity::privacy::protection::{SensitiveProtection, ValueRequirement};
 use crate::config::{Config, ConfigProblem, DiversityKind, ModelKind, PrivacyModel};
+use throng_core::privacy::protection::{SensitiveProtection, ValueRequirement};
 use throng_core::values::schema::{Role, Schema};
 
 /// Returns the protected attributes in schema order, each with all its requirements.

@@ -6,7 +6,7 @@ use crate::start::field_numbers::derived_number;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, Value};
 use std::path::Path;
 use throng_core::values::schema::Schema;
-use throng_formats::{LineFormat, LineLayout, TypedGroup};
+use throng_formats::{LineFormat, TypedGroup};
 
 fn attributes(names: &[(&str, &str)]) -> Schema {
     let each = |(name, kind): &(&str, &str)| format!("[[attribute]]\nname = {name:?}\ntype = {kind:?}\n");
@@ -42,7 +42,7 @@ fn line(names: &[(&str, &str)], numbers: &[[u32; 2]], cells: &[&str]) -> Vec<u8>
         id: None,
     };
     let mut line = Vec::new();
-    LineLayout::new(&LineFormat::Protobuf([group].into()), &names).write(cells, &mut line);
+    LineFormat::Protobuf([group].into()).layout(&names).write(cells, &mut line);
     line
 }
 

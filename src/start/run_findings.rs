@@ -3,7 +3,7 @@
 //! Attributes, counts and locations; never a value.
 
 use crate::io::file::LongRows;
-use crate::release::sink::RejectedRecord;
+use crate::io::release_sink::RejectedRecord;
 use crate::telemetry::RejectionReason;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

@@ -5,14 +5,14 @@
 
 use super::configured_groups::group_shapes;
 use super::sampling::read_without_joins;
-use crate::anonymity::plan::plan_shared_attributes::find_shared_attributes;
-use crate::anonymity::plan::{Plan, PlanGroup};
-use crate::anonymity::planner::sample_identifiers::profile_codes;
 use crate::config::{Config, SourceKind};
 use crate::io::file::is_rereadable;
+use crate::planner::sample_identifiers::profile_codes;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use throng_core::plan::plan_shared_attributes::find_shared_attributes;
+use throng_core::plan::{Plan, PlanGroup};
 use throng_core::values::codebook::{Code, Codebook};
 use throng_core::values::identifier_shapes::IdentifierShape;
 use throng_core::values::schema::{Attribute, AttributeType, ChangeFrequency, Role, Schema};
@@ -178,7 +178,7 @@ pub fn shape_title(shape: IdentifierShape) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::anonymity::plan::AttributeChangeRate;
+    use throng_core::plan::AttributeChangeRate;
     use throng_core::values::digest::DigestKey;
     use throng_core::values::raw_batch::RawToken;
 

@@ -1,10 +1,10 @@
 //! Converts the configured series to terms of a record schema.
 
 use super::series_subtraction;
-use crate::anonymity::series::{
+use crate::config::{Config, ConfigProblem, RecordFormat, SeriesConfig, SeriesCycle, SinkKind};
+use throng_core::series::{
     AllSeriesTerms, CohortTerms, MAX_MOMENT_SIGNALS, MomentTerms, NoiseTerms, SeriesSignal, SeriesTerms, SlotCycle,
 };
-use crate::config::{Config, ConfigProblem, RecordFormat, SeriesConfig, SeriesCycle, SinkKind};
 use throng_core::values::hierarchy::{Hierarchy, Ruler};
 use throng_core::values::schema::{Attribute, AttributeType, ChangeFrequency, Role, Schema};
 

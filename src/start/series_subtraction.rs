@@ -3,8 +3,8 @@
 //! A row with too few subjects is withheld. Another series that sums the same records over other buckets or cohorts
 //! still contains them, and the difference gives the withheld values (docs/internals/methods.md §13).
 
-use crate::anonymity::series::{SeriesTerms, SlotCycle};
 use crate::config::ConfigProblem;
+use throng_core::series::{SeriesTerms, SlotCycle};
 
 const DAY_MS: i64 = 86_400_000;
 

@@ -2,9 +2,9 @@
 //! §6.3, docs/internals/methods.md §10.5).
 
 use super::sampling::{SampledRecords, read_typical};
-use crate::anonymity::microaggregation::NumericResolution;
-use crate::anonymity::planner::attribute_rarity::{AttributeRarity, measure_rarity};
 use crate::config::{Config, ConfigProblem, TreatmentMethod, TreatmentPreset, TreatmentRule, ValueKind};
+use crate::planner::attribute_rarity::{AttributeRarity, measure_rarity};
+use throng_core::microaggregation::NumericResolution;
 use throng_core::values::canonical::AttributeType;
 use throng_core::values::schema::{Attribute, AttributeTreatment, Schema};
 

@@ -7,6 +7,7 @@
 
 mod batch_events;
 mod changelog_events;
+pub mod conservation;
 mod figure_rounding;
 mod health_events;
 mod history;

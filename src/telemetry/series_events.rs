@@ -2,7 +2,8 @@
 
 use super::report::SeriesPublished;
 use super::status::Telemetry;
-use crate::html::series_chart::{PublishedMean, SeriesCharts};
+use crate::html::series_chart::SeriesCharts;
+use throng_core::series::PublishedMean;
 
 impl SeriesPublished {
     /// Updates the metrics and the status.

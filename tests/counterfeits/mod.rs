@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::Arc;
+use throng_core::counterfeit_catalog::CatalogGroup;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::DigestKey;
 use throng_core::values::raw_batch::RawToken;
 use throng_core::values::schema::{Role, Schema};
-use throng_formats::CatalogGroup;
 
 const SCHEMA: &str = r#"
 name = "people"

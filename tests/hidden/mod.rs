@@ -14,7 +14,7 @@ use small::Bench;
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
 use throng::daemon::engine::SettlementReason;
-use throng::release::verify::Violation;
+use throng_core::release::verify::Violation;
 
 const SCHEMA: &str = schema!("clinic"; person, text "zip", sensitive "diagnosis");
 const K: usize = 5;

@@ -2,7 +2,7 @@
 
 use crate::hidden::small::{Bench, ILLNESSES};
 use std::collections::{BTreeMap, BTreeSet};
-use throng::anonymity::treatment::proposal::ProposedGroup;
+use throng_core::treatment::proposal::ProposedGroup;
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{CellId, SUPPRESSED};
 

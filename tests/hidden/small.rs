@@ -3,20 +3,20 @@
 use crate::hidden::observer::{Cell, Row, Treated};
 use std::path::Path;
 use std::sync::Arc;
-use throng::anonymity::plan::{Plan, PlanGroup};
-use throng::anonymity::planner::LadderLimits;
-use throng::anonymity::planner::planner_sample::PlannerSample;
-use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
-use throng::anonymity::treatment::batch_treatment::{
+use throng::planner::LadderLimits;
+use throng::planner::planner_sample::PlannerSample;
+use throng::planner::{GroupShape, PlannerSettings, make_plan};
+use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::plan::{Plan, PlanGroup};
+use throng_core::release::line_limits::LineLimit;
+use throng_core::release::verified_batch::ReleasableBatch;
+use throng_core::release::verifier_input::{GroupTerms, VerifierInput};
+use throng_core::release::verify::{BatchRefusal, verify};
+use throng_core::treatment::batch_treatment::{
     GroupNames, TreatmentInput, TreatmentRules, TreatmentSettings, group_names, treat_batch,
 };
-use throng::anonymity::treatment::group_mask::GroupMask;
-use throng::anonymity::treatment::proposal::{LineRun, ProposedGroup};
-use throng::release::line_limits::LineLimit;
-use throng::release::verified_batch::ReleasableBatch;
-use throng::release::verifier_input::{GroupTerms, VerifierInput};
-use throng::release::verify::{BatchRefusal, verify};
-use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::treatment::group_mask::GroupMask;
+use throng_core::treatment::proposal::{LineRun, ProposedGroup};
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{CellId, Codebook};
 use throng_core::values::digest::{DigestKey, NameDigest};
@@ -89,7 +89,12 @@ impl Bench {
         };
         let plan = make_plan(1, &shapes, &PlannerSample::new(3, 100, 1000), &books, &settings);
         let digests = NameDigest::new(&key);
-        let names = group_names(&plan, &["age", "illness", "income"], &LineFormat::Json, |name| digests.digest(name));
+        let names = group_names(
+            &plan,
+            &["age", "illness", "income"],
+            |names| LineFormat::Json.layout(names),
+            |name| digests.digest(name),
+        );
         let terms = |(group, (layout, &base)): (&PlanGroup, (_, &u128))| GroupTerms {
             quasi: group.attributes().iter().map(|a| group.quasi.contains(a)).collect(),
             sensitive: group.attributes().iter().map(|a| group.sensitive.contains(a)).collect(),

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use throng::anonymity::domain::Domain;
-use throng::anonymity::lattice::attribute_coding;
-use throng::anonymity::lattice::table::{LatticeTable, TableRecords};
+use throng_core::domain::Domain;
+use throng_core::lattice::attribute_coding;
+use throng_core::lattice::table::{LatticeTable, TableRecords};
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::DigestKey;
 use throng_core::values::raw_batch::{RawBatch, RawToken, RecordPosition};

@@ -3,14 +3,14 @@
 use crate::lattice::soundness::Conclusion;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use throng::anonymity::domain::{Domain, HierarchyLevel};
-use throng::anonymity::lattice::policy_check::{PolicyChecker, PolicyTerms};
-use throng::anonymity::lattice::search::LatticeStrategy;
-use throng::anonymity::lattice::search_deadline::SearchDeadline;
-use throng::anonymity::lattice::strategies::search_lattice;
-use throng::anonymity::lattice::table::{LatticeTable, TableRecords};
-use throng::anonymity::privacy::{ClassPrivacyModel, GroundMetric, ValueRequirement};
-use throng::anonymity::quality::QualityMeasure;
+use throng_core::domain::{Domain, HierarchyLevel};
+use throng_core::lattice::policy_check::{PolicyChecker, PolicyTerms};
+use throng_core::lattice::search::LatticeStrategy;
+use throng_core::lattice::search_deadline::SearchDeadline;
+use throng_core::lattice::strategies::search_lattice;
+use throng_core::lattice::table::{LatticeTable, TableRecords};
+use throng_core::privacy::{ClassPrivacyModel, GroundMetric, ValueRequirement};
+use throng_core::quality::QualityMeasure;
 
 /// Returns an attribute of `values` values with the optional intermediate level `between`, then the root.
 fn ages(values: u32, between: Option<Vec<u32>>) -> Domain {

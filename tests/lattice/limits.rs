@@ -2,17 +2,17 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use throng::anonymity::domain::{Domain, HierarchyLevel};
-use throng::anonymity::lattice::policy_check::{PolicyChecker, PolicyTerms};
-use throng::anonymity::lattice::recoding_passes::{
+use throng_core::domain::{Domain, HierarchyLevel};
+use throng_core::lattice::policy_check::{PolicyChecker, PolicyTerms};
+use throng_core::lattice::recoding_passes::{
     EarlyEndReason, LocalRecodingResult, LocalRecodingSettings, recode_locally,
 };
-use throng::anonymity::lattice::search::{LatticeSearchProgress, LatticeStrategy};
-use throng::anonymity::lattice::search_deadline::SearchDeadline;
-use throng::anonymity::lattice::strategies::search_lattice;
-use throng::anonymity::lattice::table::{LatticeTable, TableRecords};
-use throng::anonymity::privacy::ClassPrivacyModel;
-use throng::anonymity::quality::QualityMeasure;
+use throng_core::lattice::search::{LatticeSearchProgress, LatticeStrategy};
+use throng_core::lattice::search_deadline::SearchDeadline;
+use throng_core::lattice::strategies::search_lattice;
+use throng_core::lattice::table::{LatticeTable, TableRecords};
+use throng_core::privacy::ClassPrivacyModel;
+use throng_core::quality::QualityMeasure;
 
 /// Returns five attributes of 16 values that merge in pairs, and 400 records without a pattern.
 fn records() -> (Vec<Domain>, TableRecords) {

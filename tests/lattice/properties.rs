@@ -4,12 +4,12 @@ use crate::lattice::twin::{Case, case, judge, rare_case};
 use proptest::prelude::*;
 use std::cmp::Ordering;
 use strum::VariantArray;
-use throng::anonymity::lattice::policy::{LatticePolicy, is_same_or_specialization, policy_rank};
-use throng::anonymity::lattice::policy_check::{PolicyChecker, PolicyOutcome};
-use throng::anonymity::lattice::row_decisions::RowDecision;
-use throng::anonymity::lattice::search::LatticeStrategy;
-use throng::anonymity::lattice::search_deadline::SearchDeadline;
-use throng::anonymity::lattice::strategies::search_lattice;
+use throng_core::lattice::policy::{LatticePolicy, is_same_or_specialization, policy_rank};
+use throng_core::lattice::policy_check::{PolicyChecker, PolicyOutcome};
+use throng_core::lattice::row_decisions::RowDecision;
+use throng_core::lattice::search::LatticeStrategy;
+use throng_core::lattice::search_deadline::SearchDeadline;
+use throng_core::lattice::strategies::search_lattice;
 
 /// Returns every policy with its check outcome.
 pub fn checked(checker: &PolicyChecker<'_>) -> Vec<(LatticePolicy, PolicyOutcome)> {

@@ -5,15 +5,15 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use strum::VariantArray;
-use throng::anonymity::domain::Domain;
-use throng::anonymity::lattice::nearest_policy::find_nearest_policy;
-use throng::anonymity::lattice::policy::{Lattice, LatticePolicy};
-use throng::anonymity::lattice::policy_check::PolicyChecker;
-use throng::anonymity::lattice::recoding_passes::{LocalRecodingResult, LocalRecodingSettings, recode_locally};
-use throng::anonymity::lattice::search::LatticeStrategy;
-use throng::anonymity::lattice::search_deadline::SearchDeadline;
-use throng::anonymity::privacy::{ClassPrivacyModel, ValueRequirement};
-use throng::anonymity::quality::QualityMeasure;
+use throng_core::domain::Domain;
+use throng_core::lattice::nearest_policy::find_nearest_policy;
+use throng_core::lattice::policy::{Lattice, LatticePolicy};
+use throng_core::lattice::policy_check::PolicyChecker;
+use throng_core::lattice::recoding_passes::{LocalRecodingResult, LocalRecodingSettings, recode_locally};
+use throng_core::lattice::search::LatticeStrategy;
+use throng_core::lattice::search_deadline::SearchDeadline;
+use throng_core::privacy::{ClassPrivacyModel, ValueRequirement};
+use throng_core::quality::QualityMeasure;
 
 fn near(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * (1.0 + a.abs().max(b.abs()))

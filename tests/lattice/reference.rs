@@ -2,12 +2,12 @@
 
 use crate::lattice::data::{self, DataSet};
 use serde_json::Value;
-use throng::anonymity::lattice::policy_check::{PolicyChecker, PolicyTerms};
-use throng::anonymity::lattice::search::LatticeStrategy;
-use throng::anonymity::lattice::search_deadline::SearchDeadline;
-use throng::anonymity::lattice::strategies::search_lattice;
-use throng::anonymity::privacy::{ClassPrivacyModel, GroundMetric, ValueRequirement};
-use throng::anonymity::quality::QualityMeasure;
+use throng_core::lattice::policy_check::{PolicyChecker, PolicyTerms};
+use throng_core::lattice::search::LatticeStrategy;
+use throng_core::lattice::search_deadline::SearchDeadline;
+use throng_core::lattice::strategies::search_lattice;
+use throng_core::privacy::{ClassPrivacyModel, GroundMetric, ValueRequirement};
+use throng_core::quality::QualityMeasure;
 
 /// Parses a configuration such as `k5+rl43:0.05:nue` into models, limit and measure.
 fn terms(config: &str, set: &DataSet) -> PolicyTerms {

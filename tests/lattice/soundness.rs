@@ -11,9 +11,9 @@ use crate::lattice::twin::{Case, case};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::BTreeMap;
-use throng::anonymity::lattice::policy::is_same_or_specialization;
-use throng::anonymity::lattice::policy_check::{PolicyChecker, PolicyTerms};
-use throng::anonymity::privacy::{ClassPrivacyModel, ValueRequirement};
+use throng_core::lattice::policy::is_same_or_specialization;
+use throng_core::lattice::policy_check::{PolicyChecker, PolicyTerms};
+use throng_core::privacy::{ClassPrivacyModel, ValueRequirement};
 
 /// Conclusion from a policy x to the policies above or below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use strum::VariantArray;
-use throng::anonymity::domain::{Domain, HierarchyLevel};
-use throng::anonymity::lattice::policy_check::PolicyTerms;
-use throng::anonymity::lattice::table::{LatticeTable, TableRecords};
-use throng::anonymity::privacy::{ClassPrivacyModel, GroundMetric, ValueRequirement};
-use throng::anonymity::quality::QualityMeasure;
+use throng_core::domain::{Domain, HierarchyLevel};
+use throng_core::lattice::policy_check::PolicyTerms;
+use throng_core::lattice::table::{LatticeTable, TableRecords};
+use throng_core::privacy::{ClassPrivacyModel, GroundMetric, ValueRequirement};
+use throng_core::quality::QualityMeasure;
 
 /// Small table with terms.
 #[derive(Clone, Debug)]

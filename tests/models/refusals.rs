@@ -25,7 +25,7 @@ fn unsupported_stream_models_are_refused_with_key() {
         (of_illness("l = 1\ndiversity = \"entropy\"\n"), "[0].l", "above 1"),
         (of_illness("l = 2\nc = 0\ndiversity = \"recursive\"\n"), "[0].c", "above 0"),
         (of_illness("l = 2\ndiversity = \"recursive\"\n"), "[0].c", "requires this key"),
-        ("kind = \"t_closeness\"\nattribute = \"illness\"\nt = 1.2\n".to_owned(), "[0].t", "0 up to"),
+        ("kind = \"t_closeness\"\nattribute = \"illness\"\nt = 1.2\n".to_owned(), "[0].t", "at least 0 and below 1"),
         ("kind = \"k_anonymity\"\nk = 4\n".to_owned(), "[0].k", "set privacy.k"),
         ("kind = \"k_map\"\nk = 2\n".to_owned(), "[0].kind", "no population except its subjects"),
         ("kind = \"delta_presence\"\nmin = 0\nmax = 0.5\n".to_owned(), "[0].kind", "absent subjects are unknown"),

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use throng::config;
 use throng::dataset::{AnonymizationReport, AnonymizeError, DatasetSource, RunCallbacks, anonymize};
-use throng::release::verify::DataSetRefusal;
+use throng_core::release::verify::DataSetRefusal;
 
 fn run(case: &Case) -> (Result<AnonymizationReport, AnonymizeError>, Option<String>) {
     let folder = tempfile::tempdir().expect("a folder");

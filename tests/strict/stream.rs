@@ -4,25 +4,26 @@ use crate::strict::observer::{Fragment, Published, Tuple};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use throng::anonymity::plan::{Plan, PlanGroup};
-use throng::anonymity::planner::LadderLimits;
-use throng::anonymity::planner::planner_sample::PlannerSample;
-use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
-use throng::anonymity::treatment::batch_treatment::{
+use throng::planner::LadderLimits;
+use throng::planner::planner_sample::PlannerSample;
+use throng::planner::{GroupShape, PlannerSettings, make_plan};
+use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::line_encoder::LineLayout;
+use throng_core::plan::{Plan, PlanGroup};
+use throng_core::release::line_limits::LineLimit;
+use throng_core::release::verifier_input::{GroupTerms, NarrowingTerms, VerifierInput};
+use throng_core::release::verify::verify;
+use throng_core::treatment::batch_treatment::{
     GroupNames, TreatmentInput, TreatmentRules, TreatmentSettings, group_names, treat_batch,
 };
-use throng::anonymity::treatment::group_mask::GroupMask;
-use throng::release::line_limits::LineLimit;
-use throng::release::verifier_input::{GroupTerms, NarrowingTerms, VerifierInput};
-use throng::release::verify::verify;
-use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::treatment::group_mask::GroupMask;
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{CellId, Codebook, SUPPRESSED};
 use throng_core::values::digest::{DigestKey, NameDigest};
 use throng_core::values::raw_batch::RecordPosition;
 use throng_core::values::schema::Schema;
 use throng_core::values::subjects_by_value::SubjectsByValue;
-use throng_formats::{LineFormat, LineLayout};
+use throng_formats::LineFormat;
 
 /// Treatment settings of a stream.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +98,8 @@ impl Table {
         let policy = TreatmentSettings { k, max_hold_batches };
         let groups: Vec<_> = shapes.iter().map(GroupShape::without_ladder).collect();
         let blank = Plan::inactive(groups);
-        let group_names = group_names(&blank, &attribute_names, &LineFormat::Json, |name| names.digest(name));
+        let group_names =
+            group_names(&blank, &attribute_names, |names| LineFormat::Json.layout(names), |name| names.digest(name));
         let groups = blank.groups.iter().filter(|group| !group.quasi.is_empty()).map(|group| group.quasi.clone());
         let spaces: Vec<Vec<usize>> =
             groups.chain(blank.groups.iter().flat_map(|group| &group.sensitive).map(|&a| vec![a])).collect();

@@ -1,8 +1,8 @@
 //! Joined rows: verification counts the cells of the row's group, and refuses a row that shows any other cell.
 
 use super::*;
-use throng::anonymity::plan::{Plan, PlanGroup};
-use throng::anonymity::treatment::batch_treatment::joined_layouts;
+use throng_core::plan::{Plan, PlanGroup};
+use throng_core::treatment::batch_treatment::joined_layouts;
 
 const NAMES: [&str; 5] = ["person", "age", "city", "mood", "illness"];
 
@@ -18,7 +18,7 @@ impl Bench {
             ladder: Vec::new(),
         };
         let plan = Plan::inactive(self.terms.iter().map(group).collect());
-        let layouts = joined_layouts(&plan, &NAMES, &LineFormat::Json);
+        let layouts = joined_layouts(&plan, &NAMES, |names, places| LineFormat::Json.joined_layout(names, places));
         for ((terms, layout), group) in self.terms.iter_mut().zip(layouts).zip(&mut self.proposed) {
             let narrow = std::mem::replace(&mut terms.layout, layout);
             let row = |(line, rows): (Vec<u8>, Vec<u32>)| {
@@ -116,7 +116,7 @@ proptest! {
         let mut runs = taken_apart(&proposed[change.group]);
         prop_assume!(!runs.is_empty());
         let at = change.run % runs.len();
-        let rows = LineLayout::new(&LineFormat::Json, &NAMES[1..]);
+        let rows = LineFormat::Json.layout(&NAMES[1..]);
         let (mut cells, mut row) = (Vec::new(), Vec::new());
         rows.read(&runs[at].0, &mut cells).expect("a row");
         let before = std::mem::replace(&mut cells[change.cell], change.text.to_owned());

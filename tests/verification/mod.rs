@@ -11,24 +11,24 @@ use std::sync::Arc;
 use support::invariants::{GroupNames, Line, Promise};
 use support::models::{Distribution, Ground, Models, Question};
 use support::schemas::schema;
-use throng::anonymity::planner::LadderLimits;
-use throng::anonymity::planner::planner_sample::PlannerSample;
-use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
-use throng::anonymity::privacy::GroundMetric as Distance;
-use throng::anonymity::treatment::batch_treatment::{
-    TreatmentInput, TreatmentRules, TreatmentSettings, group_names, treat_batch,
-};
-use throng::anonymity::treatment::group_mask::GroupMask;
-use throng::anonymity::treatment::proposal::{LineRun, ProposedGroup};
 use throng::io::input::InputBatch;
-use throng::release::line_limits::LineLimit;
-use throng::release::models::ModelClaim;
-use throng::release::protected_attributes::{ProtectedTerms, ReferenceShares};
-use throng::release::verified_batch::ReleasableBatch;
-use throng::release::verifier_input::{GroupTerms, NarrowingTerms, VerifierInput};
-use throng::release::verify::{BatchRefusal, Violation, verify};
+use throng::planner::LadderLimits;
+use throng::planner::planner_sample::PlannerSample;
+use throng::planner::{GroupShape, PlannerSettings, make_plan};
 use throng::start::batch_encoding::encode;
 use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::privacy::GroundMetric as Distance;
+use throng_core::release::line_limits::LineLimit;
+use throng_core::release::models::ModelClaim;
+use throng_core::release::protected_attributes::{ProtectedTerms, ReferenceShares};
+use throng_core::release::verified_batch::ReleasableBatch;
+use throng_core::release::verifier_input::{GroupTerms, NarrowingTerms, VerifierInput};
+use throng_core::release::verify::{BatchRefusal, Violation, verify};
+use throng_core::treatment::batch_treatment::{
+    TreatmentInput, TreatmentRules, TreatmentSettings, group_names, treat_batch,
+};
+use throng_core::treatment::group_mask::GroupMask;
+use throng_core::treatment::proposal::{LineRun, ProposedGroup};
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::{DigestKey, NameDigest, value_number};
@@ -36,8 +36,8 @@ use throng_core::values::raw_batch::RecordPosition;
 use throng_core::values::schema::Schema;
 use throng_core::values::subject_digest::SubjectDigester;
 use throng_core::values::subjects_by_value::SubjectsByValue;
+use throng_formats::LineFormat;
 use throng_formats::{DecodeLimits, FieldPath, JsonCodec};
-use throng_formats::{LineFormat, LineLayout};
 
 const SCHEMA: &str = schema!("bench"; person, more r#"
 [[attribute]]
@@ -102,7 +102,8 @@ impl Bench {
         let plan = make_plan(1, &shapes, &PlannerSample::new(5, 100, 1000), &books, &settings);
         let names: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let digests = NameDigest::new(&key);
-        let group_names = group_names(&plan, &names, &LineFormat::Json, |name| digests.digest(name));
+        let group_names =
+            group_names(&plan, &names, |names| LineFormat::Json.layout(names), |name| digests.digest(name));
         let policy = TreatmentSettings { k: K, max_hold_batches: 0 };
         let ledger = SubjectLedger::default();
         let (waited, all, at) = (vec![0; batch.rows()], GroupMask::default(), ledger.at(CLOCK));

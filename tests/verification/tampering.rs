@@ -61,13 +61,13 @@ fn tamper(runs: &mut Vec<(Vec<u8>, Vec<u32>)>, how: &Tampering) {
                 let mut cells = Vec::new();
                 let text = String::from_utf8_lossy(text).into_owned();
                 let names: Vec<&str> = if text.contains("age") { vec!["age", "city"] } else { vec!["mood", "illness"] };
-                LineLayout::new(&LineFormat::Json, &names).read(text.as_bytes(), &mut cells).expect("a line");
+                LineFormat::Json.layout(&names).read(text.as_bytes(), &mut cells).expect("a line");
                 cells
             };
             let (first, second) = (cells(&runs[a].0), cells(&runs[b].0));
             let names = if runs[a].0.windows(3).any(|w| w == b"age") { ["age", "city"] } else { ["mood", "illness"] };
             let mut text = Vec::new();
-            LineLayout::new(&LineFormat::Json, &names).write(&[first[0].as_str(), second[1].as_str()], &mut text);
+            LineFormat::Json.layout(&names).write(&[first[0].as_str(), second[1].as_str()], &mut text);
             runs[a].0 = text;
             runs.sort();
         }

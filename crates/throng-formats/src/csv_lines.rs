@@ -1,6 +1,6 @@
 //! CSV lines: rows of separated values under a header.
 
-use super::line_encoder::LineEncoder;
+use throng_core::line_encoder::LineEncoder;
 use throng_core::values::formula::{needs_guard, unguarded};
 use throng_core::values::json::quoted;
 

@@ -1,7 +1,7 @@
 //! Rows with one column per attribute of any group; attributes of other groups are null.
 
-use super::line_encoder::LineEncoder;
 use std::sync::Arc;
+use throng_core::line_encoder::LineEncoder;
 
 /// JSON text of a cell of another group.
 const FOREIGN_CELL: &str = "null";

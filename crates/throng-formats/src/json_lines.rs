@@ -1,8 +1,8 @@
 //! JSON object lines: keys in the order of the group, unchanged value texts, no white space.
 
-use super::line_encoder::LineEncoder;
 use super::nested_lines::{NestedLines, NestedPaths, scalar_end};
 use super::typed_lines::TypedGroup;
+use throng_core::line_encoder::LineEncoder;
 
 #[derive(Debug)]
 pub(super) struct JsonLines {

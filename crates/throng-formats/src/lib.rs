@@ -2,8 +2,8 @@
 //!
 //! A [`RecordDecoder`] finds the cells of the schema's attributes and refuses malformed records. It does not assign types
 //! or check values. A refused record adds no row. Its
-//! [`RejectionReason`](throng_core::values::rejection::RejectionReason) carries no data values. An [`LineEncoder`] writes
-//! the lines of a group and reads them back. [`LineFormat`] lists the line formats.
+//! [`RejectionReason`](throng_core::values::rejection::RejectionReason) carries no data values. A
+//! [`LineLayout`] writes the lines of a group and reads them back. [`LineFormat`] lists the line formats.
 //!
 //! | file | content |
 //! |---|---|
@@ -18,17 +18,14 @@
 //! | `csv` | CSV rows under a header |
 //! | `arrow_cells`, `arrow_text` | Arrow columns (used for Parquet files) and the text of their cells |
 //! | `record` | [`RecordDecoder`] and its settings: fields, limits, handling of unknown cells |
-//! | `line` | [`LineEncoder`] |
 //! | `json_lines`, `nested_lines`, `csv_lines`, `avro_lines`, `protobuf_lines` | line formats |
 //! | `typed` | lines with typed columns |
 //! | `joined_lines` | lines of one group in rows that have a column for every attribute |
-//! | `catalog` | lines of a counterfeit catalog |
 
 mod arrow_cells;
 mod arrow_text;
 mod avro;
 mod avro_lines;
-mod counterfeit_catalog;
 mod csv_decoder;
 mod csv_lines;
 mod joined_lines;
@@ -36,7 +33,6 @@ mod json_array_elements;
 mod json_decoder;
 mod json_lines;
 mod json_schema;
-mod line_encoder;
 mod message_tree;
 mod nested_lines;
 mod non_finite_numbers;
@@ -50,11 +46,9 @@ mod typed_lines;
 
 pub use arrow_cells::{ArrowCodec, ArrowColumnError, ArrowRows};
 pub use avro::{AvroCodec, AvroSchemaError};
-pub use counterfeit_catalog::CatalogGroup;
 pub use csv_decoder::{CsvCodec, CsvRow, HeaderError};
 pub use json_decoder::JsonCodec;
 pub use json_schema::{JsonSchema, JsonSchemaError, SchemaFieldStatus};
-pub use line_encoder::LineEncoder;
 pub use nested_lines::{NestedPaths, NestingStep};
 pub use protobuf::{
     MAX_MESSAGE_INDEXES, MessageIndex, ProtobufCodec, ProtobufMessage, ProtobufSchema, ProtobufSchemaError,
@@ -71,6 +65,7 @@ use json_lines::{FramedJsonLines, JsonLines};
 use nested_lines::NestedLines;
 use protobuf_lines::ProtobufLines;
 use std::sync::Arc;
+use throng_core::line_encoder::{LineEncoder, LineLayout};
 
 /// Format of the output lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,46 +88,29 @@ pub enum LineFormat {
     Protobuf(Arc<[TypedGroup]>),
 }
 
-/// Line layout of one group: its attributes in order, in one format. Treatment writes with it, verification reads
-/// with it.
-#[derive(Clone, Debug)]
-pub struct LineLayout(Arc<dyn LineEncoder>);
+impl LineFormat {
+    fn encoder(&self, names: &[&str]) -> Arc<dyn LineEncoder> {
+        match self {
+            Self::Json => Arc::new(JsonLines::new(names)),
+            Self::Nested(nesting) => Arc::new(NestedLines::new(nesting, names)),
+            Self::Csv { separator } => Arc::new(CsvLines::new(names.len(), *separator)),
+            Self::FramedJson(groups, nesting) => Arc::new(FramedJsonLines::new(groups, nesting.as_ref(), names)),
+            Self::Protobuf(groups) => Arc::new(ProtobufLines::of(groups, names)),
+            Self::Avro(groups) => Arc::new(AvroLines::of(groups, names)),
+        }
+    }
 
-impl LineLayout {
-    /// Returns the layout of lines in `format` with one cell per name in `names`.
+    /// Returns the layout of lines with one cell per name in `names`.
     #[must_use]
-    pub fn new(format: &LineFormat, names: &[&str]) -> Self {
-        Self(match format {
-            LineFormat::Json => Arc::new(JsonLines::new(names)),
-            LineFormat::Nested(nesting) => Arc::new(NestedLines::new(nesting, names)),
-            LineFormat::Csv { separator } => Arc::new(CsvLines::new(names.len(), *separator)),
-            LineFormat::FramedJson(groups, nesting) => Arc::new(FramedJsonLines::new(groups, nesting.as_ref(), names)),
-            LineFormat::Protobuf(groups) => Arc::new(ProtobufLines::of(groups, names)),
-            LineFormat::Avro(groups) => Arc::new(AvroLines::of(groups, names)),
-        })
+    pub fn layout(&self, names: &[&str]) -> LineLayout {
+        LineLayout::new(self.encoder(names))
     }
 
-    /// Returns the layout of rows in `format` with one cell per name in `names`. A line fills the cells at `places`
-    /// (ascending) and writes null for the others.
+    /// Returns the layout of rows with one cell per name in `names`. A line fills the cells at `places` (ascending) and
+    /// writes null for the others.
     #[must_use]
-    pub fn for_joined_group(format: &LineFormat, names: &[&str], places: &[usize]) -> Self {
-        Self(Arc::new(JoinedLines::new(Self::new(format, names).0, names.len(), places)))
-    }
-
-    /// Returns `true` if its rows can be mixed with rows of every other group.
-    #[must_use]
-    pub fn is_joined(&self) -> bool {
-        self.0.is_joined()
-    }
-
-    /// Appends one line; see [`LineEncoder::encode`].
-    pub fn write(&self, cells: &[&str], out: &mut Vec<u8>) {
-        self.0.encode(cells, out);
-    }
-
-    /// Reads the cells of a line; see [`LineEncoder::read`].
-    pub fn read(&self, line: &[u8], cells: &mut Vec<String>) -> Option<()> {
-        self.0.read(line, cells)
+    pub fn joined_layout(&self, names: &[&str], places: &[usize]) -> LineLayout {
+        LineLayout::new(Arc::new(JoinedLines::new(self.encoder(names), names.len(), places)))
     }
 }
 

@@ -20,7 +20,7 @@ fn texts(cells: &[String]) -> Vec<&str> {
 /// missing value.
 #[test]
 fn csv_and_json_accept_only_canonical_lines() {
-    let layout = LineLayout::new(&LineFormat::Csv { separator: b',' }, &["a", "b"]);
+    let layout = LineFormat::Csv { separator: b',' }.layout(&["a", "b"]);
     let mut cells = Vec::new();
     for row in ["7, \"\"", "7,x\"", "null,7", "7,null"] {
         assert_eq!(layout.read(row.as_bytes(), &mut cells), None, "{row}");
@@ -28,7 +28,7 @@ fn csv_and_json_accept_only_canonical_lines() {
     assert_eq!(layout.read(b"7,\"null\"", &mut cells), Some(()));
     assert_eq!(cells, ["7", "\"null\""]);
     // CSV readers skip blank lines, so a missing value alone in its row is written as `null`.
-    let layout = LineLayout::new(&LineFormat::Csv { separator: b',' }, &["a"]);
+    let layout = LineFormat::Csv { separator: b',' }.layout(&["a"]);
     for (cell, line) in [("null", "null"), ("\"null\"", "\"null\""), ("\"\"", "\"\""), ("7", "7")] {
         let mut written = Vec::new();
         layout.write(&[cell], &mut written);
@@ -37,7 +37,7 @@ fn csv_and_json_accept_only_canonical_lines() {
         assert_eq!(cells, [cell]);
     }
     assert_eq!(layout.read(b"", &mut cells), None);
-    let layout = LineLayout::new(&LineFormat::Json, &["a", "b"]);
+    let layout = LineFormat::Json.layout(&["a", "b"]);
     assert_eq!(layout.read(br#"{"a":,"b":7}"#, &mut cells), None);
     assert_eq!(layout.read(br#"{"b":7}"#, &mut cells), Some(()));
 }
@@ -45,7 +45,7 @@ fn csv_and_json_accept_only_canonical_lines() {
 /// A spreadsheet evaluates texts with certain first characters as formulas. Numbers are not texts and are unchanged.
 #[test]
 fn csv_formula_text_is_guarded() {
-    let layout = LineLayout::new(&LineFormat::Csv { separator: b',' }, &["a", "b"]);
+    let layout = LineFormat::Csv { separator: b',' }.layout(&["a", "b"]);
     let mut cells = Vec::new();
     for (cell, field) in [("=1+1", "\"'=1+1\""), ("-5--1", "\"'-5--1\""), ("'@a", "\"''@a\""), ("'a'", "\"'a'\"")] {
         let cell = quoted(cell);
@@ -56,7 +56,7 @@ fn csv_formula_text_is_guarded() {
         assert_eq!(cells, [cell, "-7".to_owned()]);
     }
     assert_eq!(layout.read(b"\"=1+1\",-7", &mut cells), None, "no line of ours");
-    let layout = LineLayout::new(&LineFormat::Json, &["a"]);
+    let layout = LineFormat::Json.layout(&["a"]);
     let mut written = Vec::new();
     layout.write(&["\"=1+1\""], &mut written);
     assert_eq!(written, br#"{"a":"=1+1"}"#);
@@ -65,8 +65,8 @@ fn csv_formula_text_is_guarded() {
 #[test]
 fn joined_row_with_foreign_values_is_refused() {
     for format in [LineFormat::Json, LineFormat::Csv { separator: b',' }] {
-        let row = LineLayout::new(&format, &["a", "b", "c"]);
-        let own = LineLayout::for_joined_group(&format, &["a", "b", "c"], &[0, 2]);
+        let row = format.layout(&["a", "b", "c"]);
+        let own = format.joined_layout(&["a", "b", "c"], &[0, 2]);
         assert!(own.is_joined() && !row.is_joined());
         let (mut line, mut cells) = (Vec::new(), Vec::new());
         let read = |cells: &[&str], into: &mut Vec<String>| {
@@ -84,7 +84,7 @@ fn joined_row_with_foreign_values_is_refused() {
         }
         assert_eq!(own.read(b"", &mut cells), None);
     }
-    let own = LineLayout::for_joined_group(&LineFormat::Json, &["a", "b"], &[0]);
+    let own = LineFormat::Json.joined_layout(&["a", "b"], &[0]);
     let mut cells = Vec::new();
     for line in [&br#"{"a":1}"#[..], br#"{"b":null}"#, b"{}", br#"{"a":1,"b":null,"c":1}"#, br#"{"b":null,"a":1}"#] {
         assert_eq!(own.read(line, &mut cells), None, "{}", String::from_utf8_lossy(line));
@@ -101,13 +101,13 @@ proptest! {
         let format = if csv { LineFormat::Csv { separator: b';' } } else { LineFormat::Json };
         let places: Vec<usize> = (0..drawn.len()).filter(|at| drawn[*at].1).collect();
         let own: Vec<String> = places.iter().map(|at| drawn[*at].0.clone()).collect();
-        let layout = LineLayout::for_joined_group(&format, &names, &places);
+        let layout = format.joined_layout(&names, &places);
         let mut line = Vec::new();
         layout.write(&texts(&own), &mut line);
         let (mut back, mut row) = (Vec::new(), Vec::new());
         layout.read(&line, &mut back).unwrap();
         prop_assert_eq!(&back, &own);
-        LineLayout::new(&format, &names).read(&line, &mut row).unwrap();
+        format.layout(&names).read(&line, &mut row).unwrap();
         for (at, (cell, is_own)) in drawn.iter().enumerate() {
             prop_assert_eq!(row[at].as_str(), if *is_own { cell.as_str() } else { "null" });
         }
@@ -116,7 +116,7 @@ proptest! {
             let mut shown = texts(&row);
             shown[at] = &drawn[at].0;
             let mut line = Vec::new();
-            LineLayout::new(&format, &names).write(&shown, &mut line);
+            format.layout(&names).write(&shown, &mut line);
             prop_assert_eq!(layout.read(&line, &mut back), None);
         }
     }
@@ -129,7 +129,7 @@ proptest! {
         let mut names: Vec<String> = names;
         for (i, name) in names.iter_mut().enumerate() { name.push_str(&i.to_string()); }
         let names: Vec<&str> = names.iter().take(cells.len()).map(String::as_str).collect();
-        let layout = LineLayout::new(&LineFormat::Json, &names);
+        let layout = LineFormat::Json.layout(&names);
         let mut out = Vec::new();
         layout.write(&texts(&cells), &mut out);
         let parsed: serde_json::Value = serde_json::from_slice(&out).unwrap();
@@ -143,7 +143,7 @@ proptest! {
     fn csv_row_round_trip_keeps_cells(cells in prop::collection::vec(cell(), 1..6)) {
         let names: Vec<String> = (0..cells.len()).map(|i| i.to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let layout = LineLayout::new(&LineFormat::Csv { separator: b';' }, &names);
+        let layout = LineFormat::Csv { separator: b';' }.layout(&names);
         let mut out = Vec::new();
         layout.write(&texts(&cells), &mut out);
         let mut back = Vec::new();
@@ -153,7 +153,7 @@ proptest! {
 
     #[test]
     fn random_text_is_refused_or_round_trips(noise in ".{0,40}") {
-        let layout = LineLayout::new(&LineFormat::Json, &["a", "b"]);
+        let layout = LineFormat::Json.layout(&["a", "b"]);
         let mut back = Vec::new();
         if layout.read(noise.as_bytes(), &mut back).is_some() {
             let mut again = Vec::new();

@@ -3,9 +3,9 @@
 //! Omitted cells have no key, and objects without cells are omitted. Arrays end at their last cell; `null` fills
 //! earlier gaps.
 
-use super::line_encoder::LineEncoder;
 use super::path_tree::index;
 use std::sync::Arc;
+use throng_core::line_encoder::LineEncoder;
 
 /// One step on the path to an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 use super::*;
 use crate::codec_fixtures::{MESSAGE_POSITION, test_field};
-use crate::{DecodeLimits, FieldPath, JsonCodec, LineFormat, LineLayout};
+use crate::{DecodeLimits, FieldPath, JsonCodec, LineFormat};
 use proptest::prelude::*;
+use throng_core::line_encoder::LineLayout;
 use throng_core::values::raw_batch::{RawBatch, RawToken};
 
 fn way(pointer: &str) -> Vec<NestingStep> {
@@ -12,7 +13,7 @@ fn way(pointer: &str) -> Vec<NestingStep> {
 
 fn layout(pointers: &[&str]) -> LineLayout {
     let nesting: NestedPaths = pointers.iter().map(|pointer| ((*pointer).to_owned(), way(pointer))).collect();
-    LineLayout::new(&LineFormat::Nested(nesting), pointers)
+    LineFormat::Nested(nesting).layout(pointers)
 }
 
 fn line(layout: &LineLayout, cells: &[&str]) -> String {

@@ -2,9 +2,9 @@
 //!
 //! Generalized values and `"*"` are texts, so every numeric or Boolean column accepts texts as well.
 
-use super::line_encoder::LineEncoder;
 use prost_reflect::prost::encoding::decode_varint;
 use std::borrow::Cow;
+use throng_core::line_encoder::LineEncoder;
 use throng_core::values::json::{push_quoted, push_shortest};
 
 /// Type of a column's exact values.

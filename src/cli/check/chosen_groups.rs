@@ -1,9 +1,9 @@
 //! Description of the groups chosen by the planner and of the result of each wish.
 
-use crate::anonymity::plan::plan_shared_attributes::find_shared_attributes;
-use crate::anonymity::planner::GroupShape;
-use crate::anonymity::planner::group_merging::{GroupingWish, SeparationReason, WishResult};
+use crate::planner::GroupShape;
+use crate::planner::group_merging::{GroupingWish, SeparationReason, WishResult};
 use crate::start::group_choice::ChosenGroups;
+use throng_core::plan::plan_shared_attributes::find_shared_attributes;
 use throng_core::values::schema::Schema;
 
 /// Formats the groups as configuration text, with the reason for each group and the cost of every wish.

@@ -1,11 +1,11 @@
 //! Sentences that describe the information a consumer can and cannot learn from a release.
 
 use super::form_comparison::{MeasuredForm, ReleaseFormKind};
-use crate::anonymity::planner::GroupShape;
-use crate::anonymity::series::{AllSeriesTerms, SeriesTerms};
 use crate::cli::text_format;
+use crate::planner::GroupShape;
 use serde::Serialize;
 use std::collections::BTreeSet;
+use throng_core::series::{AllSeriesTerms, SeriesTerms};
 use throng_core::values::schema::Schema;
 
 const MAX_JOINED_NAMES: usize = 6;

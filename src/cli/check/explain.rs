@@ -3,12 +3,12 @@
 use super::endpoint_phrases::{sink_phrase, source_phrase, writes_standard_output};
 use super::explain_series::{explain_series_only, series_sections};
 use super::treatment_report;
-use crate::anonymity::plan::plan_shared_attributes::find_shared_attributes;
-use crate::anonymity::privacy::protection::ValueRequirement;
 use crate::cli::text_format::wrap_text;
 use crate::config::{Config, RowContent};
 use crate::start::checked_config::CheckedConfig;
 use humantime::format_duration;
+use throng_core::plan::plan_shared_attributes::find_shared_attributes;
+use throng_core::privacy::protection::ValueRequirement;
 use throng_core::values::schema::{Attribute, AttributeTreatment, Role};
 
 /// Explains the treatment of every attribute, the guarantees, the attackers and the limits.

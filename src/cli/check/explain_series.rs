@@ -1,9 +1,9 @@
 //! Sentences of `throng check --explain` on series: statistics of cohorts over time.
 
 use super::endpoint_phrases::{sink_phrase, source_phrase};
-use crate::anonymity::series::{AllSeriesTerms, DELTA, SeriesTerms, SlotCycle};
 use crate::config::{Config, SinkKind};
 use crate::start::checked_config::CheckedConfig;
+use throng_core::series::{AllSeriesTerms, DELTA, SeriesTerms, SlotCycle};
 use throng_core::values::schema::{Attribute, Role};
 
 /// Section of the explanation: its title and its sentences.

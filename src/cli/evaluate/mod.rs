@@ -4,8 +4,6 @@ mod moment_models;
 mod page;
 mod report;
 
-use crate::anonymity::planner::GroupShape;
-use crate::anonymity::series::AllSeriesTerms;
 use crate::cli::json;
 use crate::cli::loaded_release::{LoadedRelease, ReleaseFiles, aligned_table};
 use crate::cli::outcome::Failure;
@@ -20,6 +18,7 @@ use crate::evaluation::queries::measure_queries;
 use crate::evaluation::risk::measure_risks;
 use crate::evaluation::series::{MomentModel, SeriesEvidence, SeriesQuality, fragment_utility};
 use crate::io::file::atomic_file;
+use crate::planner::GroupShape;
 use crate::start::checked_config::policy_files;
 use crate::start::series_settings::series_terms;
 use crate::telemetry::silence_panic_payloads;
@@ -31,6 +30,7 @@ use report::{
     signal_rows,
 };
 use std::path::PathBuf;
+use throng_core::series::AllSeriesTerms;
 use throng_core::values::schema::Schema;
 
 /// Measure a finished release: its utility and the distinguishability of its lines

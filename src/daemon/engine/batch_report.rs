@@ -4,18 +4,18 @@ use super::clock;
 use super::core::Engine;
 use super::gather::{GatheredBatch, SettlementReason};
 use super::held_records::PendingRow;
-use crate::anonymity::treatment::proposal::{Proposal, UnreleasedReason};
-use crate::release::invariants::is_conserved;
-use crate::release::sink::RejectedRecord;
-use crate::release::verified_batch::ReleasableBatch;
+use crate::io::release_sink::RejectedRecord;
 use crate::start::memory_budget::DICTIONARY_COPIES;
 use crate::start::run_findings::RunStatistics;
 use crate::start::schema_warnings;
+use crate::telemetry::conservation::is_conserved;
 use crate::telemetry::{
     AttributesNeverMet, BatchCommitted, BatchReport, CellTypeMismatch, ClassSizeFigures, RejectionReason, RiskFigures,
     SchemaWarning, SuppressionReason,
 };
 use std::collections::BTreeMap;
+use throng_core::release::verified_batch::ReleasableBatch;
+use throng_core::treatment::proposal::{Proposal, UnreleasedReason};
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::raw_batch::RecordPosition;

@@ -12,7 +12,7 @@ use crate::daemon::state::entries::{
 };
 use crate::daemon::state::records::{BatchIntent, StoredRow};
 use crate::io::input::InputPartition;
-use crate::release::sink::{ChangelogRecord, InputPositions};
+use crate::io::release_sink::{ChangelogRecord, InputPositions};
 use crate::telemetry::{CohortsElsewhere, StateMoved, StateRestored, SubjectsErased};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use throng_core::ledger::ledger_delta::LedgerDelta;

@@ -12,14 +12,14 @@
 
 use super::held_records::{HeldRows, PendingRow};
 use super::settings::RepetitionSettings;
-use crate::anonymity::plan::{Plan, PlanGroup};
-use crate::anonymity::treatment::group_mask::GroupMask;
-use crate::anonymity::treatment::proposal::Proposal;
 use crate::daemon::state::records::PendingGroup;
-use crate::release::verified_batch::ReleasableBatch;
 use crate::telemetry::Limit;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::ledger::release_log::{ReleaseLog, release_log_key};
+use throng_core::plan::{Plan, PlanGroup};
+use throng_core::release::verified_batch::ReleasableBatch;
+use throng_core::treatment::group_mask::GroupMask;
+use throng_core::treatment::proposal::Proposal;
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{ABSENT, NULL};
 use throng_core::values::digest::{DigestKey, KeyedDigest};

@@ -5,7 +5,7 @@
 use super::core::ValueEncoding;
 use super::settings::EngineSettings;
 use crate::io::input::InputBatch;
-use crate::release::sink::RejectedRecord;
+use crate::io::release_sink::RejectedRecord;
 use crate::start::batch_encoding::encode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

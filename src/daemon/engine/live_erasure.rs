@@ -6,7 +6,6 @@
 use super::clock::BatchTime;
 use super::core::{BatchError, Engine};
 use super::gather::{BatchInstruction as BatchOrder, SettlementReason};
-use crate::anonymity::series::SeriesState;
 use crate::daemon::erasure::{
     ChangelogRemovals, ErasureAnswer, ErasureContext, ErasureError, ErasureOrder, ErasureRequest, erase, erased_keys,
 };
@@ -15,12 +14,13 @@ use crate::daemon::state::entries::{ChangelogEntry, EntryKey, ErasedEntry};
 use crate::daemon::state::records::StoredRow;
 use crate::faults::crash_point;
 use crate::io::input::InputPartition;
-use crate::release::sink::BatchSink;
+use crate::io::release_sink::BatchSink;
 use crate::telemetry::SubjectsErased;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::ledger::SHARDS;
 use throng_core::ledger::erased_keys::ErasedKeys;
 use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::series::SeriesState;
 
 const MAX_REMOVAL_ATTEMPTS: u32 = 20;
 

@@ -10,9 +10,9 @@
 //! Window and value counts change immediately. Pairs are counted concurrently with the next batch; readers call
 //! [`wait_for_pairs`](StreamModel::wait_for_pairs) first.
 
-use crate::anonymity::planner::drift::{DriftBaseline, DriftDetector};
 use crate::daemon::state::records::StreamProgress;
 use crate::daemon::state::rows::RowBlock;
+use crate::planner::drift::{DriftBaseline, DriftDetector};
 use crossbeam_channel::{Receiver, bounded};
 use marginals::ValueMarginals;
 use rayon::ThreadPool;
@@ -198,7 +198,7 @@ impl StreamModel {
         match began {
             Ok(coarse) => self.adjacency = AdjacencyCounts::CountsReady(coarse),
             Err(error) => {
-                tracing::warn!(%error, "search for identical attributes failed: the model counts every attribute")
+                tracing::warn!(%error, "search for identical attributes failed: the model counts every attribute");
             }
         }
     }

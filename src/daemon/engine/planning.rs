@@ -4,22 +4,22 @@ use super::core::Engine;
 use super::gather::PlanningOutcome;
 use super::prime::PrimedPlan;
 use super::search::{EvidenceRecheck, PlanSearch};
-use crate::anonymity::plan::evidence::PlanEvidence;
-use crate::anonymity::plan::{Plan, PlanGroup};
-use crate::anonymity::planner::drift::DriftBaseline;
-use crate::anonymity::planner::evidence::{EvidenceInput, WindowModel};
-use crate::anonymity::planner::planner_sample::PlannerSample;
-use crate::anonymity::planner::{change_rates, closeness_counts, make_plan};
-use crate::anonymity::privacy::protection::SensitiveProtection;
-use crate::anonymity::treatment::batch_treatment::{group_names, joined_layouts};
-use crate::anonymity::treatment::group_digests::group_identity;
 use crate::config::RowContent;
 use crate::daemon::http::plan_page::{by_size, involvement, shown_qids};
 use crate::daemon::state::records::{BatchIntent, PlanReason, SearchRequest};
+use crate::planner::drift::DriftBaseline;
+use crate::planner::evidence::{EvidenceInput, WindowModel};
+use crate::planner::planner_sample::PlannerSample;
+use crate::planner::{change_rates, closeness_counts, make_plan};
 use crate::start::schema_warnings;
 use crate::telemetry::{EvidenceGathered, PlanAdopted, PlannerFailed, SchemaWarning, StaticGroupLost, round_to_step};
 use crossbeam_channel::TryRecvError;
 use std::time::Instant;
+use throng_core::plan::evidence::PlanEvidence;
+use throng_core::plan::{Plan, PlanGroup};
+use throng_core::privacy::protection::SensitiveProtection;
+use throng_core::treatment::batch_treatment::{group_names, joined_layouts};
+use throng_core::treatment::group_digests::group_identity;
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{Code, Codebook};
 use throng_core::values::schema::Schema;
@@ -195,9 +195,10 @@ impl Engine {
     pub(super) fn adopt(&mut self, plan: Plan) {
         let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let format = &self.settings.format;
-        self.in_force.names = group_names(&plan, &attribute_names, format, &self.digest);
+        self.in_force.names = group_names(&plan, &attribute_names, |names| format.layout(names), &self.digest);
         if self.settings.rows == RowContent::Joined {
-            self.in_force.names.layouts = joined_layouts(&plan, &attribute_names, format);
+            self.in_force.names.layouts =
+                joined_layouts(&plan, &attribute_names, |names, places| format.joined_layout(names, places));
         }
         let turn_name = |group: &PlanGroup| group_identity(group, &attribute_names, &self.digest);
         self.in_force.group_keys = plan.groups.iter().map(turn_name).collect();

@@ -3,15 +3,15 @@
 //! Its records are not released and enter no window, ledger or reference. A plan only orders candidates and never
 //! decides safety; a bad file costs utility until the stream has a plan.
 
-use crate::anonymity::plan::Plan;
-use crate::anonymity::planner::drift::DriftBaseline;
-use crate::anonymity::planner::planner_sample::PlannerSample;
-use crate::anonymity::planner::{GroupShape, PlannerSettings, grouped_attributes, make_plan};
 use crate::config::Config;
+use crate::planner::drift::DriftBaseline;
+use crate::planner::planner_sample::PlannerSample;
+use crate::planner::{GroupShape, PlannerSettings, grouped_attributes, make_plan};
 use crate::start::memory_budget::max_dictionary_values;
 use crate::start::sampling::{RecordCallback, WholeFileError, read_whole_file};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use throng_core::plan::Plan;
 use throng_core::values::codebook::{Code, Codebook};
 use throng_core::values::schema::Schema;
 use throng_core::values::subject_digest::SubjectDigester;

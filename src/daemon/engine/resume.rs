@@ -4,14 +4,14 @@ use super::core::Engine;
 use super::held_records::HeldRows;
 use super::model::StreamModel;
 use super::settings::EngineSettings;
-use crate::anonymity::plan::{AttributeChangeRate, Plan, PlanGroup};
-use crate::anonymity::planner::closeness_counts::ReferenceCounts;
-use crate::anonymity::planner::{GroupShape, grouped_attributes};
-use crate::anonymity::privacy::protection::SensitiveProtection;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::StreamProgress;
 use crate::daemon::state::store::{RecoveredState, StateStore};
+use crate::planner::closeness_counts::ReferenceCounts;
+use crate::planner::{GroupShape, grouped_attributes};
 use crate::start::run_findings::RunStatistics;
+use throng_core::plan::{AttributeChangeRate, Plan, PlanGroup};
+use throng_core::privacy::protection::SensitiveProtection;
 use throng_core::values::schema::Schema;
 
 /// Creates the model at `progress`, with an empty window.

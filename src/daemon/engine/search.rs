@@ -1,17 +1,17 @@
 //! Background threads: plan search, and evidence for the plan in force.
 
-use crate::anonymity::plan::Plan;
-use crate::anonymity::plan::evidence::PlanEvidence;
-use crate::anonymity::planner::evidence::{EvidenceError, EvidenceInput, gather_evidence};
-use crate::anonymity::planner::planner_sample::PlannerSample;
-use crate::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use crate::daemon::state::records::SearchRequest;
 use crate::faults::crash_point;
+use crate::planner::evidence::{EvidenceError, EvidenceInput, gather_evidence};
+use crate::planner::planner_sample::PlannerSample;
+use crate::planner::{GroupShape, PlannerSettings, make_plan};
 use crate::telemetry::{DeviceUsed, Telemetry};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use throng_core::plan::Plan;
+use throng_core::plan::evidence::PlanEvidence;
 use throng_core::values::codebook::Codebook;
 use throng_risk::counting::{DeviceUsage, StreamWindow, WindowArrival};
 

@@ -1,15 +1,15 @@
 //! Exchange of series contributions between instances (`docs/internals/exactly-once.md`); one instance owns the cohorts.
 
-use crate::anonymity::series::{
-    AllSeriesTerms, ReceivedContributions, SeriesReadings, SharedSeriesState, sum_contributions,
-};
 use crate::daemon::state::entries::{EntryCodec, UnreadableEntry};
 use crate::daemon::state::records::BatchIntent;
 use crate::io::input::{InputBatch, InputPartition};
-use crate::release::series::SeriesRefusal;
-use crate::release::series_sums::verify_sums;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
+use throng_core::release::series::SeriesRefusal;
+use throng_core::release::series_sums::verify_sums;
+use throng_core::series::{
+    AllSeriesTerms, ReceivedContributions, SeriesReadings, SharedSeriesState, sum_contributions,
+};
 use throng_core::values::code_batch::CodeBatch;
 
 /// Maximum message bytes; brokers accept one megabyte by default.

@@ -1,16 +1,16 @@
 //! Series of a stream: readings, proposal, verification and state.
 
 use super::series_exchange::{ContributionExchange, IdleSources, SeriesMismatch, SeriesStepContext};
-use crate::anonymity::series::{
-    AllSeriesTerms, CohortState, CohortTerms, SeriesChanges, SeriesCounts, SeriesReadings, SeriesState,
-    SharedSeriesState, propose_series,
-};
 use crate::daemon::state::entries::EntryCodec;
 use crate::io::input::{InputBatch, InputPartition};
-use crate::release::series::{SeriesRefusal, VerifiedSeries, verify_series};
 use crate::telemetry::{SeriesPublished, SeriesRecords, TooFewBuckets};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use throng_core::release::series::{SeriesRefusal, VerifiedSeries, verify_series};
+use throng_core::series::{
+    AllSeriesTerms, CohortState, CohortTerms, SeriesChanges, SeriesCounts, SeriesReadings, SeriesState,
+    SharedSeriesState, propose_series,
+};
 use throng_core::values::canonical::CanonicalKind;
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{Code, Codebook, FIRST_VALUE, UNCOVERED};

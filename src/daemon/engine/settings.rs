@@ -1,11 +1,10 @@
 //! Engine settings derived from a configuration.
 
 use super::model::ModelSettings;
-use crate::anonymity::planner::PlannerSettings;
-use crate::anonymity::treatment::batch_treatment::TreatmentSettings;
 use crate::config::{ComputeBackend, Config, RowContent, SinkKind};
 use crate::daemon::state::state_keys::StateKeys;
 use crate::io::registry::FrameEncoding;
+use crate::planner::PlannerSettings;
 use crate::start::memory_budget::{max_dictionary_values, memory_bounds};
 use crate::start::nested_output::{is_nested, nesting};
 use crate::start::output_names::output_schema_kind;
@@ -16,6 +15,7 @@ use std::time::Duration;
 use throng_core::ledger::release_log::ReleaseLog;
 use throng_core::ledger::subject_ledger::SubjectLedger;
 use throng_core::ledger::supporters::{SupportLimits, SupporterTable};
+use throng_core::treatment::batch_treatment::TreatmentSettings;
 use throng_core::values::codebook::{Codebook, CodebookError};
 use throng_core::values::digest::DigestKey;
 use throng_core::values::schema::Schema;
@@ -82,7 +82,10 @@ impl EngineSettings {
             follows_topic: join.topic.is_some(),
         };
         EngineSettings {
-            policy: TreatmentSettings::of(config),
+            policy: TreatmentSettings {
+                k: config.privacy.required_subjects(),
+                max_hold_batches: u8::try_from(config.privacy.max_hold_batches).unwrap_or(u8::MAX),
+            },
             planner: PlannerSettings::settings_from_config(config),
             handover_batches: config.tuning.handover_batches,
             search_budget: config.tuning.search_budget,

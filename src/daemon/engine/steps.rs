@@ -18,14 +18,14 @@ use crate::daemon::state::records::{BatchIntent, OffsetRange, StoredRow, StreamP
 use crate::daemon::state::store::StateStore;
 use crate::faults::crash_point;
 use crate::io::input::InputBatch;
-use crate::release::sink::{AuditLine, BatchEnvelope, BatchSink, DeliveryError, SeriesLineage};
-use crate::release::verified_batch::ReleasableBatch;
+use crate::io::release_sink::{AuditLine, BatchEnvelope, BatchSink, DeliveryError, SeriesLineage};
 use crate::telemetry::{BatchReport, LimitReached, SuppressionReason};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use throng_core::ledger::SHARDS;
 use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::release::verified_batch::ReleasableBatch;
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::raw_batch::RecordPosition;
 

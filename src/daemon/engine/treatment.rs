@@ -5,17 +5,17 @@
 
 use super::core::{ActivePlan, BatchError, DurableState, Engine};
 use super::gather::{BatchInstruction, GatheredBatch};
-use crate::anonymity::plan::Plan;
-use crate::anonymity::treatment::batch_treatment::{TreatmentInput, TreatmentRules, TreatmentSettings, treat_batch};
-use crate::anonymity::treatment::group_mask::GroupMask;
-use crate::anonymity::treatment::proposal::{Proposal, ProposedGroup, UnreleasedReason};
-use crate::release::verified_batch::ReleasableBatch;
-use crate::release::verifier_input::VerifierInput;
-use crate::release::verify::{BatchRefusal, Violation, verify};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_core::plan::Plan;
+use throng_core::release::verified_batch::ReleasableBatch;
+use throng_core::release::verifier_input::VerifierInput;
+use throng_core::release::verify::{BatchRefusal, Violation, verify};
+use throng_core::treatment::batch_treatment::{TreatmentInput, TreatmentRules, TreatmentSettings, treat_batch};
+use throng_core::treatment::group_mask::GroupMask;
+use throng_core::treatment::proposal::{Proposal, ProposedGroup, UnreleasedReason};
 use throng_core::values::codebook::{Codebook, SUPPRESSED};
 
 /// Batch with proposed lines at `gathered.age_ms`.

@@ -1,14 +1,14 @@
 //! Verifier terms of a plan: attributes, roles and privacy models of each group.
 
 use super::core::Engine;
-use crate::anonymity::plan::{Plan, PlanGroup};
-use crate::anonymity::planner::closeness_counts::{ReferenceCounts, resolve_reference};
-use crate::anonymity::privacy::protection::{ClosenessReference, ProtectionJudge, SensitiveProtection};
-use crate::anonymity::treatment::batch_treatment::{GroupNames, ProtectedAttribute};
-use crate::release::line_limits::LineLimit;
-use crate::release::protected_attributes::{ProtectedTerms, ReferenceShares};
-use crate::release::verifier_input::{GroupTerms, NarrowingTerms};
+use crate::planner::closeness_counts::{ReferenceCounts, resolve_reference};
 use crate::telemetry::{Limit, LimitReached};
+use throng_core::plan::{Plan, PlanGroup};
+use throng_core::privacy::protection::{ClosenessReference, ProtectionJudge, SensitiveProtection};
+use throng_core::release::line_limits::LineLimit;
+use throng_core::release::protected_attributes::{ProtectedTerms, ReferenceShares};
+use throng_core::release::verifier_input::{GroupTerms, NarrowingTerms};
+use throng_core::treatment::batch_treatment::{GroupNames, ProtectedAttribute};
 use throng_core::values::subjects_by_value::SubjectsByValue;
 
 /// Returns the terms of every group. `protections` include their reference distribution, or an empty one. Ladders are

@@ -13,9 +13,8 @@ use super::requests::{PendingRequest, RequestSender};
 use super::state::directory::StateError;
 use super::state::store::StateStore;
 use super::state::store::state_binding::TopicPosition;
-use crate::anonymity::planner::GroupShape;
-use crate::anonymity::treatment::group_digests::{class_key_base, group_identity};
 use crate::config::SourceKind;
+use crate::planner::GroupShape;
 use crate::start::checked_config::CheckedConfig;
 use crate::telemetry::{SubjectsErased, Telemetry};
 use serde::{Deserialize, Serialize};
@@ -25,6 +24,7 @@ use std::time::Instant;
 pub use subject_eraser::RemovedEntries;
 use subject_eraser::SubjectEraser;
 use throng_core::ledger::erased_keys::ErasedKeys;
+use throng_core::treatment::group_digests::{class_key_base, group_identity};
 use throng_core::values::digest::{DigestKey, NameDigest};
 use throng_core::values::raw_batch::RawToken;
 use throng_core::values::schema::Schema;
@@ -78,7 +78,7 @@ pub type ErasureSender = RequestSender<ErasureRequest, ErasureAnswer>;
 pub enum ErasureError {
     #[error("no subject is named (name subjects as the records do)")]
     EmptyRequest,
-    #[error("{0} subjects are named, a request may have {MAX_SUBJECTS} (split the request)")]
+    #[error("{0} subjects are named, but a request may name at most {MAX_SUBJECTS} (split the request)")]
     TooMany(usize),
     #[error("the schema has no subject attribute, so the records of a person cannot be found")]
     NoSubject,

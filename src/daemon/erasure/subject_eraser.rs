@@ -1,7 +1,5 @@
 //! Removes erased subjects from every value of the state.
 
-use crate::anonymity::planner::closeness_counts::ReferenceCounts;
-use crate::anonymity::series::{CohortState, SharedSeriesState};
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::numbered_keys::key_number;
 use crate::daemon::state::profile_journal::parse_profile_key;
@@ -11,12 +9,14 @@ use crate::daemon::state::store::rewrite::{ValueEdit, ValueEditor};
 use crate::daemon::state::store::state_binding::{ERASURE_POSITION, TopicPosition};
 use crate::daemon::state::store::value_kinds::{StoredValueKind, UNKNOWN_KIND};
 use crate::daemon::state::store::{PROGRESS, StateStore};
+use crate::planner::closeness_counts::ReferenceCounts;
 use crate::start::run_findings::RunStatistics;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use throng_core::ledger::erased_keys::ErasedKeys;
 use throng_core::ledger::ledger_delta::LedgerDelta;
 use throng_core::ledger::supporters::SupportShard;
+use throng_core::series::{CohortState, SharedSeriesState};
 
 /// Number of entries removed from each store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,8 +1,8 @@
 //! The groups chosen by the planner, as shown by `GET /plan`: names and coarse numbers. A single record of the sample
 //! changes a number only with the outcome of a secret random draw (docs/internals/threats.md, 28).
 
-use crate::anonymity::planner::group_merging::SeparationReason;
 use crate::config::TreatmentMethod;
+use crate::planner::group_merging::SeparationReason;
 use crate::start::group_choice::ChosenGroups;
 use crate::start::treatment_selection::SelectedTreatment;
 use crate::telemetry::{RoundingDraws, round_to_step};
@@ -70,11 +70,11 @@ pub fn treatment_summary(treated: &[SelectedTreatment], attribute_names: &[&str]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::anonymity::planner::GroupShape;
-    use crate::anonymity::planner::attribute_rarity::AttributeRarity;
-    use crate::anonymity::planner::group_merging::MergedGroup;
-    use crate::anonymity::planner::group_merging::{GroupingWish, WishResult};
     use crate::config::{GroupSelection, TreatmentPreset};
+    use crate::planner::GroupShape;
+    use crate::planner::attribute_rarity::AttributeRarity;
+    use crate::planner::group_merging::MergedGroup;
+    use crate::planner::group_merging::{GroupingWish, WishResult};
     use crate::start::treatment_selection::TreatmentOrigin;
 
     fn grown(loss: f64) -> ChosenGroups {

@@ -1,10 +1,10 @@
 //! The plan as shown on the status page and by `GET /plan`: names and levels, but no value of the data. A single
 //! record changes a published number only with the outcome of a secret random draw (docs/internals/threats.md, 28).
 
-use crate::anonymity::plan::Plan;
-use crate::anonymity::plan::evidence::PlanEvidence;
 use crate::telemetry::{RoundingDraws, round_count, round_to_step};
 use serde_json::{Value, json};
+use throng_core::plan::Plan;
+use throng_core::plan::evidence::PlanEvidence;
 
 /// Step size of shares and means.
 const SHARE_STEP: f64 = 0.05;
@@ -157,8 +157,8 @@ fn sorted_by_share(told: impl Iterator<Item = RoundedInference>) -> Vec<RoundedI
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::anonymity::plan::AttributeChangeRate;
-    use crate::anonymity::plan::evidence::StrongestInference;
+    use throng_core::plan::AttributeChangeRate;
+    use throng_core::plan::evidence::StrongestInference;
     use throng_core::values::schema::ChangeFrequency;
 
     #[test]

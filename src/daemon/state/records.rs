@@ -1,19 +1,19 @@
 //! Plain values that are written to the state.
 
-use crate::anonymity::plan::Plan;
-use crate::anonymity::plan::evidence::PlanEvidence;
-use crate::anonymity::planner::closeness_counts::ReferenceCounts;
-use crate::anonymity::planner::drift::DriftBaseline;
-use crate::anonymity::series::SeriesChanges;
 use crate::daemon::engine::clock::ClockAnchor;
 use crate::io::input::InputPartition;
 use crate::io::profiles::ProfileCells;
-use crate::release::sink::InputPositions;
+use crate::io::release_sink::InputPositions;
+use crate::planner::closeness_counts::ReferenceCounts;
+use crate::planner::drift::DriftBaseline;
 use crate::start::run_findings::RunStatistics;
 use crate::telemetry::RecordTotals;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use throng_core::ledger::ledger_delta::LedgerDelta;
+use throng_core::plan::Plan;
+use throng_core::plan::evidence::PlanEvidence;
+use throng_core::series::SeriesChanges;
 use throng_core::values::raw_batch::RecordPosition;
 
 /// Position and totals of the stream after a batch.

@@ -5,7 +5,6 @@ use super::pipeline_context::PipelineContext;
 use super::profile_start::read_initial_profiles;
 use super::source::SourceFailure;
 use super::stream_loop::{ReadProgressWatcher, StreamError, StreamLoop};
-use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, JOINED_OUTPUT, RecordFormat, RowContent, SinkKind};
 use crate::daemon::engine::Engine;
 use crate::daemon::engine::assemble::{AssembledEngine, assemble, state_clock};
@@ -14,7 +13,8 @@ use crate::io::file::sink::{FileSink, LineageNames, NullFileSink, SeriesColumns,
 use crate::io::file::{FileReadSettings, FileSnapshot, FileSource, GroupColumns, StopFlag, content_digest_of};
 use crate::io::kafka::connection::KafkaCluster;
 use crate::io::kafka::transaction::UNTRUTHFUL_HEADER;
-use crate::release::sink::BatchSink;
+use crate::io::release_sink::BatchSink;
+use crate::planner::GroupShape;
 use crate::start::checked_config::{CheckedConfig, policy_files};
 use crate::start::memory_budget;
 use crate::start::record_formats::{codec_limits, fields, file_format};

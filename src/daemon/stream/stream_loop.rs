@@ -15,7 +15,7 @@ use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::BatchIntent;
 use crate::faults::crash_point;
 use crate::io::input::{CloseReason, InputPartition, OffsetRanges};
-use crate::release::sink::BatchSink;
+use crate::io::release_sink::BatchSink;
 use crate::telemetry::{AbortReason, BatchAborted, PartitionsChanged, Telemetry, VerificationRefused};
 use crossbeam_channel::Receiver;
 use std::collections::BTreeSet;

@@ -38,7 +38,7 @@ mod tests;
 mod text_values;
 mod type_detection;
 
-pub use crate::anonymity::planner::change_rates::TooFewSteps;
+pub use crate::planner::change_rates::TooFewSteps;
 pub use number_correlation::NumberValues;
 pub use schema_evidence::{SubjectCadence, SubjectDays};
 pub use schema_inference::{InferenceError, InferenceOptions, InferredSchema, infer};

@@ -2,8 +2,8 @@
 //! subjects.
 
 use super::subject_choice::{MISSING_SUBJECT, TableSubjects};
-use crate::anonymity::planner::change_rates::{TooFewSteps, measure_column_changes};
 use crate::io::table::TableColumn;
+use crate::planner::change_rates::{TooFewSteps, measure_column_changes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use throng_core::values::canonical::CanonicalKind;

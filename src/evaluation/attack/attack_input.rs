@@ -1,15 +1,15 @@
 //! Input and effort of the attacks.
 
 use super::trials::AttackYield;
-use crate::anonymity::plan::plan_shared_attributes::find_shared_attributes;
-use crate::anonymity::planner::GroupShape;
 use crate::config::Config;
 use crate::evaluation::facts::AttributeFacts;
 use crate::evaluation::original::OriginalData;
 use crate::evaluation::released_groups::{LineOrigin, ReleasedGroup};
+use crate::planner::GroupShape;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
+use throng_core::plan::plan_shared_attributes::find_shared_attributes;
 use throng_core::values::codebook::{CellId, SUPPRESSED};
 use throng_core::values::schema::{Role, Schema};
 use throng_core::values::subject_digest::NO_SUBJECT;

@@ -1,11 +1,11 @@
 //! Small hand-made releases for the tests of attacks.
 
 use super::attack_input::{AttackInput, ReleaseGuarantees};
-use crate::anonymity::planner::GroupShape;
 use crate::config::Config;
 use crate::evaluation::facts::AttributeFacts;
 use crate::evaluation::original::OriginalData;
 use crate::evaluation::released_groups::{LineOrigin, ReleasedGroup};
+use crate::planner::GroupShape;
 use std::path::Path;
 use std::sync::Arc;
 use throng_core::values::codebook::{CellId, SUPPRESSED};

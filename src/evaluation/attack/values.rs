@@ -6,8 +6,8 @@
 use super::attack_input::{AttackEffort, AttackInput};
 use super::joining::GroupPair;
 use super::trials::{AttackTrials, AttackYield};
-use crate::anonymity::planner::attribute_dependence::{bin_column, draw_random_pairings, information_beyond_chance};
 use crate::evaluation::released_groups::ReleasedGroup;
+use crate::planner::attribute_dependence::{bin_column, draw_random_pairings, information_beyond_chance};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use throng_core::values::codebook::CellId;

@@ -3,10 +3,10 @@
 use super::original_contributions::{compute_contributions, locate_records};
 use super::release_utility::{PopulationBucket, ReleaseUtility, SignalSeries, median};
 use super::series_lineage::SeriesLineage;
-use crate::anonymity::series::AllSeriesTerms;
 use crate::evaluation::original::OriginalData;
 use crate::evaluation::released_groups::ReleasedGroup;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::series::AllSeriesTerms;
 use throng_core::values::codebook::CellId;
 use throng_core::values::json::unquoted;
 use throng_core::values::moment;

@@ -32,12 +32,12 @@ pub use signal_quality::{SeriesQuality, SignalQuality, StratumContrast};
 use super::error::EvaluationError;
 use super::lineage::lineage_entry_error;
 use super::original::OriginalData;
-use crate::anonymity::series::{AllSeriesTerms, SeriesRow};
 use crate::config::Config;
 use crate::html::series_chart::SeriesCharts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use throng_core::series::{AllSeriesTerms, SeriesRow};
 use throng_core::values::subject_digest::NO_SUBJECT;
 
 /// Release of series with its original.

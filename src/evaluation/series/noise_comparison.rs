@@ -2,8 +2,8 @@
 
 use super::SeriesEvidence;
 use super::release_utility::median;
-use crate::anonymity::series::{RowStatistic, SeriesRow};
 use serde::Serialize;
+use throng_core::series::{RowStatistic, SeriesRow};
 
 /// Noise of a signal relative to its sampling error on the records of the original.
 #[derive(Clone, Debug, PartialEq, Serialize)]

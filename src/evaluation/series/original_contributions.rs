@@ -3,9 +3,9 @@
 //! The code is independent of the code that proposes rows: sums and means are computed from the records.
 
 use super::series_lineage::SeriesLineage;
-use crate::anonymity::series::AllSeriesTerms;
 use crate::evaluation::original::OriginalData;
 use std::collections::BTreeMap;
+use throng_core::series::AllSeriesTerms;
 use throng_core::values::codebook::{Code, FIRST_VALUE};
 use throng_core::values::json::unquoted;
 use throng_core::values::moment;

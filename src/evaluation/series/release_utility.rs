@@ -2,9 +2,9 @@
 //! means.
 
 use super::SeriesEvidence;
-use crate::anonymity::series::{DAY_MS, SeriesRow, SeriesTerms};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::series::{DAY_MS, SeriesRow, SeriesTerms};
 
 /// Smallest number of subjects per bucket, and of buckets per signal, for which an error is computed.
 const MIN_PEOPLE: usize = 5;

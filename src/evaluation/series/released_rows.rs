@@ -2,10 +2,6 @@
 //!
 //! Reading is strict: a row that is written again must give the same bytes, or in Parquet the same typed columns.
 
-use crate::anonymity::series::{
-    AllSeriesTerms, ColumnType, MeanStatistic, MomentStatistic, NoisyStatistic, RowFormat, RowStatistic, SeriesRow,
-    SeriesTerms, SlotCycle, decode_csv_text, series_columns,
-};
 use crate::config::{Config, SinkConfig};
 use crate::evaluation::error::EvaluationError;
 use crate::io::file::{FileFormat, open_text};
@@ -18,6 +14,10 @@ use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use throng_core::series::{
+    AllSeriesTerms, ColumnType, MeanStatistic, MomentStatistic, NoisyStatistic, RowFormat, RowStatistic, SeriesRow,
+    SeriesTerms, SlotCycle, decode_csv_text, series_columns,
+};
 use throng_core::values::moment;
 
 /// Line of a released file.

@@ -1,11 +1,11 @@
 //! Reads cohorts, contributor sets and dropped records of series from the lineage file.
 
-use crate::anonymity::series::{AllSeriesTerms, SeriesTerms, SlotCycle};
 use crate::evaluation::error::EvaluationError;
 use crate::evaluation::lineage::{lineage_entry_error, series_entries};
 use crate::io::file::lineage_entries::SeriesEntry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use throng_core::series::{AllSeriesTerms, SeriesTerms, SlotCycle};
 
 /// Largest number of atoms per cohort.
 const MAX_ATOMS: usize = 16;

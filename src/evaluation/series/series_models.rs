@@ -5,10 +5,10 @@
 //! 1 / rows of its subject in the epoch.
 
 use super::SeriesEvidence;
-use crate::anonymity::series::{MomentStatistic, RowStatistic, SeriesRow};
 use crate::evaluation::learning::area_under_curve;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::series::{MomentStatistic, RowStatistic, SeriesRow};
 
 /// Relative size of a pivot below which signals determine each other.
 const SINGULAR: f64 = 1e-10;

@@ -2,9 +2,9 @@
 
 use super::release_utility::{MIN_BUCKETS, PopulationBucket, SignalSeries, median};
 use super::{SeriesEvidence, is_contributor_row};
-use crate::anonymity::series::{MomentStatistic, RowStatistic, SeriesRow};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::series::{MomentStatistic, RowStatistic, SeriesRow};
 
 /// Quality of one signal of a series.
 #[derive(Clone, Debug, Serialize)]

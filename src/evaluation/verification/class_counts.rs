@@ -6,7 +6,7 @@ use super::group_reader::GroupLines;
 use super::line_lineage::LineLineage;
 use super::shared_values;
 use super::violation_log::{GroupClassCounts, RecountRequirements, ViolationLog};
-use crate::anonymity::planner::GroupShape;
+use crate::planner::GroupShape;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Subjects that show a value or class, and the first line with it.

@@ -2,13 +2,13 @@
 
 use super::cell_validation::{CellValidator, PrintedCellKind, is_compact};
 use super::violation_log::ViolationLog;
-use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, JOINED_OUTPUT, RecordFormat};
 use crate::evaluation::error::EvaluationError;
 use crate::evaluation::joined_rows::{RowCellState, RowGroupIndex};
 use crate::evaluation::nested_reader::{RawObject, attribute_ranks, nested_values};
 use crate::evaluation::released_groups::{is_missing, joined_row_attributes, release_files, without_guard};
 use crate::io::file::{FileSource, open_text};
+use crate::planner::GroupShape;
 use crate::start::nested_output::{attribute_path, is_nested};
 use crate::start::record_formats::file_format;
 use std::collections::BTreeMap;

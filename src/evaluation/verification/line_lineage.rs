@@ -1,9 +1,9 @@
 //! Lineage entries of the released lines: batch, record and subject, without the records.
 
 use super::group_reader::GroupLines;
-use crate::anonymity::planner::GroupShape;
 use crate::evaluation::error::EvaluationError;
 use crate::evaluation::lineage::{complete_lineage, fragment_entries, lineage_entry_error};
+use crate::planner::GroupShape;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -34,12 +34,12 @@ mod violation_log;
 pub use violation_log::{GroupClassCounts, RecountViolation, ReleaseRecount, SeriesRowCounts};
 
 use super::error::EvaluationError;
-use crate::anonymity::plan::plan_shared_attributes::find_shared_attributes;
-use crate::anonymity::planner::GroupShape;
-use crate::anonymity::series::AllSeriesTerms;
 use crate::config::{Config, RecodingMode, RowContent};
 use crate::evaluation::original::OriginalData;
+use crate::planner::GroupShape;
 use std::path::Path;
+use throng_core::plan::plan_shared_attributes::find_shared_attributes;
+use throng_core::series::AllSeriesTerms;
 use throng_core::values::schema::Schema;
 use violation_log::{RecountRequirements, ViolationLog};
 

@@ -8,8 +8,8 @@ use super::cell_validation::PrintedCellKind;
 use super::group_reader::GroupLines;
 use super::line_lineage::LineLineage;
 use super::violation_log::ViolationLog;
-use crate::anonymity::planner::GroupShape;
 use crate::config::{DiversityKind, ModelKind, PrivacyModel};
+use crate::planner::GroupShape;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::schema::Schema;
 

@@ -6,7 +6,7 @@
 use super::group_reader::GroupLines;
 use super::line_lineage::LineLineage;
 use super::violation_log::ViolationLog;
-use crate::anonymity::planner::GroupShape;
+use crate::planner::GroupShape;
 use std::collections::BTreeMap;
 use throng_core::values::schema::{ChangeFrequency, Schema};
 

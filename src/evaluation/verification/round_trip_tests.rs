@@ -12,7 +12,6 @@ use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::DigestKey;
 use throng_core::values::raw_batch::RawToken;
 use throng_core::values::schema::Schema;
-use throng_formats::LineLayout;
 
 #[derive(Clone, Debug)]
 struct SampledAttribute {
@@ -183,7 +182,7 @@ fn schema(attributes: &[SampledAttribute]) -> Option<Schema> {
 /// Writes every cell of every level twice, in the file format of `config`.
 fn release(config: &Config, schema: &Schema, attributes: &[SampledAttribute]) {
     let names: Vec<&str> = schema.attributes.iter().map(|attribute| attribute.name.as_str()).collect();
-    let layout = LineLayout::new(&line_format(config, schema), &names);
+    let layout = line_format(config, schema).layout(&names);
     let key = DigestKey([7; 32]);
     let always = ["always".to_owned()];
     let mut printed: Vec<Vec<String>> = Vec::new();

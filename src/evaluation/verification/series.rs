@@ -10,7 +10,6 @@ use super::series_published::check_published;
 use super::series_rows::{PositionedRow, SeriesCheckInput, interval_level, row_blocks, row_rounding_step, step_below};
 use super::series_values::check_set_values;
 use super::violation_log::{SeriesRowCounts, ViolationLog};
-use crate::anonymity::series::{AllSeriesTerms, MeanStatistic, RowStatistic, SeriesRow, SeriesTerms};
 use crate::config::Config;
 use crate::evaluation::error::EvaluationError;
 use crate::evaluation::original::OriginalData;
@@ -19,6 +18,7 @@ use crate::evaluation::series::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use throng_core::series::{AllSeriesTerms, MeanStatistic, RowStatistic, SeriesRow, SeriesTerms};
 
 /// Recounts the rows of all series at `path`. Without a `lineage`, form, rounding, buckets and roll-ups are checked;
 /// without an `original`, no values.

@@ -4,8 +4,8 @@
 use super::series_rows::{PositionedRow, SeriesCheckInput, step_below};
 use super::series_values::{is_dominated, is_dominated_from, reference_points as series_points};
 use super::violation_log::ViolationLog;
-use crate::anonymity::series::{MomentStatistic, RowStatistic, SeriesRow};
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::series::{MomentStatistic, RowStatistic, SeriesRow};
 
 /// Values of all signals in one bucket of a subject.
 type EpochRow = Vec<f64>;

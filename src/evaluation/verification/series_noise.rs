@@ -2,8 +2,8 @@
 
 use super::series_rows::{PositionedRow, SeriesCheckInput};
 use super::violation_log::ViolationLog;
-use crate::anonymity::series::{DAY_MS, DELTA, RowStatistic, SeriesTerms};
 use std::collections::BTreeMap;
+use throng_core::series::{DAY_MS, DELTA, RowStatistic, SeriesTerms};
 
 /// Noise beyond this number of deviations is a violation: probability 4 · 10⁻³³ per row.
 const MAX_NOISE_DEVIATIONS: f64 = 12.0;

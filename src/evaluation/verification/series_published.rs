@@ -2,10 +2,10 @@
 //! order.
 
 use super::violation_log::ViolationLog;
-use crate::anonymity::series::{AllSeriesTerms, RowFormat};
 use crate::evaluation::series::{ReleasedSeriesFiles, RowsDigest, SeriesLineage};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::series::{AllSeriesTerms, RowFormat};
 
 /// Series, start of a bucket or an epoch, and true for an epoch.
 type PublishedKey = (usize, i64, bool);

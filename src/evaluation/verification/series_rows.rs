@@ -1,10 +1,10 @@
 //! Rows of series with their positions, and the data for their checks.
 
 use super::violation_log::ViolationLog;
-use crate::anonymity::series::{AllSeriesTerms, RowStatistic, SeriesRow};
 use crate::evaluation::series::{OriginalContributions, SeriesLineage};
 use std::collections::BTreeMap;
 use std::path::Path;
+use throng_core::series::{AllSeriesTerms, RowStatistic, SeriesRow};
 
 /// Row with its position.
 #[derive(Clone, Copy)]

@@ -2,8 +2,8 @@
 
 use super::series_rows::{PositionedRow, SeriesCheckInput, interval_level, row_rounding_step};
 use super::violation_log::ViolationLog;
-use crate::anonymity::series::{MeanStatistic, RowStatistic, SeriesRow, SeriesTerms};
 use std::collections::BTreeMap;
+use throng_core::series::{MeanStatistic, RowStatistic, SeriesRow, SeriesTerms};
 
 /// Factor per missed window for the distance of a carried value from the mean.
 const CARRY_FACTOR: f64 = 0.5;

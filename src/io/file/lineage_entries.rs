@@ -1,10 +1,10 @@
 //! Entries of the lineage file: the source of each fragment and the history of the series. For the custodian only.
 
-use crate::anonymity::series::{AllSeriesTerms, CohortState, RowFormat, SeriesRow, SeriesTerms};
-use crate::release::sink::SeriesLineage;
+use crate::io::release_sink::SeriesLineage;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use throng_core::series::{AllSeriesTerms, CohortState, RowFormat, SeriesRow, SeriesTerms};
 
 /// Released fragment with its source record. For the custodian's evaluation only.
 #[derive(Clone, Debug, Serialize)]

@@ -8,12 +8,12 @@ use super::output_writers::{
     GroupColumns, OutputTarget, OutputVisibility, OutputWriter, ParquetColumnType, output_paths,
 };
 use super::{FileFormat, SinkError};
-use crate::anonymity::series::{self, AllSeriesTerms, RowFormat, SeriesTerms};
 use crate::config::Config;
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
-use crate::release::sink::{BatchEnvelope, BatchSink, DeliveryError};
-use crate::release::verified_batch::ReleasableBatch;
+use crate::io::release_sink::{BatchEnvelope, BatchSink, DeliveryError};
+use throng_core::release::verified_batch::ReleasableBatch;
+use throng_core::series::{self, AllSeriesTerms, RowFormat, SeriesTerms};
 
 /// Names used in dead letters and lineage.
 #[derive(Clone, Debug)]

@@ -13,7 +13,7 @@ use super::offset_check::{OffsetCheck, SentOffset, lost_offsets_error};
 use super::producer::{SHUTDOWN_TIMEOUT, TransactionProducer};
 use super::reports::ProducerReports;
 use crate::faults::crash_point;
-use crate::release::sink::DeliveryError;
+use crate::io::release_sink::DeliveryError;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::Producer;

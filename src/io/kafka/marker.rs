@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub struct BatchMarker {
     /// Number of the batch.
     pub sequence: u64,
-    /// [`BatchEnvelope::attempt`](crate::release::sink::BatchEnvelope::attempt) of the committed attempt.
+    /// [`BatchEnvelope::attempt`](crate::io::release_sink::BatchEnvelope::attempt) of the committed attempt.
     pub attempt: u64,
 }
 

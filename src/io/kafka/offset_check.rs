@@ -8,7 +8,7 @@
 
 use super::connection::{KafkaCluster, KafkaFailure, QueryClient};
 use super::producer::{STEP_TIMEOUT, TransactionProducer, delivery_error_of, retry_step};
-use crate::release::sink::DeliveryError;
+use crate::io::release_sink::DeliveryError;
 use rdkafka::consumer::{Consumer, ConsumerGroupMetadata};
 use rdkafka::error::KafkaError;
 use rdkafka::producer::Producer;

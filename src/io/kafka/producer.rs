@@ -3,7 +3,7 @@
 use super::failure::is_denied;
 use super::managed_client::ManagedClient;
 use super::reports::ProducerReports;
-use crate::release::sink::DeliveryError;
+use crate::io::release_sink::DeliveryError;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::BaseProducer;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -10,8 +10,8 @@ use super::subscription::{AssignmentNotice, ReaderEvent, RewindCommand, Subscrib
 use crate::faults;
 use crate::io::input::{BatchLimits, CloseReason, OffsetRanges};
 use crate::io::message::{self, DecodeFailure, MessageDecoder};
+use crate::io::release_sink::RejectedRecord;
 use crate::io::subject_share::SubjectShare;
-use crate::release::sink::RejectedRecord;
 use crate::telemetry::RejectionReason;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use open_batch::OpenBatch;

@@ -9,16 +9,16 @@ use super::producer::{
     SHUTDOWN_TIMEOUT, STEP_TIMEOUT, TransactionProducer, delivery_error_of, permanent_failure_text, retry_step,
 };
 use super::topic::OutputTopic;
-use crate::anonymity::series::RowFormat;
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
-use crate::release::sink::{BatchEnvelope, BatchSink, DeliveryError};
-use crate::release::verified_batch::ReleasableBatch;
+use crate::io::release_sink::{BatchEnvelope, BatchSink, DeliveryError};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseRecord, Producer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use throng_core::release::verified_batch::ReleasableBatch;
+use throng_core::series::RowFormat;
 
 /// Destinations of a batch.
 pub struct TransactionOutputs {

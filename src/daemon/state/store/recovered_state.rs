@@ -1,20 +1,20 @@
 //! Recovery of the state from the database at a start.
 
 use super::{BASELINE, EVIDENCE, FINDINGS_KEY, INTENT, PROGRESS, StateStore, StoreBookkeeping};
-use crate::anonymity::plan::Plan;
-use crate::anonymity::plan::evidence::PlanEvidence;
-use crate::anonymity::planner::closeness_counts::ReferenceCounts;
-use crate::anonymity::planner::drift::DriftBaseline;
-use crate::anonymity::series::SeriesState;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::numbered_keys::{key_number, numbered_key};
 use crate::daemon::state::profile_journal::{PROFILE_PREFIX, PROFILES_VERSION, parse_profile_key};
 use crate::daemon::state::records::{BatchIntent, ProfileChange, StoredRow, StreamProgress};
 use crate::daemon::state::rows::RowBlock;
+use crate::planner::closeness_counts::ReferenceCounts;
+use crate::planner::drift::DriftBaseline;
 use crate::start::run_findings::RunStatistics;
 use throng_core::ledger::SHARDS;
 use throng_core::ledger::subject_ledger::SubjectLedger;
 use throng_core::ledger::supporters::SupportShard;
+use throng_core::plan::Plan;
+use throng_core::plan::evidence::PlanEvidence;
+use throng_core::series::SeriesState;
 
 /// State found at a start.
 #[derive(Debug, Default)]

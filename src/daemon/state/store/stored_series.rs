@@ -2,10 +2,10 @@
 //! the shared state.
 
 use super::StateStore;
-use crate::anonymity::series::{CohortState, OpenBucket, SeriesChanges, SeriesState, SharedSeriesState, SubjectState};
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::numbered_keys::{key_number, numbered_key};
 use serde::de::DeserializeOwned;
+use throng_core::series::{CohortState, OpenBucket, SeriesChanges, SeriesState, SharedSeriesState, SubjectState};
 
 /// Key of the [`SharedSeriesState`].
 pub const SERIES_HEAD: &[u8] = b"series-head";

@@ -3,19 +3,19 @@
 use super::state_binding::{ERASURE_POSITION, GROUPS, JOB_INPUT, POLICY, SINK, STREAM, TopicPosition, UNTRUTHFUL};
 use super::stored_series::{SERIES_COHORT_PREFIX, SERIES_HEAD, SERIES_OPEN_PREFIX, SERIES_SUBJECT_PREFIX};
 use super::{BASELINE, CHECK, EVIDENCE, FINDINGS_KEY, INTENT, PROGRESS};
-use crate::anonymity::plan::Plan;
-use crate::anonymity::plan::evidence::PlanEvidence;
-use crate::anonymity::planner::closeness_counts::ReferenceCounts;
-use crate::anonymity::planner::drift::DriftBaseline;
-use crate::anonymity::series::{CohortState, OpenBucket, SharedSeriesState, SubjectState};
 use crate::daemon::state::profile_journal::{PROFILE_PREFIX, PROFILES_VERSION, parse_profile_key};
 use crate::daemon::state::records::{BatchIntent, StoredRow, StreamProgress};
 use crate::daemon::state::rows::RowBlock;
 use crate::io::profiles::ProfileCells;
+use crate::planner::closeness_counts::ReferenceCounts;
+use crate::planner::drift::DriftBaseline;
 use crate::start::run_findings::RunStatistics;
 use serde::de::DeserializeOwned;
 use throng_core::ledger::ledger_delta::LedgerDelta;
 use throng_core::ledger::supporters::SupportShard;
+use throng_core::plan::Plan;
+use throng_core::plan::evidence::PlanEvidence;
+use throng_core::series::{CohortState, OpenBucket, SharedSeriesState, SubjectState};
 
 /// Kind of a value.
 #[derive(Clone, Copy)]

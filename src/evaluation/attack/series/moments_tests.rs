@@ -5,12 +5,12 @@
 //! them has only some days in the second epoch, with values of another level. The attacker knows the presence of each
 //! subject and the distribution of all numbers.
 
-use crate::anonymity::series::{
+use std::sync::Arc;
+use throng_core::release::series::verify_series;
+use throng_core::series::{
     AllSeriesTerms, CARRIED_SHARE, CohortTerms, DAY_MS, MomentStatistic, MomentTerms, RowStatistic, SeriesReadings,
     SeriesRow, SeriesSignal, SeriesState, SeriesTerms, propose_series,
 };
-use crate::release::series::verify_series;
-use std::sync::Arc;
 use throng_core::values::digest::mix;
 
 const PEOPLE: u64 = 15;

@@ -1,6 +1,6 @@
 //! Input of the attacks: published sums of sets of subjects over time, and the values of each subject.
 
-use crate::anonymity::series::CARRIED_SHARE;
+use throng_core::series::CARRIED_SHARE;
 
 /// Contribution of a member without a value in a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

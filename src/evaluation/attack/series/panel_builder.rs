@@ -1,9 +1,9 @@
 //! Converts the release of a run to the input of the attacks.
 
 use super::panel::{FillMode, Panel, PublishedSetMean, SignalChannel};
-use crate::anonymity::series::{AllSeriesTerms, MomentStatistic, RowStatistic, SlotCycle};
 use crate::evaluation::series::SeriesEvidence;
 use std::collections::BTreeMap;
+use throng_core::series::{AllSeriesTerms, MomentStatistic, RowStatistic, SlotCycle};
 
 /// Channels of a release, with the position of each bucket or epoch of a signal.
 struct ChannelLayout<'a> {

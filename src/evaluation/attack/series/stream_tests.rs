@@ -3,14 +3,14 @@
 
 use super::isolation::{MinimumWeight, components, minimum_weight};
 use super::{FillMode, Panel, PublishedSetMean, SignalChannel};
-use crate::anonymity::series::{
-    AllSeriesTerms, CohortState, CohortTerms, DAY_MS, MeanStatistic, MomentTerms, RowStatistic, SeriesChanges,
-    SeriesReadings, SeriesRow, SeriesSignal, SeriesState, SeriesTerms, SlotCycle, propose_series,
-};
-use crate::release::series::verify_series;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use throng_core::release::series::verify_series;
+use throng_core::series::{
+    AllSeriesTerms, CohortState, CohortTerms, DAY_MS, MeanStatistic, MomentTerms, RowStatistic, SeriesChanges,
+    SeriesReadings, SeriesRow, SeriesSignal, SeriesState, SeriesTerms, SlotCycle, propose_series,
+};
 use throng_core::values::canonical::Rounding;
 use throng_core::values::digest::mix;
 use throng_core::values::hierarchy::Ruler;

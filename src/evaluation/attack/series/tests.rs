@@ -2,8 +2,8 @@
 //! locked cohorts.
 
 use super::*;
-use crate::anonymity::series::CARRIED_SHARE;
 use crate::evaluation::attack::series::baseline::{plain_means, redrawn_cohorts};
+use throng_core::series::CARRIED_SHARE;
 use throng_core::values::digest::mix;
 
 const EFFORT: AttackEffort = AttackEffort { targets: 400, known_attributes: 4, seed: 7 };

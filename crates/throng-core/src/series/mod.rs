@@ -1,0 +1,64 @@
+//! Statistics of locked cohorts over time (docs/internals/methods.md §13).
+//!
+//! | module | content |
+//! |---|---|
+//! | `terms` | settings from the configuration: signals, buckets, sizes |
+//! | `state` | durable state: subjects, open buckets and cohorts |
+//! | `propose_series`, `step` | one batch: contributions in, rows and changed entries out |
+//! | `intake` | contributions of the records of a batch |
+//! | `sums`, `contributions` | partial sums that are sent to another instance |
+//! | `watermark` | time up to which buckets close |
+//! | `grouping` | groups of similar subjects (MDAV) |
+//! | `cohorts` | admission, formation and retirement of cohorts |
+//! | `publish` | closing of buckets: carried values, contributor sets, rows |
+//! | `bins` | shares per interval, for dominated sums |
+//! | `noise`, `noise_terms`, `noise_draw` | rows of all subjects with differential privacy: closing, budget, draws |
+//! | `moments` | means and covariances of all signals, for models |
+//! | `statistics` | mean, deviation, quartiles, dominance, rounding |
+//! | `row`, `drawn` | a published row in its output formats, and in a chart |
+
+mod batch_step;
+mod bucket_closing;
+mod charted_row;
+mod cohort_formation;
+mod contributions;
+mod gaussian_noise;
+mod grouping;
+mod interval_bins;
+mod moments;
+mod nested_signals;
+mod noise_budget;
+mod noisy_rows;
+mod partition_sums;
+mod propose;
+mod published_row;
+mod record_intake;
+mod series_watermark;
+mod state;
+mod statistics;
+mod terms;
+
+#[cfg(test)]
+mod reference_tests;
+
+pub use batch_step::{KeyedDraw, SeriesProposal};
+pub use bucket_closing::CARRIED_SHARE;
+pub use charted_row::PublishedMean;
+pub use contributions::{BucketSums, PartitionContributions, ReceivedContributions, SubjectSums};
+pub use noise_budget::{DELTA, GRID_STEPS, NoiseScale, divides_week, epsilon_of, noisy_mean, rho_of, to_grid};
+pub use partition_sums::sum_contributions;
+pub use propose::propose_series;
+pub use published_row::{
+    ColumnType, MomentStatistic, NoisyStatistic, RowFormat, RowStatistic, SeriesRow, decode_csv_text, series_columns,
+};
+pub use record_intake::SeriesReadings;
+pub use state::{
+    CohortAtom, CohortMembership, CohortState, MomentEpochs, OpenBucket, PartialSum, SeriesChanges, SeriesCounts,
+    SeriesState, SharedSeriesState, SourceFront, SourcePartition, SubjectChannelHistory, SubjectMoments, SubjectState,
+    WeekSpent, digest_suffix,
+};
+pub use statistics::MeanStatistic;
+pub use terms::{
+    AllSeriesTerms, CohortTerms, DAY_MS, MAX_MOMENT_SIGNALS, MomentTerms, NoiseTerms, SeriesSignal, SeriesTerms,
+    SlotCycle, moment_count,
+};

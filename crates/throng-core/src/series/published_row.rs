@@ -1,0 +1,313 @@
+//! Published row and its output formats.
+
+use super::noise_budget::DELTA;
+use super::statistics::MeanStatistic;
+use super::terms::{AllSeriesTerms, DAY_MS, SeriesTerms};
+use crate::values::formula::{guarded, unguarded};
+use crate::values::moment::rfc3339;
+use serde_json::{Map, Value};
+
+/// Statistics of one signal in one bucket.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeriesRow {
+    /// Position of the series.
+    pub series: usize,
+    /// Name of the cohort; none for all published cohorts together.
+    pub cohort: Option<String>,
+    /// Labels of the stratum; none for all strata together.
+    pub stratum: Option<Vec<String>>,
+    /// Start of the bucket or of the epoch.
+    pub bucket: i64,
+    /// Position of the signal in the series.
+    pub signal: usize,
+    /// Contributor set: cohorts by number, each with its atoms as bits. Not written. Empty in rows that combine other
+    /// rows.
+    pub sets: Vec<(u32, u16)>,
+    /// Number of subjects in the contributor set; in a row with noise the noisy count.
+    pub n: u64,
+    /// Published statistic.
+    pub statistic: RowStatistic,
+    /// Share of members with a carried value, in tenths.
+    pub filled: f64,
+}
+
+/// Statistic over the values of a contributor set.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RowStatistic {
+    /// Location and spread.
+    Mean(MeanStatistic),
+    /// Share of members in one interval of the signal's hierarchy. The rows of all occupied intervals are released
+    /// together.
+    Bin {
+        /// Label of the interval.
+        label: String,
+        /// Share, in hundredths.
+        share: f64,
+    },
+    /// Moments of the signal and of another signal over an epoch, which starts at the row's bucket.
+    Moment(MomentStatistic),
+    /// Mean with noise over all subjects with a value; `n` is their noisy count.
+    Noisy(NoisyStatistic),
+}
+
+/// Mean with noise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NoisyStatistic {
+    /// Noisy sum divided by noisy count, clipped to the range of the signal.
+    pub mean: f64,
+    /// Noisy sum on the grid of the signal. Not written; 0 in a row that is read back.
+    pub sum: i64,
+}
+
+/// Moments of a signal and of another, or the same, signal over an epoch. Rounding steps are at most a thousandth of
+/// a deviation or of the product of two.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MomentStatistic {
+    /// Position of the other signal, not before the first.
+    pub with: usize,
+    /// Mean of the signal, if both are the same.
+    pub mean: Option<f64>,
+    /// Covariance, or the variance if both are the same, with the number of subjects in the denominator.
+    pub covariance: f64,
+}
+
+/// Output format of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowFormat {
+    /// JSON: the labels of the stratum are an object, and members without a value are left out.
+    Json,
+    /// JSON with one member per column, null if there is no value.
+    FlatJson,
+    /// CSV with this separator, an empty field if there is no value.
+    Csv(u8),
+}
+
+/// Type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnType {
+    /// Text.
+    Text,
+    /// Non-negative integer.
+    Count,
+    /// Number.
+    Number,
+}
+
+/// Columns of a series in their order: name and type.
+#[must_use]
+pub fn series_columns(terms: &SeriesTerms, strata: &[String]) -> Vec<(String, ColumnType)> {
+    let text = |name: &str| (name.to_owned(), ColumnType::Text);
+    let number = |name: &str| (name.to_owned(), ColumnType::Number);
+    let count = |name: &str| (name.to_owned(), ColumnType::Count);
+    let mut columns = vec![text("series"), text("cohort")];
+    columns.extend(strata.iter().map(|name| text(&format!("stratum_{name}"))));
+    columns.extend([text("bucket"), text("every")]);
+    columns.extend(terms.cycle.map(|_| count("slot")));
+    columns.extend([text("signal"), text("unit"), count("n")]);
+    if terms.moments.is_some() {
+        columns.extend([number("mean"), number("filled"), text("with"), number("covariance")]);
+    } else {
+        columns.extend(["mean", "sd", "q25", "q50", "q75", "filled"].map(number));
+        columns.extend([text("bin"), number("share")]);
+    }
+    if terms.noise.is_some() {
+        columns.extend(["epsilon", "delta"].map(number));
+    }
+    columns
+}
+
+impl SeriesRow {
+    /// Returns true if the row describes an epoch instead of a bucket.
+    #[must_use]
+    pub fn is_of_epoch(&self) -> bool {
+        matches!(self.statistic, RowStatistic::Moment(_))
+    }
+
+    /// Position of the contributor set among those of a cohort.
+    #[must_use]
+    pub fn channel(&self, terms: &AllSeriesTerms) -> usize {
+        terms.first_channel(self.series) + terms.series[self.series].channel(self.bucket, self.signal)
+    }
+
+    /// Mean, deviation and quartiles; none for a row of another statistic.
+    #[must_use]
+    pub fn mean_statistic(&self) -> Option<MeanStatistic> {
+        match self.statistic {
+            RowStatistic::Mean(statistic) => Some(statistic),
+            RowStatistic::Bin { .. } | RowStatistic::Moment(_) | RowStatistic::Noisy(_) => None,
+        }
+    }
+
+    /// Mean of a signal in a bucket, with or without noise.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        match self.statistic {
+            RowStatistic::Mean(of) => Some(of.mean),
+            RowStatistic::Noisy(of) => Some(of.mean),
+            RowStatistic::Bin { .. } | RowStatistic::Moment(_) => None,
+        }
+    }
+
+    /// Encodes the row as one line without a line break. `strata` names the attributes of the strata.
+    #[must_use]
+    pub fn to_output_line(&self, terms: &SeriesTerms, strata: &[String], format: RowFormat) -> Vec<u8> {
+        let names = series_columns(terms, strata).into_iter().map(|(name, _)| name);
+        let cells = self.cells(terms, strata);
+        match format {
+            RowFormat::Json => self.to_json_object(names.zip(cells), strata).to_string().into_bytes(),
+            RowFormat::FlatJson => Value::Object(names.zip(cells).collect()).to_string().into_bytes(),
+            RowFormat::Csv(separator) => csv_line(&cells, separator),
+        }
+    }
+
+    fn cells(&self, terms: &SeriesTerms, strata: &[String]) -> Vec<Value> {
+        let signal = &terms.signals[self.signal];
+        let mut cells = vec![terms.name.as_str().into(), self.cohort.clone().into()];
+        let label = |at: usize| self.stratum.as_ref().map(|labels| labels[at].clone()).into();
+        cells.extend((0..strata.len()).map(label));
+        cells.extend(match &terms.moments {
+            Some(epoch) => [time_label(self.bucket, epoch.every_ms).into(), epoch.every.as_str().into()],
+            None => [time_label(terms.window(self.bucket), terms.every_ms).into(), terms.every.as_str().into()],
+        });
+        cells.extend(terms.cycle.map(|_| Value::from(terms.slot(self.bucket))));
+        cells.extend([signal.name.as_str().into(), signal.unit.clone().into(), self.n.into()]);
+        let filled = Some(self.filled);
+        match &self.statistic {
+            RowStatistic::Mean(MeanStatistic { mean, sd, quartiles }) => {
+                let [q25, q50, q75] = quartiles.map_or([None; 3], |quartiles| quartiles.map(Some));
+                cells.extend([Some(*mean), Some(*sd), q25, q50, q75, filled].map(json_number));
+                cells.extend([Value::Null, Value::Null]);
+            }
+            RowStatistic::Bin { label, share } => {
+                cells.extend([None, None, None, None, None, filled].map(json_number));
+                cells.extend([label.as_str().into(), json_number(Some(*share))]);
+            }
+            RowStatistic::Moment(MomentStatistic { with, mean, covariance }) => {
+                let with = terms.signals[*with].name.as_str().into();
+                cells.extend([json_number(*mean), json_number(filled), with, json_number(Some(*covariance))]);
+            }
+            RowStatistic::Noisy(of) => {
+                cells.extend([Some(of.mean), None, None, None, None, None].map(json_number));
+                cells.extend([Value::Null, Value::Null]);
+            }
+        }
+        if let Some(noise) = &terms.noise {
+            cells.extend([noise.epsilon, DELTA].map(|value| json_number(Some(value))));
+        }
+        cells
+    }
+
+    /// Nests the labels of the stratum under `stratum`. A missing cohort is null; other missing values are left out.
+    fn to_json_object(&self, cells: impl Iterator<Item = (String, Value)>, strata: &[String]) -> Value {
+        let mut row = Map::new();
+        for (name, value) in cells {
+            match name.strip_prefix("stratum_").filter(|name| strata.iter().any(|known| known == name)) {
+                Some(label) => {
+                    let labels = row.entry("stratum").or_insert_with(|| Map::new().into());
+                    if let Some(labels) = labels.as_object_mut() {
+                        labels.insert(label.to_owned(), value);
+                    }
+                }
+                None if value.is_null() && name != "cohort" => {}
+                None => {
+                    row.insert(name, value);
+                }
+            }
+        }
+        Value::Object(row)
+    }
+}
+
+fn json_number(value: Option<f64>) -> Value {
+    match value {
+        Some(whole) if whole.fract() == 0.0 && whole.abs() < 1e15 => Value::from(whole as i64),
+        Some(value) => Value::from(value),
+        None => Value::Null,
+    }
+}
+
+/// Encodes a text for CSV. An empty field is a missing value, so an empty text becomes `'`, and a text of such
+/// characters gets one more.
+fn encode_csv_text(text: &str) -> String {
+    if text.chars().all(|letter| letter == '\'') { format!("'{text}") } else { guarded(text) }
+}
+
+/// Decodes a non-empty field that was encoded by [`encode_csv_text`].
+#[must_use]
+pub fn decode_csv_text(field: &str) -> &str {
+    if field.chars().all(|letter| letter == '\'') { &field[1..] } else { unguarded(field) }
+}
+
+fn csv_line(cells: &[Value], separator: u8) -> Vec<u8> {
+    let fields = cells.iter().map(|cell| match cell {
+        Value::Null => String::new(),
+        Value::String(text) => encode_csv_text(text),
+        other => other.to_string(),
+    });
+    let terminator = csv::Terminator::Any(b'\n');
+    let mut writer = csv::WriterBuilder::new().delimiter(separator).terminator(terminator).from_writer(Vec::new());
+    let written = writer.write_record(fields).ok().and_then(|()| writer.into_inner().ok());
+    let mut line = written.expect("a vector takes every row");
+    line.truncate(line.len() - 1);
+    line
+}
+
+/// Start of a window of `every_ms`: a date if windows are whole days, otherwise a moment in UTC.
+fn time_label(start_ms: i64, every_ms: i64) -> String {
+    let text = rfc3339(start_ms).unwrap_or_else(|| start_ms.to_string());
+    if every_ms % DAY_MS == 0 { text[..text.len().min(10)].to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::terms::SeriesSignal;
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn csv_texts_are_decoded_unchanged(text in "['=a]{0,4}") {
+            let field = encode_csv_text(&text);
+            prop_assert!(!field.is_empty(), "an empty field is a missing value");
+            prop_assert_eq!(decode_csv_text(&field), text);
+        }
+    }
+
+    #[test]
+    fn csv_labels_that_look_like_formulas_are_guarded() {
+        let signal = SeriesSignal { attribute: 0, name: "s".into(), unit: None, range: (-9.0, 9.0), intervals: None };
+        let terms = SeriesTerms {
+            name: "daily".into(),
+            every_ms: DAY_MS,
+            every: "1d".into(),
+            cycle: None,
+            signals: vec![signal],
+            lateness_ms: 0,
+            pooled: false,
+            min_values: 4,
+            moments: None,
+            noise: None,
+        };
+        let row = SeriesRow {
+            series: 0,
+            cohort: Some("c".into()),
+            stratum: Some(vec!["=cmd|'/C calc'!A0".into()]),
+            bucket: 0,
+            signal: 0,
+            sets: Vec::new(),
+            n: 6,
+            statistic: RowStatistic::Bin { label: "-5--1".into(), share: 0.5 },
+            filled: 0.0,
+        };
+        let strata = ["sex".to_owned()];
+        let text = |format| String::from_utf8(row.to_output_line(&terms, &strata, format)).expect("text");
+        let csv = text(RowFormat::Csv(b','));
+        assert!(csv.starts_with("daily,c,'=cmd|'/C calc'!A0,1970-01-01,1d,s,,6,"), "{csv}");
+        assert!(csv.ends_with(",'-5--1,0.5"), "{csv}");
+        assert!(text(RowFormat::Json).contains("\"bin\":\"-5--1\""));
+        let mean = MeanStatistic { mean: -3.5, sd: 2.0, quartiles: None };
+        let row = SeriesRow { statistic: RowStatistic::Mean(mean), ..row };
+        let csv = String::from_utf8(row.to_output_line(&terms, &strata, RowFormat::Csv(b','))).expect("text");
+        assert!(csv.contains(",6,-3.5,2,"), "numbers stay numbers: {csv}");
+    }
+}
