@@ -1,4 +1,4 @@
-//! Generalization under an h-ceiling with counterfeits over a data set ([HCE]; docs/internals/methods.md §15).
+//! Generalization under an h-ceiling with counterfeits over a data set (\[HCE]; docs/internals/methods.md §15).
 //!
 //! The search judges shown values only by their number of subjects. The cells released as `*` are known only once a
 //! policy is fixed. Therefore the cells of the best policies are decided as in any release, and the classes are

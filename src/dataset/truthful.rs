@@ -1,4 +1,4 @@
-//! Truthful reconstruction of a release with counterfeits ([HCE] Table 9; docs/internals/methods.md §15.7).
+//! Truthful reconstruction of a release with counterfeits (\[HCE] Table 9; docs/internals/methods.md §15.7).
 //!
 //! For the lines of a group with a given value, the catalog states the number of counterfeits. From each class the
 //! reconstruction takes out that number of lines, or all of them if there are fewer. Together they contain every

@@ -10,7 +10,7 @@ fn group(classes: &[&str], counterfeits: &[(&str, u64)]) -> CatalogGroup {
     }
 }
 
-/// [HCE] Table 5, 8 and 9: four lines with diabetes in two classes, one of them a counterfeit. One line of each class
+/// \[HCE] Table 5, 8 and 9: four lines with diabetes in two classes, one of them a counterfeit. One line of each class
 /// is taken out, and one of the two is true.
 #[test]
 fn reconstruction_of_paper_example_matches_table_9() {

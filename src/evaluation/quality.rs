@@ -25,11 +25,11 @@ pub struct AttributeQuality {
     pub loss_of_all: f64,
     /// Share of the released cells that are exact. [0, 1].
     pub exact: f64,
-    /// Mean precision: 1 − level / highest level [SWE]. [0, 1], higher is better.
+    /// Mean precision: 1 − level / highest level \[SWE]. [0, 1], higher is better.
     pub precision: f64,
     /// Mean bits that a cell hides, given the distribution of the original: non-uniform entropy per cell. [0, ∞).
     pub bits_hidden: f64,
-    /// Mean reconstruction error of a released cell: 1 − 1 / number of covered values ([HCE], without counterfeits).
+    /// Mean reconstruction error of a released cell: 1 − 1 / number of covered values (\[HCE], without counterfeits).
     /// [0, 1), lower is better.
     pub reconstruction_error: f64,
     /// Kullback–Leibler divergence, in bits, of the original distribution from the distribution of the cells spread
@@ -53,7 +53,7 @@ pub struct GroupQuality {
     pub classes: u64,
     /// Average equivalence class size: lines / classes.
     pub aecs: f64,
-    /// Discernibility [BAY]: Σ|E|² + records without a line · records.
+    /// Discernibility \[BAY]: Σ|E|² + records without a line · records.
     pub discernibility: f64,
 }
 
@@ -87,9 +87,9 @@ pub struct ReleaseQuality {
     pub pairwise_information: f64,
     /// Pairwise information over all records.
     pub pairwise_information_of_all: f64,
-    /// Data score of the release ([POD] Table 6.1), divided by that of the original.
+    /// Data score of the release (\[POD] Table 6.1), divided by that of the original.
     pub data_score: f64,
-    /// Share of the released cells that are altered: generalized, suppressed or falsified ([POD] §6.1). [0, 1].
+    /// Share of the released cells that are altered: generalized, suppressed or falsified (\[POD] §6.1). [0, 1].
     pub distortion: f64,
     /// Attributes, in the order of the schema.
     pub attributes: Vec<AttributeQuality>,
@@ -320,7 +320,7 @@ pub fn class_sizes(group: &ReleasedGroup, quasi: &[usize]) -> Vec<u64> {
     sizes.into_values().collect()
 }
 
-/// Returns the data score of the release and of the original ([POD] Table 6.1).
+/// Returns the data score of the release and of the original (\[POD] Table 6.1).
 ///
 /// A value that occurs once scores 1; each cell of a value that occurs x times scores tanh(1/x). A suppressed,
 /// missing or falsified cell scores 0. An attribute in several groups is scored in the group that `told_in` names.

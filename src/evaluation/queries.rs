@@ -1,4 +1,4 @@
-//! Error of counts from a release: random range queries, answered from the lines and from the records ([HCE]
+//! Error of counts from a release: random range queries, answered from the lines and from the records (\[HCE]
 //! §Evaluation).
 //!
 //! A query asks for the share of the records with values in a range of each of one to three attributes of a group. An

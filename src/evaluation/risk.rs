@@ -1,4 +1,4 @@
-//! Re-identification risk of a release against two kinds of attackers [ELE] (docs/internals/methods.md §14.2).
+//! Re-identification risk of a release against two kinds of attackers \[ELE] (docs/internals/methods.md §14.2).
 //!
 //! The prosecutor knows that a subject is in the release and looks for that subject: risk 1 / class size. The
 //! marketer targets all subjects: the mean risk.
@@ -90,7 +90,7 @@ fn smallest_in_batch(origins: &[LineOrigin], key: &dyn Fn(usize) -> Vec<CellId>,
 /// Returns the share of the records with unique raw values, and the estimated share that is unique in a population of
 /// ten times the size.
 ///
-/// The estimator is that of [ZAY]: the probability that a sample unique is a population unique follows by Bayes' rule
+/// The estimator is that of \[ZAY]: the probability that a sample unique is a population unique follows by Bayes' rule
 /// from the sampling fraction π and the class sizes of the sample.
 fn uniqueness(original: &OriginalData, quasi: &[usize]) -> (f64, f64) {
     const FRACTION: f64 = 0.1;

@@ -1,4 +1,4 @@
-//! Weighted draws in constant time: Walker's alias method with Vose's construction [VOS].
+//! Weighted draws in constant time: Walker's alias method with Vose's construction \[VOS].
 
 use super::seeded_random::pow;
 

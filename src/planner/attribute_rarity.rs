@@ -1,4 +1,4 @@
-//! Share of the records that an attribute makes rare, for the composition of treatments ([POD] §6.3, docs/internals/methods.md
+//! Share of the records that an attribute makes rare, for the composition of treatments (\[POD] §6.3, docs/internals/methods.md
 //! §10.5).
 
 use rayon::prelude::*;

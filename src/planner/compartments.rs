@@ -1,6 +1,6 @@
-//! Groups from quasi-identifiers (docs/internals/methods.md §10.2): compartments of [POD] §6.2, and exact sets.
+//! Groups from quasi-identifiers (docs/internals/methods.md §10.2): compartments of \[POD] §6.2, and exact sets.
 //!
-//! In [POD] Def. 10, an edge joins two attributes of a quasi-identifier; compartments are maximal cliques of the
+//! In \[POD] Def. 10, an edge joins two attributes of a quasi-identifier; compartments are maximal cliques of the
 //! complement. Maximal non-quasi-identifiers are larger, because one broken link is enough. Both overlap, so a
 //! disjoint cover is selected.
 

@@ -1,7 +1,7 @@
 //! Drift: a change of value distributions since the current plan.
 //!
 //! For each watched attribute, p is the distribution in the window of the plan and q the current one, over the most
-//! frequent values of p and one cell for the rest. The Jensen-Shannon divergence [LIN] in bits, `½·KL(p‖m) +
+//! frequent values of p and one cell for the rest. The Jensen-Shannon divergence \[LIN] in bits, `½·KL(p‖m) +
 //! ½·KL(q‖m)` with `m = ½(p + q)`, is 0 if equal and 1 if disjoint. The value expected by chance, `(cells − 1)/(8·ln
 //! 2)·(1/n_p + 1/n_q)` to second order, is subtracted. The stream has drifted if the largest divergence reaches the
 //! threshold.

@@ -1,4 +1,4 @@
-//! Selects the treatment of each attribute: the first matching rule of the configuration, then of its preset ([POD]
+//! Selects the treatment of each attribute: the first matching rule of the configuration, then of its preset (\[POD]
 //! §6.3, docs/internals/methods.md §10.5).
 
 use super::sampling::{SampledRecords, read_typical};
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!([0, 1, 25, 107, 142, 1_024].map(records_to_measure), [10_000, 10_000, 10_000, 10_000, 9_989, 1_000]);
     }
 
-    /// Tables of the dissertation, as printed there ([POD] Tables 6.2 and 6.3).
+    /// Tables of the dissertation, as printed there (\[POD] Tables 6.2 and 6.3).
     #[test]
     fn presets_match_dissertation_tables() {
         let schema = schema();

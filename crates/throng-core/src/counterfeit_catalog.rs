@@ -1,4 +1,4 @@
-//! Counterfeit catalog: one JSON line per group of classes ([HCE] Def. 3; docs/internals/methods.md §15.4).
+//! Counterfeit catalog: one JSON line per group of classes (\[HCE] Def. 3; docs/internals/methods.md §15.4).
 //!
 //! Example:
 //! `{"attributes":["age","place","illness"],"sensitive":"illness","classes":[{"age":"30-39","place":"north"},…],

@@ -1,4 +1,4 @@
-//! Micro-aggregation: all members of a class show the same aggregate of their numbers [DOM].
+//! Micro-aggregation: all members of a class show the same aggregate of their numbers \[DOM].
 //!
 //! The policy forms the classes first. The output is not truthful: possibly no member has the shown number. An
 //! attacker that knows all members but one can compute the last number from the sum, up to the rounding. An outlier

@@ -1,4 +1,4 @@
-//! Links the records of a published file to subjects with known attributes, read from a second file ([POD] §7.4).
+//! Links the records of a published file to subjects with known attributes, read from a second file (\[POD] §7.4).
 //!
 //! A set of columns links a record when a known subject has the same values in all of these columns. The record is
 //! linked *below k* when fewer than k subjects of the published file share them. A missing known value links no

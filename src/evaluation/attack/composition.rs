@@ -1,4 +1,4 @@
-//! Composition attack: several releases of a subject together can reveal a value that each of them hides [GAN].
+//! Composition attack: several releases of a subject together can reveal a value that each of them hides \[GAN].
 //!
 //! The attacker knows all but one of the quasi-identifier values of a subject's records in a group, and the batches.
 //! The target is the remaining attribute, which is constant for this subject. The lines that fit a record make some

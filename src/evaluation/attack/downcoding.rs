@@ -1,4 +1,4 @@
-//! Downcoding attack: generalization that is as fine as possible can be partly undone [COH].
+//! Downcoding attack: generalization that is as fine as possible can be partly undone \[COH].
 //!
 //! Consider the node that is one level finer in one attribute. Each child of a class has at most k − 1 of its
 //! subjects, because k would have been released there. If n subjects have m children, each child has at least n − (m

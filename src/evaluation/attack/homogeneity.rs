@@ -1,4 +1,4 @@
-//! Homogeneity attack: membership in a class reveals its sensitive value if all of the class share it [MAC].
+//! Homogeneity attack: membership in a class reveals its sensitive value if all of the class share it \[MAC].
 
 use super::attack_input::AttackInput;
 use super::trials::{AttackTrials, AttackYield};

@@ -1,4 +1,4 @@
-//! Minimality attack: the suppression of a sensitive cell reveals information [WON], [XIA] (docs/internals/methods.md §12.2).
+//! Minimality attack: the suppression of a sensitive cell reveals information \[WON], \[XIA] (docs/internals/methods.md §12.2).
 //!
 //! An attacker knows that values are released unchanged whenever possible. The first guess for a hidden cell is the
 //! most frequent value that has not been printed so far. The second guess is the most frequent value that its class

@@ -1,5 +1,5 @@
 //! Sequence attack: an attacker knows the measurements of a device at some moments and follows its subject through
-//! the release [KAZ].
+//! the release \[KAZ].
 //!
 //! The attacker knows the raw quasi-identifier values of a group in several records of a subject, and their batches,
 //! and takes a line that fits each. Lines of a subject are not linked, so that each moment is a separate guess. The

@@ -222,7 +222,7 @@ impl AttackTrials {
     }
 }
 
-/// Returns the score interval [WIL] of a rate over `n` trials, at 95 %. Trials with a probability vary less than
+/// Returns the score interval \[WIL] of a rate over `n` trials, at 95 %. Trials with a probability vary less than
 /// trials that are right or wrong, so the interval is conservative.
 fn wilson_interval(rate: f64, n: f64) -> [f64; 2] {
     const Z: f64 = 1.96;

@@ -1,4 +1,4 @@
-//! Computes the weight of each attribute in a model ([POD] Table 6.4).
+//! Computes the weight of each attribute in a model (\[POD] Table 6.4).
 
 use super::model_fitting::{FittedModel, LearningRecords};
 use serde::Serialize;

@@ -1,5 +1,5 @@
 //! Measures the prediction of an attribute from a release. Models are trained on the original records and on the
-//! released lines, and tested on other records ([POD] §6.4, Tables 6.4 and 6.5; docs/internals/methods.md §14.5).
+//! released lines, and tested on other records (\[POD] §6.4, Tables 6.4 and 6.5; docs/internals/methods.md §14.5).
 //!
 //! An attribute is predicted by the attributes released with it in one group. A third model, of all attributes of the
 //! original, shows the loss from the division into groups alone.

@@ -5,7 +5,7 @@
 
 use crate::generate::seeded_random::{SeededRandom, exp};
 
-/// Disease of [POD] §6.4.
+/// Disease of \[POD] §6.4.
 pub const CORONARY_ARTERY_DISEASE: &str = "DOID:3393";
 
 /// Disease with its risk factors. Weights are log-odds.

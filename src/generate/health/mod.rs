@@ -1,6 +1,6 @@
 //! Wide table of health records: 107 attributes, one record per subject.
 //!
-//! Modelled on the semi-synthetic data set of [POD] (§4.5.1, §6.3, Appendix A). Shares of countries and blood types
+//! Modelled on the semi-synthetic data set of \[POD] (§4.5.1, §6.3, Appendix A). Shares of countries and blood types
 //! are those of its tables A.1 and A.2. The numbers of distinct heights, names, cities, states, companies, diseases
 //! and SNPs follow the other tables. Names and codes are fictitious. The table has the difficulties of a
 //! quasi-identifier search: near-identifiers, long tails, sparse columns, and functional dependencies (zip → city →
@@ -55,7 +55,7 @@ pub struct HealthSettings {
     /// Random seed; equal seeds give equal records.
     pub seed: u64,
     /// Draws each family (diseases, drugs, SNPs, genes) once per record, so that its twenty columns are identical.
-    /// This is the behaviour of the generator published with [POD]; no disease depends on the subject then. By
+    /// This is the behaviour of the generator published with \[POD]; no disease depends on the subject then. By
     /// default, the columns are drawn independently.
     pub legacy: bool,
     /// Output format of the records.
@@ -73,7 +73,7 @@ pub struct HealthRecordStream {
     shares: AttributeDistributions,
 }
 
-/// Shares per million and telephone prefixes; the last country is "Other" ([POD] Table A.1).
+/// Shares per million and telephone prefixes; the last country is "Other" (\[POD] Table A.1).
 const COUNTRIES: [(&str, f64, &str); 5] = [
     ("DE", 849_981.0, "+49"),
     ("NO", 50_000.0, "+47"),

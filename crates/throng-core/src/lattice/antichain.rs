@@ -1,4 +1,4 @@
-//! Known properties of a lattice, as antichains in prefix trees ([PRU] "Efficient management of predictive
+//! Known properties of a lattice, as antichains in prefix trees (\[PRU] "Efficient management of predictive
 //! properties").
 //!
 //! A property inherited upward holds for x if it holds for some y ≤ x, so the minimal policies suffice. Tree levels
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// [PRU] Fig. 3.
+    /// \[PRU] Fig. 3.
     #[test]
     fn antichain_of_published_example_answers_membership() {
         let mut tree = Antichain::new(InheritanceDirection::Upward, 3);

@@ -1,4 +1,4 @@
-//! Policies and their lattice ([PRU] "Preliminaries"), which is never materialized.
+//! Policies and their lattice (\[PRU] "Preliminaries"), which is never materialized.
 
 /// One level per attribute; 0 is the raw value.
 pub type LatticePolicy = Box<[u8]>;

@@ -1,4 +1,4 @@
-//! Checks one policy: generalize, group, judge, count the suppressed, measure ([PRU] steps 1 to 3).
+//! Checks one policy: generalize, group, judge, count the suppressed, measure (\[PRU] steps 1 to 3).
 
 use super::anchors::AnchorCache;
 use super::class_scratch::ClassScratch;

@@ -2,7 +2,7 @@
 //!
 //! A record goes to the next pass if its class is too small ([`RowDecision::TooSmall`]) or uninformative ([`RowDecision::Uninformative`]).
 //! Both depend on the quasi attributes alone. A large class that fails a model of values is suppressed for good: a
-//! later release would reveal the failure to an attacker that knows the policies (minimality, [WON]).
+//! later release would reveal the failure to an attacker that knows the policies (minimality, \[WON]).
 //!
 //! Classes of different passes never cover the same values, because all records of a tuple of cells are in one class.
 //! All records of a raw tuple take the same pass, so the release is a function of raw tuples. Two passes can print

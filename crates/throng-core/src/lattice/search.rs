@@ -1,6 +1,6 @@
 //! Search for the admissible policy of least cost, without the order of visits.
 //!
-//! Pruning rests on two sound conclusions ([FL2] §2.4–2.7): every specialization loses too many records, or the bound
+//! Pruning rests on two sound conclusions (\[FL2] §2.4–2.7): every specialization loses too many records, or the bound
 //! from generalization alone is beaten. All exact strategies return the same policy: least cost, then least sum of
 //! levels, then lexicographically first.
 
@@ -75,7 +75,7 @@ pub struct LatticeSearchProgress {
 pub struct BestLatticePolicy {
     /// One level per attribute.
     pub policy: LatticePolicy,
-    /// Cost; see [`Measure::shown`](crate::quality::Measure::shown).
+    /// Cost; see [`QualityMeasure::shown`](crate::quality::QualityMeasure::shown).
     pub cost: f64,
     /// Suppressed records.
     pub suppressed: u64,

@@ -59,7 +59,7 @@ fn check_all_policies(search: &mut LatticeSearch<'_>) -> bool {
     }
 }
 
-/// Flash [FLA]: checks or excludes every policy.
+/// Flash \[FLA]: checks or excludes every policy.
 ///
 /// Binary search on a chain of cheapest open generalizations finds the policies that stop losing too many records.
 /// Below, all specializations lose too many as well. Above, each needs a check, because suppression makes neither
@@ -90,7 +90,7 @@ fn search_flash(search: &mut LatticeSearch<'_>) -> bool {
     true
 }
 
-/// Flash2P ([FL2] Fig. 6): finds the policies that may be admissible, then checks them.
+/// Flash2P (\[FL2] Fig. 6): finds the policies that may be admissible, then checks them.
 fn search_flash_two_phases(search: &mut LatticeSearch<'_>) -> bool {
     let mut possible = Antichain::new(InheritanceDirection::Upward, search.lattice.width());
     let mut checked: HashSet<LatticePolicy> = HashSet::new();
@@ -171,7 +171,7 @@ fn policies_by_rank(search: &LatticeSearch<'_>) -> Option<impl Iterator<Item = L
     Some(ranks.into_iter().flatten())
 }
 
-/// Optimal lattice anonymization [OLA]: bisects sublattices between bottom and top for the policies that stop losing
+/// Optimal lattice anonymization \[OLA]: bisects sublattices between bottom and top for the policies that stop losing
 /// too many records, then checks the possible ones.
 fn search_ola(search: &mut LatticeSearch<'_>) -> bool {
     let mut possible = Antichain::new(InheritanceDirection::Upward, search.lattice.width());
@@ -215,7 +215,7 @@ fn search_ola(search: &mut LatticeSearch<'_>) -> bool {
     check_remaining_policies(search, &checked)
 }
 
-/// Incognito [INC]: subsets of the attributes, small ones first.
+/// Incognito \[INC]: subsets of the attributes, small ones first.
 ///
 /// With all other attributes at their top, a subset's policy generalizes all policies with the same levels on it, so
 /// they lose at least the same records. A candidate with only possible subsets is one that no lost policy covers.

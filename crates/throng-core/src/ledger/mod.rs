@@ -2,10 +2,10 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | [`per_subject`] | the ledger, and its view at one point in time |
+//! | [`subject_ledger`] | the ledger, and its view at one point in time |
 //! | [`release_log`] | the release log: one line per subject, group and window |
 //! | [`supporters`] | tenure, and the classes that each subject supports |
-//! | [`delta`] | changes of one batch |
+//! | [`ledger_delta`] | changes of one batch |
 //! | [`erased_keys`] | keys of subjects that are to be erased |
 
 pub mod erased_keys;

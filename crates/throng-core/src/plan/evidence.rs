@@ -52,7 +52,7 @@ pub struct PlanEvidence {
     pub seconds: f64,
 }
 
-/// Accuracy of cycle inference for quasi-identifiers ([POD] Def. 9, Fig. 5.6a).
+/// Accuracy of cycle inference for quasi-identifiers (\[POD] Def. 9, Fig. 5.6a).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TriageEvidence {
     /// Largest θ at which the suspects cover every minimal quasi-identifier of two to four attributes.

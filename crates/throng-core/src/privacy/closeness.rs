@@ -1,4 +1,4 @@
-//! t-closeness ([FL2] §2.1): earth mover's distance between the values of a class and of the table.
+//! t-closeness (\[FL2] §2.1): earth mover's distance between the values of a class and of the table.
 //!
 //! Distances are fractions of integers. With cᵢ of n records in the class and Cᵢ of N in the table, value i has the
 //! surplus cᵢN − Cᵢn. Sums of surpluses reach nN, which exceeds 32 bits from 46,341 records.

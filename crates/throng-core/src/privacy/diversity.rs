@@ -1,4 +1,4 @@
-//! Entropy and recursive (c, ℓ) ℓ-diversity of one sensitive attribute ([FL2] §2.1).
+//! Entropy and recursive (c, ℓ) ℓ-diversity of one sensitive attribute (\[FL2] §2.1).
 //!
 //! Both take the **descending** counts of the values of a class.
 

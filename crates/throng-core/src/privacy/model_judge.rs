@@ -180,7 +180,7 @@ enum PreparedModel {
 #[derive(Clone, Debug)]
 pub struct ModelJudge {
     models: Vec<PreparedModel>,
-    /// Records that every accepted class needs: max(k, ⌈ℓ⌉), the m of [FL2] §2.7.
+    /// Records that every accepted class needs: max(k, ⌈ℓ⌉), the m of \[FL2] §2.7.
     pub(crate) smallest_class: u64,
     pub(crate) needs_values: bool,
     pub(crate) needs_population: bool,

@@ -63,7 +63,7 @@ pub struct ClosenessReference {
     pub values: Vec<u64>,
     /// Distinct subjects of each value.
     pub subjects: Vec<u64>,
-    /// Hierarchy for [`Ground::Hierarchical`](super::Ground::Hierarchical); empty if unused.
+    /// Hierarchy for [`GroundDistance::Hierarchical`]; empty if unused.
     pub tree: Vec<Vec<u32>>,
 }
 

@@ -1,4 +1,4 @@
-//! Reconstruction error ([HCE] "Quality metric", Fig. 2 to 4; docs/internals/methods.md §15.3).
+//! Reconstruction error (\[HCE] "Quality metric", Fig. 2 to 4; docs/internals/methods.md §15.3).
 //!
 //! A release gives a density for each record: uniform over the values of a cell, times the probability p that the
 //! line is no counterfeit. RCE is the squared difference to the point of the record, summed over records and
@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    /// [HCE] Fig. 3 and 4: one attribute of three values; one of four lines is a counterfeit.
+    /// \[HCE] Fig. 3 and 4: one attribute of three values; one of four lines is a counterfeit.
     #[test]
     fn reconstruction_error_with_counterfeits_uses_reduced_density() {
         let whole = by_definition(&[0, 1, 2], 3, 1, 1.0);

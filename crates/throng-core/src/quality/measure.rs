@@ -1,12 +1,12 @@
 //! Quality measures by name. Ranges are of the displayed value for n records, m attributes and s suppressed records.
 //!
-//! - `loss`: Iyengar's Loss [IYE]: share of its domain that a cell covers beyond one value, mean over all cells; a
+//! - `loss`: Iyengar's Loss \[IYE]: share of its domain that a cell covers beyond one value, mean over all cells; a
 //!   suppressed cell counts 1. [0, 1].
 //! - `loss_geometric`: loss per attribute, then the geometric mean of 1 + loss, minus 1. [0, 1].
-//! - `precision`: Sweeney's precision [SWE]: 1 − mean level / (levels − 1); a suppressed cell is at the top. [0, 1],
+//! - `precision`: Sweeney's precision \[SWE]: 1 − mean level / (levels − 1); a suppressed cell is at the top. [0, 1],
 //!   higher is better.
-//! - `discernibility`: Bayardo's discernibility [BAY]: Σ|E|² over the kept classes + s·n. [n, n²].
-//! - `aecs`: average class size: n / classes; all suppressed records form one class ([FL2] Fig. 5). [1, n].
+//! - `discernibility`: Bayardo's discernibility \[BAY]: Σ|E|² over the kept classes + s·n. [n, n²].
+//! - `aecs`: average class size: n / classes; all suppressed records form one class (\[FL2] Fig. 5). [1, n].
 //! - `nue`: non-uniform entropy in bits: −Σ log₂(n(value) / n(cell)) over all cells, and −Σ log₂(s(cell) / s) over
 //!   the suppressed ones. [0, ∞).
 //! - `nue_monotonic`: `nue` without the second sum, so that suppression costs nothing. [0, ∞).

@@ -7,7 +7,7 @@
 //! 2. No line is generalized by more than h.
 //! 3. Each catalog group lists exactly its counterfeits per value, and every counterfeit is in one group.
 //! 4. No class is in two groups, all classes exist, and all have exactly `lines` lines, so size reveals nothing.
-//! 5. Lemma 1 of [HCE]: for each class and value, the other classes of the group have at least as many true lines as
+//! 5. Lemma 1 of \[HCE]: for each class and value, the other classes of the group have at least as many true lines as
 //!    the class has counterfeits.
 //! 6. All counterfeits of a class together could be true lines of the others, with `people` true lines left in each.
 //!    No observer can prove that a class has any.

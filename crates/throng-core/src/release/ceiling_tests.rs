@@ -46,7 +46,7 @@ fn verdict(table: &CeilingTable<'_>, catalog: &str) -> Result<(), &'static str> 
     check_catalog(&counted(table), catalog, &terms())
 }
 
-/// [HCE] Table 5 with the catalogs of Table 8 (safe) and Table 7 (not safe).
+/// \[HCE] Table 5 with the catalogs of Table 8 (safe) and Table 7 (not safe).
 #[test]
 fn catalogs_of_paper_tables_are_judged_correctly() {
     let table = [("1", "abd", "d"), ("2", "abcd", "")];

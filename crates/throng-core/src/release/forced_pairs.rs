@@ -12,7 +12,7 @@
 //! them. If `n_X` + `m_Y` > N, some record must be below both.
 //!
 //! [`check_forced_pairs`] forces a batch exactly if for some such pair fewer than k distinct subjects are below both X and Y, or
-//! if fragments contradict themselves. A batch that needs more than [`BATCH_STEP_LIMIT`] steps is
+//! if fragments contradict themselves. A batch that needs more than `BATCH_STEP_LIMIT` steps is
 //! [`CountingResult::StepsExhausted`].
 //!
 //! *On N.* The rows of A and B are the strict choice for groups with different rows, even against an observer that
@@ -29,7 +29,7 @@
 //!    violation. The same holds for a union of intervals, with the smallest threshold and the joint rows of all Q.
 //!    Otherwise the union is halved, and a single interval is divided at one cell. At P = Q the bound is the
 //!    definition.
-//! 4. *Small sets.* [`small_sets`] decides exactly if a set Y in at least t rows has fewer than k subjects in the
+//! 4. *Small sets.* `small_sets` decides exactly if a set Y in at least t rows has fewer than k subjects in the
 //!    rows Q. A question about several X may end with "perhaps", which counts as yes; its parts are then checked.
 //!
 //! Time: O(cells) to read a batch; then O(rows · width) per question in the usual case. The worst case is exponential

@@ -1,6 +1,6 @@
 //! Verification of repetition: the number of released lines per subject and group, and the units that counting joins.
 //!
-//! Claim. If [`LineLimit::check_lines`] returns `Ok` for every group, no subject exceeds the line limit of the group in
+//! Claim. If `LineLimit::check_lines` returns `Ok` for every group, no subject exceeds the line limit of the group in
 //! this batch. In a group released once per window, no subject has a line while the window of its last line lasts.
 
 use super::violation::Violation;

@@ -1,7 +1,7 @@
 //! Release: the check of the encoded lines of a batch before they are released.
 //!
 //! [`verify::verify`] reads the encoded lines and the ledger and counts again. It alone makes a
-//! [`verified::ReleasableBatch`], the only type that a [`sink::Sink`] accepts. The checks follow the definitions and share
+//! [`verified_batch::ReleasableBatch`], the only type that the sinks of the daemon accept. The checks follow the definitions and share
 //! no code with plans and treatments.
 
 pub mod aggregates;

@@ -1,7 +1,7 @@
 //! Verification that no class is narrowed by exclusion, from the encoded bytes and the raw codes of the rows
 //! (docs/internals/methods.md §12.3).
 //!
-//! Claim. If [`check_narrowing`] returns `Ok`, every released class has at least k distinct subjects in this batch with raw
+//! Claim. If `check_narrowing` returns `Ok`, every released class has at least k distinct subjects in this batch with raw
 //! tuples that no observer of the ladder can exclude. A raw tuple is excluded if its class at an earlier ladder node
 //! is released in this batch. Earlier batches complete no class, so they exclude nothing.
 //!

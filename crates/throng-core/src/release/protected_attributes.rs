@@ -1,6 +1,6 @@
 //! Verification of privacy models in a stream, from the encoded bytes (docs/internals/methods.md §11.5).
 //!
-//! Claim. If [`check_protected`] returns `Ok`, then in every class the distinct pairs (value, subject) that this batch shows of
+//! Claim. If `check_protected` returns `Ok`, then in every class the distinct pairs (value, subject) that this batch shows of
 //! a protected attribute satisfy every claim. If diversity is required, ℓ values can be assigned ℓ different
 //! subjects. Without a reference distribution, or with a value outside it, no value may be shown. A rounding
 //! difference of 10⁻⁹ is accepted ([`super::models`]).

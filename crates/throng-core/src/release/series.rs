@@ -12,7 +12,7 @@
 //!    `crowd` members each, and all members together. Moments are means over members of the means over their rows.
 //! 6. No closed bucket or epoch is published again, and no row twice.
 //! 7. Rows of several cohorts follow from published rows.
-//! 8. Rows with noise satisfy the claim of [`verify_noise`].
+//! 8. Rows with noise satisfy the claim of `verify_noise`.
 //! 9. A series with moments publishes no row of a bucket.
 //!
 //! Only the rows and the new cohorts are taken from the proposal.

@@ -9,15 +9,15 @@
 //! 4. No row has two lines in one group.
 //! 5. The batch has at least k subjects.
 //! 6. Counting forces no pair of label sets of two groups below k.
-//! 7. Every class that shows a protected attribute satisfies its models ([`super::protected`]).
+//! 7. Every class that shows a protected attribute satisfies its models ([`super::protected_attributes`]).
 //! 8. Where the ladder is known, exclusion narrows no class below k ([`super::narrowing`]).
 //! 9. Every sensitive cell that is not exact hides among k subjects of its class and reveals no rare value
-//!    ([`super::hidden`]).
+//!    (`hidden_cells`).
 //! 10. No subject exceeds [`GroupTerms::lines`], in this batch or in its release window.
-//! 11. No cell has the form of a direct identifier ([`super::identifying`]).
-//! 12. No subject counts without its tenure or beyond its class budget ([`super::budget`]).
+//! 11. No cell has the form of a direct identifier (`identifier_forms`).
+//! 12. No subject counts without its tenure or beyond its class budget (`subject_budgets`).
 //! 13. All lines of a row show the same shared cells, at one level per batch. (5) and (6) hold within each shared
-//!     value ([`super::shared`]).
+//!     value (`shared_attributes`).
 //!
 //! The treatment supplies only the bytes, the row of each line, and the rows that count as no subject.
 

@@ -232,7 +232,7 @@ fn encode_csv_text(text: &str) -> String {
     if text.chars().all(|letter| letter == '\'') { format!("'{text}") } else { guarded(text) }
 }
 
-/// Decodes a non-empty field that was encoded by [`encode_csv_text`].
+/// Decodes a non-empty field that was encoded by `encode_csv_text`.
 #[must_use]
 pub fn decode_csv_text(field: &str) -> &str {
     if field.chars().all(|letter| letter == '\'') { &field[1..] } else { unguarded(field) }

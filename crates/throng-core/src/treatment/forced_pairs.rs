@@ -15,10 +15,10 @@
 //!
 //! *Method.* Each label of X is on more than half of the records, so at most one label of a chain decides a column of
 //! X. All X between a heavy label and its intersection with all heavier ones are judged in one pass, by the lowest
-//! threshold and the fewest records. Only if that fails, they are divided ([`HeavySets`]). [`light`] searches for Y.
+//! threshold and the fewest records. Only if that fails, they are divided (`HeavySets`). `lighter_side` searches for Y.
 //!
 //! Both searches are exact but stop after a number of steps that depends on the batch alone. Fragments that are not
-//! cleared by then are withdrawn. Beyond [`GUARD_STEPS_PER_BATCH`], the lighter of the two groups is withdrawn completely.
+//! cleared by then are withdrawn. Beyond `GUARD_STEPS_PER_BATCH`, the lighter of the two groups is withdrawn completely.
 
 mod group_view;
 mod lighter_side;

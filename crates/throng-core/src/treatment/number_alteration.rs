@@ -1,4 +1,4 @@
-//! Perturbation and micro-aggregation of the numbers of a batch ([POD] §2.1, §6.2; [DOM]; docs/internals/methods.md §10.5).
+//! Perturbation and micro-aggregation of the numbers of a batch (\[POD] §2.1, §6.2; \[DOM]; docs/internals/methods.md §10.5).
 //!
 //! Replaces numbers before classes are formed. Among the records of one call, enough subjects share each replacement.
 //! A replacement is a number that enough subjects truly have, or a mean over enough subjects. Altered cells are not

@@ -149,7 +149,7 @@ impl KeyedDigest {
     }
 }
 
-/// Finalizer of SplitMix64 [SPL]: a bijection that spreads every bit.
+/// Finalizer of SplitMix64 \[SPL]: a bijection that spreads every bit.
 pub fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

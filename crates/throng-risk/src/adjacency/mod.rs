@@ -1,4 +1,4 @@
-//! Bayesian adjacency of the values of a stream (docs/internals/methods.md §4; [POD] §5.1, Alg. 5–7, Table 5.1).
+//! Bayesian adjacency of the values of a stream (docs/internals/methods.md §4; \[POD] §5.1, Alg. 5–7, Table 5.1).
 //!
 //! Nodes are values. `n(u)` counts the records that hold u, `n(u,v)` those that hold both, and `P(v|u) =
 //! n(u,v)/n(u)`. There is no edge if `n(u,v)` is 0, and none inside one attribute. Each pair of attributes is counted
@@ -244,7 +244,7 @@ impl Adjacency {
         nodes + blocks + self.pairs.capacity() * size_of::<Option<PairCountBlock>>()
     }
 
-    /// Returns the summed cycle inference `scf(u) = Σ_v P(v|u)` ([POD] eq. 5.2), without the diagonal.
+    /// Returns the summed cycle inference `scf(u) = Σ_v P(v|u)` (\[POD] eq. 5.2), without the diagonal.
     ///
     /// Every record has one value per attribute (missing counts as one), so each other attribute with a counted pair
     /// adds 1.
@@ -253,7 +253,7 @@ impl Adjacency {
         if n == 0 { 0.0 } else { self.row(u).iter().map(|(_, both)| *both as f64).sum::<f64>() / n as f64 }
     }
 
-    /// Returns the mean cycle inference `mcf(u) = scf(u)/t(u)` ([POD] eq. 5.3), or 0 if u has no neighbours. `t(u)`
+    /// Returns the mean cycle inference `mcf(u) = scf(u)/t(u)` (\[POD] eq. 5.3), or 0 if u has no neighbours. `t(u)`
     /// is the number of neighbours of u.
     pub fn mcf(&self, u: ValueNode) -> f64 {
         let neighbours = self.neighbours(u);

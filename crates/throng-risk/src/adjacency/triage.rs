@@ -1,4 +1,4 @@
-//! Anonymity assurance ([POD] Def. 9): finds the sets of attributes that deviate, and orders their check.
+//! Anonymity assurance (\[POD] Def. 9): finds the sets of attributes that deviate, and orders their check.
 //!
 //! Triage orders the exact re-check and never replaces it: a set that is not suspect is not therefore safe.
 
@@ -73,7 +73,7 @@ impl Triage {
         places.iter().map(|c| moments[*c].relative_deviation(round)).fold(0.0, f64::max)
     }
 
-    /// Returns the sets of `size` attributes that are suspect at θ ([POD] Def. 9), at most `most` of them.
+    /// Returns the sets of `size` attributes that are suspect at θ (\[POD] Def. 9), at most `most` of them.
     pub fn suspects(&self, theta: f64, size: usize, most: usize) -> SuspectSets {
         if !self.judged_sizes().contains(&size) {
             return SuspectSets { sets: Vec::new(), complete: true };

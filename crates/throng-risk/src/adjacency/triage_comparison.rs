@@ -1,4 +1,4 @@
-//! Quality of the triage, compared with the exact answer and with other check orders ([POD] Fig. 5.6a).
+//! Quality of the triage, compared with the exact answer and with other check orders (\[POD] Fig. 5.6a).
 
 use super::triage::{DescendingNumber, Triage, visit_sets};
 use crate::counting::AttributeSet;
@@ -39,9 +39,9 @@ impl SuspectDetection {
 /// Order in which the sets of one size are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TriageCheckOrder {
-    /// By falling deviation from the sets around them ([POD] Def. 9).
+    /// By falling deviation from the sets around them (\[POD] Def. 9).
     Deviation,
-    /// By falling μ: stronger inference means more risk, according to [POD] §5.1.3.
+    /// By falling μ: stronger inference means more risk, according to \[POD] §5.1.3.
     Inference,
     /// By rising μ: attributes that predict each other weakly split the records into the most classes.
     Independence,

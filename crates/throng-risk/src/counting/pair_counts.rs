@@ -1,4 +1,4 @@
-//! Joint counts of the values of two columns, the basis of conditional probabilities (docs/internals/methods.md §4; [POD] Alg.
+//! Joint counts of the values of two columns, the basis of conditional probabilities (docs/internals/methods.md §4; \[POD] Alg.
 //! 5–7).
 
 use super::CountedTable;
@@ -93,7 +93,7 @@ pub struct ValueCount {
 /// Inferences between two columns: `P(b|a) = n(a, b) / n(a)` and `P(a|b)` (docs/internals/methods.md §4).
 ///
 /// Arrays are indexed by cell, `a · cardinality(b) + b`, as in [`PairCounts`]; nodes are indexed by value. The sums
-/// of scf and mcf ([POD] eq. 5.2, 5.3) add these nodes over all other columns.
+/// of scf and mcf (\[POD] eq. 5.2, 5.3) add these nodes over all other columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PairInference {
     /// Column numbers, the smaller one first.
@@ -135,9 +135,9 @@ pub type PairNodes = (Vec<ValueCount>, Vec<ValueCount>);
 /// Summed and mean inference from one value to all other columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CycleInference {
-    /// `scf(u) = Σ_v P(v|u)` ([POD] eq. 5.2); 0 in a table of one column.
+    /// `scf(u) = Σ_v P(v|u)` (\[POD] eq. 5.2); 0 in a table of one column.
     pub scf: f64,
-    /// `mcf(u) = scf(u) / t(u)`, with `t(u)` the number of values that occur with u ([POD] eq. 5.3).
+    /// `mcf(u) = scf(u) / t(u)`, with `t(u)` the number of values that occur with u (\[POD] eq. 5.3).
     pub mcf: f64,
 }
 

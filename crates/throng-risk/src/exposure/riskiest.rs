@@ -1,4 +1,4 @@
-//! Finds the records with the highest risk, and the combinations that identify them (docs/internals/methods.md §3; [ELL]).
+//! Finds the records with the highest risk, and the combinations that identify them (docs/internals/methods.md §3; \[ELL]).
 
 use super::subset_walk::{SubsetWalk, SubsetWalkScope};
 use crate::counting::{AttributeSet, CpuCounter, RowSet};
@@ -32,7 +32,7 @@ impl RiskiestRecords {
     }
 }
 
-/// Finds the `most` records of highest score. `qids` are as for [`reach`](super::reach).
+/// Finds the `most` records of highest score. `qids` are as for `reach`.
 ///
 /// Time: a walk through the sets. Memory: that of the walk, and at most an eighth of a byte per visit.
 pub fn riskiest_records(

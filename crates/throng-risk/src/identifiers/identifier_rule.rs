@@ -19,9 +19,9 @@ pub struct IdentifierRule {
 }
 
 impl IdentifierRule {
-    /// Default of [`dominant_shape`](Self::dominant_shape).
+    /// Default of [`shape_share`](Self::shape_share).
     pub const SHAPE_SHARE: f64 = 0.5;
-    /// Default of [`cardinality`](Self::cardinality) ([POD] §4.1.1).
+    /// Default of [`cardinality`](Self::cardinality) (\[POD] §4.1.1).
     pub const CARDINALITY: f64 = 0.80;
 
     /// Returns the rule for a sample of a stream, which later records may contradict.
@@ -90,7 +90,7 @@ pub enum IdentifierReason {
         /// Share of the distinct values, in (0, 1].
         share: f64,
     },
-    /// Every row has a different value (c = 1, [POD] Def. 2).
+    /// Every row has a different value (c = 1, \[POD] Def. 2).
     Injective,
     /// Nearly every row has a different value: c ≥ the threshold.
     Cardinality {

@@ -1,4 +1,4 @@
-//! Standalone identifiers (docs/internals/methods.md §2; [POD] Def. 2, 7, 8, §4.1.1): columns that identify a single subject
+//! Standalone identifiers (docs/internals/methods.md §2; \[POD] Def. 2, 7, 8, §4.1.1): columns that identify a single subject
 //! alone.
 //!
 //! A [`ColumnProfile`] holds the counts of a column, a [`IdentifierRule`] the criteria, and a [`IdentifierJudgement`] the result with its

@@ -1,4 +1,4 @@
-//! The eighteen categories of identifiers of the HIPAA Safe Harbor method ([HIP], (A)–(R)).
+//! The eighteen categories of identifiers of the HIPAA Safe Harbor method (\[HIP], (A)–(R)).
 
 use throng_core::values::identifier_shapes::IdentifierShape;
 

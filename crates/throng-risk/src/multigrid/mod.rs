@@ -1,4 +1,4 @@
-//! Multigrid node aggregation (docs/internals/methods.md §5; [POD] §5.2): counts and searches values that always occur together
+//! Multigrid node aggregation (docs/internals/methods.md §5; \[POD] §5.2): counts and searches values that always occur together
 //! only once.
 //!
 //! R(u) are the records with value u. u ⇒ v is *certain* if R(u) ⊆ R(v), that is n(u, v) = n(u). u ⇔ v means that

@@ -94,7 +94,7 @@ proptest! {
     }
 }
 
-/// [POD] Table 3.1: gender, ZIP, drug, disease.
+/// \[POD] Table 3.1: gender, ZIP, drug, disease.
 fn table_3_1() -> ReferenceCells {
     vec![vec![0, 0, 0, 0], vec![1, 1, 1, 0], vec![0, 2, 1, 0], vec![0, 2, 0, 0]]
 }

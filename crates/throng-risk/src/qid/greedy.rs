@@ -1,4 +1,4 @@
-//! Greedy strategy: checks sets of high cardinality first ([POD] §4.2.2, Alg. 3), since small ones among them are
+//! Greedy strategy: checks sets of high cardinality first (\[POD] §4.2.2, Alg. 3), since small ones among them are
 //! likely QIDs.
 //!
 //! A candidate is counted once its sum and its mean of cardinalities reach the thresholds. Until then it is

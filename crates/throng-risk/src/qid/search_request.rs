@@ -12,7 +12,7 @@ pub enum QidStrategy {
     /// Both sides together, judged by witnesses first. The fastest strategy.
     #[default]
     Border,
-    /// Sets of high cardinality first, with falling thresholds until all sets are covered ([POD] Alg. 3).
+    /// Sets of high cardinality first, with falling thresholds until all sets are covered (\[POD] Alg. 3).
     Greedy,
     /// Level by level without supersets of QIDs. The reference.
     Exhaustive,

@@ -249,7 +249,7 @@ fn golden(columns: &[&[u32]], k: u32) -> QidBorders {
     search(&table, &question(k, super::QidStrategy::Border, 1, table.width()), &|_| ())
 }
 
-/// [POD] Table 3.1: gender, ZIP, drug, disease.
+/// \[POD] Table 3.1: gender, ZIP, drug, disease.
 const TABLE_3_1: [&[u32]; 4] = [&[0, 1, 0, 0], &[0, 1, 2, 2], &[0, 1, 1, 0], &[0, 0, 0, 0]];
 
 #[test]

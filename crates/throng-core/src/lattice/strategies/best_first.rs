@@ -1,6 +1,6 @@
-//! Best first, then branch and bound ([PRU] "Effective pruning in large search spaces").
+//! Best first, then branch and bound (\[PRU] "Effective pruning in large search spaces").
 //!
-//! [PRU] climbs from the bottom, where most records are suppressed and checks are expensive. At the top, every policy
+//! \[PRU] climbs from the bottom, where most records are suppressed and checks are expensive. At the top, every policy
 //! is admissible and classes are few. The first phase follows the cheapest policy downward to a good one. The second
 //! phase proves it, rank by rank from the top: a branch ends if its least bound is beaten or its most general policy
 //! loses too many records. Policies of one rank are incomparable, so batches waste no checks.

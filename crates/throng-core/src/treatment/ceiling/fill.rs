@@ -1,4 +1,4 @@
-//! Fills small classes with counterfeits that groups conceal ([HCE] Alg. 1, lines 7 to 15; docs/internals/methods.md §15.2).
+//! Fills small classes with counterfeits that groups conceal (\[HCE] Alg. 1, lines 7 to 15; docs/internals/methods.md §15.2).
 //!
 //! The paper draws uniformly from the domain, so that a rare value in a small class is probably a counterfeit. Here
 //! the draw probability of a value is its frequency in nearby records. A draw depends only on a key, the class and

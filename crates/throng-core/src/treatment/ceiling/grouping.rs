@@ -1,4 +1,4 @@
-//! Groups the classes of a catalog ([HCE] Alg. 2; docs/internals/methods.md §15.4).
+//! Groups the classes of a catalog (\[HCE] Alg. 2; docs/internals/methods.md §15.4).
 //!
 //! Lemma 1 of the paper: for every class and value, the other classes of the group have at least as many true lines
 //! as the class has counterfeits. A reader that knows how classes are filled can exclude more: a larger class has no

@@ -10,7 +10,7 @@ fn class(identity: u128, shown: &[u32], counterfeits: &[u32]) -> CatalogClass {
     CatalogClass { identity, true_counts: count(shown), counterfeits: count(counterfeits) }
 }
 
-/// [HCE] Lemma 1, literally.
+/// \[HCE] Lemma 1, literally.
 fn satisfies_lemma_1(classes: &[CatalogClass], group: &[usize]) -> bool {
     group.iter().all(|&at| {
         classes[at].counterfeits.iter().all(|(value, &count)| {
@@ -46,7 +46,7 @@ fn could_be_true(classes: &[CatalogClass], group: &[usize], at: usize, most: u32
     place(&left, &mut shown, &mut room)
 }
 
-/// [HCE] Table 5 and 8: class 1 has three records and a counterfeit with diabetes, class 2 four records, one of them
+/// \[HCE] Table 5 and 8: class 1 has three records and a counterfeit with diabetes, class 2 four records, one of them
 /// with diabetes.
 #[test]
 fn paper_example_forms_one_group_of_two() {

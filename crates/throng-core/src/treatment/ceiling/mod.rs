@@ -1,4 +1,4 @@
-//! h-ceiling with counterfeits ([HCE]; docs/internals/methods.md §15), off by default.
+//! h-ceiling with counterfeits (\[HCE]; docs/internals/methods.md §15), off by default.
 //!
 //! `release::ceiling` recounts the release and shares none of this code.
 

@@ -1,4 +1,4 @@
-//! Classes of equal cells and the degree of generalization ([HCE] "Generalization"; docs/internals/methods.md §15.1).
+//! Classes of equal cells and the degree of generalization (\[HCE] "Generalization"; docs/internals/methods.md §15.1).
 
 use crate::domain::Domain;
 use hashbrown::HashMap;
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::domain::HierarchyLevel;
 
-    /// [HCE] "Generalization": ages 35 to 66 of 0 to 99, one of two sexes, 33,254 of 100,000 zip codes. D = (0.31 + 1
+    /// \[HCE] "Generalization": ages 35 to 66 of 0 to 99, one of two sexes, 33,254 of 100,000 zip codes. D = (0.31 + 1
     /// + 0.33) / 3.
     #[test]
     fn degree_matches_paper_example() {

@@ -1,4 +1,4 @@
-//! Searches the policy of least reconstruction error under a ceiling ([HCE] Alg. 1; docs/internals/methods.md §15.5).
+//! Searches the policy of least reconstruction error under a ceiling (\[HCE] Alg. 1; docs/internals/methods.md §15.5).
 //!
 //! Policies are checked in the order of the error of generalization alone, a lower bound of the total. The search
 //! ends when this bound exceeds the best result. A policy above the ceiling excludes all its generalizations, as in

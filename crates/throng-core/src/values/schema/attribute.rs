@@ -60,7 +60,7 @@ impl ChangeFrequency {
     }
 }
 
-/// Treatment of a quasi-identifier if its class is too small ([POD] §6.2). It is set in the configuration, not in the
+/// Treatment of a quasi-identifier if its class is too small (\[POD] §6.2). It is set in the configuration, not in the
 /// schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AttributeTreatment {

@@ -1,4 +1,4 @@
-//! Examples of [POD] §5.1, to the last printed digit.
+//! Examples of \[POD] §5.1, to the last printed digit.
 
 use crate::adjacency::{Adjacency, AdjacencyLimits, Triage, ValueNode};
 use crate::counting::AttributeSet;
@@ -8,7 +8,7 @@ const ZIP: usize = 1;
 const DRUG: usize = 2;
 const DISEASE: usize = 3;
 
-/// Codes in the order of [POD] Table 5.1.
+/// Codes in the order of \[POD] Table 5.1.
 const M: ValueNode = ValueNode { attribute: GENDER, code: 0 };
 const F: ValueNode = ValueNode { attribute: GENDER, code: 1 };
 const Z10001: ValueNode = ValueNode { attribute: ZIP, code: 0 };
@@ -21,7 +21,7 @@ const NODES: [ValueNode; 8] = [M, F, Z10001, Z64123, Z60617, CORTISOL, REMDESIVI
 const Z10002: ValueNode = ValueNode { attribute: ZIP, code: 3 };
 const HYDROXYCHLOROQUINE: ValueNode = ValueNode { attribute: DRUG, code: 2 };
 
-/// [POD] Table 3.1: M 10001 remdesivir, F 64123 cortisol, M 60617 cortisol, M 60617 remdesivir; all COVID.
+/// \[POD] Table 3.1: M 10001 remdesivir, F 64123 cortisol, M 60617 cortisol, M 60617 remdesivir; all COVID.
 fn table_3_1() -> Vec<Vec<u32>> {
     vec![vec![0, 1, 0, 0], vec![0, 1, 2, 2], vec![1, 0, 0, 1], vec![0; 4]]
 }
@@ -79,7 +79,7 @@ fn cycle_inference_equals_equations_5_2_and_5_3() {
     assert!((model.mcf(COVID) - 3.0 / 7.0).abs() < 1e-15);
 }
 
-/// [POD] Table 5.2: compared with the history, {F, 10001, remdesivir, COVID} is common and {F, 10002,
+/// \[POD] Table 5.2: compared with the history, {F, 10001, remdesivir, COVID} is common and {F, 10002,
 /// hydroxychloroquine, COVID} is an outlier.
 #[test]
 fn stream_of_table_5_2_shows_the_outlier() {

@@ -5,7 +5,7 @@ use crate::values::decimal::{exact, floor_ticks};
 use crate::values::hierarchy::ValueCover;
 use crate::values::json::unquoted;
 
-/// Maximum number of positions: two of them fit into a [cell](crate::values::cells::CellId).
+/// Maximum number of positions: two of them fit into a [cell](crate::values::codebook::CellId).
 pub const MAX_POSITIONS: i128 = (1 << 15) - 1;
 
 impl Ruler {
