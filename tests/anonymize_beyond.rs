@@ -177,7 +177,7 @@ fn input_larger_than_memory_is_refused_with_a_remedy() {
     write(&place.join("in.parquet"), &[rows(30_000, 1)]);
     refused(place, "in.parquet -o out.csv --memory 1MiB", 1, &["in.parquet needs more than 1MiB", "--temp"]);
     for memory in ["64KiB", "1MiB", "2MiB", "3MiB"] {
-        let said: &[&str] = &["(--memory)", "are available", "allow more"];
+        let said: &[&str] = &["(--memory)", "are available", "raise --memory"];
         let output =
             anonymize(place, &format!("in.parquet -o out.csv --temp . --memory {memory}")).output().expect("it starts");
         if !output.status.success() {

@@ -60,7 +60,7 @@ fn place() -> Place {
 fn planned_groups_join_dependent_and_separate_changing_attributes() {
     let place = place();
     let said = printed(&throng(&place, &MOVING, "check -c throng.toml"));
-    assert!(said.contains("groups grown from 600 records"), "{said}");
+    assert!(said.contains("groups chosen from 600 records"), "{said}");
     let group = |attribute: &str| {
         let named =
             |line: &&str| line.trim_start().starts_with("attributes") && line.contains(&format!("{attribute:?}"));
@@ -158,8 +158,8 @@ fn keep_rules_are_followed_and_their_price_is_shown() {
     let together =
         |a: &str, b: &str| groups(&said).iter().any(|g| g.iter().any(|n| n == a) && g.iter().any(|n| n == b));
     assert!(together("age", "city") && !together("pulse", "city"), "{said}");
-    assert!(said.contains("\"age\", \"city\" (weight 50): leave together, for 0."), "{said}");
-    assert!(said.contains("the one changes within a person and the other does not"), "{said}");
+    assert!(said.contains("\"age\", \"city\" (weight 50): are released together, for 0."), "{said}");
+    assert!(said.contains("one of them changes within a person and the other does not"), "{said}");
 
     let refused = |more: &str, says: &str| {
         let place = Place::new(SCHEMA, more);

@@ -188,6 +188,11 @@ fn lines_dropped_from_a_full_queue_are_reported_separately() {
         place.write("throng.tuning", format!("max_waiting_lines = {room}\n"));
         place.write("in.ndjson", &records);
         let outcome = place.run(&settings);
-        assert_eq!(outcome.stderr.contains("without a line that stands for them"), is_told, "{}", outcome.stderr);
+        assert_eq!(
+            outcome.stderr.contains("thinned with no other line of their subject"),
+            is_told,
+            "{}",
+            outcome.stderr
+        );
     }
 }

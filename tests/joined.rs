@@ -365,7 +365,7 @@ fn joined_output_schema_requires_every_attribute() {
     let said = throng(&place, &[JOINED], "check -c throng.toml --explain").expect(0);
     let said = String::from_utf8(said.stdout).expect("text");
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("leaves as 3 rows, one a group of attributes"), "{said}");
+    assert!(said.contains("is released as 3 rows, one per group of attributes"), "{said}");
 }
 
 #[test]

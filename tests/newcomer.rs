@@ -98,7 +98,7 @@ fn series_over_too_few_days_name_the_required_days() {
     desk.write("long.csv", days(20, |_| "Bern"));
     desk.write("short.csv", days(3, |_| "Bern"));
     desk.done(&["init", "long.csv", "--for", "dashboards"]);
-    let reason = "each person needs values in 4 buckets of a series, and nobody has them in more than 3: \
+    let reason = "each person needs values in 4 buckets of a series, but no person has values in more than 3: \
                   give records of a longer time, or shorter buckets (every in [[series]])";
     let refused = desk.refused(&["check", "-c", "long.toml", "--sample", "short.csv"]);
     assert!(refused.contains(reason), "{refused}");
@@ -122,7 +122,7 @@ fn series_over_too_few_days_name_the_required_days() {
     desk.write("short.csv", days(3, |_| "Bern"));
     desk.done(&["init", "long.csv", "--for", "models", "--name", "model"]);
     let refused = desk.refused(&["check", "-c", "model.toml", "--sample", "short.csv"]);
-    assert!(refused.contains("nobody has them in more than 3"), "{refused}");
+    assert!(refused.contains("but no person has values in more than 3"), "{refused}");
 }
 
 #[test]
@@ -176,17 +176,17 @@ fn evaluate_of_moments_counts_epochs() {
 fn check_explain_describes_series() {
     let desk = Desk::new();
     desk.write("days.csv", days(20, |_| "Bern"));
-    for (purpose, rows) in [("dashboards", "a row for every 1d and signal"), ("models", "means and covariances")] {
+    for (purpose, rows) in [("dashboards", "one row per 1d and signal"), ("models", "means and covariances")] {
         desk.done(&["init", "days.csv", "--for", purpose, "--name", purpose]);
         let said = flat(&desk.done(&["check", "-c", &format!("{purpose}.toml"), "--explain"]).out);
         for part in [
             rows,
-            "steps leaves as a statistic of people",
+            "steps is released as a statistic of people",
             "day decides the bucket of a record",
-            "ward does not leave: no series has it.",
-            "user_id never leaves",
+            "ward is not released: no series uses it.",
+            "user_id is never released",
             "isolates fewer than 5 people",
-            "No record of a single person leaves",
+            "No record of a single person is released",
         ] {
             assert!(said.contains(part), "{part:?} in {said}");
         }
@@ -197,7 +197,7 @@ fn check_explain_describes_series() {
     let config = desk.read("dashboards.toml").replace("fragments = false", "fragments = true");
     desk.write("both.toml", config);
     let said = flat(&desk.done(&["check", "-c", "both.toml", "--explain"]).out);
-    assert!(said.contains("What leaves in series") && said.contains("as fine as"), "{said}");
+    assert!(said.contains("Released in series") && said.contains("as fine as"), "{said}");
 }
 
 #[test]

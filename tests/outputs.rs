@@ -108,24 +108,24 @@ fn check_explain_names_attributes_and_limits() {
     };
     let weak = said(&[]);
     for part in [
-        "person never leaves",
-        "age leaves with illness (group body): exact, then 10-wide intervals, then 50-wide intervals, or `*`",
-        "city leaves by itself (group place)",
-        "illness is sensitive and leaves with age",
-        "at least 3 different people of its own batch",
-        "Nobody can be struck out",
-        "A crowd may share one value of illness",
-        "What does not change within a person leaves with every record",
-        "It is no differential privacy",
-        "Equal numbers of fragments in two groups may tell",
+        "person is never released",
+        "age is released with illness (group body): exact, then 10-wide intervals, then 50-wide intervals, or `*`",
+        "city is released alone (group place)",
+        "illness is sensitive and is released with age",
+        "at least 3 different people of its batch",
+        "No person can be excluded from a class",
+        "A class may share one value of illness",
+        "Attributes that do not change within a person are released with every record",
+        "This is not differential privacy",
+        "Equal numbers of fragments in two groups may show",
     ] {
         assert!(weak.contains(part), "{part:?} is not in {weak}");
     }
     let strong = said(&[("PRIVACY__MAX_LINES_PER_SUBJECT", "1")]);
-    assert!(strong.contains("at least 3 different people of its own batch"), "{strong}");
-    let bound = "Of one person at most 1 fragment(s) of a group leave in a batch";
+    assert!(strong.contains("at least 3 different people of its batch"), "{strong}");
+    let bound = "At most 1 fragment(s) per person and group are released in a batch";
     assert!(strong.contains(bound) && !weak.contains(bound), "{strong}");
-    assert!(!strong.contains("Equal numbers of fragments in two groups may tell"), "{strong}");
+    assert!(!strong.contains("Equal numbers of fragments in two groups may show"), "{strong}");
     for value in ["Bern", "Zug", "flu", "scurvy"] {
         assert!(!weak.contains(value), "an explanation has no value of the data");
     }

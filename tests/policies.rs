@@ -219,7 +219,7 @@ fn policy_diff_is_a_table_of_figures() {
     for told in [
         "| k | 20 | 3 | −17 |",
         "| records | 600 | 600 | = |",
-        "| smallest crowd |",
+        "| smallest class |",
         "| loss of `age` |",
         "Keys that differ: `privacy.k`.",
     ] {
@@ -283,7 +283,7 @@ fn policy_diff_names_identifying_combinations() {
     let (code, out, err) = run("old.toml", "new.toml", &[]);
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(out.contains("| combinations that single people out | 0 | 1 | +1 |"), "{out}");
-    let named = "New: in what leaves, fewer than k people share values of `age` + `mark` + `ward`.";
+    let named = "New: in the release, fewer than k people share values of `age` + `mark` + `ward`.";
     assert!(out.contains(named) && out.contains("a combination that singles people out"), "{out}");
     assert!(!out.contains("canary") && !out.contains("m1"), "no value: {out}");
     let (code, out, _) = run("new.toml", "old.toml", &["--json"]);
@@ -315,6 +315,6 @@ fn policy_diff_names_keys_that_need_a_restart() {
     let differ = "Keys that differ: `privacy.release_window`, `state.path`, `telemetry.log_level`.";
     assert!(out.contains(differ), "{out}");
     // Keys that a reload may change are not listed.
-    assert!(out.contains("A running daemon needs a new start for `state.path`, `telemetry.log_level`."), "{out}");
+    assert!(out.contains("A running daemon needs a restart for `state.path`, `telemetry.log_level`."), "{out}");
     assert!(!out.contains("1h") && !out.contains("canary"), "no value of a key: {out}");
 }

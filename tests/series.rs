@@ -220,7 +220,7 @@ fn series_dominated_sums_are_released_as_shares() {
     }
     write_csv(&dir.path().join("in.csv"), &input);
     let said = run(dir.path(), "series", "out.ndjson", SERIES);
-    assert!(said.contains("left as shares of intervals"), "{said}");
+    assert!(said.contains("released as shares of intervals"), "{said}");
     let rows = rows(&dir.path().join("out.ndjson"));
     let mut shares: BTreeMap<(String, String), f64> = BTreeMap::new();
     for row in rows.iter().filter(|row| !row["bin"].is_null()) {

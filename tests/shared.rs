@@ -415,7 +415,7 @@ fn shared_hour_in_every_group_keeps_the_guarantee() {
     let overrides = [&KEEPING[..], &LIMITED].concat();
     let said = throng(&place, &overrides, "check -c throng.toml --explain");
     let text = String::from_utf8_lossy(&said.stdout).into_owned();
-    assert!(text.contains("timestamp leaves in every fragment of the groups"), "{text}{}", said.stderr);
+    assert!(text.contains("timestamp is released in every fragment of the groups"), "{text}{}", said.stderr);
     let outcome = Process::spawn(place.command(&overrides, &["--lineage", "lineage.ndjson"]), place.port).wait();
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     let entries = std::fs::read_dir(place.path("")).expect("a directory");

@@ -188,7 +188,7 @@ fn check_explain_describes_treatments() {
     let place = treated("perturb");
     let told = throng(&place, &["check", "-c", "throng.toml", "--explain"]).expect(0);
     let text = String::from_utf8(told.stdout).expect("text");
-    assert!(text.contains("perturb          treatment.rule[0] fits it"), "{text}");
+    assert!(text.contains("perturb          treatment.rule[0] matches it"), "{text}");
     assert!(text.contains("the closest number of its batch"), "{text}");
     let schemas = throng(&place, &["check", "-c", "throng.toml", "--output-schema"]).expect(0);
     let schemas: Value = serde_json::from_slice(&schemas.stdout).expect("JSON");

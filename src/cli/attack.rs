@@ -24,7 +24,7 @@ use throng_core::series::DELTA;
 /// printed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 done · 1 a file cannot be read · 2 bad usage or configuration · 4 a yield is above --fail-above, or with\n`--fail-above promise` above what is promised (where nothing is: 1.5 × chance), in the mean, in a group, or where each line\nis promised in a single one\n\nBest attack: the one whose 95 % interval begins furthest above what guessing gives. Targets and guesses are drawn (--seed), so that\nanother draw can put another attack first; its figure moves within the interval."
+    after_help = "Exit codes: 0 done · 1 a file cannot be read · 2 bad usage or configuration · 4 a yield is above --fail-above, or with\n`--fail-above promise` above the guarantee (without a guarantee: 1.5 × chance), in the mean, in a group, or, if every line has\na guarantee, in a single line\n\nBest attack: the one whose 95 % interval begins furthest above the success rate of guessing. Targets and guesses are drawn (--seed):\nanother draw can put another attack first, and its success rate varies within the interval."
 )]
 pub struct AttackArgs {
     /// Release: the `sink.path` of the run. With several groups, also the files next to it with the group name before
@@ -92,7 +92,7 @@ pub fn run(args: &AttackArgs) -> Result<(), Failure> {
         None if config.series.is_empty() => {}
         None => {
             return Err(Failure::Usage(anyhow!(
-                "the people of the series are not known: the secret of the run is gone (name a file in state.secret_file, and run again)"
+                "the people of the series cannot be identified: the secret of the run is missing (set state.secret_file and run again)"
             )));
         }
     }
@@ -141,7 +141,7 @@ fn yield_sentence(found: &AttackYield) -> String {
         text += &format!(", in {} of group {}", of(worst.rate, worst.trials), worst.group);
     }
     if found.share_above > 0.0 {
-        text += &format!("; above what is promised in {}", of(found.share_above, found.trials));
+        text += &format!("; above the guarantee in {}", of(found.share_above, found.trials));
     }
     text
 }
@@ -151,8 +151,8 @@ fn noise_bound(series: &SeriesConfig) -> Option<String> {
     let epsilon = series.epsilon_per_week?;
     let odds = epsilon.exp();
     Some(format!(
-        "series {:?} has noise, and no attack on it is tried: with ε = {epsilon} and δ = {DELTA} for a person and week, whoever knows all other \
-         records tells two equally likely weeks of a person apart with a probability of {:.2} % at most",
+        "series {:?} has noise, so no attack on it is tried: with ε = {epsilon} and δ = {DELTA} per person and week, an attacker who knows all \
+         other records distinguishes two equally likely weeks of a person with a probability of at most {:.2} %",
         series.name,
         100.0 * (odds + DELTA) / (odds + 1.0)
     ))
@@ -162,7 +162,7 @@ fn yields_table(yields: &[AttackYield]) -> String {
     let row = |found: &AttackYield| {
         let named = [found.attack.to_owned(), found.given.clone(), number(found.trials)];
         let figures = if found.trials == 0 {
-            ["nothing to try", "", "", "", "", ""].map(str::to_owned)
+            ["no targets", "", "", "", "", ""].map(str::to_owned)
         } else {
             let worst = found.worst_group.as_ref();
             [

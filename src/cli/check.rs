@@ -35,7 +35,7 @@ use throng_core::values::schema::{Role, Schema};
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The tests of the configuration ([[test]], see docs/policies.md) run through the real pipeline.\n\nExit codes: 0 nothing wrong (warnings are printed) · 2 problems, each with file, key and remedy, or a test that fails ·\n4 the release of the sample would represent less than release.min_represented\n\n--sample: the best attack is the one of `throng attack` (200 targets each) whose 95 % interval begins furthest above what guessing gives.\nCohorts are drawn, so that another try can put another attack first."
+    after_help = "The tests of the configuration ([[test]], see docs/policies.md) run through the real pipeline.\n\nExit codes: 0 no problems (warnings are printed) · 2 problems, each with file, key and remedy, or a failed test ·\n4 the release of the sample would represent less than release.min_represented\n\n--sample: the best attack is the one of `throng attack` (200 targets each) whose 95 % interval begins furthest above chance.\nCohorts are drawn: another draw can put another attack first."
 )]
 pub struct CheckArgs {
     /// Configuration
@@ -79,7 +79,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             .filter(|tried| !tried.unmet.is_empty());
         let trial =
             PolicyTrialResult { policy: checked.policy.to_string(), failed: failed.map(|tried| tried.name).collect() };
-        println!("{}", serde_json::to_string(&trial).context("a trial has no JSON")?);
+        println!("{}", serde_json::to_string(&trial).context("cannot encode the trial result as JSON")?);
         return Ok(());
     }
     let CheckedConfig { config, schema, shapes, protections, .. } = &checked;
@@ -110,7 +110,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     for shape in shapes {
         if shape.quasi.len() > WIDE_GROUP_THRESHOLD && config.release.fragments {
             eprintln!(
-                "warning: {file}: group {:?} has {} quasi attributes; beyond {WIDE_GROUP_THRESHOLD} most cells are lost (split it into [[group]]s)",
+                "warning: {file}: group {:?} has {} quasi attributes; beyond {WIDE_GROUP_THRESHOLD} most cells are suppressed (split it into several [[group]]s)",
                 shape.name,
                 shape.quasi.len()
             );
@@ -122,7 +122,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             && protections.iter().all(|p| p.attribute != position)
         {
             eprintln!(
-                "warning: {}: attribute {:?} is sensitive and no diversity is asked for: a class may share one value",
+                "warning: {}: attribute {:?} is sensitive, but no diversity is required: a class may share one value (set a [[privacy.model]])",
                 config.schema.file.display(),
                 attribute.name
             );
@@ -187,8 +187,8 @@ fn describe_missing_secret(config: &Config) -> Option<String> {
         Some(path) => Some(format!("the first run creates {} (state.secret_file)", path.display())),
         None if config.has_state() => None,
         None => Some(
-            "each run draws a secret of its own, so that two releases of one input differ and can be compared by their \
-             readers (name a file in state.secret_file to keep one)"
+            "each run draws a new secret: two releases of one input differ, and readers can compare them (set \
+             state.secret_file to keep one secret)"
                 .to_owned(),
         ),
     }
@@ -203,8 +203,8 @@ fn describe_series_outputs(checked: &CheckedConfig) -> Vec<String> {
         if let Some(noise) = series.noise {
             let people = (6.0 * noise.scale(series).sum_deviation()).powi(2).ceil() as u64;
             return format!(
-                "series {:?}: every {} number of people and mean of {} for everybody, with noise: ε = {}, δ = {DELTA} for a person and \
-                 week; the noise of a mean is below its sampling error from about {} people on, where the deviation is a sixth of the range \
+                "series {:?}: every {} number of people and mean of {} over all people, with noise: ε = {}, δ = {DELTA} per person and \
+                 week; the noise of a mean is below its sampling error from about {} people on, if the deviation is a sixth of the range \
                  (throng check --sample measures it)",
                 series.name,
                 series.every,
@@ -230,10 +230,10 @@ fn describe_series_outputs(checked: &CheckedConfig) -> Vec<String> {
         terms.series.iter().filter_map(|series| series.noise).map(|noise| rho_of(noise.epsilon)).collect();
     if noise.len() > 1 {
         let epsilon = epsilon_of(noise.iter().sum());
-        lines.push(format!("series with noise together: ε = {epsilon:.2}, δ = {DELTA} for a person and week"));
+        lines.push(format!("series with noise together: ε = {epsilon:.2}, δ = {DELTA} per person and week"));
     }
     if !checked.config.release.fragments {
-        lines.push("no record of a single person leaves (release.fragments = false)".to_owned());
+        lines.push("no record of a single person is released (release.fragments = false)".to_owned());
     }
     lines
 }
@@ -245,20 +245,20 @@ fn describe_repetition_limits(config: &Config, schema: &Schema) -> Vec<String> {
     }
     let lines = match config.privacy.max_lines_per_subject {
         0 => "a batch may release every line of a subject (privacy.max_lines_per_subject = 0): equal numbers of lines \
-              in two groups tell which belong together"
+              in two groups show which lines belong together"
             .to_owned(),
         most => format!(
-            "a batch releases at most {most} line(s) of a subject in each group, further ones are thinned (privacy.max_lines_per_subject)"
+            "a batch releases at most {most} line(s) of a subject in each group, further lines are thinned (privacy.max_lines_per_subject)"
         ),
     };
     let delay = config.privacy.longest_delay();
     let still = if delay.is_zero() {
-        "what does not change within a person leaves with every record (privacy.max_delay = \"0s\"): over many \
-         batches such groups can be joined again"
+        "attributes that do not change within a person are released with every record (privacy.max_delay = \"0s\"): over \
+         many batches such groups can be linked again"
             .to_owned()
     } else {
         format!(
-            "a group that does not change within a person leaves once a person and {}, up to {} late (privacy.static_window, privacy.max_delay)",
+            "a group that does not change within a person is released once per person and {}, up to {} late (privacy.static_window, privacy.max_delay)",
             format_duration(config.privacy.static_window),
             format_duration(delay)
         )

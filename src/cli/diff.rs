@@ -31,7 +31,7 @@ use throng_core::values::schema::Role;
 /// that single out subjects in a release.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  throng diff main.toml branch.toml --replay sample.ndjson >> $GITHUB_STEP_SUMMARY\n\nExit codes: 0 done · 1 a run failed · 2 bad usage or configuration · 4 with --fail-if-riskier: a crowd, a risk or a promise of NEW is worse than of OLD"
+    after_help = "Example:\n  throng diff main.toml branch.toml --replay sample.ndjson >> $GITHUB_STEP_SUMMARY\n\nExit codes: 0 done · 1 a run failed · 2 bad usage or configuration · 4 with --fail-if-riskier: NEW has a smaller class, a higher risk or a weaker guarantee than OLD"
 )]
 pub struct DiffArgs {
     /// Configuration before the change
@@ -94,7 +94,9 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     silence_panic_payloads();
     if !is_rereadable(&args.replay) {
         let named = args.replay.display();
-        return Err(Failure::Usage(anyhow!("--replay: the records are read twice: name a file ({named} is none)")));
+        return Err(Failure::Usage(anyhow!(
+            "--replay: {named} is not a regular file, but the records are read twice (name a file)"
+        )));
     }
     let stop = exit_on_signals()?;
     let loaded = |path: &Path| -> Result<(Config, CheckedConfig), Failure> {
@@ -154,7 +156,7 @@ fn measure_policy(
     let (quality, risks) =
         (quality(&original, &facts, &shapes, &groups), measure_risks(&original, &shapes, &groups, k));
     let singled = search_singling_out(&original, &groups, few, SINGLING_OUT_TIMEOUT)
-        .context("what has left cannot be searched")?;
+        .context("cannot search the release for identifying combinations")?;
     let told: Vec<_> = risks.iter().filter(|group| group.smallest_class > 0).collect();
     let lines =
         |of: &dyn Fn(&crate::evaluation::risk::GroupRisk) -> f64| told.iter().map(|g| of(g)).fold(0.0, f64::max);
@@ -193,13 +195,13 @@ fn risk_increases(old: &RunMeasures, new: &RunMeasures) -> Vec<&'static str> {
     let higher = |old: f64, new: f64| new > old + ROUNDING_TOLERANCE;
     let searched = old.singled_out_complete && new.singled_out_complete;
     let found = [
-        (smaller(old.smallest_crowd, new.smallest_crowd), "smallest crowd"),
+        (smaller(old.smallest_crowd, new.smallest_crowd), "smallest class"),
         (higher(old.risk_highest, new.risk_highest), "highest risk of a line"),
         (higher(old.risk_mean, new.risk_mean), "mean risk of a line"),
         (higher(old.below_k, new.below_k), "lines below k"),
         (searched && !uncovered_combinations(new, old).is_empty(), "a combination that singles people out"),
         // An interrupted search proves nothing; it is therefore reported as a risk.
-        (!searched, "a search for what singles people out that was cut short"),
+        (!searched, "an incomplete search for combinations that single people out"),
     ];
     found.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect()
 }
@@ -226,8 +228,8 @@ fn weakened_guarantees(old: &CheckedConfig, new: &CheckedConfig) -> Vec<&'static
     });
     let found = [
         (new.config.privacy.k < old.config.privacy.k, "a smaller k"),
-        (models(old).iter().any(|model| !models(new).contains(model)), "a privacy model that is gone or another"),
-        (opened, "an attribute whose role guards it less"),
+        (models(old).iter().any(|model| !models(new).contains(model)), "a removed or changed privacy model"),
+        (opened, "an attribute with a less protective role"),
     ];
     found.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect()
 }
@@ -252,7 +254,7 @@ fn class_size_row(name: &str, old: Option<u64>, new: Option<u64>) -> String {
     match (old, new) {
         (Some(old), Some(new)) => count_row(name, old, new),
         (old, new) => {
-            let shown = |crowd: Option<u64>| crowd.map_or("none left".to_owned(), text_format::number);
+            let shown = |crowd: Option<u64>| crowd.map_or("none released".to_owned(), text_format::number);
             format!("| {name} | {} | {} | |\n", shown(old), shown(new))
         }
     }
@@ -278,7 +280,7 @@ fn format_markdown(difference: &PolicyDifference) -> String {
     }
     out += &count_row("dead letters", old.dead_lettered, new.dead_lettered);
     out += &count_row("lines", old.lines, new.lines);
-    out += &class_size_row("smallest crowd", old.smallest_crowd, new.smallest_crowd);
+    out += &class_size_row("smallest class", old.smallest_crowd, new.smallest_crowd);
     out += &share_row("highest risk of a line", old.risk_highest, new.risk_highest);
     out += &share_row("mean risk of a line", old.risk_mean, new.risk_mean);
     out += &share_row("lines below k", old.below_k, new.below_k);
@@ -293,7 +295,7 @@ fn format_markdown(difference: &PolicyDifference) -> String {
         out += &match (of(old), of(new)) {
             (Some(old), Some(new)) => share_row(&format!("loss of `{}`", escape_table_cell(name)), old, new),
             (old, new) => {
-                let shown = |loss: Option<f64>| loss.map_or("does not leave".to_owned(), |loss| format!("{loss:.4}"));
+                let shown = |loss: Option<f64>| loss.map_or("not released".to_owned(), |loss| format!("{loss:.4}"));
                 format!("| loss of `{}` | {} | {} | |\n", escape_table_cell(name), shown(old), shown(new))
             }
         };
@@ -306,9 +308,9 @@ fn format_markdown(difference: &PolicyDifference) -> String {
         keys => format!("Keys that differ: {}.\n", listed(keys)),
     };
     if !needs_start.is_empty() {
-        out += &format!("A running daemon needs a new start for {}.\n", listed(needs_start));
+        out += &format!("A running daemon needs a restart for {}.\n", listed(needs_start));
     }
-    for (what, sets) in [("New", uncovered_combinations(new, old)), ("Gone", uncovered_combinations(old, new))] {
+    for (what, sets) in [("New", uncovered_combinations(new, old)), ("Removed", uncovered_combinations(old, new))] {
         let named = |set: &&Vec<String>| {
             set.iter().map(|name| format!("`{}`", escape_table_cell(name))).collect::<Vec<_>>().join(" + ")
         };
@@ -319,11 +321,11 @@ fn format_markdown(difference: &PolicyDifference) -> String {
         };
         if !first.is_empty() {
             out +=
-                &format!("{what}: in what leaves, fewer than k people share values of {}{more}.\n", first.join(", "));
+                &format!("{what}: in the release, fewer than k people share values of {}{more}.\n", first.join(", "));
         }
     }
     if !(old.singled_out_complete && new.singled_out_complete) {
-        out += "Not all combinations were looked at: the search was cut short.\n";
+        out += "Not all combinations were examined: the search was cut short.\n";
     }
     if !riskier.is_empty() {
         out += &format!("**Riskier:** {}.\n", riskier.join(", "));

@@ -26,7 +26,7 @@ use zeroize::Zeroizing;
 /// A repeated request does no harm.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Arguments are visible in process lists and in the shell history: `--from -` reads the subjects from standard input instead.\nErase people at the source first (topic, file, profiles): data that is read again is stored again.\nExit codes: 0 done, also for unknown subjects · 1 not done · 2 bad usage or configuration"
+    after_help = "Arguments are visible in process lists and in the shell history: `--from -` reads the subjects from standard input instead.\nErase people at the source first (topic, file, profiles): data that is read again is stored again.\nExit codes: 0 done, also for unknown subjects · 1 failed · 2 bad usage or configuration"
 )]
 pub struct ForgetArgs {
     /// Configuration of the daemon
@@ -157,7 +157,7 @@ fn format_receipt(receipt: &ErasureReceipt) -> String {
         (held_rows, "held records and waiting lines"),
         (supporters, "entries of tenure and budgets"),
         (said_lines, "entries of the release log"),
-        (profiles, "profiles of joins"),
+        (profiles, "join profiles"),
         (reference_counts, "counts of the reference distributions"),
         (series_entries, "people, open buckets and cohort memberships of series"),
         (receipt.dropped_records, "held records, now counted as dropped"),

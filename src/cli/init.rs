@@ -163,7 +163,7 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
             println!("statistics over time represent most of these records: throng init --for dashboards");
         }
     }
-    println!("{}: the secret key of all digests of people; keep it, and keep it private", secret.display());
+    println!("{}: the secret key of all subject digests; keep it, and keep it private", secret.display());
     println!(
         "\nRead the schema, then:\n  throng check -c {named} --sample {}\n  throng run -c {named}",
         answers.input.display()
@@ -211,7 +211,7 @@ fn collect_answers(
 ) -> Result<InitAnswers, Failure> {
     let input = match &args.sample.input {
         Some(input) => input.clone(),
-        None => ask("Records to look at (a CSV, NDJSON or Parquet file)", "")?
+        None => ask("Input records (a CSV, NDJSON or Parquet file)", "")?
             .map(PathBuf::from)
             .ok_or_else(|| Failure::Usage(anyhow!("no input is named: give a file with records")))?,
     };

@@ -92,7 +92,7 @@ pub fn read_topics(config: &Config, file: &str, records: u64) -> Result<RecordSa
     };
     let request = TableRequest { limits, ..request(Path::new(&named), FileFormat::Ndjson, records) };
     let read = with_read_progress(|progress| table::read_lines(Box::new(lines), &request, progress));
-    let unreadable = unreadable.lock().expect("no panic while it is held").clone();
+    let unreadable = unreadable.lock().expect("no panic while the lock is held").clone();
     let mut table = read.map_err(|error| match error {
         TableReadError::NoRecords { .. } if !unreadable.is_empty() => {
             let count =

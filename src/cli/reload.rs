@@ -48,7 +48,7 @@ pub fn run(args: &ReloadArgs) -> Result<(), Failure> {
             print_reload_outcome(&answer, &file.to_string())
         }
         401 => Err(Failure::Running(anyhow!(
-            "the daemon at {url} rejected the token of telemetry.token_file (the daemon has read it at its start)"
+            "the daemon at {url} rejected the token of telemetry.token_file (the daemon reads it only at startup)"
         ))),
         404 | 405 => Err(Failure::Running(anyhow!(
             "the daemon at {url} does not accept reload requests: it was started without telemetry.token_file, or is another service (send it SIGHUP)"

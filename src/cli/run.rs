@@ -30,7 +30,7 @@ use throng_core::values::schema::Schema;
 /// With topics as the source, SIGHUP reloads the configuration (see throng reload).
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Every key of the configuration can be overridden by the environment: THRONG__PRIVACY__K=10\n\nExit codes: 0 done · 1 it failed · 2 problems of the configuration · 3 named hardware is missing ·\n4 a release of files or standard input represents less than release.min_represented"
+    after_help = "Every key of the configuration can be overridden by the environment: THRONG__PRIVACY__K=10\n\nExit codes: 0 done · 1 failed while running · 2 problems of the configuration · 3 requested hardware not available ·\n4 a release of files or standard input represents less than release.min_represented"
 )]
 pub struct RunArgs {
     /// Configuration (see config/ for examples, docs/configuration.md for all keys)
@@ -59,14 +59,14 @@ pub fn share_argument(text: &str) -> Result<f64, String> {
 
 /// Limits glibc to two arenas for all threads. The default is eight per core, and each arena keeps memory that its
 /// threads have freed. Other allocators have no such setting.
-#[allow(unsafe_code, reason = "a setting of the allocator that has no safe interface")]
+#[allow(unsafe_code, reason = "this allocator setting has no safe interface")]
 fn limit_arenas() {
     #[cfg(target_env = "gnu")]
     {
         // SAFETY: `mallopt` sets a number inside the allocator, under the allocator's lock.
         let taken = unsafe { libc::mallopt(libc::M_ARENA_MAX, 2) };
         if taken == 0 {
-            tracing::warn!("the allocator does not take a limit of its arenas: it may keep more freed memory");
+            tracing::warn!("cannot limit the arenas of the allocator: it may keep more freed memory");
         }
     }
 }
@@ -135,7 +135,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         let what = share_refusal(&telemetry).filter(|_| to_the_end && !config.is_job())?;
         let better = advise_release_form(&file, &config, &schema, &telemetry);
         let printed = config.sink.path == Path::new("-");
-        let written = if printed { "what was printed".to_owned() } else { config.sink.path.display().to_string() };
+        let written = if printed { "the printed output".to_owned() } else { config.sink.path.display().to_string() };
         Some(Failure::FindingAboveLimit(anyhow!("{what}: delete {written} ({better})")))
     });
     for finding in findings {
@@ -154,7 +154,7 @@ fn advise_release_form(file: &str, config: &Config, schema: &Schema, telemetry: 
         return format!("{UNREADABLE_ADVICE}; release.min_represented = 0 accepts this release");
     }
     let series = if config.series.is_empty() && missing_for_series(schema).is_none() {
-        "a [[series]] represents most records of people who have many: "
+        "a [[series]] represents most records of people with many records: "
     } else {
         ""
     };
@@ -171,7 +171,7 @@ fn advise_release_form(file: &str, config: &Config, schema: &Schema, telemetry: 
 pub fn create_secret(config: &mut Config, file: &str) -> Result<(), Failure> {
     if let Some(path) = config.create_secret(file).map_err(|problem| vec![problem])? {
         eprintln!(
-            "note: created {}: the secret that keys every digest of a person; keep it, and keep it to yourself",
+            "note: created {}: the secret key of all subject digests; keep it, and keep it private",
             path.display()
         );
     }
@@ -206,7 +206,7 @@ fn enforce_shutdown_time(stop: &Arc<AtomicBool>, time: Duration) -> Result<(), F
         }
         std::thread::sleep(time);
         tracing::error!(
-            "the end has taken longer than {}: ending as if killed (nothing is lost: the next start finds out whether the last batch left)",
+            "shutdown took longer than {}: exiting as after a crash (no data is lost: the next start determines whether the last batch was released)",
             humantime::format_duration(time)
         );
         signal_hook::low_level::exit(1);

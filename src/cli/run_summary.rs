@@ -4,7 +4,7 @@ use super::text_format;
 use crate::telemetry::{Limit, RecordShare, SeriesPublished, Status, SuppressionReason, Telemetry, TooFewBuckets};
 
 /// Message for lines thinned because a limit was reached: possibly no other line of their subject was released.
-pub const LIMIT_REACHED_NOTE: &str = "thinned without a line that stands for them: the limit of lines that wait, or that are remembered, was reached, and of some people nothing has left in the groups that do not change (divide the input by subjects)";
+pub const LIMIT_REACHED_NOTE: &str = "fragments thinned with no other line of their subject: the limit of waiting lines or of the release log was reached, and some people have no line in the groups that do not change (divide the input by subjects)";
 
 /// Advice if only unreadable records keep a release below `release.min_represented`.
 pub const UNREADABLE_ADVICE: &str =
@@ -42,13 +42,13 @@ fn summary_lines(status: &Status) -> Vec<String> {
     }
     if status.thinned_fragments > 0 && !status.only_series {
         lines.push(format!(
-            "about {} fragments are thinned: {} (privacy.max_lines_per_subject, privacy.max_delay)",
+            "about {} fragments thinned: {} (privacy.max_lines_per_subject, privacy.max_delay)",
             status.thinned_fragments,
             SuppressionReason::Thinned.reason_text()
         ));
     }
     if let Some(seconds) = status.mean_delay_seconds {
-        lines.push(format!("about {} lines have waited some {seconds} s in the mean", status.delayed_lines));
+        lines.push(format!("about {} lines delayed by {seconds} s on average", status.delayed_lines));
     }
     lines
 }
@@ -58,7 +58,7 @@ fn summary_lines(status: &Status) -> Vec<String> {
 pub fn suppression_reason_text(why: SuppressionReason, status: &Status) -> &'static str {
     match why {
         SuppressionReason::Monitoring if status.only_series => {
-            "no record leaves by itself (release.fragments = false); series represent them"
+            "no single records are released (release.fragments = false); series represent them"
         }
         why => why.reason_text(),
     }
@@ -91,7 +91,9 @@ pub fn represented_lines(status: &Status) -> Vec<String> {
         }
     }
     if let Some(binned) = status.series.map(|series| series.binned).filter(|binned| *binned > 0) {
-        lines.push(format!("series: {binned} sums that one or two members dominate left as shares of intervals"));
+        lines.push(format!(
+            "series: {binned} sums that one or two members dominate were released as shares of intervals"
+        ));
     }
     if let Some(by_fragments) = status.represented.by_fragments {
         let share = text_format::percent(by_fragments.share());
@@ -105,7 +107,7 @@ pub fn represented_lines(status: &Status) -> Vec<String> {
 pub fn missing_buckets_advice(series: &SeriesPublished) -> Option<String> {
     series.too_short.map(|TooFewBuckets { most, needed }| {
         format!(
-            "each person needs values in {needed} buckets of a series, and nobody has them in more than {most}: give records of a longer time, or shorter buckets (every in [[series]])"
+            "each person needs values in {needed} buckets of a series, but no person has values in more than {most}: give records of a longer time, or shorter buckets (every in [[series]])"
         )
     })
 }
@@ -116,7 +118,7 @@ pub fn missing_rows_reasons(series: &SeriesPublished) -> Option<String> {
     let missing: Vec<String> = [
         ("rows withheld because too few members were present", series.too_few),
         (
-            "rows withheld because one or two members dominate, or all have one value, and no intervals hold enough members",
+            "rows withheld because one or two members dominate, or all have one value, and no intervals have enough members",
             series.dominated,
         ),
         ("records late, ahead of the clock, without time or subject, or beyond the limit of open buckets", series.late),

@@ -21,7 +21,7 @@ pub fn refuse_missing_device(config: &Config, file: &str) -> Result<(), Failure>
         && let Err(error) = shared_device()
     {
         return Err(Failure::Hardware(anyhow!(
-            "{file}: compute.backend = \"cuda\": {error}; set \"auto\" or \"cpu\" (the same answers)"
+            "{file}: compute.backend = \"cuda\": {error}; set \"auto\" or \"cpu\" (same results)"
         )));
     }
     Ok(())

@@ -27,7 +27,7 @@ impl ReadProgressWatcher for SilentWatcher {
 /// Creates a temporary directory of mode 0700 that is removed on drop. Its name contains the given label.
 pub fn temporary_directory(what: &str) -> Result<TemporaryDirectory, Failure> {
     let made = tempfile::Builder::new().prefix(&format!("throng-{what}-")).tempdir();
-    Ok(TemporaryDirectory::register_directory(made.context("no temporary directory can be made")?))
+    Ok(TemporaryDirectory::register_directory(made.context("cannot create a temporary directory")?))
 }
 
 /// Finished trial run. Its outputs are removed on drop.

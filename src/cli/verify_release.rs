@@ -24,7 +24,7 @@ const MAX_PRINTED_FINDINGS: usize = 20;
 /// printed: findings are a file and a line.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "With --lineage (the file of `throng run --lineage`) people are counted instead of lines, batches are told apart, and\nso are checked too: crowds inside batches, lines of one person, the order of lines, pairs that counting forces; of series\ncohorts and contributor sets. With --original too: the values of series.\n\nExit codes: 0 nothing is broken · 1 a file cannot be read · 2 bad usage or configuration · 4 a promise is broken"
+    after_help = "With --lineage (the file of `throng run --lineage`), people are counted instead of lines and batches are distinguished.\nAlso checked are: class sizes per batch, lines per person, the order of lines, pairs forced by counting; for series, cohorts\nand contributor sets. With --original: also the values of series.\n\nExit codes: 0 no violations · 1 a file cannot be read · 2 bad usage or configuration · 4 violations found"
 )]
 pub struct VerifyReleaseArgs {
     /// Release: the `sink.path` of the run, or, for one group, a file, directory or pattern of its files. With
@@ -59,7 +59,7 @@ pub fn run(args: &VerifyReleaseArgs) -> Result<(), Failure> {
         (Some(path), Some(_)) => Some(read_keyed_original(&config, &schema, &file, path)?),
         (Some(path), None) => {
             return Err(Failure::Usage(anyhow!(
-                "--original {} is for series, and {file} has none (leave the option out)",
+                "--original {}: needs a series, but {file} has none (remove the option)",
                 path.display()
             )));
         }
@@ -75,7 +75,7 @@ pub fn run(args: &VerifyReleaseArgs) -> Result<(), Failure> {
     if found.kept {
         return Ok(());
     }
-    let broken = counted(found.broken_in_all, "broken promise");
+    let broken = counted(found.broken_in_all, "violation");
     Err(Failure::FindingAboveLimit(anyhow!("{broken} in {}", args.released.display())))
 }
 
@@ -87,7 +87,7 @@ fn read_keyed_original(
 ) -> Result<OriginalData, Failure> {
     let key = subject_digest_key(config).ok_or_else(|| {
         Failure::Usage(anyhow!(
-            "--original needs the secret of the run, and {file} names none (set state.secret_file for the run and here)"
+            "--original needs the secret of the run, but {file} names none (set state.secret_file for the run and here)"
         ))
     })?;
     Ok(read_original(config, schema, file, path, Some(&key))?)
@@ -108,8 +108,8 @@ fn format_recount(found: &ReleaseRecount) -> String {
             ]
         })
         .collect();
-    let asked = format!("{} asked for in every batch", number(found.crowd as u64));
-    let mut text = format!("crowds in {}: {asked}\n", found.counted);
+    let required = number(found.crowd as u64);
+    let mut text = format!("class sizes counted in {}: at least {required} required in every batch\n", found.counted);
     if !rows.is_empty() {
         text += &format!("\n{}", aligned_table(&heads, &rows));
     }
@@ -118,9 +118,9 @@ fn format_recount(found: &ReleaseRecount) -> String {
             &format!("\n{}", aligned_table(&SERIES_HEADS, &found.series.iter().map(series_row).collect::<Vec<_>>()));
     }
     if found.kept {
-        text += "\nnothing of what was checked is broken\n";
+        text += "\nno violations found\n";
     } else {
-        text += &format!("\n{}:\n", counted(found.broken_in_all, "broken promise"));
+        text += &format!("\n{}:\n", counted(found.broken_in_all, "violation"));
         found.broken.iter().take(MAX_PRINTED_FINDINGS).for_each(|broken| text += &violation_line(broken));
         if found.broken_in_all > MAX_PRINTED_FINDINGS as u64 {
             text += &format!("  … and {} more\n", number(found.broken_in_all - MAX_PRINTED_FINDINGS as u64));

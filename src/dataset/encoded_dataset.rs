@@ -114,8 +114,8 @@ pub fn read_dataset(
 }
 
 const FEWER_VALUES_REMEDY: &str =
-    "round attributes in the schema or remove those with the most values, or allow more (--memory)";
-const FEWER_SUBJECTS_REMEDY: &str = "allow more (--memory), or use the daemon (throng run)";
+    "round attributes in the schema or remove those with the most values, or raise --memory";
+const FEWER_SUBJECTS_REMEDY: &str = "raise --memory, or use the daemon (throng run)";
 
 /// Refuses a data set if the records read so far, with `codebook_bytes` bytes of distinct values, exceed the memory limit.
 fn check_memory(

@@ -72,7 +72,7 @@ pub enum AnonymizeError {
     )]
     SaysNothing,
     #[error(
-        "{path} needs more than {limit} after {records} records: keep it in a file (throng anonymize --temp), round or remove attributes, allow more (--memory), or use the daemon (throng run)", path = .path.display()
+        "{path} needs more than {limit} after {records} records: keep it in a file (throng anonymize --temp), round or remove attributes, raise --memory, or use the daemon (throng run)", path = .path.display()
     )]
     TooLarge { path: PathBuf, records: u64, limit: String },
     #[error("{what} need {needed}, but only {left} of {limit} (--memory) are available; {remedy}")]

@@ -188,7 +188,7 @@ pub fn divide_into_parts(
 }
 
 const SMALLER_CLASS_REMEDY: &str =
-    "allow more (--memory), or generalize less: raise anonymize.suppression_limit, or relax a model";
+    "raise --memory, or generalize less: raise anonymize.suppression_limit, or relax a model";
 
 impl ReleasePart {
     fn new(words: usize, attributes: usize) -> Self {

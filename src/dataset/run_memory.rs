@@ -87,4 +87,4 @@ fn format_rounded_size(bytes: u64) -> String {
 
 /// Remedies that reduce the number of distinct records.
 pub const FEWER_ROWS_REMEDY: &str =
-    "round attributes in the schema or remove some, allow more (--memory), or use the daemon (throng run)";
+    "round attributes in the schema or remove some, raise --memory, or use the daemon (throng run)";

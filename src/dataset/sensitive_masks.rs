@@ -52,7 +52,8 @@ pub struct SensitiveMasks {
 const HELD_RECORD_BYTES: u64 = 360;
 const HELD_CELL_BYTES: u64 = 40;
 
-const FEWER_RARE_VALUES_REMEDY: &str = "give rare sensitive values a coarser spelling in the input, remove a sensitive attribute, or allow more (--memory)";
+const FEWER_RARE_VALUES_REMEDY: &str =
+    "give rare sensitive values a coarser spelling in the input, remove a sensitive attribute, or raise --memory";
 
 /// Input of the cell hiding.
 pub struct CellHidingInput<'a> {

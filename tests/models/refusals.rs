@@ -42,7 +42,7 @@ fn unsupported_stream_models_are_refused_with_key() {
 #[test]
 fn supported_stream_models_are_accepted_without_warning() {
     let none = check(&place(""));
-    assert!(none.0 == Some(0) && none.1.contains("no diversity is asked for"), "{}", none.1);
+    assert!(none.0 == Some(0) && none.1.contains("no diversity is required"), "{}", none.1);
     let models = "[[privacy.model]]\nkind = \"t_closeness\"\nattribute = \"illness\"\nt = 0.2\nground = \"hierarchical\"\n\
                   [[privacy.model]]\nkind = \"k_anonymity\"\nk = 3\n";
     let some = check(&place(models));

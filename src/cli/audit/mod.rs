@@ -49,7 +49,7 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
     if args.backend == BackendArg::Cuda {
         // A missing GPU is reported before the input is read.
         shared_device().map_err(|error| {
-            let message = format!("--backend cuda: {error}; use --backend cpu (the same answers)");
+            let message = format!("--backend cuda: {error}; use --backend cpu (same results)");
             Failure::Hardware(anyhow!(message))
         })?;
     }
@@ -328,6 +328,6 @@ impl AuditArgs {
         let rule = IdentifierRule::for_file(self.identifier_cardinality);
         let columns = self.collect_columns(read, number);
         let table = columns.and_then(|columns| prepare(columns, rule, self.show_values));
-        Ok(table.context("the table cannot be judged")?)
+        Ok(table.context("cannot audit the table")?)
     }
 }

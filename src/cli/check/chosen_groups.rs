@@ -9,7 +9,7 @@ use throng_core::values::schema::Schema;
 /// Formats the groups as configuration text, with the reason for each group and the cost of every wish.
 pub(super) fn describe_chosen_groups(grown: &ChosenGroups, schema: &Schema, file: &str) -> String {
     let mut text =
-        format!("{file}: groups grown from {} records (plan.groups = {:?}):\n", grown.records, grown.how.name());
+        format!("{file}: groups chosen from {} records (plan.groups = {:?}):\n", grown.records, grown.how.name());
     for (shape, why) in grown.shapes.iter().zip(&grown.why) {
         text += &format!(
             "  [[group]]\n  name = {:?}\n  attributes = [{}]",
@@ -18,15 +18,15 @@ pub(super) fn describe_chosen_groups(grown: &ChosenGroups, schema: &Schema, file
         );
         text += &match why {
             Some(why) => {
-                format!("   # expected loss {:.3} a cell, {:.2} bits between its attributes\n", why.loss, why.bits)
+                format!("   # expected loss {:.3} per cell, {:.2} bits between its attributes\n", why.loss, why.bits)
             }
-            None => "   # nothing of its kind to leave with\n".to_owned(),
+            None => "   # no other attribute of its kind to be released with\n".to_owned(),
         };
     }
     let shared = find_shared_attributes(grown.shapes.iter().map(|shape| shape.quasi.as_slice()));
     if !shared.is_empty() {
         text += &format!(
-            "  plan.shared: {} stands in every group that changes within a person, at one level that each plan chooses; the loss above is of the others\n",
+            "  plan.shared: {} is part of every group that changes within a person, at one level that each plan chooses; the loss above is that of the others\n",
             quoted_attribute_names(&shared, schema)
         );
     }
@@ -47,25 +47,30 @@ fn quoted_attribute_names(attributes: &[usize], schema: &Schema) -> String {
 }
 
 fn describe_wish(wish: &GroupingWish, answer: &WishResult, schema: &Schema) -> String {
-    let price = format!("for {:.2} lost cells of a record", answer.loss);
+    let price = format!("for {:.2} lost cells per record", answer.loss);
     let mut text = match answer.grouped_attributes_of_wish.len() {
-        all if all == wish.attributes.len() => return format!("leave together, {price}\n"),
-        0 | 1 => "each leaves apart\n".to_owned(),
+        all if all == wish.attributes.len() => return format!("are released together, {price}\n"),
+        0 | 1 => "each is released separately\n".to_owned(),
         _ => {
-            format!("{} leave together, {price}\n", quoted_attribute_names(&answer.grouped_attributes_of_wish, schema))
+            format!(
+                "{} are released together, {price}\n",
+                quoted_attribute_names(&answer.grouped_attributes_of_wish, schema)
+            )
         }
     };
     for (attribute, why) in &answer.separated_attributes {
         let reason = match why {
-            SeparationReason::Identifier => "one of them identifies people and never leaves".to_owned(),
+            SeparationReason::Identifier => "one of them identifies people and is never released".to_owned(),
             SeparationReason::ChangeRate => {
-                "the one changes within a person and the other does not (privacy.max_delay)".to_owned()
+                "one of them changes within a person and the other does not (privacy.max_delay)".to_owned()
             }
             SeparationReason::Width => "the group would be too wide".to_owned(),
             SeparationReason::Compartment => "a rule keeps it in a compartment (treatment)".to_owned(),
-            SeparationReason::StrongerDependence => "it leaves beside attributes that say more of it".to_owned(),
+            SeparationReason::StrongerDependence => {
+                "it is released with attributes that are more closely related to it".to_owned()
+            }
             SeparationReason::Price { loss } => {
-                format!("it would lose {loss:.2} more cells of a record (a higher weight or plan.price allows that)")
+                format!("it would lose {loss:.2} more cells per record (a higher weight or plan.price allows that)")
             }
         };
         text += &format!("    without {}: {reason}\n", quoted_attribute_names(&[*attribute], schema));

@@ -34,7 +34,7 @@ impl ConsumerKnowledge {
             let form = forms.iter().find(|form| form.is_configured && form.form == ReleaseFormKind::Series);
             if let Some(ratio) = form.and_then(|form| form.usefulness.error_ratio) {
                 all.can_learn.push(format!(
-                    "population means whose error is {ratio:.2} of their sampling error, in the median over days and signals"
+                    "population means with an error of {ratio:.2} of their sampling error (median over days and signals)"
                 ));
             }
         }
@@ -47,21 +47,21 @@ impl ConsumerKnowledge {
     fn add_series(&mut self, schema: &Schema, terms: &AllSeriesTerms, has_fragments: bool) {
         let strata = match terms.cohorts.strata_names.as_slice() {
             [] => String::new(),
-            names => format!(", apart by {}", join_limited_names(names.iter().map(String::as_str))),
+            names => format!(", separately by {}", join_limited_names(names.iter().map(String::as_str))),
         };
         let size = terms.cohorts.size;
         let learn = |series: &SeriesTerms| {
             let signals = join_limited_names(series.signals.iter().map(|signal| signal.name.as_str()));
             if let Some(noise) = series.noise {
                 return format!(
-                    "for every bucket of {}: number of people and mean of {signals} over everybody, with noise (ε = {} for a person and week)",
+                    "for every bucket of {}: number of people and mean of {signals} over all people, with noise (ε = {} per person and week)",
                     series.every, noise.epsilon
                 );
             }
             let whose = if series.pooled {
                 "all cohorts together".to_owned()
             } else {
-                format!("each cohort of about {size} people and all together")
+                format!("each cohort of about {size} people and in all cohorts together")
             };
             match &series.moments {
                 None => format!(
@@ -88,8 +88,11 @@ impl ConsumerKnowledge {
             }
         }
         let several = terms.series.iter().map(|series| series.signals.len()).sum::<usize>() > 1;
-        let nested =
-            if several { " from one or two signals (name no three of which one is the sum of the others)" } else { "" };
+        let nested = if several {
+            " from one or two signals (do not name three signals of which one is the sum of the others)"
+        } else {
+            ""
+        };
         self.cannot_learn
             .push(format!("the value of a single person{nested}, the members of a cohort, and single records"));
         if has_fragments {
@@ -106,7 +109,7 @@ impl ConsumerKnowledge {
         let hidden: Vec<&str> = hidden.map(|(_, attribute)| attribute.name.as_str()).collect();
         if !hidden.is_empty() {
             self.cannot_learn.push(format!(
-                "anything of {} (cohort.strata divides cohorts by such attributes)",
+                "anything about {} (cohort.strata divides cohorts by such attributes)",
                 join_limited_names(hidden.into_iter())
             ));
         }
@@ -118,18 +121,18 @@ impl ConsumerKnowledge {
             let attributes = shape.without_ladder().attributes();
             let together = if attributes.len() > 1 { ", and which of their values occur together" } else { "" };
             self.can_learn.push(format!(
-                "the values of {} in the records that leave{together}",
+                "the values of {} in the released records{together}",
                 join_limited_names(attributes.into_iter().map(name))
             ));
         }
         if shapes.len() > MAX_DESCRIBED_GROUPS {
-            self.can_learn.push(format!("the same of {} more groups", shapes.len() - MAX_DESCRIBED_GROUPS));
+            self.can_learn.push(format!("the same for {} more groups", shapes.len() - MAX_DESCRIBED_GROUPS));
         }
         if shapes.len() > 1 {
             self.cannot_learn.push("which values of different groups belong to one record".to_owned());
         }
         if schema.subject.is_some() {
-            self.cannot_learn.push("the course of a person over time: lines of one person are not linked".to_owned());
+            self.cannot_learn.push("the history of a person: lines of one person are not linked".to_owned());
         }
     }
 

@@ -13,10 +13,10 @@ pub(super) fn source_phrase(config: &Config) -> String {
 /// Describes the sink as a predicate.
 pub(super) fn sink_phrase(config: &Config) -> String {
     match config.sink.kind {
-        SinkKind::Kafka => format!("leave to the Kafka topic {}", config.sink.topic),
-        SinkKind::File if writes_standard_output(config) => "leave to standard output".to_owned(),
-        SinkKind::File => format!("leave to files at {}", config.sink.path.display()),
-        SinkKind::None => "are only measured: nothing leaves".to_owned(),
+        SinkKind::Kafka => format!("are released to the Kafka topic {}", config.sink.topic),
+        SinkKind::File if writes_standard_output(config) => "are released to standard output".to_owned(),
+        SinkKind::File => format!("are released to files at {}", config.sink.path.display()),
+        SinkKind::None => "are only measured: nothing is released".to_owned(),
     }
 }
 

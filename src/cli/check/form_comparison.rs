@@ -154,7 +154,7 @@ impl SampleTrial<'_> {
             None => advice_without_better_form(forms, &rehearsal.schema),
         };
         Some(Failure::FindingAboveLimit(anyhow::anyhow!(
-            "the release of {} would represent {} of its records{}, and release.min_represented asks for {}: {remedy}; release.min_represented = 0 accepts it",
+            "the release of {} would represent {} of its records{}, but release.min_represented requires {}: {remedy}; release.min_represented = 0 accepts it",
             self.input.display(),
             text_format::percent(share),
             found.note(),
@@ -176,7 +176,7 @@ impl SampleTrial<'_> {
             ReleaseFormKind::Fragments => "rows",
         };
         format!(
-            "{name} would represent {} of {} people and {} of the records ({change}, or begin again: throng init {} --for {purpose})",
+            "{name} would represent {} of {} people and {} of the records ({change}, or start again: throng init {} --for {purpose})",
             text_format::number(people_represented),
             text_format::number(people),
             text_format::percent(form.records_share()),
@@ -187,12 +187,12 @@ impl SampleTrial<'_> {
 
 fn advice_without_better_form(forms: &[MeasuredForm], schema: &Schema) -> String {
     if forms.iter().any(|form| form.form == ReleaseFormKind::Series) {
-        return "no form represents more; longer buckets (every), fewer people a cohort (cohort.size, privacy.k) or more people help"
+        return "no form represents more; longer buckets (every), fewer people per cohort (cohort.size, privacy.k) or more people help"
             .to_owned();
     }
     match missing_for_series(schema) {
         Some(missing) => format!(
-            "statistics over time would represent more, but {missing}; privacy.max_lines_per_subject = 0 releases more lines of a person, at a price (docs/guarantees.md)"
+            "statistics over time would represent more, but {missing}; privacy.max_lines_per_subject = 0 releases more lines per person, with weaker protection (docs/guarantees.md)"
         ),
         None => "no other form was tried".to_owned(),
     }
@@ -248,7 +248,7 @@ pub(super) fn describe_noise(forms: &[MeasuredForm]) -> Vec<String> {
         let people = text_format::number(of.people.round() as u64);
         let advice = if of.ratio > 1.0 {
             format!(
-                ": remove epsilon_per_week, name fewer signals or give longer buckets below about {} people in a bucket",
+                " (below about {} people in a bucket, remove epsilon_per_week, name fewer signals or use longer buckets)",
                 text_format::number(of.subjects_needed().ceil() as u64)
             )
         } else {
@@ -273,7 +273,7 @@ pub(super) fn format_comparison(forms: &[MeasuredForm]) -> String {
         .filter_map(|form| Some(format!("{}: {}", form.name(), form.best_attack.as_ref()?.attack_sentence())))
         .collect();
     if !best.is_empty() {
-        out += "\nbest attack: the one whose 95 % interval begins furthest above chance. Another draw can put another one first\n";
+        out += "\nbest attack: the one whose 95 % interval begins furthest above chance. Another draw can put another attack first\n";
         best.iter().for_each(|line| out += &text_format::wrap_text("  - ", line));
     }
     out

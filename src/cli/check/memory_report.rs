@@ -27,14 +27,14 @@ pub(super) fn describe_memory_division(checked: &CheckedConfig) -> String {
 
 fn memory_part_description(part: MemoryPart) -> &'static str {
     match part {
-        MemoryPart::Program => "set aside for code, threads and clients",
-        MemoryPart::Cache => "set aside for the cache of the state's database",
-        MemoryPart::Queues => "batches in hand, records fetched ahead, lines on their way",
-        MemoryPart::Ledger => "entries of the ledger and lines that wait, at worst",
+        MemoryPart::Program => "reserved for code, threads and clients",
+        MemoryPart::Cache => "reserved for the cache of the state's database",
+        MemoryPart::Queues => "batches in progress, prefetched records, lines in flight",
+        MemoryPart::Ledger => "entries of the ledger and waiting lines, in the worst case",
         MemoryPart::Window => "records of the window and the sample, pairs of the model",
-        MemoryPart::Profiles => "set aside for profiles of a usual size; only their number is limited",
-        MemoryPart::Dictionaries => "values, with the copies for searches: measured, and forgotten above it",
-        MemoryPart::Reserve => "set aside for a batch and a search at work, and for the allocator",
+        MemoryPart::Profiles => "reserved for profiles of a usual size; only their number is limited",
+        MemoryPart::Dictionaries => "values, with copies for plan searches: measured, evicted above the limit",
+        MemoryPart::Reserve => "reserved for the current batch and plan search, and for the allocator",
     }
 }
 
@@ -47,7 +47,7 @@ fn read_limit_warning(checked: &CheckedConfig, control_group: &Path) -> String {
     let limit = std::fs::read_to_string(control_group).ok().and_then(|text| text.trim().parse::<u64>().ok());
     match limit {
         Some(limit) if checked.config.process.memory_limit.is_none() => format!(
-            "{}: process.memory_limit is not set, and the control group ends this process at {} MiB; nothing is divided by that (set about four fifths of it)\n",
+            "{}: process.memory_limit is not set, but the control group kills this process at {} MiB; this limit is not divided among the parts (set about four fifths of it)\n",
             checked.file,
             number(limit >> 20)
         ),

@@ -29,7 +29,7 @@ pub(super) fn run(config: Config, file: &str, input: &Path, as_json: bool) -> Re
     if !is_rereadable(input) {
         let named = input.display();
         return Err(Failure::Usage(anyhow!(
-            "--sample: the records are read more than once: name a file ({named} is none)"
+            "--sample: {named} is not a regular file, but the records are read more than once: name a file"
         )));
     }
     // The lineage identifies subjects by keyed digests; a job without a secret therefore gets a temporary one.
@@ -79,7 +79,7 @@ struct ShownOutput {
 fn read_trial_outputs(rehearsal: &TrialRun) -> anyhow::Result<Vec<ShownOutput>> {
     let of = |kind: &'static str, (name, path): &(String, std::path::PathBuf)| {
         let (lines, first) =
-            TrialRun::read_first_lines(path, MAX_SHOWN_LINES).context("the output of the rehearsal cannot be read")?;
+            TrialRun::read_first_lines(path, MAX_SHOWN_LINES).context("cannot read the output of the trial run")?;
         Ok(ShownOutput { kind, name: name.clone(), lines, first })
     };
     let groups = rehearsal.outputs.iter().map(|output| of("group", output));
@@ -134,16 +134,14 @@ impl SampleFindings<'_> {
         lines.extend(describe_noise(self.forms));
         if totals.dead_lettered > 0 {
             let unreadable = self.probed.unreadable;
-            lines.push(format!("dead letters {}, {unreadable} of them no records", counted(totals.dead_lettered)));
+            lines.push(format!("dead letters {}, {unreadable} of them unreadable", counted(totals.dead_lettered)));
         }
         if let Some(loss) = status.mean_loss.filter(|_| !status.only_series) {
-            lines.push(format!(
-                "mean loss {loss:.3} of the quasi cells that are there (0: all exact, 1: all suppressed)"
-            ));
+            lines.push(format!("mean loss {loss:.3} over the present quasi cells (0: all exact, 1: all suppressed)"));
         }
         if status.thinned_fragments > 0 && !status.only_series {
             lines.push(
-                "thinned lines: privacy.max_lines_per_subject and privacy.max_delay limit the lines of a person"
+                "thinned lines: privacy.max_lines_per_subject and privacy.max_delay limit the lines per person"
                     .to_owned(),
             );
         }
@@ -161,11 +159,11 @@ impl SampleFindings<'_> {
             lines.push(LIMIT_REACHED_NOTE.to_owned());
         }
         if !probed.empty_attributes.is_empty() {
-            lines.push(format!("warning: without a value in every record: {}", names(&probed.empty_attributes)));
+            lines.push(format!("warning: no value in any record: {}", names(&probed.empty_attributes)));
         }
         if !probed.wrong_type.is_empty() {
             lines.push(format!(
-                "warning: not of their type, by records: {}",
+                "warning: values of the wrong type, by records: {}",
                 format_attribute_counts(schema, &probed.wrong_type)
             ));
         }
@@ -177,7 +175,7 @@ impl SampleFindings<'_> {
         }
         if !probed.dropped.is_empty() {
             let names: Vec<String> = probed.dropped.iter().map(|name| text_format::sanitize_text(name)).collect();
-            lines.push(format!("dropped, since the schema does not know them: {}", names.join(", ")));
+            lines.push(format!("dropped, not in the schema: {}", names.join(", ")));
         }
         if probed.unnamed > 0 {
             let why = if probed.uncounted {

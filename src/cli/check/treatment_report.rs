@@ -12,7 +12,7 @@ pub(super) fn describe_treatments(treated: &[SelectedTreatment], schema: &Schema
     let width = treated.iter().map(|one| schema.attributes[one.attribute].name.chars().count()).max().unwrap_or(0);
     for one in treated {
         let name = &schema.attributes[one.attribute].name;
-        let why = deciding_rule(one).unwrap_or_else(|| "no rule fits it".to_owned());
+        let why = deciding_rule(one).unwrap_or_else(|| "no rule matches it".to_owned());
         text += &format!("  {name:<width$}  {:<15}  {why}\n", one.treat.name());
     }
     text
@@ -21,8 +21,8 @@ pub(super) fn describe_treatments(treated: &[SelectedTreatment], schema: &Schema
 /// Describes the rule that decides and its criteria; `None` if no rule matches.
 pub(super) fn deciding_rule(one: &SelectedTreatment) -> Option<String> {
     let rule = match one.by {
-        TreatmentOrigin::Rule(index) => format!("treatment.rule[{index}] fits it"),
-        TreatmentOrigin::Preset(preset) => format!("treatment.preset = {:?} says so", preset.name()),
+        TreatmentOrigin::Rule(index) => format!("treatment.rule[{index}] matches it"),
+        TreatmentOrigin::Preset(preset) => format!("treatment.preset = {:?} selects it", preset.name()),
         TreatmentOrigin::NoRule => return None,
     };
     let shares = one.standing.map_or_else(String::new, |standing| {

@@ -40,7 +40,7 @@ use throng_core::values::schema::Schema;
 /// (prosecutor, marketer, uniqueness before and after). No value of the data is printed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "With --lineage (the file of `throng run --lineage`) people are counted instead of lines, inside batches too,\nfalsified values are found, and records of which nothing left are counted.\n\nExit codes: 0 done · 1 a file cannot be read · 2 bad usage or configuration"
+    after_help = "With --lineage (the file of `throng run --lineage`), people are counted instead of lines, also per batch,\nfalsified values are found, and records without a released line are counted.\n\nExit codes: 0 done · 1 a file cannot be read · 2 bad usage or configuration"
 )]
 pub struct EvaluateArgs {
     /// Original records: CSV, NDJSON or Parquet, by extension or `source.format`
@@ -110,7 +110,7 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
     let models = args.fit_moment_models(&config, series.as_ref())?;
     let is_of_moments = |name: &String| models.iter().any(|model| model.target == *name);
     let learning = args.parse_targets(&original, &shapes, is_of_moments)?.into_iter().filter_map(|target| {
-        let bar = spinner("{spinner} learning {msg}");
+        let bar = spinner("{spinner} training {msg}");
         bar.set_message(target.name().to_owned());
         let learned = learn_target(&original, &facts, &groups, &target, is_feature, args.seed);
         bar.finish_and_clear();
@@ -165,7 +165,7 @@ impl EvaluateArgs {
         let has_moments = config.series.iter().any(|series| series.moments.is_some());
         if !self.target.is_empty() && has_moments && series.is_none() {
             return Err(Failure::Usage(anyhow!(
-                "--target of a series needs --lineage, and the secret of the run (state.secret_file)"
+                "--target of a series needs --lineage and the secret of the run (state.secret_file)"
             )));
         }
         Ok(self.target.iter().filter_map(|name| series?.linear_model(name)).collect())
@@ -208,7 +208,7 @@ fn format_learning(learning: &[LearningScores]) -> String {
         };
         let row = |name: &str, scores: Option<&PredictionScores>| -> Vec<String> {
             let Some(scores) = scores else {
-                let nothing = [name, "nothing to learn from", "", "", "", "", ""];
+                let nothing = [name, "no training data", "", "", "", "", ""];
                 return nothing.map(str::to_owned).into();
             };
             let own = [
@@ -237,18 +237,18 @@ fn format_learning(learning: &[LearningScores]) -> String {
                 String::new(),
             ]);
         }
-        let by = if of.features.is_empty() { "nothing: it leaves alone".to_owned() } else { of.features.join(", ") };
+        let by =
+            if of.features.is_empty() { "no attribute (released alone)".to_owned() } else { of.features.join(", ") };
         text += &format!("\n{} ({} classes: {}) by {by}\n", of.target, of.classes, of.classes_are);
         text += &aligned_table(
-            &["learned", "from", "accuracy", "balanced", "AUC", "false positives", "false negatives"],
+            &["trained on", "rows", "accuracy", "balanced", "AUC", "false positives", "false negatives"],
             &rows,
         );
         let tested = counted(of.tested, "record");
-        text +=
-            &format!("tested on {tested}, held out by {}; always the same: {}\n", of.split_by, percent(of.majority));
+        text += &format!("tested on {tested}, held out by {}; majority class: {}\n", of.split_by, percent(of.majority));
         text += &format_coefficients(&of.coefficients);
         if of.leaks {
-            text += "no lineage: lines of who is held out are learned from as well, so that after looks better than it is\n";
+            text += "no lineage: training includes lines of held-out records, so the accuracy after the release is overstated\n";
         }
     }
     text
@@ -271,7 +271,7 @@ fn format_coefficients(all: &[LearnedWeight]) -> String {
 fn format_evaluation_report(report: &EvaluationReport) -> String {
     let figures = report.usefulness.rows();
     let mut text = if figures.is_empty() {
-        "people and records represented: they need --lineage, and for series the secret of the run (state.secret_file)\n".to_owned()
+        "people and records represented: not computable without --lineage and, for series, the secret of the run (state.secret_file)\n".to_owned()
     } else {
         aligned_table(&UsefulnessByForm::HEADS, &figures) + &report.usefulness.unreadable_note()
     };
@@ -308,10 +308,10 @@ fn format_fragment_quality(evaluation: &FragmentEvaluation) -> String {
         counted(quality.groups.len() as u64, "group")
     );
     if let Some(share) = nothing_released {
-        text += &format!("nothing left of {} of the records\n", percent(share));
+        text += &format!("no line released for {} of the records\n", percent(share));
     }
     text += "\n";
-    text += &aligned_table(&["worth", "of the lines", "of all records"], &evaluation.worth_rows().map(Vec::from));
+    text += &aligned_table(&["utility", "of the lines", "of all records"], &evaluation.worth_rows().map(Vec::from));
     let rows: Vec<Vec<String>> = evaluation
         .queries
         .iter()
@@ -328,7 +328,7 @@ fn format_fragment_quality(evaluation: &FragmentEvaluation) -> String {
     let counted = evaluation.risk.first().map_or("lines", |risk| risk.counted);
     text += &format!("\nrisk, classes counted in {counted}, k = {}\n", evaluation.k);
     text += &aligned_table(
-        &["group", "lines", "classes", "smallest", "in a batch", "highest", "mean", "below k", "alone before"],
+        &["group", "lines", "classes", "smallest", "in a batch", "highest", "mean", "below k", "unique before"],
         &evaluation.risk_rows(str::to_owned),
     );
     text += "\n";

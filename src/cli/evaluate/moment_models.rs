@@ -37,7 +37,7 @@ pub fn coefficient_rows(of: &MomentModel, spelled: impl Fn(&str) -> String) -> V
 /// Describes the origin of the models, the largest difference, and missing moments.
 pub fn model_sentences(of: &MomentModel, spelled: impl Fn(&str) -> String) -> Vec<String> {
     let mut sentences = vec![format!(
-        "{} by the other signals of {}: moments of {} cohorts and epochs ({} people, once for each epoch), {} complete rows before",
+        "{} by the other signals of {}: moments of {} cohorts and epochs ({} people, counted once per epoch), {} complete rows before",
         spelled(&of.target),
         spelled(&of.series),
         number(of.parts),
@@ -56,7 +56,7 @@ pub fn model_sentences(of: &MomentModel, spelled: impl Fn(&str) -> String) -> Ve
     if !of.missing.is_empty() {
         let names: Vec<String> = of.missing.iter().map(missing).collect();
         sentences.push(format!(
-            "left out are cohorts and epochs without, since all values are equal or few people dominate: {}",
+            "moments missing from cohorts and epochs, because all values are equal or few people dominate: {}",
             names.join(", ")
         ));
     }

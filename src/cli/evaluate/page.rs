@@ -98,11 +98,11 @@ fn verdict(evaluation: &FragmentEvaluation) -> Markup {
         section.card.verdict.(if good { "good" } else { "bad" }) {
             p {
                 @if good {
-                    "Every line stands in a class of " b { "at least " (number(smallest)) " " (counted) } "."
+                    "Every line is in a class of " b { "at least " (number(smallest)) " " (counted) } "."
                 } @else {
                     "The smallest class has " b { (number(smallest)) " " (counted) } ": fewer than k."
                 }
-                " The lines keep " (percent(evaluation.quality.pairwise_information)) " of what attributes say of each other."
+                " The lines keep " (percent(evaluation.quality.pairwise_information)) " of the mutual information between attributes."
             }
         }
     }
@@ -116,21 +116,30 @@ fn tiles(evaluation: &FragmentEvaluation) -> Markup {
         section.tiles {
             (tile("Mean loss of the lines", &three_decimals(quality.loss), false, &of_all))
             (tile("Exact cells", &percent(quality.exact), false, &format!("{} altered", percent(quality.distortion))))
-            (tile("Pairwise information", &percent(quality.pairwise_information), false, "of the lines; 100 % is all of it"))
-            (tile("Records of which something left", &left, false, "thinned records leave nothing"))
+            (tile("Pairwise information", &percent(quality.pairwise_information), false, "of the lines; 100 % is the original"))
+            (tile("Records with a released line", &left, false, "thinned records have none"))
         }
     }
 }
 
 fn worth(evaluation: &FragmentEvaluation) -> Markup {
     let rows = evaluation.worth_rows().into_iter().map(|row| text_cells(row.into()));
-    let table = table("Worth", &["measure", "of the lines", "of all records"], rows);
-    card("Worth", "A record without a line is lost in the second column", table)
+    let table = table("Utility", &["measure", "of the lines", "of all records"], rows);
+    card("Utility", "A record without a line counts as lost in the second column", table)
 }
 
 fn risk(evaluation: &FragmentEvaluation) -> Markup {
-    let heads =
-        ["group", "lines", "classes", "smallest", "in a batch", "highest risk", "mean risk", "below k", "alone before"];
+    let heads = [
+        "group",
+        "lines",
+        "classes",
+        "smallest",
+        "in a batch",
+        "highest risk",
+        "mean risk",
+        "below k",
+        "unique before",
+    ];
     let counted = evaluation.risk.first().map_or("lines", |risk| risk.counted);
     let sub = format!("Classes are counted in {counted}; the risk of a line is 1 / its class");
     card("Risk", sub, table("Risk", &heads, evaluation.risk_rows(sanitize_text).into_iter().map(text_cells)))
@@ -141,9 +150,9 @@ fn counts(evaluation: &FragmentEvaluation) -> Markup {
         let of = format!("{} attributes", q.attributes);
         text_cells(vec![of, number(q.queries as u64), percent(q.median), percent(q.mean)])
     };
-    let heads = ["ranges over", "asked", "median error", "mean error"];
+    let heads = ["ranges over", "queries", "median error", "mean error"];
     let table = table("Errors of counts", &heads, evaluation.queries.iter().map(row));
-    card("Errors of counts", "What an analyst gets wrong who asks for ranges of values", table)
+    card("Errors of counts", "Relative errors of random range queries", table)
 }
 
 fn learning_cards(evaluation: &FragmentEvaluation) -> Markup {
@@ -154,7 +163,7 @@ fn learning_card(of: &LearningScores) -> Markup {
     let bar = |name: &str, scores: Option<&PredictionScores>, colour: &'static str| ChartBar {
         label: name.to_owned(),
         pieces: vec![(scores.map_or(0.0, |scores| scores.accuracy), colour)],
-        value: scores.map_or("nothing to learn from".to_owned(), |scores| {
+        value: scores.map_or("no training data".to_owned(), |scores| {
             let balanced = percent(scores.balanced_accuracy);
             let errors = scores.errors.map_or(String::new(), |errors| {
                 let [positives, negatives] = [errors.false_positives, errors.false_negatives].map(percent);
@@ -162,20 +171,21 @@ fn learning_card(of: &LearningScores) -> Markup {
             });
             format!("{}  (balanced {balanced}, AUC {}{errors})", percent(scores.accuracy), three_decimals(scores.auc))
         }),
-        hint: scores.map_or(String::new(), |scores| format!("learned from {} rows", number(scores.rows))),
+        hint: scores.map_or(String::new(), |scores| format!("trained on {} rows", number(scores.rows))),
     };
     let rows = [
         bar("before, all attributes", of.whole.as_ref(), "pale"),
         bar("before, those of the group", of.before.as_ref(), "coolpale"),
         bar("after", of.after.as_ref(), "cool"),
     ];
-    let features = if of.features.is_empty() { "nothing: it leaves alone".to_owned() } else { of.features.join(", ") };
+    let features =
+        if of.features.is_empty() { "no attribute (released alone)".to_owned() } else { of.features.join(", ") };
     let sub = html! {
         "Accuracy of a logistic regression by " (features) ", on " (number(of.tested)) " records held out by " (of.split_by)
-        "; always the same: " (percent(of.majority)) "."
-        @if of.leaks { " Without a lineage, lines of who is held out are learned from too." }
+        "; majority class: " (percent(of.majority)) "."
+        @if of.leaks { " Without a lineage, training includes lines of held-out records." }
     };
-    card(&format!("Learning {}", sanitize_text(&of.target)), sub, bars("accuracy before and after", &rows))
+    card(&format!("Prediction of {}", sanitize_text(&of.target)), sub, bars("accuracy before and after", &rows))
 }
 
 fn attributes(evaluation: &FragmentEvaluation) -> Markup {
@@ -193,18 +203,18 @@ fn pairs(evaluation: &FragmentEvaluation) -> Markup {
         hint: format!("{}: the lines keep {}", pair.attributes.join(" and "), percent(pair.kept)),
     };
     let rows: Vec<ChartBar> = evaluation.quality.pairs.iter().map(bar).collect();
-    let sub = "The pairs of attributes that say most of each other in the original; nothing is kept of a pair that no line holds";
-    card("What attributes say of each other", sub, bars("information that the lines keep", &rows))
+    let sub = "The pairs of attributes with the most mutual information in the original; a pair that no line contains keeps none";
+    card("Pairwise information", sub, bars("information that the lines keep", &rows))
 }
 
 fn method(_: &FragmentEvaluation) -> Markup {
     let definitions = html! {
         dl {
-            dt { "loss" } dd { "of a cell: the share of its attribute's range or values that it covers, less one value; 0 is exact, 1 says nothing" }
+            dt { "loss" } dd { "of a cell: the share of its attribute's range or values that it covers, less one value; 0 is exact, 1 is suppressed" }
             dt { "class" } dd { "the lines of a group with the same quasi cells" }
             dt { "bits hidden" } dd { "entropy of the value behind a cell" }
-            dt { "falsified" } dd { "cells that are not true of their record; only perturbed and aggregated numbers may be" }
+            dt { "falsified" } dd { "cells that are false for their record; only perturbed and aggregated numbers may be" }
         }
     };
-    card("How to read this", "This page holds no value of the data, only names of attributes and counts.", definitions)
+    card("How to read this", "This page contains no value of the data, only attribute names and counts.", definitions)
 }

@@ -31,7 +31,7 @@ const SEARCH_TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Time counting on the GPU and on the CPU, on a generated table
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: 0 measured · 1 the answers differ · 3 no GPU can be used")]
+#[command(after_help = "Exit codes: 0 measured · 1 the results differ · 3 no GPU can be used")]
 pub struct BenchArgs {
     /// Rows of the table
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1000..=100_000_000))]

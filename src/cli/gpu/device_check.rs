@@ -157,7 +157,7 @@ pub fn run_device_checks(
     }
     progress("window");
     checks.push(check_resident_window(&device, tables, scale, &mut dice)?);
-    progress("kept window");
+    progress("persistent window");
     checks.push(check_kept_window(&device, tables, scale, &mut dice)?);
     progress("pairs");
     checks.push(check_pair_counts(&device, tables, scale, &mut dice)?);
@@ -220,7 +220,7 @@ fn check_resident_window(
     scale: f64,
     dice: &mut ChaCha8Rng,
 ) -> Result<DeviceCheck, SelftestError> {
-    let mut check = DeviceCheck { name: "a window, batch after batch", ..DeviceCheck::default() };
+    let mut check = DeviceCheck { name: "window over several batches", ..DeviceCheck::default() };
     let width = 4;
     for _ in 0..tables {
         let capacity = random_scaled_size(20_000, scale, dice);
@@ -255,7 +255,7 @@ fn check_kept_window(
     scale: f64,
     dice: &mut ChaCha8Rng,
 ) -> Result<DeviceCheck, SelftestError> {
-    let mut check = DeviceCheck { name: "a window that is kept", ..DeviceCheck::default() };
+    let mut check = DeviceCheck { name: "persistent window", ..DeviceCheck::default() };
     for _ in 0..tables {
         let shared = Arc::clone(device);
         let mut counting = StreamWindow::new(BackendChoice::Device, move || Ok(Arc::clone(&shared)));

@@ -16,7 +16,7 @@ const MAX_REGISTERS: u32 = 64;
 /// Every buffer on the device is filled with a pattern first. The inputs differ in every run; --seed repeats a run.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 every answer is right · 1 some are not · 3 no GPU can be used (or no NVRTC, with --compile-only)"
+    after_help = "Exit codes: 0 all results correct · 1 some wrong · 3 no GPU can be used (or no NVRTC, with --compile-only)"
 )]
 pub struct SelftestArgs {
     /// Random tables of each kind
@@ -61,7 +61,7 @@ pub fn selftest(args: &SelftestArgs) -> Result<(), Failure> {
     let failed = checks.iter().filter(|check| !check.passed()).count();
     if failed > 0 {
         return Err(Failure::Running(anyhow!(
-            "{failed} of {} checks failed: the device's answers cannot be relied on; use --backend cpu (seed {seed} \
+            "{failed} of {} checks failed: the device's results are unreliable; use --backend cpu (seed {seed} \
              repeats this run)",
             checks.len()
         )));

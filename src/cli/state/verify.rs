@@ -60,7 +60,7 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
     }
     if found.is_empty() {
         if !args.json {
-            println!("{}: every value decrypts, matches its key and fits the others", path.display());
+            println!("{}: every value decrypts, matches its key and is consistent with the others", path.display());
         }
         return Ok(());
     }
