@@ -53,6 +53,7 @@ pub struct DiffArgs {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(Default))]
 struct RunMeasures {
     policy: String,
     k: usize,
@@ -260,6 +261,16 @@ fn class_size_row(name: &str, old: Option<u64>, new: Option<u64>) -> String {
     }
 }
 
+/// Formats the row of combinations. Equal numbers do not mean equal combinations, so replaced ones are counted.
+fn combination_row(old: &RunMeasures, new: &RunMeasures) -> String {
+    let name = "combinations that single people out";
+    let [before, after] = [old, new].map(|run| run.singled_out_by.len() as u64);
+    match (uncovered_combinations(new, old).len(), uncovered_combinations(old, new).len()) {
+        (added @ 1.., removed @ 1..) => format!("| {name} | {before} | {after} | +{added} −{removed} |\n"),
+        _ => count_row(name, before, after),
+    }
+}
+
 /// Escapes text for a table cell.
 fn escape_table_cell(text: &str) -> String {
     text_format::sanitize_text(text).replace('|', "\\|").replace('`', "'")
@@ -284,8 +295,7 @@ fn format_markdown(difference: &PolicyDifference) -> String {
     out += &share_row("highest risk of a line", old.risk_highest, new.risk_highest);
     out += &share_row("mean risk of a line", old.risk_mean, new.risk_mean);
     out += &share_row("lines below k", old.below_k, new.below_k);
-    let combinations = |run: &RunMeasures| run.singled_out_by.len() as u64;
-    out += &count_row("combinations that single people out", combinations(old), combinations(new));
+    out += &combination_row(old, new);
     out += &share_row("mean loss", old.loss, new.loss);
     out += &share_row("exact cells", old.exact, new.exact);
     let names: std::collections::BTreeSet<&String> =
@@ -331,4 +341,21 @@ fn format_markdown(difference: &PolicyDifference) -> String {
         out += &format!("**Riskier:** {}.\n", riskier.join(", "));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replaced_combination_is_no_equality() {
+        let run = |sets: &[&[&str]]| {
+            let names = |set: &&[&str]| set.iter().map(|name| (*name).to_owned()).collect();
+            RunMeasures { singled_out_by: sets.iter().map(names).collect(), ..RunMeasures::default() }
+        };
+        let row = |old: &[&[&str]], new: &[&[&str]]| combination_row(&run(old), &run(new));
+        assert!(row(&[&["a"]], &[&["b"]]).ends_with("| 1 | 1 | +1 −1 |\n"));
+        assert!(row(&[&["a"]], &[&["a"]]).ends_with("| 1 | 1 | = |\n"));
+        assert!(row(&[], &[&["a"], &["b", "c"]]).ends_with("| 0 | 2 | +2 |\n"));
+    }
 }

@@ -55,19 +55,19 @@ pub enum ValueKind {
 }
 
 choices! {
-    /// Predefined set of treatment rules (\[POD] §6.3).
+    /// Predefined set of treatment rules ([POD] §6.3).
     #[derive(Default)]
     enum TreatmentPreset {
         /// Generalizes every attribute: released values are true.
         #[default]
         KAnonymous = "k-anonymous",
-        /// Chooses by coverage (\[POD] Table 6.3): compartments from 50 %. Below, texts are suppressed; numbers are
+        /// Chooses by coverage ([POD] Table 6.3): compartments from 50 %. Below, texts are suppressed; numbers are
         /// generalized from 15 % and perturbed below. Coverage of an attribute is the share of the records with a
         /// rare value, or a rare pair of values with one other attribute. Rare: shared by fewer subjects than
         /// `privacy.k` and the colluders together. Both values of a pair must be common on their own. The largest
         /// share over all other attributes counts. **Untruthful.**
         Coverage = "coverage",
-        /// Chooses by cardinality (\[POD] Table 6.2, composition A): numbers are perturbed below 50 % and generalized
+        /// Chooses by cardinality ([POD] Table 6.2, composition A): numbers are perturbed below 50 % and generalized
         /// from there. Texts are released in compartments below 90 % and suppressed from there. **Untruthful.**
         A = "a",
         /// Like `a` with 75 % and 80 % (composition B).

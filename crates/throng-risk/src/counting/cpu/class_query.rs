@@ -155,7 +155,8 @@ impl ClassQueryRun<'_> {
         let rows = self.table.rows() as u64;
         let most = if partition.of >= MAX_PARTITIONS { usize::MAX } else { self.max_tuples::<C>() };
         // With more classes than this, one of them is below k.
-        let enough = if judging { (rows / u64::from(k)).saturating_sub(classes) } else { u64::MAX };
+        let classes_of_k = rows.checked_div(u64::from(k)).unwrap_or(u64::MAX);
+        let enough = if judging { classes_of_k.saturating_sub(classes) } else { u64::MAX };
         let cells =
             self.packing.domain().filter(|domain| partition.of == 1 && fits_dense_array::<C>(*domain, rows, memory));
         let mut store = match cells {

@@ -54,7 +54,7 @@ proptest! {
         cardinalities in proptest::collection::vec(prop_oneof![4 => 1_u32..8, 2 => 8_u32..40, 1 => 300_u32..90_000], 1..6),
         subjects in proptest::option::of(prop_oneof![1_u32..30, 100_u32..3000]),
         threads in 1_usize..4,
-        k in 2_u32..=6,
+        k in 0_u32..=6,
         seed: u64,
     ) {
         let table = table(rows, &cardinalities, subjects, seed);
