@@ -434,7 +434,7 @@ fn evaluate_target_compares_learning_before_and_after() {
     assert!(accuracy(&illness["before"]) > 0.95 && accuracy(&illness["after"]) > 0.85, "{illness}");
     assert!(city["after"].is_null() && city["before"].is_null() && !city["whole"].is_null(), "it leaves alone: {city}");
     let page = std::fs::read_to_string(place.path("page.html")).expect("a page");
-    for part in ["Learning illness", "Pairwise information", "Content-Security-Policy", "</html>"] {
+    for part in ["Prediction of illness", "Pairwise information", "Content-Security-Policy", "</html>"] {
         assert!(page.contains(part), "{part:?} is not in the page");
     }
     for value in ["Bern", "Zug", "flu", "cold", "<script", "http:", "https:"] {

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
-pub use throng_core::privacy::protection::GroundDistance;
+pub use throng_core::privacy::GroundDistance;
 
 /// Sets the privacy guarantees of a release.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

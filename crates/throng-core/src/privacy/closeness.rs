@@ -3,7 +3,23 @@
 //! Distances are fractions of integers. With cᵢ of n records in the class and Cᵢ of N in the table, value i has the
 //! surplus cᵢN − Cᵢn. Sums of surpluses reach nN, which exceeds 32 bits from 46,341 records.
 
-/// Ground distance between values.
+use serde::{Deserialize, Serialize};
+
+/// Distance between sensitive values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum GroundDistance {
+    /// All values are equally distant.
+    #[default]
+    Equal,
+    /// By order: numbers by size, texts alphabetically.
+    Ordered,
+    /// By the attribute's hierarchy.
+    Hierarchical,
+}
+
+/// Distance between sensitive values, with the tree of a hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GroundMetric {
     /// Equal distances: ½ Σ |pᵢ − qᵢ|.

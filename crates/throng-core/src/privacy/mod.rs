@@ -14,7 +14,7 @@ mod model_judge;
 pub mod protection;
 pub mod representatives;
 
-pub use closeness::GroundMetric;
+pub use closeness::{GroundDistance, GroundMetric};
 pub use decimal_ratio::DecimalRatio;
 pub use model_judge::{
     ClassModelError, ClassPrivacyModel, JudgeScratch, JudgedClass, ModelJudge, SensitiveDomain, ValueRequirement,

@@ -1,9 +1,9 @@
 //! Privacy models of a release, prepared for judging many classes.
 
+use super::closeness::GroundDistance;
 use super::closeness::{ClosenessTarget, GroundMetric};
 use super::decimal_ratio::DecimalRatio;
 use super::diversity::{entropy_lost_records, recursive_lost_records};
-use super::protection::GroundDistance;
 
 /// Privacy model (docs/internals/methods.md §8). Sensitive attributes are positions in the table's list.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,23 +6,9 @@
 use super::model_judge::{ClassModelError, ClassPrivacyModel, JudgeScratch, JudgedClass, ModelJudge, SensitiveDomain};
 use super::representatives::has_distinct_representatives;
 use hashbrown::HashMap;
-use serde::{Deserialize, Serialize};
 
+pub use super::closeness::GroundDistance;
 pub use super::model_judge::ValueRequirement;
-
-/// Distance between sensitive values.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum GroundDistance {
-    /// All values are equally distant.
-    #[default]
-    Equal,
-    /// By order: numbers by size, texts alphabetically.
-    Ordered,
-    /// By the attribute's hierarchy.
-    Hierarchical,
-}
 
 /// Sensitive attribute and its requirements.
 #[derive(Clone, Debug, PartialEq)]
