@@ -88,7 +88,7 @@ fn wrong_types_are_reported_with_attribute_and_record() {
     let bad = "{\"person\":\"p9\",\"age\":\"canary\",\"city\":\"Zug\"}\n";
     let outcome = run("in.ndjson", format!("{lines}{bad}{bad}")).expect(0);
     assert_eq!(outcome.account().dead_lettered, 2);
-    for what in ["not of the type", "`format` or `epoch`", "age", "integer", "record 4", "records=2"] {
+    for what in ["do not match the type", "`format` or `epoch`", "age", "integer", "record 4", "records=2"] {
         assert!(outcome.stderr.contains(what), "{what:?} is not in {}", outcome.stderr);
     }
     assert!(!outcome.stderr.contains("canary"), "{}", outcome.stderr);

@@ -173,7 +173,7 @@ fn moved_partitions_alone_wait_for_their_state() {
     broker.produce_records(&stage.raw, &all);
     stage.wait_consumed(all.len(), &mut [&mut one]);
     let mut two = stage.start("two", None);
-    two.says("read the state of partitions");
+    two.says("state of partitions read");
     two.stop();
     while one.said().matches("reading the state of partitions").count() < 2 {
         assert!(one.ended().is_none(), "it ended early: {}", one.said());

@@ -114,7 +114,7 @@ fn check_explain_names_attributes_and_limits() {
         "illness is sensitive and is released with age",
         "at least 3 different people of its batch",
         "No person can be excluded from a class",
-        "A class may share one value of illness",
+        "All members of a class may have the same value of illness",
         "Attributes that do not change within a person are released with every record",
         "This is not differential privacy",
         "Equal numbers of fragments in two groups may show",

@@ -174,7 +174,7 @@ const SPOILED: [(&str, bool, &str, Spoil); 30] = [
         release.rows[row]["filled"] = json!(0.25);
         Place::Row(row)
     }),
-    ("a bucket is revised", false, "a bucket is published once", |release| {
+    ("a bucket is revised", false, "a bucket is published only once", |release| {
         let row = release.of_cohort();
         let mut revised = release.rows[row].clone();
         revised["mean"] = release.rows[release.find(row + 1, |row| row["signal"] == "steps")]["mean"].clone();
@@ -234,7 +234,7 @@ const SPOILED: [(&str, bool, &str, Spoil); 30] = [
         release.lineage[other]["cohort"]["atoms"][0] = first;
         Place::Entry(other)
     }),
-    ("a person is in two atoms", false, "a person is once in a cohort", |release| {
+    ("a person is in two atoms", false, "a person is in a cohort only once", |release| {
         let at = release.entry("cohort");
         let member = release.lineage[at]["cohort"]["atoms"][0][0].clone();
         release.lineage[at]["cohort"]["atoms"][1].as_array_mut().expect("an atom").push(member);
@@ -389,7 +389,7 @@ fn manipulated_moments_are_refused() {
         (pair, false, "rounded to a thousandth", |rows, at| rows[at]["covariance"] = json!(0.000_123_4)),
         (variance, false, "with both variances", |rows, at| drop(rows.remove(at))),
         (pair, false, "of the same people", |rows, at| rows[at]["n"] = json!(99)),
-        (pair, false, "published once", |rows, at| rows.push(rows[at].clone())),
+        (pair, false, "published only once", |rows, at| rows.push(rows[at].clone())),
         (variance, false, "the format of its series", |rows, at| {
             let row = rows[at].as_object_mut().expect("a row");
             let deviation =

@@ -362,7 +362,7 @@ def attacks(out):
         ("Attendance: who sent when", one("attendance")),
         ("Downcoding: finer than printed", one("downcoding")),
         ("Constants from several releases", one("composition", "2 to 8")),
-        ("If lines of a person were linked", one("sequences", "were lines linked")),
+        ("If lines of a person were linked", one("sequences", "if lines were linked")),
     ]
     promised = [row for row in rows if row[1]["judged"] != "open"]
     figure, axis = plt.subplots(figsize=(800 / 72, 580 / 72))

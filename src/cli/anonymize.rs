@@ -68,8 +68,8 @@ pub struct AnonymizeArgs {
     /// Print the best quality for each k, for choosing one, and release nothing
     #[arg(long, value_name = "K,K,…", value_delimiter = ',', num_args = 0.., default_missing_value = "2,3,5,10,20,50,100", conflicts_with = "output")]
     frontier: Option<Vec<u64>>,
-    /// End with exit code 1 if a larger share of the records is suppressed or swallowed by an unclosed quote, 0 to 1,
-    /// or if all are lost. The release is written in any case
+    /// End with exit code 1 if more than this share of the records (0 to 1) is suppressed or swallowed by an unclosed
+    /// quote, or if all are lost. The release is written in any case
     #[arg(long, value_name = "SHARE", value_parser = share_argument, default_value = "1", conflicts_with = "frontier")]
     fail_above: f64,
     /// Refuse a data set with codes that exceed this memory (12 bytes per cell, 64 per record, plus distinct values;

@@ -24,7 +24,7 @@ use throng_core::series::DELTA;
 /// printed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 done · 1 a file cannot be read · 2 bad usage or configuration · 4 a yield is above --fail-above, or with\n`--fail-above promise` above the guarantee (without a guarantee: 1.5 × chance), in the mean, in a group, or, if every line has\na guarantee, in a single line\n\nBest attack: the one whose 95 % interval begins furthest above the success rate of guessing. Targets and guesses are drawn (--seed):\nanother draw can put another attack first, and its success rate varies within the interval."
+    after_help = "Exit codes: 0 done · 1 a file cannot be read · 2 bad usage or configuration · 4 the success rate of an attack is above --fail-above,\nor with `--fail-above promise` above the guarantee (without a guarantee: 1.5 × chance), on average, in a group, or, if every\nline has a guarantee, for a single line\n\nBest attack: the one whose 95 % interval begins furthest above the success rate of guessing. Targets and guesses are drawn (--seed):\nanother draw can put another attack first, and its success rate varies within the interval."
 )]
 pub struct AttackArgs {
     /// Release: the `sink.path` of the run. With several groups, also the files next to it with the group name before
@@ -52,8 +52,8 @@ pub struct AttackArgs {
     /// Print the complete results as JSON
     #[arg(long)]
     json: bool,
-    /// End with exit code 4 if the interval of a result is above this share, 0 to 1, or (`promise`) above the
-    /// guarantee
+    /// End with exit code 4 if the whole interval of a result is above this share (0 to 1), or above the guarantee
+    /// (`promise`)
     #[arg(long, value_name = "SHARE|promise", value_parser = limit_argument)]
     fail_above: Option<YieldLimit>,
 }

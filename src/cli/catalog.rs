@@ -7,7 +7,7 @@ use crate::dataset::apply_catalog;
 use crate::telemetry::silence_panic_payloads;
 use std::path::PathBuf;
 
-/// Read a release with counterfeits with the help of its catalog
+/// Process a release with counterfeits using its catalog
 #[derive(Debug, clap::Subcommand)]
 pub enum CatalogArgs {
     /// Write the truthful release: drops one line per counterfeit, and hides the differing cells of lines that could

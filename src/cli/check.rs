@@ -122,7 +122,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             && protections.iter().all(|p| p.attribute != position)
         {
             eprintln!(
-                "warning: {}: attribute {:?} is sensitive, but no diversity is required: a class may share one value (set a [[privacy.model]])",
+                "warning: {}: attribute {:?} is sensitive, but no diversity is required: all members of a class may have the same value (set a [[privacy.model]])",
                 config.schema.file.display(),
                 attribute.name
             );
@@ -248,7 +248,7 @@ fn describe_repetition_limits(config: &Config, schema: &Schema) -> Vec<String> {
               in two groups show which lines belong together"
             .to_owned(),
         most => format!(
-            "a batch releases at most {most} line(s) of a subject in each group, further lines are thinned (privacy.max_lines_per_subject)"
+            "a batch releases at most {most} line(s) of a subject in each group; further lines are thinned (privacy.max_lines_per_subject)"
         ),
     };
     let delay = config.privacy.longest_delay();

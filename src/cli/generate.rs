@@ -36,7 +36,7 @@ enum GeneratorKind {
 struct HealthArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// Draw disease, drug, SNP and gene only one time per record, so that the twenty columns of a family are
+    /// Draw disease, drug, SNP and gene only once per record, so that the twenty columns of a family are
     /// identical
     #[arg(long)]
     legacy: bool,

@@ -71,7 +71,7 @@ enum CliCommand {
     Reload(reload::ReloadArgs),
     /// Anonymize one data set in one run, with its best generalization
     Anonymize(anonymize::AnonymizeArgs),
-    /// Read a release with counterfeits with the help of its catalog
+    /// Process a release with counterfeits using its catalog
     #[command(subcommand)]
     Catalog(catalog::CatalogArgs),
     /// Find the columns of a file that identify subjects, alone and in combination, and the risk of its records

@@ -43,8 +43,8 @@ pub struct RunArgs {
     /// batch was in flight; records may be processed twice
     #[arg(long)]
     accept_rewind: bool,
-    /// End with exit code 1 if a larger share of the records is lost, 0 to 1, or if all are lost. Lost records are
-    /// suppressed, unreadable, or swallowed by an unclosed quote [default for a file source: 1]
+    /// End with exit code 1 if more than this share of the records (0 to 1) is lost, or if all are lost. Lost records
+    /// are suppressed, unreadable, or swallowed by an unclosed quote [default for a file source: 1]
     #[arg(long, value_name = "SHARE", value_parser = share_argument)]
     fail_above: Option<f64>,
 }

@@ -118,7 +118,7 @@ pub fn missing_rows_reasons(series: &SeriesPublished) -> Option<String> {
     let missing: Vec<String> = [
         ("rows withheld because too few members were present", series.too_few),
         (
-            "rows withheld because one or two members dominate, or all have one value, and no intervals have enough members",
+            "rows withheld because one or two members dominate, or all have the same value, and no intervals have enough members",
             series.dominated,
         ),
         ("records late, ahead of the clock, without time or subject, or beyond the limit of open buckets", series.late),

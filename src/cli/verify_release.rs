@@ -24,7 +24,7 @@ const MAX_PRINTED_FINDINGS: usize = 20;
 /// printed: findings are a file and a line.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "With --lineage (the file of `throng run --lineage`), people are counted instead of lines and batches are distinguished.\nAlso checked are: class sizes per batch, lines per person, the order of lines, pairs forced by counting; for series, cohorts\nand contributor sets. With --original: also the values of series.\n\nExit codes: 0 no violations · 1 a file cannot be read · 2 bad usage or configuration · 4 violations found"
+    after_help = "With --lineage (the file of `throng run --lineage`), people are counted instead of lines and batches are distinguished.\nAlso checked: class sizes per batch, lines per person, the order of lines, pairs forced by counting; for series, cohorts\nand contributor sets. With --original: also the values of series.\n\nExit codes: 0 no violations · 1 a file cannot be read · 2 bad usage or configuration · 4 violations found"
 )]
 pub struct VerifyReleaseArgs {
     /// Release: the `sink.path` of the run, or, for one group, a file, directory or pattern of its files. With

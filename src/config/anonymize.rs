@@ -150,7 +150,7 @@ fn check_delta_presence(config: &Config, found: &mut ProblemCollector) {
     found.require(
         config.anonymize.microaggregation.is_empty(),
         "anonymize.microaggregation",
-        "delta_presence counts the subjects covered by the cells of a class, and an aggregate covers none",
+        "delta_presence counts the subjects covered by the cells of a class, but an aggregate covers none",
         "remove it, or the model",
     );
 }
@@ -180,7 +180,7 @@ fn check_ceiling(config: &Config, found: &mut ProblemCollector) {
     let full = settings.transformation == RecodingScope::FullDomain;
     let message = "a ceiling requires one policy for all records";
     found.require(full, "anonymize.transformation", message, "set \"full_domain\", or remove anonymize.ceiling.lines");
-    let message = "an aggregate is computed from class members, and counterfeits have none";
+    let message = "an aggregate is computed from class members, but counterfeits have none";
     let remedy = "remove it, or anonymize.ceiling.lines";
     found.require(settings.microaggregation.is_empty(), "anonymize.microaggregation", message, remedy);
     for (index, model) in config.privacy.model.iter().enumerate() {

@@ -113,7 +113,7 @@ fn check_topic_join(
     key: &dyn Fn(&str) -> String,
     found: &mut ProblemCollector,
 ) {
-    let message = "profiles in a topic require records in topics, and the source is a file";
+    let message = "profiles in a topic require records in topics, but the source is a file";
     found.require(is_from_topics, &key("topic"), message, "write the profiles to a file and name it in path");
     let remedy = "set \"json\" or \"avro\", or remove the key";
     let message = "messages of a topic cannot be read in this format";
@@ -124,7 +124,7 @@ fn check_file_join(join: &JoinConfig, path: &Path, key: &dyn Fn(&str) -> String,
     found.require(!path.as_os_str().is_empty(), &key("path"), "no file is named", "name one");
     let dash = path == Path::new("-");
     found.require(!dash, &key("path"), "only the source can read standard input", "name a file");
-    let message = "profiles are read from one file, and this is a directory or a pattern";
+    let message = "profiles are read from one file, but this is a directory or a pattern";
     found.require(!names_several_files(path), &key("path"), message, "name one file");
     let message = "a file cannot be read in this format";
     found.require(join.format().is_file_format(), &key("format"), message, "set \"json\", \"csv\" or \"parquet\"");

@@ -17,7 +17,7 @@ const RESERVED_PROPERTIES: [(&str, &str); 10] = [
     ("bootstrap.servers", "use source.brokers"),
     ("metadata.broker.list", "use source.brokers"),
     ("partition.assignment.strategy", "partitions are revoked cooperatively"),
-    ("plugin.library.paths", "no foreign code is loaded"),
+    ("plugin.library.paths", "librdkafka plugins are not loaded"),
 ];
 
 /// Property that selects the group's rebalance protocol, and its values.

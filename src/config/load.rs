@@ -223,7 +223,7 @@ fn load_secret(
             .map_err(|e| ConfigProblem::new("environment", SECRET_VARIABLE, e.to_string(), "set a longer one")),
         (Some(path), None) if is_missing(path) => Ok(None),
         (Some(path), None) => Secret::read(path).map(Some).map_err(|e| {
-            let remedy = "write a random secret there (head -c 32 /dev/urandom | base64), readable by its owner only (chmod 600)";
+            let remedy = "write a random secret to the file (head -c 32 /dev/urandom | base64), readable by its owner only (chmod 600)";
             ConfigProblem::new(file, "state.secret_file", e.to_string(), remedy)
         }),
     }

@@ -88,7 +88,7 @@ pub(super) fn check_policy_tests(tests: &[PolicyTest], found: &mut ProblemCollec
         let remedy = "write a text, or cells as '{\"attribute\": \"cell\"}'";
         found.require(test.never.iter().all(said), &key("never"), "no text and no cells are given", remedy);
         let cut = |item: &String| item.trim_start().starts_with('{') && PolicyTest::cells(item).is_none();
-        let remedy = "correct it: as text it would hardly ever match";
+        let remedy = "correct the JSON of the cells: as text it would hardly ever match";
         found.require(!test.never.iter().any(cut), &key("never"), "starts like cells and is not a JSON object", remedy);
     }
 }

@@ -219,7 +219,7 @@ fn check_security_table(name: &str, security: &SecurityConfig, found: &mut Probl
     };
     let SecurityConfig { protocol, oauth, .. } = security;
     for (key, path) in security.files() {
-        unless(!path.as_os_str().is_empty(), key, "no file is named", "name one, or remove the key");
+        unless(!path.as_os_str().is_empty(), key, "no file is named", "name a file, or remove the key");
     }
     let tls = [
         ("ca_file", &security.ca_file),
@@ -275,7 +275,7 @@ fn check_security_table(name: &str, security: &SecurityConfig, found: &mut Probl
             unless(secret, "oauth.client_secret_file", "the client has no secret", remedy);
         } else {
             let asked = oauth.client_id.is_some() || oauth.scope.is_some() || secret || oauth.ca_file.is_some();
-            let message = "these keys are for an endpoint, and the token is in a file";
+            let message = "these keys are for an endpoint, but the token is in a file";
             unless(!asked, "oauth.token_file", message, "remove client_id, client_secret_file, scope and ca_file");
         }
         for name in oauth.extensions.keys() {
@@ -304,7 +304,7 @@ fn refuse_replaced_properties(
 }
 
 pub(super) fn security_file_flaws(security: &SecurityConfig) -> Vec<SecretFileFlaw> {
-    let secret = "write it there, and `chmod 0640` or 0600 the file";
+    let secret = "write it to the file, and set the mode of the file to 0640 or 0600";
     let readable = |key: &str| {
         let path = security.files().find(|(named, _)| *named == key).map(|(_, path)| path);
         path.map_or(Ok(()), |path| std::fs::File::open(path).map(drop).map_err(|e| AccessError::Unreadable(e.kind())))
@@ -345,9 +345,10 @@ pub(super) fn page_file_flaws(telemetry: &TelemetryConfig) -> Vec<SecretFileFlaw
     let token = telemetry
         .token()
         .err()
-        .map(|error| ("token_file", error, "write a random token there, and `chmod 0640` or 0600 it"));
+        .map(|error| ("token_file", error, "write a random token to the file, and set its mode to 0640 or 0600"));
     let key = telemetry.tls.key_file.as_deref().and_then(|path| check_permissions(path).err());
-    let key = key.map(|error| ("tls.key_file", error, "name the PEM file of the key, and `chmod 0640` or 0600 it"));
+    let key =
+        key.map(|error| ("tls.key_file", error, "name the PEM file of the key, and set its mode to 0640 or 0600"));
     token.into_iter().chain(key).collect()
 }
 

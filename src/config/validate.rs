@@ -27,7 +27,7 @@ pub(super) fn collect_problems(config: &Config) -> Vec<KeyProblem> {
     check_joins(&config.join, config.treatment.may_be_untruthful(), is_from_topics, &mut found);
     check_sink(config, &mut found);
     let kafka = config.source.kind == SourceKind::Kafka || !config.erasure.is_enabled();
-    let message = "erasure requests are read from a topic on the brokers of the source, and the source is a file";
+    let message = "erasure requests are read from a topic on the brokers of the source, but the source is a file";
     found.require(kafka, "erasure.topic", message, "use throng forget, or read records from a topic");
     let properties = [("source", &config.source.librdkafka), ("sink", &config.sink.librdkafka)];
     check_security(&config.source.security, config.uses_kafka(), properties, &mut found);
@@ -70,7 +70,7 @@ fn check_source(config: &Config, found: &mut ProblemCollector) {
                 of_files,
                 "source.format",
                 "a file cannot be read in this format",
-                "read a topic, or set another",
+                "read a topic, or set another format",
             );
             let streamed = !is_dash(&source.path) || source.format() != RecordFormat::Parquet;
             let remedy = "set \"json\" or \"csv\", or name a file";
@@ -110,14 +110,14 @@ fn check_compartments(config: &Config, found: &mut ProblemCollector) {
         } else {
             "treatment.preset"
         },
-        "attributes are released in compartments, and the configuration defines [[group]]s",
+        "attributes are released in compartments, but the configuration defines [[group]]s",
         "remove the [[group]]s: they are chosen for compartments",
     );
     let divided = matches!(config.plan.groups, GroupSelection::Cliques | GroupSelection::Border);
     found.require(
         !(parts && divided),
         "plan.groups",
-        "some attributes are released in compartments, and this setting divides all attributes differently",
+        "some attributes are released in compartments, but this setting divides all attributes differently",
         "set plan.groups = \"price\", or other treatments",
     );
 }
@@ -129,7 +129,7 @@ fn check_sink(config: &Config, found: &mut ProblemCollector) {
             found.require(
                 config.source.kind == SourceKind::Kafka,
                 "sink.kind",
-                "a file cannot be written to a topic: the two have no common commit",
+                "records of a file cannot be released to a topic: no transaction covers both",
                 "set \"file\" and produce from that file, or read from a topic",
             );
             let remedy = "set it, or sink.kind = \"none\" to measure only";
@@ -156,7 +156,7 @@ fn check_sink(config: &Config, found: &mut ProblemCollector) {
                 of_files,
                 "sink.format",
                 "a file cannot be written in this format",
-                "set another, or write a topic",
+                "set another format, or write to a topic",
             );
             let streamed = !dash || sink.format() == RecordFormat::Json || !of_files;
             let remedy = "set \"json\", or name a file";
@@ -167,7 +167,7 @@ fn check_sink(config: &Config, found: &mut ProblemCollector) {
             found.require(
                 config.source.kind == SourceKind::File,
                 "sink.kind",
-                "a topic cannot be written to files: the two have no common commit",
+                "records of a topic cannot be released to files: no transaction covers both",
                 "set \"kafka\" and export from that topic, or read from a file",
             );
             let lines = config.is_job() || sink.format() != RecordFormat::Parquet;
@@ -189,7 +189,7 @@ fn check_sink(config: &Config, found: &mut ProblemCollector) {
     let joined = sink.rows == RowContent::Joined;
     let placed = [("sink.path", has_group_placeholder(&sink.path)), ("sink.topic", sink.topic != sink.topic_of(""))];
     for (key, _) in placed.into_iter().filter(|(_, placed)| joined && *placed) {
-        let message = "rows of all groups are joined, and {group} requires one output per group";
+        let message = "rows of all groups are joined, but {group} requires one output per group";
         found.require(false, key, message, "remove {group}, or set sink.rows = \"fragments\"");
     }
     kafka_properties::check_sink_properties(&sink.librdkafka, found);
@@ -272,7 +272,7 @@ fn check_privacy_and_plan(config: &Config, found: &mut ProblemCollector) {
     found.require(
         !grown || config.group.is_empty(),
         "plan.groups",
-        "the planner chooses the groups, and the configuration defines [[group]]s",
+        "the planner chooses the groups, but the configuration defines [[group]]s",
         remedy,
     );
     found.require(plan.window_records > 0, "plan.window_records", "no records to plan from", "give at least 1");
@@ -288,7 +288,7 @@ fn check_privacy_and_plan(config: &Config, found: &mut ProblemCollector) {
         &remedy,
     );
     let prime = plan.prime.as_deref().is_none_or(|path| !is_unset(path));
-    found.require(prime, "plan.prime", "no file is named", "name one, or remove the key");
+    found.require(prime, "plan.prime", "no file is named", "name a file, or remove the key");
     let dash = plan.prime.as_deref().is_some_and(is_dash);
     found.require(!dash, "plan.prime", "only the source can read standard input", "name a file, or remove the key");
 }
@@ -296,7 +296,7 @@ fn check_privacy_and_plan(config: &Config, found: &mut ProblemCollector) {
 fn check_keeps(config: &Config, found: &mut ProblemCollector) {
     let chosen = config.plan.groups != GroupSelection::Given;
     let remedy = "set plan.groups = \"price\", or put the attributes into one [[group]]";
-    let message = "a [[keep]] requires groups chosen by the planner, and they are given";
+    let message = "a [[keep]] requires groups chosen by the planner, but they are given";
     found.require(chosen || config.keep.is_empty(), "keep", message, remedy);
     for (index, keep) in config.keep.iter().enumerate() {
         let weight = keep.weight > 0.0 && keep.weight.is_finite();
@@ -347,7 +347,7 @@ fn check_range_group(config: &Config, found: &mut ProblemCollector) {
         message,
         "set privacy.max_hold_batches = 0, or \"levels\"",
     );
-    let message = "treatment rules choose levels, and ranges have none";
+    let message = "treatment rules choose levels, but ranges have none";
     let plain = config.treatment.rules().iter().all(|rule| rule.treat == TreatmentMethod::Generalize);
     found.require(
         plain,

@@ -203,7 +203,7 @@ impl ReloadWorker {
         if old.address() != pages.address()
             && let Some(Err(error)) = pages.address().map(TcpListener::bind)
         {
-            reasons.push(format!("telemetry.listen: cannot listen on the address: {error} (choose another)"));
+            reasons.push(format!("telemetry.listen: cannot listen on the address: {error} (set it to a free address and port of this machine)"));
         }
         reasons
     }

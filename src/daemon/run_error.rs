@@ -54,8 +54,8 @@ pub enum RunError {
     #[error("{}: no records; no output was replaced (name the file with the records)", .path.display())]
     NoRecords { path: PathBuf },
     #[error(
-        "{}: the state in {} already has this input (files of the same content), and would withhold its records; \
-         no output was replaced (name the next file, or another state.path to process this one again)",
+        "{}: the state in {} already has this input (files with the same content) and would withhold its records; \
+         no output was replaced (name the next file, or set another state.path to process this one again)",
         .path.display(), .state.display()
     )]
     SameInput { path: PathBuf, state: PathBuf },

@@ -52,7 +52,7 @@ pub enum AnonymizeError {
     )]
     Impossible { limit: u64, records: u64, nearest: String },
     #[error(
-        "{suppressed} of {records} records are unreleased after {passes} passes, but at most {limit} may be suppressed; lower anonymize.pass_limit (with the value of anonymize.suppression_limit the first pass keeps the limit), or raise anonymize.suppression_limit"
+        "{suppressed} of {records} records are unreleased after {passes} passes, but at most {limit} may be suppressed; lower anonymize.pass_limit (at the value of anonymize.suppression_limit, the first pass already satisfies the limit), or raise anonymize.suppression_limit"
     )]
     LeftTooMany { passes: usize, suppressed: u64, records: u64, limit: u64 },
     #[error("the random number generator of the system failed: {0}")]

@@ -25,7 +25,7 @@ pub fn models(
                 Some(Role::Sensitive) => {}
                 Some(role) => {
                     let message =
-                        format!("{name:?} has the role {}, and the model protects a sensitive one", role.name());
+                        format!("{name:?} has the role {}, but the model protects a sensitive attribute", role.name());
                     let remedy = "give it the role sensitive in the schema: it cannot be quasi too";
                     return Err(operator_error(file, key("attribute"), message, remedy));
                 }

@@ -138,7 +138,7 @@ fn erasure_problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigP
     if !config.erasure.is_enabled() || schema.subject.is_some() {
         return Vec::new();
     }
-    let message = "the record schema has no subject, so the records of a person are unknown and cannot be erased";
+    let message = "the record schema has no subject: the records of a person are unknown and cannot be erased";
     let remedy = "give one attribute role = \"subject\", or remove the key";
     vec![ConfigProblem::new(file, "erasure.topic", message.to_owned(), remedy)]
 }
@@ -161,7 +161,7 @@ pub fn explode_problems(config: &Config, schema: &Schema, file: &str) -> Vec<Con
     let format = config.source.format();
     if config.source.kind == SourceKind::File && format != RecordFormat::Json {
         let name = if format == RecordFormat::Csv { "CSV" } else { "Parquet" };
-        let message = format!("the schema explodes {array:?}, and rows of {name} cannot be exploded");
+        let message = format!("the schema explodes {array:?}, but rows of {name} cannot be exploded");
         found.push(ConfigProblem::new(
             file,
             "source.format",
@@ -170,7 +170,7 @@ pub fn explode_problems(config: &Config, schema: &Schema, file: &str) -> Vec<Con
         ));
     }
     if format == RecordFormat::Protobuf && array.is_empty() {
-        let message = "the schema explodes the message itself, and a Protobuf message is not an array";
+        let message = "the schema explodes the message itself, but a Protobuf message is not an array";
         let remedy = "give the pointer of a repeated field (`explode` of the schema), or read JSON or Avro";
         found.push(ConfigProblem::new(file, "source.format", message, remedy));
     }

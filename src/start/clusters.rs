@@ -84,7 +84,7 @@ pub fn problems(config: &Config, file: &str) -> Vec<ConfigProblem> {
             KafkaFailure::Setting { name, .. } => format!("{section}.librdkafka.{name}"),
             _ => "source.security".to_owned(),
         };
-        Some(ConfigProblem::new(file, key, failure.to_string(), "correct it, in the file or in the environment"))
+        Some(ConfigProblem::new(file, key, failure.to_string(), "correct the value in the file or in the environment"))
     };
     read.into_iter().chain(written).filter_map(tried).collect()
 }

@@ -67,15 +67,15 @@ pub fn reload_refusals(old: &CheckedConfig, new: &CheckedConfig) -> Vec<(String,
         }
     }
     if old.config.secret != new.config.secret {
-        refuse("state.secret_file", "the state is sealed with the secret that the daemon started with");
+        refuse("state.secret_file", "the state is encrypted with the secret that the daemon started with");
     }
     if old.schema.fingerprint() != new.schema.fingerprint() {
         refuse(
             "schema.file",
-            "attributes, types, roles or hierarchies have changed, and the state belongs to its record schema",
+            "attributes, types, roles or hierarchies have changed, but the state belongs to its record schema",
         );
     } else if old.shapes != new.shapes {
-        refuse("group", "the groups of attributes have changed, and the state has released records in the old ones");
+        refuse("group", "the groups of attributes have changed, but the state has released records in the old ones");
     }
     found
 }

@@ -118,7 +118,7 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
     let mut found = Vec::new();
     if key.format.is_one_value() && key.wanted.len() > 1 {
         let message = format!(
-            "a text or number key is one value, and {} attributes of the schema are read from it",
+            "a text or number key is one value, but {} attributes of the schema are read from it",
             key.wanted.len()
         );
         found.push(ConfigProblem::new(
@@ -137,7 +137,7 @@ fn file_problems(schema: &Schema, file: &str) -> Vec<ConfigProblem> {
     let of_messages = |a: &&Attribute| a.from != AttributeOrigin::Value && a.from.join().is_none();
     let problem = |a: &Attribute| {
         let message =
-            format!("attribute {:?} of the schema has from = {:?}, and a file has no messages", a.name, a.from.name());
+            format!("attribute {:?} of the schema has from = {:?}, but a file has no messages", a.name, a.from.name());
         ConfigProblem::new(file, "source.kind", message, "read a topic, or set from = \"value\" in the schema")
     };
     schema.attributes.iter().map(AsRef::as_ref).filter(of_messages).map(problem).collect()

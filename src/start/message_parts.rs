@@ -134,7 +134,7 @@ impl MessagePartConfig<'_> {
         };
         let used = self.is_value || !self.wanted.is_empty();
         if self.message.is_some() && (self.format != PartFormat::Protobuf || self.is_framed()) {
-            let message = "a message of plain Protobuf is named, and the source does not read plain Protobuf";
+            let message = "a message of plain Protobuf is named, but the source does not read plain Protobuf";
             problem("source.message", message.into(), "set its schema in source.writer_schema, or remove the key");
         }
         let Some(name) = self.format.schema_format_name().filter(|_| used) else {
@@ -229,7 +229,12 @@ pub fn registry_client(config: &Config, file: &str) -> Result<Option<RegistryCli
     let registry = &config.registry;
     let Some(url) = &registry.url else { return Ok(None) };
     let password = registry.password().map_err(|error| {
-        ConfigProblem::new(file, "registry.password_file", error.to_string(), "correct the path, or chmod 600 the file")
+        ConfigProblem::new(
+            file,
+            "registry.password_file",
+            error.to_string(),
+            "correct the path, or set the mode of the file to 0600",
+        )
     })?;
     let password = password.as_deref().map_or("", String::as_str);
     let access = RegistryAccess {

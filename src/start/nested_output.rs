@@ -52,7 +52,7 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
     let flat = "set output.shape = \"flat\"";
     if !config.sink.format().is_json() {
         problem(
-            "only JSON can be nested, and sink.format is a different format".into(),
+            "only JSON can be nested, but sink.format is a different format".into(),
             "set sink.format = \"json\", or output.shape = \"flat\"",
         );
     }
@@ -66,7 +66,10 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
         );
     }
     if schema.explode.as_deref() == Some("") {
-        problem("the records are elements of an array that is the whole message, and a line is an object".into(), flat);
+        problem(
+            "the records are elements of an array that is the whole message, but a nested line is an object".into(),
+            flat,
+        );
     }
     let remedy = "set output.shape = \"flat\", or another pointer in the schema";
     let leaving: Vec<&Attribute> = schema.releasable().map(|a| schema.attributes[a].as_ref()).collect();

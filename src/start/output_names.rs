@@ -50,7 +50,7 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
     let mut found = Vec::new();
     let under = output_schema_kind(config);
     if under == Some(FrameEncoding::Json) && config.registry.url.is_none() {
-        let message = "lines with a JSON Schema contain its number in a registry, and no registry is set";
+        let message = "lines with a JSON Schema contain its number in a registry, but no registry is set";
         found.push(ConfigProblem::new(file, "registry.url", message, "set it, or sink.format = \"json\""));
     }
     let (kind, protobuf) = match under {

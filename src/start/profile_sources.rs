@@ -222,7 +222,7 @@ pub fn read_profile_files(
 ) -> Result<Vec<JoinProfiles>, ProfilesUnavailable> {
     let mut problems = problems(config, schema, file);
     for (at, join) in config.join.iter().enumerate().filter(|(_, join)| join.topic.is_some()) {
-        let message = format!("the profiles of {:?} are in a topic, and a data set is read from files only", join.name);
+        let message = format!("the profiles of {:?} are in a topic, but a data set is read from files only", join.name);
         problems.push(ConfigProblem::new(file, format!("join[{at}].topic"), message, "name a file in path"));
     }
     if !problems.is_empty() {
@@ -244,7 +244,7 @@ pub fn read_profile_files(
                 file,
                 asked.key("max_people"),
                 message,
-                "raise it",
+                "raise the limit",
             )]));
         }
         read.push(JoinProfiles { join: name, attributes: asked.attributes, unjoined: 0, table });

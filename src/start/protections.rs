@@ -71,7 +71,9 @@ fn asked(
             ValueRequirement::Closeness { t: model.t.unwrap_or_default(), ground: model.ground }
         }
     };
-    requirement.check().map_err(|(key, range)| (key, format!("{key} is out of range; give {range}"), "correct it"))?;
+    requirement
+        .check()
+        .map_err(|(key, range)| (key, format!("{key} is out of range; give {range}"), "correct the value"))?;
     let name = model.attribute.as_deref().unwrap_or_default();
     let Some(attribute) = schema.position(name) else {
         return Err(("attribute", format!("the schema has no attribute {name:?}"), "correct the name"));
@@ -79,7 +81,8 @@ fn asked(
     match schema.attributes[attribute].role {
         Role::Sensitive => Ok(Some((attribute, requirement))),
         role => {
-            let message = format!("{name:?} has the role {}, and the model protects a sensitive one", role.name());
+            let message =
+                format!("{name:?} has the role {}, but the model protects a sensitive attribute", role.name());
             Err(("attribute", message, "give it the role sensitive in the schema: it cannot be quasi too"))
         }
     }

@@ -74,11 +74,11 @@ pub fn read_typical(
 ) -> Result<SampledRecords, Vec<ConfigProblem>> {
     let problem = |message: String, remedy: String| vec![ConfigProblem::new(file, key, message, remedy)];
     let path = typical_file(config).ok_or_else(|| {
-        let message = format!("{what} from records, and no file of records is available before the stream begins");
+        let message = format!("{what} from records, but no file of records is available before the stream begins");
         problem(message, format!("name a file of typical records in plan.prime, or {otherwise}"))
     })?;
     if config.plan.prime.is_none() && !schema.joined_attributes().is_empty() {
-        let message = format!("{what} from records, and those of the source lack the attributes of joins");
+        let message = format!("{what} from records, but those of the source lack the attributes of joins");
         let remedy = format!("name a file of typical records that has them in plan.prime, or {otherwise}");
         return Err(problem(message, remedy));
     }

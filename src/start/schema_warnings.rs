@@ -112,7 +112,7 @@ fn secret_file_warning(path: &Path) -> Option<String> {
         (false, false) => return None,
     };
     Some(format!(
-        "state.secret_file {} is a file that others may {may} (mode {:o}): with the secret, all possible names of a person can be tested against the digests (chmod 600)",
+        "state.secret_file {}: others may {may} the file (mode {:o}): with the secret, all possible names of a person can be tested against the digests (chmod 600)",
         path.display(),
         mode & 0o777
     ))

@@ -33,11 +33,11 @@ pub fn series_terms(
     let mut problem =
         |key: &str, message: String, remedy: &str| problems.push(ConfigProblem::new(file, key, message, remedy));
     if config.sink.kind == SinkKind::Kafka && config.sink.format() != RecordFormat::Json {
-        let message = "rows of series are written as JSON, and fragments in another format".to_owned();
+        let message = "rows of series are written as JSON, but fragments in another format".to_owned();
         problem("sink.format", message, "set sink.format = \"json\", or remove the series");
     }
     if schema.subject.is_none() {
-        let message = "series count people, and the record schema has no subject".to_owned();
+        let message = "series count people, but the record schema has no subject".to_owned();
         problem("series", message, "give one attribute role = \"subject\" in the record schema, or remove the series");
     }
     let time = event_time(config, schema).unwrap_or_else(|message| {
@@ -57,14 +57,14 @@ pub fn series_terms(
         match signals(configured, schema) {
             Ok(signals) if configured.moments.is_some() && !(2..=MAX_MOMENT_SIGNALS).contains(&signals.len()) => {
                 let message =
-                    format!("moments require 2 to {MAX_MOMENT_SIGNALS} signals, and these are {}", signals.len());
+                    format!("moments require 2 to {MAX_MOMENT_SIGNALS} signals, but these are {}", signals.len());
                 problem(&format!("series[{index}].signals"), message, "name the signals of the model");
             }
             Ok(signals) => {
                 for signal in
                     signals.iter().filter(|_| configured.epsilon_per_week.is_some()).filter(|of| !has_range(of))
                 {
-                    let message = format!("noise needs a range, and the hierarchy of {:?} has none", signal.name);
+                    let message = format!("noise needs a range, but the hierarchy of {:?} has none", signal.name);
                     let remedy =
                         "give the attribute a hierarchy with min and max in the record schema, or name other signals";
                     problem(&format!("series[{index}].signals"), message, remedy);
@@ -115,7 +115,7 @@ fn event_time(config: &Config, schema: &Schema) -> Result<usize, String> {
     let found = if by_role.is_empty() { candidates(None) } else { by_role };
     match found.as_slice() {
         [one] => Ok(*one),
-        [] => Err("series need an event time, and the schema has no date or timestamp".to_owned()),
+        [] => Err("series need an event time, but the schema has no date or timestamp".to_owned()),
         several => {
             let names: Vec<&str> = several.iter().map(|at| schema.attributes[*at].name.as_str()).collect();
             Err(format!("several attributes could be the event time: {}", names.join(", ")))

@@ -40,7 +40,11 @@ impl BatchCommitted {
             note_uncovered_cells(report.uncovered_cells, telemetry);
         }
         if !conserved && telemetry.may_log("conservation", "") {
-            tracing::error!(sequence = report.sequence, held = report.held, "records are not conserved");
+            tracing::error!(
+                sequence = report.sequence,
+                held = report.held,
+                "records are not conserved: outcomes do not add up to the consumed records (this is a bug: please report it)"
+            );
         }
         // Logs only figures that the pages also show.
         if telemetry.may_log("batch_committed", "") {
@@ -174,7 +178,7 @@ fn note_dead_letters(reason: RejectionReason, records: u64, telemetry: &Telemetr
     telemetry.metrics().dead_letters.of(reason).inc_by(records);
     if telemetry.may_log("record_dead_lettered", reason.as_str()) {
         let (stage, remedy, reason) = (stage_of(reason).as_str(), reason.remedy(), reason.as_str());
-        tracing::warn!(stage, reason, remedy, records, "records could not be read: their positions are dead letters");
+        tracing::warn!(stage, reason, remedy, records, "records could not be read and became dead letters");
     }
 }
 
@@ -215,7 +219,7 @@ fn note_uncovered_cells(cells: u64, telemetry: &Telemetry) {
     if telemetry.may_log("uncovered_cells", "") {
         tracing::warn!(
             cells,
-            "cells whose value is not in the hierarchy, or that look like an identifier, count as its root"
+            "cells were generalized to the root of their hierarchy: the value is not in it, or looks like an identifier (add missing values to the hierarchy)"
         );
     }
 }
@@ -331,7 +335,13 @@ impl CellTypeMismatch<'_> {
     pub fn emit(&self, telemetry: &Telemetry) {
         if telemetry.may_log("wrong_type", "") {
             let Self { attribute, expected, records, first } = self;
-            tracing::warn!(attribute, expected, records, first, "cells are not of the type of their attribute");
+            tracing::warn!(
+                attribute,
+                expected,
+                records,
+                first,
+                "cells do not match the type of their attribute (correct the type in the schema, or the data)"
+            );
         }
     }
 }

@@ -20,7 +20,10 @@ impl VerificationRefused {
         telemetry.metrics().health.refusals.inc();
         telemetry.metrics().health.violations.inc_by(self.violations);
         if telemetry.may_log("verification_refused", "") {
-            tracing::error!(violations = self.violations, "verification refused a batch; nothing of it was released");
+            tracing::error!(
+                violations = self.violations,
+                "verification refused a batch; nothing of it was released (this is a bug: please report it)"
+            );
         }
     }
 }
@@ -70,7 +73,10 @@ impl LimitReached {
         }
         telemetry.metrics().health.limits.of(self.limit).inc();
         if telemetry.may_log("limit_reached", self.limit.as_str()) {
-            tracing::warn!(limit = self.limit.as_str(), "limit reached");
+            tracing::warn!(
+                limit = self.limit.as_str(),
+                "limit reached: further entries are suppressed, thinned or ignored (docs/troubleshooting.md)"
+            );
         }
     }
 }

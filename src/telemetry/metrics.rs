@@ -75,13 +75,13 @@ series! {
             "Payload bytes consumed (in; rounded and delayed) and released (out).", "direction";
         durations: histograms<Stage> "throng_batch_duration_seconds", "Time that a committed batch spent in each stage.", "stage";
         append_to_commit: waits "throng_append_to_commit_seconds",
-            "From the append of a batch's oldest record at the source to its commit.";
+            "Time from the append of a batch's oldest record at the source to the commit of the batch.";
         thinned_fragments: counter "throng_thinned_fragments_total",
             "Fragments suppressed because other lines represent their subject, rounded and delayed.";
         delayed_lines: counter "throng_delayed_lines_total",
             "Lines of static groups that were released or suppressed after their delay, rounded and delayed.";
         delayed_seconds: sum "throng_delayed_lines_seconds_total",
-            "Total delay of these lines, rounded and delayed.";
+            "Total delay of the lines of static groups that were released or suppressed after it, rounded and delayed.";
         waiting_lines: count "throng_waiting_lines", "Lines of static groups that wait for the end of their delay.";
         said_lines: count "throng_said_lines",
             "Pairs of subject and group in the release log: released, and not released again in their window.";
@@ -107,7 +107,7 @@ series! {
         unknown_cells: counters<WrittenAs> "throng_unknown_cells_total",
             "Cells of attributes that the schema does not know, by the format of the records.", "format";
         uncovered_cells: counter "throng_uncovered_cells_total",
-            "Cells whose value is not in the hierarchy; they count as the root.";
+            "Cells generalized to the root of their hierarchy, because the value is not in it or looks like an identifier.";
         altered_cells: counter "throng_altered_cells_total",
             "Numbers that were replaced (treatment perturb or aggregate), in thousands.";
         withheld_cells: counter "throng_withheld_cells_total",
@@ -176,9 +176,9 @@ series! {
         rows: gauge "throng_series_rows", "Rows of series published since the state was created.";
         late: gauge "throng_series_late_records",
             "Records that came after their bucket was closed, or that fit no bucket, since the state was created.";
-        too_few: gauge "throng_series_rows_too_few", "Rows withheld because too few members of the cohort were present.";
+        too_few: gauge "throng_series_rows_too_few", "Rows of series withheld because too few members of the cohort were present.";
         dominated: gauge "throng_series_rows_dominated",
-            "Rows withheld because one or two members dominate a sum, or all have one value, and no intervals hold enough members.";
+            "Rows of series withheld because one or two members dominate a sum, or all have the same value, and no intervals have enough members.";
     }
 
     /// Erasures of subjects.
@@ -208,19 +208,19 @@ series! {
         plan_static_groups: count "throng_plan_static_groups",
             "Static groups: their attributes do not change within a subject, and are released once per window.";
         static_groups_lost: counter "throng_plan_static_groups_lost_total",
-            "Static groups that a new plan found to change: from then on they are released with every record.";
-        plan_seconds: gauge "throng_plan_search_seconds", "Time that the search for the plan took.";
+            "Groups that are no longer static, because a new plan found that their attributes change: released with every record.";
+        plan_seconds: gauge "throng_plan_search_seconds", "Duration of the search for the active plan.";
         plans: counter "throng_plans_total", "Plans adopted.";
-        planner_failures: counter "throng_planner_failures_total", "Searches without a plan; the old plan stays active.";
+        planner_failures: counter "throng_planner_failures_total", "Plan searches that failed or timed out; the old plan stays active.";
         minimal_qids: count "throng_minimal_qids",
-            "Minimal quasi-identifiers of the window, as last searched, that single out many people.";
+            "Minimal quasi-identifiers that single out many people, from the last search of the window.";
         qids_by_size: gauges<QidSize> "throng_quasi_identifiers",
-            "The same by their number of attributes; updated with each plan.", "size";
+            "Minimal quasi-identifiers that single out many people, by number of attributes; updated with each plan.", "size";
         recheck_complete: count "throng_recheck_complete",
-            "1 if the last search of the window was complete.";
+            "1 if the last search of the window for quasi-identifiers was complete.";
         recheck_seconds: gauge "throng_recheck_seconds",
-            "Time that the last search of the window took, triage and aggregation included.";
-        expected_loss: gauge "throng_plan_expected_loss", "Mean loss of a cell that the plan is expected to cost.";
+            "Duration of the last search of the window for quasi-identifiers, with triage and aggregation.";
+        expected_loss: gauge "throng_plan_expected_loss", "Expected mean loss of a cell under the active plan.";
     }
 
     /// Counting on a GPU.
@@ -260,7 +260,7 @@ impl Metrics {
     pub fn new(k: usize, groups: &[String]) -> Self {
         let shelf = Shelf(Registry::new());
         let build = shelf.register_metric(GaugeVec::new(
-            Opts::new("throng_build_info", "Constant 1; the label names the version that runs."),
+            Opts::new("throng_build_info", "Constant 1; the label is the running version."),
             &["version"],
         ));
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1.0);

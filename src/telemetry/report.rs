@@ -260,7 +260,7 @@ pub struct SeriesPublished {
     pub late: u64,
     /// Rows withheld because too few members were present.
     pub too_few: u64,
-    /// Sums published as shares of intervals because one or two members dominate them, or all have one value.
+    /// Sums published as shares of intervals because one or two members dominate them, or all have the same value.
     pub binned: u64,
     /// Of such sums, those withheld because no intervals hold enough members.
     pub dominated: u64,

@@ -122,7 +122,11 @@ impl ProfilesRead<'_> {
         if self.done {
             tracing::info!(join, people, "profiles read (a rounded number of people)");
         } else {
-            tracing::info!(join, people, "reading profiles: no batch begins before (a rounded number of people)");
+            tracing::info!(
+                join,
+                people,
+                "reading profiles: the first batch waits for them (a rounded number of people)"
+            );
         }
     }
 }
@@ -164,7 +168,7 @@ impl ProfileRefused<'_> {
                     place,
                     reason,
                     remedy,
-                    "a profile cannot be read: the cells of its person are missing"
+                    "a profile cannot be read: the joined cells of its person are missing"
                 );
             } else {
                 tracing::warn!(join, place, reason, remedy, "a profile cannot be read and is skipped");

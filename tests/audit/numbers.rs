@@ -212,7 +212,7 @@ fn audit_time_limit_is_reported() {
     let report = place.report("wide.csv --k 5 --strategy exhaustive --max-seconds 3");
     assert_eq!(report["complete"], false);
     let notes = report["notes"].to_string();
-    assert!(notes.contains("maximal non-QID as unsafe"), "{notes}");
+    assert!(notes.contains("(maximal non-QID) as unsafe"), "{notes}");
     let text = place.audit("wide.csv --k 5 --strategy exhaustive --max-seconds 3 --html page.html");
     assert!(text.stdout.contains("cut short"), "{}", text.stdout);
     assert!(place.read("page.html").contains("The search was cut short"));

@@ -30,7 +30,7 @@ fn join_contradictions_are_refused_with_their_key() {
             "[[join]]\nname = \"profiles\"\npath = \"p.csv\"\ntopic = \"t\"\n",
             "join[0].topic: profiles are read from a topic or",
         ),
-        ("[[join]]\nname = \"profiles\"\ntopic = \"t\"\n", "and the source is a file"),
+        ("[[join]]\nname = \"profiles\"\ntopic = \"t\"\n", "but the source is a file"),
         ("[[join]]\nname = \"Profiles\"\npath = \"p.csv\"\n", "join[0].name: invalid join name"),
         ("[[join]]\nname = \"profiles\"\npath = \"-\"\n", "join[0].path: only the source can read standard input"),
         ("[[join]]\nname = \"profiles\"\npath = \"p.csv\"\nkey = \"\"\n", "join[0].key: a row is not a person"),

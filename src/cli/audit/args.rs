@@ -200,7 +200,7 @@ impl AuditArgs {
         match self.more.iter().find(|path| self.format.is_none() && is_another(path)) {
             None => Ok(()),
             Some(other) => Err(Failure::Usage(anyhow!(
-                "{} has another format than {} by its name: give --format, or audit them separately",
+                "{} and {} have different formats by their names: give --format, or audit them separately",
                 other.display(),
                 self.input.display()
             ))),

@@ -135,7 +135,7 @@ fn read_within(
                 "{path} was not fully read within {seconds} s ({read} by then), and a part of it proves nothing: give more \
                  time (--max-seconds), choose columns (--columns), or take a sample of the records"
             ),
-            RecvTimeoutError::Disconnected => anyhow!("{path} was not read (this is a bug)"),
+            RecvTimeoutError::Disconnected => anyhow!("{path} was not read (this is a bug: please report it)"),
         }))
     })
 }

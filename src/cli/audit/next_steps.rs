@@ -95,7 +95,7 @@ pub fn recommended_steps(report: &AuditReport) -> Vec<String> {
         if let Some(widest) = widest {
             let names: Vec<&str> = widest.iter().map(String::as_str).collect();
             steps.push(format!(
-                "Or release columns apart: {} columns ({}) need no generalization as one group.",
+                "Or release the columns in separate groups: {} columns ({}) need no generalization as one group.",
                 number(widest.len() as u64),
                 quote_names(&names)
             ));

@@ -331,8 +331,7 @@ fn risky_record_lines(record: &RiskyRecord, style: TerminalStyle) -> String {
 
 fn inferences(report: &AuditReport, style: TerminalStyle) -> String {
     let Some(strongest) = report.inferences.first() else { return String::new() };
-    let remark =
-        format!("the strongest of each pair of columns that {} or more {} support", report.k, counted_unit(report));
+    let remark = format!("the strongest for each pair of columns, with {} or more {}", report.k, counted_unit(report));
     let mut out = title("Inferences between columns", &remark, style);
     let people = if strongest.people.is_some() { format!("{:>9} ", "people") } else { String::new() };
     out += &format!(

@@ -118,7 +118,7 @@ fn attribute_sentence(checked: &CheckedConfig, at: usize, attribute: &Attribute)
             "{name} is released unchanged, {mates}, because the schema declares it insensitive. This is not checked: its values must reveal nothing about any person."
         ),
         Role::Quasi | Role::Time if shape.is_some_and(|shape| shape.ranges) => format!(
-            "{name} is released {mates}: the extent of a class of {k} people of its batch, {}, or `*`.",
+            "{name} is released {mates}: as the extent of a class of {k} people of its batch ({}), or as `*`.",
             describe_extent(attribute)
         ),
         Role::Quasi | Role::Time => format!(
@@ -135,12 +135,12 @@ fn attribute_sentence(checked: &CheckedConfig, at: usize, attribute: &Attribute)
                 .collect();
             let otherwise = if models.is_empty() { "coarser or as `*`" } else { "as `*`" };
             let class = match &models[..] {
-                [] => "No diversity is required: a class may share one value, and then it is known of each member"
+                [] => "No diversity is required: if all members of a class have the same value, it is known of each member"
                     .to_owned(),
                 some => format!("In every class that shows it: {}", some.join(", ")),
             };
             format!(
-                "{name} is sensitive and is released {mates}: exact only where {k} people have its value, otherwise {otherwise}, among {k} people of the class who show the same. {class}."
+                "{name} is sensitive and is released {mates}: exact only if {k} people have its value; otherwise {otherwise}, shared by {k} people of its class. {class}."
             )
         }
     }
@@ -288,7 +288,7 @@ fn limits(checked: &CheckedConfig) -> Vec<String> {
     for (at, attribute) in schema.attributes.iter().enumerate() {
         if attribute.role == Role::Sensitive && protections.iter().all(|p| p.attribute != at) {
             said.push(format!(
-                "A class may share one value of {}: set a [[privacy.model]] for it if that is not acceptable.",
+                "All members of a class may have the same value of {}: set a [[privacy.model]] for it if that is not acceptable.",
                 attribute.name
             ));
         }

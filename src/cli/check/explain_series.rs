@@ -83,7 +83,7 @@ fn describe_series_rows(series: &SeriesTerms) -> String {
     };
     if let Some(moments) = &series.moments {
         return format!(
-            "Series {name:?} has, once per {}, the means and covariances of its signals for {whose}, over buckets of {every}, and no rows of buckets.",
+            "Series {name:?} publishes the means and covariances of its signals for {whose} once per {}, computed over buckets of {every}. It has no rows of buckets.",
             moments.every
         );
     }
@@ -157,7 +157,7 @@ fn guarantees(checked: &CheckedConfig, terms: &AllSeriesTerms) -> Vec<String> {
         ));
     }
     if terms.series.iter().any(|series| series.moments.is_some()) {
-        said.push("In moments each person has the same weight, and an epoch counts for a person with at least 4 buckets with a value of every signal: no published number depends on one bucket of a person who has fewer.".to_owned());
+        said.push("In moments, each person has the same weight. An epoch includes only people who have at least 4 buckets with a value of every signal: no published number depends on one bucket of a person who has fewer.".to_owned());
     }
     if !checked.config.release.fragments {
         said.push(

@@ -179,7 +179,8 @@ pub enum BatchError {
     Profiles(#[from] ProfileReadError),
     /// The source repeats settled records; permitted with `--accept-rewind`.
     #[error(
-        "partition {partition} of topic number {topic} starts at offset {offset}, but this state has released up to offset {position}: releasing records a second time could undo their generalization (restore the offsets, or accept it with --accept-rewind)"
+        "partition {partition} of topic {} of the source starts at offset {offset}, but this state has released up to offset {position}: releasing records a second time could undo their generalization (restore the offsets, or accept it with --accept-rewind)",
+        .topic + 1
     )]
     Rewound {
         /// Topic index; 0 for a file.

@@ -37,9 +37,9 @@ impl Engine {
     }
 
     fn recover_model(&mut self, error: &CoarseError) {
-        tracing::error!(%error, "the model does not match its window: counting it again");
+        tracing::error!(%error, "the counts of the planner's model do not match its window: recounting the window");
         if let Err(error) = self.learning.model.rebuild() {
-            tracing::error!(%error, "the model cannot be counted: it stays empty until the next start");
+            tracing::error!(%error, "the window cannot be counted: the planner's model stays empty until the next start");
             self.learning.model.stop();
         }
     }

@@ -198,7 +198,7 @@ impl StreamModel {
         match began {
             Ok(coarse) => self.adjacency = AdjacencyCounts::CountsReady(coarse),
             Err(error) => {
-                tracing::warn!(%error, "search for identical attributes failed: the model counts every attribute");
+                tracing::warn!(%error, "search for identical attributes failed: the planner's model counts every attribute");
             }
         }
     }
@@ -211,7 +211,7 @@ impl StreamModel {
         }
         let window = self.window.columns(0, self.window.rows());
         if let Err(error) = self.adjacency_mut().coarsen(&window, MergePolicy::Identical) {
-            tracing::warn!(%error, "search for identical attributes failed: the model is unchanged");
+            tracing::warn!(%error, "search for identical attributes failed: the planner's model is unchanged");
         }
     }
 
@@ -277,7 +277,7 @@ impl StreamModel {
     /// When its adjacency is too large.
     pub fn rebuild(&mut self) -> Result<(), CoarseError> {
         if let Err(error) = self.wait_for_pairs() {
-            tracing::debug!(%error, "discarding the counts of the model");
+            tracing::debug!(%error, "discarding the pending counts of the planner's model");
         }
         let (limits, left_out) = (self.counted().limits(), self.counted().left_out_pairs());
         let mut adjacency = CoarseAdjacency::resume(&self.attributes, limits, &[], &left_out)?;
@@ -290,7 +290,7 @@ impl StreamModel {
     /// Stops counting permanently.
     pub fn stop(&mut self) {
         if let Err(error) = self.wait_for_pairs() {
-            tracing::debug!(%error, "discarding the counts of the model");
+            tracing::debug!(%error, "discarding the pending counts of the planner's model");
         }
         self.attributes.clear();
         self.marginals = ValueMarginals::default();
@@ -365,8 +365,10 @@ impl StreamModel {
 fn pool() -> Option<rayon::ThreadPool> {
     let threads = std::thread::available_parallelism().map_or(1, |all| all.get() / 2).max(1);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|_| "model".to_owned()).build();
-    pool.map_err(|error| tracing::warn!(%error, "cannot start the threads of the model: it is counted between batches"))
-        .ok()
+    pool.map_err(
+        |error| tracing::warn!(%error, "cannot start the threads of the planner's model: counting between batches"),
+    )
+    .ok()
 }
 
 /// Change by one batch, applied in this order.
@@ -401,7 +403,7 @@ impl AdjacencyCounts {
         let count = move || {
             let counted = change.apply(&mut adjacency);
             if give.send((adjacency, counted)).is_err() {
-                tracing::debug!("discarding counts: their model was dropped");
+                tracing::debug!("discarding counts: the planner's model was dropped");
             }
         };
         match pool {

@@ -241,7 +241,7 @@ impl Engine {
         if recheck.request_evidence(self.evidence_input(&recheck), settings, budget) {
             self.planning.recheck = Some(recheck);
         } else {
-            tracing::warn!("the exact re-check has ended: the next plan starts a new one");
+            tracing::warn!("the thread of the exact re-check has ended: the next plan starts a new one");
         }
     }
 
@@ -250,12 +250,12 @@ impl Engine {
         match recheck.take_answer() {
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => {
-                tracing::warn!("the exact re-check failed: its plan has no evidence");
+                tracing::warn!("the exact re-check of a plan failed: no evidence for the plan");
                 self.planning.recheck = None;
                 None
             }
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the exact re-check failed: its plan has no evidence");
+                tracing::warn!(%error, "the exact re-check of a plan failed: no evidence for the plan");
                 None
             }
             Ok(Ok(evidence)) => {

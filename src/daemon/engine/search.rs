@@ -141,7 +141,7 @@ impl EvidenceRecheck {
         }
         self.shared.rows.fetch_add(rows, Ordering::Relaxed);
         if self.work.try_send(RecheckTask::AppendRows(arrival)).is_err() {
-            tracing::debug!("the exact re-check has ended: skipping further batches");
+            tracing::debug!("the thread of the exact re-check has ended: skipping further batches");
         }
     }
 }

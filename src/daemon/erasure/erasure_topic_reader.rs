@@ -36,9 +36,9 @@ const FULL_PAUSE: Duration = Duration::from_millis(100);
 pub enum ErasureTopicError {
     #[error("erasure.topic: {0}")]
     Kafka(#[from] Box<KafkaFailure>),
-    #[error("erasure.topic: its reader cannot be started: {0}")]
+    #[error("erasure.topic: cannot start the reader of the topic: {0}")]
     Thread(std::io::Error),
-    #[error("erasure.topic: its reader has ended without an error (this is a bug)")]
+    #[error("erasure.topic: the reader of the topic ended without an error (this is a bug: please report it)")]
     Ended,
 }
 

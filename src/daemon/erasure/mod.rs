@@ -85,11 +85,11 @@ pub enum ErasureError {
     #[error("subject number {place} is not a value of the subject attribute, which has type {kind} (correct it)")]
     InvalidSubject { place: usize, kind: &'static str },
     #[error(
-        "this run has no state, or writes it only at its end: it has nothing to erase (repeat the request after the run)"
+        "this run keeps no state, or writes it only at its end: there is nothing to erase yet (repeat the request after the run)"
     )]
     NoState,
     #[error(
-        "the entries about people are in the changelog of the group, which only a running daemon changes (send POST /forget to each instance, or write to the erasure topic)"
+        "the entries about people are in the changelog of the group, which only a running daemon can change (send POST /forget to each instance, or write to the erasure topic)"
     )]
     InChangelog,
     #[error(
@@ -137,7 +137,7 @@ const RETAINED_DATA: [&str; 2] = [
 ];
 const UNREACHABLE_DATA: [&str; 4] = [
     "released lines, and copies of them: they contain no names, and each belongs to a class of several people",
-    "records of the source topic or file, and profiles at their source: erase them there (first, or they come again)",
+    "records of the source topic or file, and profiles at their source: erase them there first, otherwise they are processed again",
     "copies of the state directory: backups, disk snapshots, blocks that are not yet overwritten; all encrypted with the secret",
     "lineage files and logs of the custodian",
 ];

@@ -47,7 +47,7 @@ pub(super) async fn serve(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::debug!(%error, "failed to accept a connection to the pages");
+                tracing::debug!(%error, "failed to accept a connection to the HTTP pages");
                 sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
@@ -63,7 +63,7 @@ pub(super) async fn serve(
     drop(stop);
     let finished = async { while open.join_next().await.is_some() {} };
     if timeout(PENDING_ANSWERS_TIMEOUT, finished).await.is_err() {
-        tracing::debug!("closed open connections to the pages");
+        tracing::debug!("closed open connections to the HTTP pages");
     }
 }
 
@@ -71,8 +71,8 @@ async fn handle_connection(stream: TcpStream, tls: Option<TlsAcceptor>, router: 
     let Some(tls) = tls else { return serve_requests(stream, router, stopping).await };
     match timeout(HEAD_TIMEOUT, tls.accept(stream)).await {
         Ok(Ok(stream)) => serve_requests(stream, router, stopping).await,
-        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake with a client of the pages failed"),
-        Err(_) => tracing::debug!("TLS handshake with a client of the pages timed out"),
+        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake with a client of the HTTP pages failed"),
+        Err(_) => tracing::debug!("TLS handshake with a client of the HTTP pages timed out"),
     }
 }
 
@@ -94,6 +94,6 @@ where
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "connection to the pages failed");
+        tracing::debug!(%error, "connection to the HTTP pages failed");
     }
 }

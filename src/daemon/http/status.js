@@ -243,7 +243,7 @@
         ["rows published", count(series.rows)],
         ["rows withheld: too few people present", count(series.too_few)],
         ["rows published as shares of intervals, because one or two people dominate the sum", count(series.binned)],
-        ["rows withheld: one or two people dominate, or all have one value", count(series.dominated)],
+        ["rows withheld: one or two people dominate, or all have the same value", count(series.dominated)],
         ["records late, ahead of the clock, or without time or subject", count(series.late)],
       ] : []),
       ...(s.only_series ? [] : [["records with a released line", by.by_fragments == null ? "none yet" : share(by.by_fragments)]]),
@@ -308,8 +308,8 @@
     const apart = { identifier: "one of them identifies people", pace: "it changes at another rate within a person", width: "the group would be too wide", elsewhere: "it is more closely related to the attributes of another group", compartment: "a rule keeps it in a compartment", price: "the loss would be too high" };
     byId("chosen-line").textContent = chosen ? `The planner chose the groups (plan.groups = "${chosen.how}").` : "";
     byId("wishes").replaceChildren(...(chosen?.wishes ?? []).map((w) => make("li", {},
-      `Wish for ${w.attributes.join(", ")}: ${w.together.length > 1 ? `${w.together.join(", ")} are released together, for ${w.loss ?? "some"} lost cells per record` : "each is released separately"}` +
-      w.apart.map((a) => `; ${a.attribute} does not: ${apart[a.why]}`).join(""))));
+      `[[keep]] ${w.attributes.join(", ")}: ${w.together.length > 1 ? `${w.together.join(", ")} are released together, for ${w.loss ?? "some"} lost cells per record` : "each is released separately"}` +
+      w.apart.map((a) => `; without ${a.attribute}: ${apart[a.why]}`).join(""))));
     treatments(known);
   };
 

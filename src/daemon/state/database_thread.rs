@@ -31,7 +31,7 @@ pub(super) struct OpenDatabase {
     pub window: sled::Tree,
 }
 
-const THREAD_ENDED: &str = "its thread has ended";
+const THREAD_ENDED: &str = "the database thread has ended";
 
 type DatabaseJob = Box<dyn FnOnce(&OpenDatabase) + Send>;
 
@@ -186,7 +186,7 @@ impl DatabaseThread {
         match self.await_answer(&answered, limit)? {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(source)) => Err(self.mark_failed(StateError::Database { path: self.path.clone(), source })),
-            Err(_) => Err(self.mark_failed(self.stopped_error("it panicked"))),
+            Err(_) => Err(self.mark_failed(self.stopped_error("the database thread panicked"))),
         }
     }
 

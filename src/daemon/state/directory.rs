@@ -39,11 +39,11 @@ pub enum StateError {
     )]
     OtherStream(PathBuf),
     #[error(
-        "state directory {0} has released to another topic or file: releases to its consumers do not count for the consumers of this one (restore that `[sink]`, or start with a new directory)"
+        "state directory {0} has released to another topic or file: the consumers of this sink have not received its releases (restore the previous `[sink]`, or start with a new directory)"
     )]
     OtherSink(PathBuf),
     #[error(
-        "state directory {path} has released other groups than these, and its release log refers to their attributes. Put its groups into the configuration, with plan.groups = \"given\", or start with a new directory and another sink:\n{groups}"
+        "state directory {path} has released other groups than these, and its release log refers to their attributes (put its groups into the configuration, with plan.groups = \"given\", or start with a new directory and another sink):\n{groups}"
     )]
     OtherGroups { path: PathBuf, groups: String },
     #[error(
@@ -84,7 +84,7 @@ pub enum StateError {
         "state directory {path}: its disk has not answered for {seconds} s: {cause} (repair it, then restart: nothing is lost, it continues after the last batch)"
     )]
     DiskUnresponsive { path: PathBuf, seconds: u64, cause: String },
-    #[error("state directory {path}: the database is no longer used: {why}")]
+    #[error("state directory {path}: the database was stopped: {why}")]
     DatabaseStopped { path: PathBuf, why: String },
     #[error(
         "state directory {0}: the last batch is pending, and only a start determines if it was released (start `throng run` with this configuration, and retry while it runs or after a clean stop)"

@@ -89,7 +89,7 @@ impl StateBinding {
         if differ(self.stream, other.stream) {
             Some("another stream: the record schema, a hierarchy or the source is not the one it was created with")
         } else if differ(self.sink, other.sink) {
-            Some("another sink: releases to its consumers do not count for the consumers of this one")
+            Some("another sink: the consumers of this sink have not received its releases")
         } else if differ(self.groups, other.groups) {
             Some("other groups: its release log refers to their attributes")
         } else {

@@ -143,7 +143,7 @@ impl PartitionRestore {
                 let seconds = running.since.elapsed().as_secs_f64();
                 self.running = None;
                 let restored = done?;
-                tracing::info!(partitions = places.len(), seconds, "read the state of partitions");
+                tracing::info!(partitions = places.len(), seconds, "state of partitions read");
                 self.restored.extend(places.iter().copied());
                 Ok(Some((restored, places)))
             }
@@ -267,7 +267,7 @@ impl ChangelogLocation {
                 Ok(false) => {}
                 // It ends at its timeout.
                 Err(failure) => {
-                    tracing::warn!(instance = %author, %failure, "a transaction is open in the changelog and cannot be ended");
+                    tracing::warn!(instance = %author, %failure, "cannot end a transaction that a previous owner of our partitions left open: it ends at its timeout");
                 }
             }
         }

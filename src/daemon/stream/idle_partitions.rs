@@ -86,7 +86,7 @@ impl IdlePartitions {
         let (question, places) = (self.idle_query.clone(), places.clone());
         std::thread::spawn(move || {
             if sender.send(question.query_brokers(&places, position)).is_err() {
-                tracing::debug!("discarding the idle partitions: no longer needed");
+                tracing::debug!("discarding the answer about idle partitions: no longer needed");
             }
         });
         self.running = Some(running);

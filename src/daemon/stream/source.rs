@@ -65,6 +65,6 @@ pub enum SourceFailure {
     #[error("the job was interrupted")]
     Stopped,
     /// The reader thread has ended without an error: its channel is closed.
-    #[error("the reader ended without an error (this is a bug)")]
+    #[error("the reader of the source ended without an error (this is a bug: please report it)")]
     ReaderThreadEnded,
 }

@@ -175,10 +175,8 @@ impl StreamLoop<'_> {
                 settled_at = self.retry.is_some().then(Instant::now);
                 attempts = if self.retry.is_some() { attempts + 1 } else { 0 };
                 if attempts >= MAX_BATCH_ATTEMPTS {
-                    return Err(BatchError::Fatal(
-                        "release or suppression of held records failed repeatedly".to_owned(),
-                    )
-                    .into());
+                    let why = format!("release or suppression of held records was aborted {MAX_BATCH_ATTEMPTS} times");
+                    return Err(BatchError::Fatal(why).into());
                 }
                 // Without a changelog, records that are read in the meantime cannot be read again.
                 if self.retry.is_some() && self.restore.is_none() && !self.stop.load(Ordering::Acquire) {

@@ -94,9 +94,9 @@ pub enum InferenceError {
     NoHeader,
     #[error("row {row} repeats the header, as in files concatenated with their headers: remove such rows")]
     RepeatedHeader { row: usize },
-    #[error("no attribute is left: none has values of {0} people")]
+    #[error("no attribute is left: none has values that {0} people share")]
     Nothing(u64),
-    #[error("the proposal is not a valid schema (this is a bug): {0}")]
+    #[error("the proposal is not a valid schema (this is a bug: please report it): {0}")]
     Unsound(SchemaError),
 }
 

@@ -80,7 +80,7 @@ pub fn run(release: &AttackInput<'_>, targets: usize, dice: &mut ChaCha8Rng) -> 
             tried.iter().for_each(|_| trials.add_to_group(&name, best(|found| found.0), best(|found| found.1)));
         }
     }
-    let given = format!("who sent in each of {} batches, for a cell", batches.len());
+    let given = format!("senders of each of {} batches, for a cell", batches.len());
     vec![trials.into_yield("attendance", given, release.repetition_bound()).allow_chance()]
 }
 

@@ -49,11 +49,9 @@ pub fn run(release: &AttackInput<'_>, effort: AttackEffort, dice: &mut ChaCha8Rn
             trials.add(right(&there), right(&elsewhere));
         }
     }
-    let several = format!("2 to {MAX_RELEASES} releases of a person: what does not change");
+    let several = format!("2 to {MAX_RELEASES} releases of a person: constant values");
     vec![
-        single
-            .into_yield("composition", "one release of a person: what does not change".to_owned(), None)
-            .measured_only(),
+        single.into_yield("composition", "one release of a person: constant values".to_owned(), None).measured_only(),
         all.into_yield("composition", several, None).measured_only(),
     ]
 }

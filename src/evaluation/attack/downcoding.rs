@@ -39,7 +39,7 @@ pub fn run(release: &AttackInput<'_>) -> Vec<AttackYield> {
             }
         }
     }
-    vec![trials.into_yield("downcoding", "that the finer node had no crowd".to_owned(), None).measured_only()]
+    vec![trials.into_yield("downcoding", "the finer node had too few people".to_owned(), None).measured_only()]
 }
 
 /// By cell of an attribute: its cells one level below, among the values that have been printed.

@@ -24,7 +24,8 @@ pub fn run(release: &AttackInput<'_>) -> Vec<AttackYield> {
             }
         }
     }
-    let found = trials.into_yield("exclusion", "what left finer in the batch".to_owned(), Some(release.batch_bound()));
+    let found =
+        trials.into_yield("exclusion", "lines released finer in the batch".to_owned(), Some(release.batch_bound()));
     vec![found.judge_each_trial()]
 }
 

@@ -107,7 +107,7 @@ fn join_by_position(release: &AttackInput<'_>, meetings: &[GroupPair<'_>]) -> Ve
     )];
     let given = format!("two groups of a batch, one of them {}", best.mode_description());
     yields.push(pair_all(best, &tried).into_yield("joining by order", given, bound));
-    yields.push(time.into_yield("joining by time", "two groups of a batch, any line of it".to_owned(), bound));
+    yields.push(time.into_yield("joining by time", "two groups of a batch, any of its lines".to_owned(), bound));
     yields.into_iter().map(|found| release.adjust_pair_yield(found)).collect()
 }
 

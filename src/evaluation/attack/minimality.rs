@@ -86,15 +86,14 @@ pub fn run(release: &AttackInput<'_>, effort: AttackEffort, dice: &mut ChaCha8Rn
     }
     let crowd = release.promises.crowd.max(1) as f64;
     vec![
-        what.into_yield("minimality", "that a cell hides: its value".to_owned(), Some(HIDDEN_VALUE_BOUND)),
+        what.into_yield("minimality", "a hidden cell: its value".to_owned(), Some(HIDDEN_VALUE_BOUND)),
         beside_what
             .into_yield(
                 "minimality",
-                "that a cell hides, and what its class shows: its value".to_owned(),
+                "a hidden cell and the shown values of its class: its value".to_owned(),
                 Some(HIDDEN_VALUE_BOUND),
             )
             .allow_chance(),
-        who.into_yield("minimality", "that a person hides: the cell's people".to_owned(), Some(1.0 / crowd))
-            .judge_each_trial(),
+        who.into_yield("minimality", "a hidden cell: its person".to_owned(), Some(1.0 / crowd)).judge_each_trial(),
     ]
 }

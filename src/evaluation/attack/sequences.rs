@@ -47,7 +47,7 @@ pub fn run(release: &AttackInput<'_>, effort: AttackEffort, dice: &mut ChaCha8Rn
         linked.add(if fitting.contains(&own) { 1.0 / fitting.len() as f64 } else { 0.0 }, nobody);
     }
     let given = format!("the values at {MOMENTS} moments: all their lines");
-    let as_if = format!("the values at {MOMENTS} moments, were lines linked");
+    let as_if = format!("the values at {MOMENTS} moments, if lines were linked");
     vec![
         release.adjust_line_yield(followed.into_yield("sequences", given, Some(release.batch_bound()))),
         linked.into_yield("sequences", as_if, None).measured_only(),

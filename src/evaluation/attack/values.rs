@@ -49,7 +49,7 @@ pub fn run(release: &AttackInput<'_>, meetings: &[GroupPair<'_>], effort: Attack
             join_by_values(release, meeting, &binned, lifts, of_each, &mut trials);
         }
     }
-    let given = "two groups of a batch, how values go together".to_owned();
+    let given = "two groups of a batch, joint frequencies of values".to_owned();
     vec![release.adjust_pair_yield(trials.into_yield("joining by values", given, Some(release.batch_bound())))]
 }
 

@@ -168,7 +168,7 @@ impl SeriesLineage {
             SeriesEntry::Rows { series, bucket, is_of_epoch, rows, sha256 } => {
                 let key = (series_by_name(terms, &series)?, bucket, is_of_epoch);
                 if self.published.insert(key, RowsDigest { rows, sha256 }).is_some() {
-                    self.conflicts.push(LineageConflict { line, claim: "a bucket is published once" });
+                    self.conflicts.push(LineageConflict { line, claim: "a bucket is published only once" });
                 }
             }
             SeriesEntry::Closed { series, until, is_older } => {
@@ -205,7 +205,7 @@ impl SeriesLineage {
                 == (&cohort.token, &cohort.stratum, cohort.atoms.len())
             && cohort.atoms.iter().zip(&known.atoms).all(is_part);
         if !is_same {
-            self.conflicts.push(LineageConflict { line: cohort.line, claim: "a cohort is formed once" });
+            self.conflicts.push(LineageConflict { line: cohort.line, claim: "a cohort is formed only once" });
         }
     }
 

@@ -125,7 +125,7 @@ fn check_lineage(terms: &AllSeriesTerms, lineage: &SeriesLineage, findings: &mut
                 at("an atom has the required number of new members", cohort.line, Some([fresh, crowd]));
             }
             if !atom.iter().all(|member| own.insert(*member)) {
-                at("a person is once in a cohort", cohort.line, None);
+                at("a person is in a cohort only once", cohort.line, None);
             }
         }
         for member in &own {
@@ -209,7 +209,7 @@ fn check_blocks(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], find
         let shares: Option<Vec<(&str, f64)>> = block.iter().map(|at| at.share()).collect();
         let Some(shares) = shares else {
             if block.len() > 1 {
-                basis.add_row_violation(findings, "a bucket is published once", block[1], None);
+                basis.add_row_violation(findings, "a bucket is published only once", block[1], None);
             }
             continue;
         };
@@ -245,7 +245,7 @@ fn check_buckets(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], fin
             &row.stratum,
             at.share().map(|(label, _)| label),
         )) {
-            basis.add_row_violation(findings, "a bucket is published once", at, None);
+            basis.add_row_violation(findings, "a bucket is published only once", at, None);
         }
         let latest = latest.entry(row.series).or_insert((i64::MIN, i64::MIN));
         if (end, row.bucket) < *latest {
@@ -303,7 +303,7 @@ fn check_subjects_once(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>
     for at in row_blocks(placed).iter().map(|block| block[0]) {
         let people = seen.entry((at.row.series, at.row.bucket, at.row.signal)).or_default();
         if !basis.members(at.row).into_iter().all(|member| people.insert(member)) {
-            basis.add_row_violation(findings, "a person counts once in a bucket", at, None);
+            basis.add_row_violation(findings, "a person counts only once in a bucket", at, None);
         }
     }
 }
@@ -336,7 +336,7 @@ fn roll_up_violation(
 ) -> Option<&'static str> {
     let people: u64 = parts.iter().map(|(part, _)| part.n).sum();
     if people != row.n {
-        return Some("a row of several cohorts has the people of their rows");
+        return Some("a row of several cohorts covers the people of their rows");
     }
     let weights: Vec<f64> = parts.iter().map(|(part, _)| part.n as f64 * (1.0 - part.filled).max(0.1)).collect();
     let weighted = |of: &dyn Fn(&MeanStatistic) -> f64| {

@@ -40,7 +40,7 @@ pub(super) fn check_moments(
         for at in block {
             let Some(of) = moment(at.row) else { continue };
             if !seen.insert((at.row.signal, of.with)) {
-                basis.add_row_violation(findings, "an epoch is published once", at, None);
+                basis.add_row_violation(findings, "an epoch is published only once", at, None);
             }
             if let Some(promise) = moment_violation(at.row.signal, of, &variances) {
                 basis.add_row_violation(findings, promise, at, None);
@@ -49,7 +49,7 @@ pub(super) fn check_moments(
         check_epoch_subjects(basis, first, findings);
         let of_epoch = people.entry((first.row.series, first.row.bucket)).or_default();
         if !basis.members(first.row).into_iter().all(|member| of_epoch.insert(member)) {
-            basis.add_row_violation(findings, "a person counts once in an epoch", first, None);
+            basis.add_row_violation(findings, "a person counts only once in an epoch", first, None);
         }
         let is_known = basis.lineage.is_some_and(|lineage| !lineage.has_earlier_run()) && basis.people.is_some();
         if is_known && !first.row.sets.is_empty() {
@@ -75,7 +75,7 @@ fn moment_violation(signal: usize, of: MomentStatistic, variances: &BTreeMap<usi
         return Some("a covariance is published with both variances, which are above zero");
     };
     if of.with < signal || of.mean.is_some() != (of.with == signal) {
-        return Some("a pair of signals is published once, and a variance with its mean");
+        return Some("a pair of signals is published only once, and a variance together with its mean");
     }
     let is_rounded = |value: f64, scale: f64| {
         let multiple = value / step_below(scale / 1_000.0);

@@ -31,7 +31,7 @@ pub enum SourceError {
     #[error("the name of {path} is not UTF-8 and therefore ambiguous: rename it")]
     FileName { path: PathBuf },
     #[error(
-        "{path} has different {columns} than {first}, and both are read as one table: make them equal, or read it separately"
+        "{path} has different {columns} than {first}, but both are read as one table: make them equal, or read each file separately"
     )]
     OtherColumns { path: PathBuf, first: PathBuf, columns: String },
     #[error("{path} has changed while it was read: wait until it is complete, and read it again")]
@@ -50,7 +50,7 @@ pub enum SourceError {
     #[error("{path} is empty: a CSV file starts with a header row; write one, or read it as ndjson")]
     NoHeader { path: PathBuf },
     #[error(
-        "{path} is not NDJSON, and the schema explodes an array of each record: name a file of JSON records, or a \
+        "{path} is not NDJSON, but the schema explodes an array of each record: name a file of JSON records, or a \
          schema without explode"
     )]
     ExplodeUnsupported { path: PathBuf },

@@ -75,7 +75,7 @@ impl CredentialRenewal {
                 // The same token may be returned with a later expiry.
                 if this.0 != last.0 || this.1 > last.1 + EXPIRY_TOLERANCE_MS {
                     if !self.clients.distribute_credential(ClientCredential::Token(token)) {
-                        tracing::debug!("client rejected a new token");
+                        tracing::debug!("a Kafka client rejected a new token");
                         return Err(ConnectionRefusal::NoToken);
                     }
                     tracing::debug!("broker token renewed");

@@ -331,7 +331,7 @@ impl ProducerFactory {
         if markers.iter().all(|marker| *marker == last) {
             return Ok(());
         }
-        let why = "another instance has continued with a copy of this state under our transactional id";
+        let why = "another instance has continued with a copy of this state under our transactional id (stop one of the two: each instance needs its own state.path)";
         Err(DeliveryError::Fatal(why.to_owned()))
     }
 }

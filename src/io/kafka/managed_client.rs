@@ -143,7 +143,7 @@ impl CredentialDistributor {
         let mut known = self.lock_list();
         if known.key.as_ref().is_some_and(|key| !client.take(key)) {
             // The credential has probably expired. The next one is being requested, and the client waits for it.
-            tracing::debug!("a new client rejected the current credential");
+            tracing::debug!("a new Kafka client rejected the current credential");
         }
         let place = known.next;
         known.next += 1;

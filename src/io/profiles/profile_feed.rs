@@ -31,9 +31,9 @@ pub enum ProfileReadError {
         .path.display()
     )]
     Rows { join: String, path: PathBuf, rows: u64, first: i64, why: RejectionReason },
-    #[error("join {join:?}: its reader cannot be started: {source}")]
+    #[error("join {join:?}: cannot start the reader of its profiles: {source}")]
     Thread { join: String, source: std::io::Error },
-    #[error("join {join:?}: its reader ended without an error (this is a bug)")]
+    #[error("join {join:?}: the reader of its profiles ended without an error (this is a bug: please report it)")]
     ReaderEnded { join: String },
 }
 

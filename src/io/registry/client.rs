@@ -43,7 +43,7 @@ pub enum RegistryError {
     Unreachable { url: String, what: String },
     #[error("the schema registry at {url} has no {what}")]
     Unknown { url: String, what: String },
-    #[error("the schema registry at {url} refuses {what}: status {status}{said}")]
+    #[error("request to the schema registry at {url} for {what} failed: status {status}{said}")]
     Refused { url: String, what: String, status: u16, said: String },
     #[error("the authorities of registry.ca_file cannot be read: {0}")]
     Authorities(String),
@@ -182,7 +182,7 @@ impl RegistryClient {
                 return Err(RegistryError::Unreachable { url: self.url.clone(), what });
             }
             if seen.len() >= MAX_REFERENCES {
-                return Err(self.refused(what, 200, format!(": it has more than {MAX_REFERENCES} parts")));
+                return Err(self.refused(what, 200, format!(": the schema has more than {MAX_REFERENCES} parts")));
             }
             let part: SchemaResponse = self.get(
                 &format!("/subjects/{}/versions/{version}", encode_path_segment(&subject)),
@@ -243,7 +243,7 @@ impl RegistryClient {
         let body = answer.body_mut().with_config().limit(MAX_ANSWER_BYTES).read_to_string();
         let body = match body {
             Err(ureq::Error::BodyExceedsLimit(_)) => {
-                return Err(self.refused(what, status, format!(": more than {MAX_ANSWER_BYTES} bytes")));
+                return Err(self.refused(what, status, format!(": the answer has more than {MAX_ANSWER_BYTES} bytes")));
             }
             body => body.map_err(|error| unreachable(&error))?,
         };
@@ -269,11 +269,12 @@ impl RegistryClient {
     }
 
     fn read<T: serde::de::DeserializeOwned>(&self, text: &str, what: &str) -> Result<T, RegistryError> {
-        serde_json::from_str(text).map_err(|_| self.refused(what, 200, ": not the answer of a schema registry".into()))
+        serde_json::from_str(text)
+            .map_err(|_| self.refused(what, 200, ": the answer is not that of a schema registry".into()))
     }
 
     fn too_large_error(&self, what: &str) -> RegistryError {
-        self.refused(what, 200, format!(": it has more than {MAX_SCHEMA_BYTES} bytes with its parts"))
+        self.refused(what, 200, format!(": the schema has more than {MAX_SCHEMA_BYTES} bytes with its parts"))
     }
 
     fn refused(&self, what: &str, status: u16, said: String) -> RegistryError {
@@ -290,7 +291,7 @@ fn read_authorities(path: &Path) -> Result<Vec<Certificate<'static>>, RegistryEr
             found.push(certificate);
         }
     }
-    if found.is_empty() { Err(failed("no certificate in it".to_owned())) } else { Ok(found) }
+    if found.is_empty() { Err(failed("the file contains no certificate".to_owned())) } else { Ok(found) }
 }
 
 fn encode_path_segment(subject: &str) -> String {

@@ -123,7 +123,7 @@ impl CeilingTerms<'_> {
         let mut class = Vec::with_capacity(cells.len());
         for (at, cell) in cells.iter().enumerate().filter(|(at, _)| *at != self.sensitive) {
             if !self.quasi[at] {
-                return Err("a cell is neither of the class nor sensitive");
+                return Err("a cell is neither a class cell nor a sensitive one");
             }
             sum += (self.loss)(at, cell).ok_or("a cell is in no hierarchy")?;
             attributes += 1;

@@ -245,7 +245,7 @@ fn verify_cohorts(
                 return Err("an atom has fewer new members than required");
             }
             if !atom.members.iter().all(|member| own.insert(*member)) {
-                return Err("a person is twice in a cohort");
+                return Err("a person appears twice in a cohort");
             }
         }
         known.extend(own);
@@ -259,7 +259,7 @@ fn verify_cohorts(
                 return Err("a locked cohort has changed");
             }
             if old.is_retired && (!cohort.is_retired || old.sets != cohort.sets) {
-                return Err("a retired cohort publishes again");
+                return Err("a retired cohort publishes rows");
             }
         }
     }
@@ -539,7 +539,7 @@ impl SeriesRecount<'_> {
             return Ok(None);
         }
         if terms.pooled != row.cohort.is_none() || !terms.pooled && row.sets.len() != 1 {
-            return Err("a row of a cohort covers several, or a row of several names a cohort");
+            return Err("a row of one cohort covers several cohorts, or a row of several cohorts names one");
         }
         let mut members = Vec::new();
         let mut seen = BTreeSet::new();
@@ -547,7 +547,7 @@ impl SeriesRecount<'_> {
             let cohort = self.cohorts.get(&number).ok_or("a row belongs to no cohort")?;
             let was_retired = self.before.cohorts.get(&number).is_some_and(|cohort| cohort.is_retired);
             if was_retired || row.stratum.as_ref() != Some(&cohort.stratum) || !seen.insert(number) {
-                return Err("a row belongs to a retired cohort, to one twice or to another stratum");
+                return Err("a row belongs to a retired cohort, to one cohort twice, or to another stratum");
             }
             if cohort.sets[channel] != Some(atoms) {
                 return Err("a row belongs to a set that is not locked");

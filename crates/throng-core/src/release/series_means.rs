@@ -120,7 +120,7 @@ pub(super) fn verify_population(
         .collect();
     let people: f64 = parts.iter().map(|(part, _)| part.n as f64).sum();
     if parts.is_empty() || shown.quartiles.is_some() || (people - row.n as f64).abs() > 0.5 {
-        return Err("a row of several cohorts covers other people than their rows");
+        return Err("a row of several cohorts does not cover the people of their rows");
     }
     let present = |part: &SeriesRow| f64::max(1.0 - part.filled, 0.1) * part.n as f64;
     let total: f64 = parts.iter().map(|(part, _)| present(part)).sum();

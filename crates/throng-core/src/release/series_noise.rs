@@ -131,10 +131,10 @@ pub(super) fn verify_noise(
         let least = budget.bucket_and_signal * (published.len() * of.signals.len()) as f64;
         let least = least + if week == week_before { rho_before } else { 0.0 };
         if week < week_before || week > week_after || least > budget.week * (1.0 + 1e-6) {
-            return Err(claim("a week costs more than its budget, or publishes after a later one"));
+            return Err(claim("a week costs more than its budget, or is published after a later week"));
         }
         if week == week_after && rho_after < least * (1.0 - 1e-6) {
-            return Err(claim("the state has spent less than the rows of a week cost"));
+            return Err(claim("the recorded cost of a week is below the cost of its rows"));
         }
     }
     Ok(())

@@ -24,7 +24,7 @@ pub enum Violation {
     Budget,
     #[error("a line does not match the layout of its group")]
     UnreadableLine,
-    #[error("a cell is not a text of its attribute")]
+    #[error("a cell is not a known text of its attribute")]
     UnknownCell,
     #[error("a line has only suppressed cells in its class")]
     EmptyClass,
@@ -42,14 +42,14 @@ pub enum Violation {
     SharedCells,
     #[error("a shared value has fewer than k subjects in the batch")]
     SharedBelowK,
-    #[error("counting joins two groups below k")]
+    #[error("counting links two groups for fewer than k subjects")]
     ForcedPair,
     /// Occurs with a correct treatment as well: the treatment then withdraws one of the two groups.
-    #[error("the check whether counting joins the groups {0:?} below k timed out")]
+    #[error("the check whether counting links the groups {0:?} for fewer than k subjects timed out")]
     CountingUnfinished([usize; 2]),
     #[error("a cell has the form of an identifier")]
     Identifier,
-    #[error("the proposal has another number of groups than the plan")]
+    #[error("the numbers of groups of the proposal and of the plan differ")]
     WrongGroups,
 }
 

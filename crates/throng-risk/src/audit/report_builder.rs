@@ -205,7 +205,7 @@ impl AuditReportBuilder<'_> {
             } else {
                 "the search reached its time limit and is incomplete"
             };
-            let unsafe_rest = "treat every set that is not a subset of a listed maximal non-QID as unsafe";
+            let unsafe_rest = "treat every set that is not part of a listed safe set (maximal non-QID) as unsafe";
             notes.push(format!("{why}: {unsafe_rest}"));
         }
         let (measured, all) = (self.measured.len(), self.borders.minimal_qids.len());
@@ -220,8 +220,8 @@ impl AuditReportBuilder<'_> {
         }
         if let Some(found) = self.risky.as_ref().filter(|found| !found.complete && !self.table.searched.is_empty()) {
             notes.push(format!(
-                "the riskiest records consider combinations of at most {} columns: larger ones are too many, or the time \
-                 limit was reached",
+                "the riskiest records are based on combinations of at most {} columns: larger ones are too many, or the \
+                 time limit was reached",
                 found.largest
             ));
         }

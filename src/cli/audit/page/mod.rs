@@ -81,7 +81,7 @@ fn alarms(report: &AuditReport) -> Markup {
         @if !report.complete {
             p.alarm {
                 b { "The search was cut short." } " This page contains the results proved by then; treat every set of columns \
-                that is not inside a listed safe set as unsafe."
+                that is not part of a listed safe set as unsafe."
             }
         }
     }
@@ -390,7 +390,7 @@ fn inferences(report: &AuditReport) -> Markup {
     let table =
         table("Inferences between columns", &heads, report.inferences.iter().take(MAX_AUDIT_PAGE_ROWS).map(row));
     let sub = format!(
-        "Of each ordered pair of columns the strongest inference that {} or more {} support. An attacker who knows the \
+        "The strongest inference for each ordered pair of columns, with {} or more {}. An attacker who knows the \
          first value infers the second with this certainty, regardless of the class size",
         report.k,
         class_unit(report)
@@ -443,7 +443,7 @@ fn method(report: &AuditReport) -> Markup {
     };
     let content = html! {
         dl {
-            dt { "class" } dd { "the " (class_unit(report)) " that share all values over a set of columns" }
+            dt { "class" } dd { "the " (class_unit(report)) " that share the values of all columns of a set" }
             dt { "risk of a record" } dd { "1 / size of its class: the probability of picking the right one" }
             dt { "quasi-identifier" }
             dd {

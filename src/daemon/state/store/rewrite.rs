@@ -129,7 +129,7 @@ impl StateStore {
         databases::remove_other_databases(&self.path, &self.database)?;
         let name = databases::next_database(&self.database);
         let mut new = self.write_database(&name, editor).inspect_err(|_| {
-            self.remove_other_databases_or_warn("an unfinished database stays until the next start");
+            self.remove_other_databases_or_warn("cannot remove an unfinished database: it stays until the next start");
         })?;
         crash_point("database-copied");
         databases::put_database_in_force(&self.path, &name)?;
@@ -138,7 +138,7 @@ impl StateStore {
         new.inherit_watch(&self.database_handle);
         // Waits until the thread of the old database has closed its files.
         drop(std::mem::replace(&mut self.database_handle, Arc::new(new)));
-        self.remove_other_databases_or_warn("the old database stays until the next start");
+        self.remove_other_databases_or_warn("cannot remove the old database: it stays until the next start");
         crash_point("database-cleared");
         Ok(())
     }
@@ -188,7 +188,7 @@ impl StateStore {
         }
         match self.rewrite(&mut UneditedCopy) {
             Err(error @ StateError::DiskFull { .. }) => {
-                tracing::warn!(%error, disk, held, "the state takes more space than it needs, but the disk has too little to rewrite it");
+                tracing::warn!(%error, disk, held, "cannot compact the state: the disk has too little free space for the copy (free disk space)");
                 Ok(())
             }
             Err(error) => Err(error),

@@ -39,9 +39,9 @@ pub fn run(panel: &Panel, dice: &mut ChaCha8Rng) -> Vec<AttackYield> {
         yields.push(explained_yield("series: differencing", given, &guesses, 2.0, YieldCriterion::Open));
     }
     let (levels, values) = adjacent_row_guesses(panel, &covered);
-    let given = "R² of the level, one comes or goes".to_owned();
+    let given = "R² of the level, one member joins or leaves".to_owned();
     yields.push(explained_yield("series: neighbouring rows", given, &levels, 1.0, YieldCriterion::Mean));
-    let given = "R² of a value, one comes or goes".to_owned();
+    let given = "R² of a value, one member joins or leaves".to_owned();
     yields.push(explained_yield("series: neighbouring rows", given, &values, 2.0, YieldCriterion::Open));
     yields
 }
