@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What every treatment preset and every way of grouping is worth, and what attackers get from it: the tables of
-# docs/evaluation.md, "Presets and groups, measured", as Markdown on the standard output, from scratch.
+# docs/performance.md, "Presets and groups, measured", as Markdown on the standard output, from scratch.
 #
 #   benches/evaluate.sh THRONG DATA_FOLDER WORK_FOLDER [PART…]
 #

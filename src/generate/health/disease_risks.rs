@@ -1,7 +1,7 @@
 //! Diseases that depend on the subject: risk factors, prevalence, and the prescribed drug.
 //!
 //! The probability of a disease is the logistic function of a sum of log-odds; it is drawn once per record. Every
-//! figure has its source in docs/evaluation.md, "The medical use case", or is marked there as a choice.
+//! figure has its source in docs/performance.md, "The medical use case", or is marked there as a choice.
 
 use crate::generate::seeded_random::{SeededRandom, exp};
 

@@ -132,7 +132,7 @@ fn has(record: &Map<String, Value>, family: &str, value: &str) -> bool {
     (0..FAMILY_COLUMNS).any(|i| record[&format!("{family}_{i}")].as_str() == Some(value))
 }
 
-/// Prevalence by age and sex within 20 % of the values in docs/evaluation.md, and the shares of carriers and of
+/// Prevalence by age and sex within 20 % of the values in docs/performance.md, and the shares of carriers and of
 /// treated subjects. A false failure has a probability below 1e-5 (20 % is five standard deviations or more); the
 /// seed is fixed.
 #[test]
