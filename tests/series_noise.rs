@@ -137,7 +137,7 @@ fn noisy_series_are_described_by_commands() {
         throng(&["attack", text(&sound.sink), "-c", config, "--lineage", text(&sound.lineage), "--original", original]);
     assert!(attack.status.success(), "{}", String::from_utf8_lossy(&attack.stderr));
     let attack = said(attack);
-    assert!(attack.contains("with a probability of 99.97 % at most"), "{attack}");
+    assert!(attack.contains("with a probability of at most 99.97 %"), "{attack}");
     let named = ["evaluate", original, text(&sound.sink), "-c", config, "--lineage", text(&sound.lineage)];
     let evaluated = throng(&named);
     assert!(evaluated.status.success(), "{}", String::from_utf8_lossy(&evaluated.stderr));
