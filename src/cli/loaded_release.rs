@@ -14,7 +14,6 @@ use crate::evaluation::lineage::Lineage;
 use crate::evaluation::original::OriginalData;
 use crate::evaluation::released_groups::{self, ReleasedGroup};
 use crate::evaluation::series::SeriesEvidence;
-use crate::planner::GroupShape;
 use crate::start::configured_groups::group_shapes;
 use crate::start::group_choice::resolve_choices;
 use crate::start::sampling::SamplingError;
@@ -24,6 +23,7 @@ use anyhow::anyhow;
 use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
+use throng_core::plan::GroupShape;
 use throng_core::values::digest::DigestKey;
 use throng_core::values::schema::Schema;
 

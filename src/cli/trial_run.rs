@@ -6,7 +6,6 @@ use crate::config::{Config, JOINED_OUTPUT, RecordFormat, RowContent, SinkConfig,
 use crate::daemon::run::{RunOptions, run as run_daemon};
 use crate::daemon::stream::stream_loop::ReadProgressWatcher;
 use crate::io::file::{format_sample_of, separator_of};
-use crate::planner::GroupShape;
 use crate::start::checked_config::CheckedConfig;
 use crate::telemetry::Telemetry;
 use anyhow::{Context, anyhow};
@@ -14,6 +13,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use throng_core::plan::GroupShape;
 use throng_core::series::AllSeriesTerms;
 use throng_core::values::schema::Schema;
 

@@ -7,9 +7,9 @@
 use super::facts::AttributeFacts;
 use super::original::OriginalData;
 use super::released_groups::ReleasedGroup;
-use crate::planner::attribute_dependence::{bin_column, draw_random_pairings, information_beyond_chance};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use throng_core::attribute_dependence::{bin_column, draw_random_pairings, information_beyond_chance};
 
 /// Mutual information of two attributes, and the share of it that a release keeps.
 #[derive(Clone, Copy, Debug)]

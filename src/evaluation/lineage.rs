@@ -4,12 +4,12 @@ use super::error::EvaluationError;
 use super::original::OriginalData;
 use super::released_groups::{LineOrigin, ReleasedGroup};
 use crate::io::file::lineage_entries::SeriesEntry;
-use crate::planner::GroupShape;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use throng_core::plan::GroupShape;
 
 /// One fragment entry of the file.
 #[derive(Deserialize)]

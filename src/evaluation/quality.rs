@@ -7,9 +7,9 @@ use super::facts::{AttributeFacts, is_present};
 use super::information::{PairInformation, measure_pairs, weighted_share};
 use super::original::OriginalData;
 use super::released_groups::{ReleasedGroup, is_foreign};
-use crate::planner::GroupShape;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::plan::GroupShape;
 use throng_core::values::codebook::{CellId, Code, MISSING, OMITTED, SUPPRESSED};
 
 /// Quality of one attribute.

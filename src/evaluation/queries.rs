@@ -7,12 +7,12 @@
 use super::facts::AttributeFacts;
 use super::original::OriginalData;
 use super::released_groups::ReleasedGroup;
-use crate::planner::attribute_dependence::sorted_distinct_codes;
 use rand::Rng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use throng_core::attribute_dependence::sorted_distinct_codes;
 use throng_core::values::codebook::CellId;
 
 const MOST_ATTRIBUTES: usize = 3;

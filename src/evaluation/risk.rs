@@ -5,9 +5,9 @@
 
 use super::original::OriginalData;
 use super::released_groups::{LineOrigin, ReleasedGroup};
-use crate::planner::GroupShape;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::plan::GroupShape;
 use throng_core::values::codebook::CellId;
 
 /// Risk of the lines of one group.

@@ -4,10 +4,10 @@
 //! complement. Maximal non-quasi-identifiers are larger, because one broken link is enough. Both overlap, so a
 //! disjoint cover is selected.
 
-use super::attribute_dependence::AttributeDependence;
 use petgraph::algo::maximal_cliques;
 use petgraph::graph::{NodeIndex, UnGraph};
 use std::collections::BTreeSet;
+use throng_core::attribute_dependence::AttributeDependence;
 use throng_risk::counting::AttributeSet;
 
 /// Maximum attributes for listing up to 3^(n/3) maximal cliques.

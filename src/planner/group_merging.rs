@@ -6,12 +6,12 @@
 //! Static attributes are never grouped with changing ones, because each record would repeat them (docs/internals/methods.md
 //! §12.4).
 
-use super::attribute_dependence::AttributeDependence;
 use super::ladder::{build_ladder, expected_loss};
 use super::planner_sample::{LadderLimits, PlannerSample, PlannerSettings};
 use super::sample_identifiers;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::attribute_dependence::AttributeDependence;
 use throng_core::values::codebook::Codebook;
 
 /// Maximum group width; wider groups lose most cells (docs/internals/methods.md §11.6).
@@ -375,7 +375,7 @@ mod tests {
     ) -> (Vec<Vec<usize>>, Vec<WishResult>) {
         let (books, sample) = sample();
         let attributes = &[1, 2, 3, 4];
-        let dependence = &AttributeDependence::of(attributes, &sample, &books);
+        let dependence = &AttributeDependence::of(attributes, sample.subjects(), |a| sample.column(a), &books);
         let ground = GroupMergerInput {
             attributes,
             is_static,
@@ -451,7 +451,7 @@ mod tests {
         let mut sample = PlannerSample::new(2 * PAIRS, 200, 200);
         sample.add(&batch, 0);
         let attributes: Vec<usize> = (0..2 * PAIRS).collect();
-        let dependence = &AttributeDependence::of(&attributes, &sample, &books);
+        let dependence = &AttributeDependence::of(&attributes, sample.subjects(), |a| sample.column(a), &books);
         let settings = &PlannerSettings { window_records: 200, batch_records: 200, ..SETTINGS };
         let ground = GroupMergerInput {
             attributes: &attributes,

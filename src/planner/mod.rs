@@ -3,7 +3,6 @@
 //! A plan depends only on sample, schema and settings. Evaluations, not time, limit the work, so that every machine
 //! makes the same plans.
 
-pub mod attribute_dependence;
 pub mod attribute_rarity;
 pub mod change_rates;
 pub mod closeness_counts;
@@ -23,37 +22,8 @@ pub use planner_sample::{LadderLimits, PlannerSettings};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use throng_core::plan::plan_shared_attributes::find_shared_attributes;
-use throng_core::plan::{Plan, PlanGroup};
+use throng_core::plan::{GroupShape, Plan, PlanGroup};
 use throng_core::values::codebook::Codebook;
-
-/// Attributes of one group, without a ladder.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupShape {
-    /// Name in the configuration.
-    pub name: String,
-    /// Class attributes (positions in the schema, ascending).
-    pub quasi: Vec<usize>,
-    /// Attributes released with the class.
-    pub sensitive: Vec<usize>,
-    /// Attributes released unchanged.
-    pub insensitive: Vec<usize>,
-    /// Classes show their value ranges instead of ladder levels.
-    pub ranges: bool,
-}
-
-impl GroupShape {
-    /// Converts to a plan group with an empty ladder.
-    pub fn without_ladder(&self) -> PlanGroup {
-        PlanGroup {
-            name: self.name.clone(),
-            quasi: self.quasi.clone(),
-            sensitive: self.sensitive.clone(),
-            insensitive: self.insensitive.clone(),
-            ladder: Vec::new(),
-            ranges: self.ranges,
-        }
-    }
-}
 
 /// Quasi and sensitive attributes of all groups, ascending.
 pub fn grouped_attributes(shapes: &[GroupShape]) -> Vec<usize> {

@@ -1,7 +1,7 @@
 //! Attribute groups of a configuration.
 
 use crate::config::{Config, ConfigProblem, RecodingMode, SinkKind};
-use crate::planner::GroupShape;
+use throng_core::plan::GroupShape;
 use throng_core::values::schema::{Attribute, ChangeFrequency, Role, Schema};
 
 /// Maximum attributes of a group that the counting guard can examine: 2^12 combinations.

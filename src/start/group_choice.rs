@@ -6,7 +6,7 @@ use super::treatment_selection::{
     SelectedTreatment, compartmented, select_treatments, treatments, with_explicit_rules,
 };
 use crate::config::{Config, ConfigProblem, GroupConfig, GroupSelection, PlanConfig};
-use crate::planner::attribute_dependence::AttributeDependence;
+use crate::planner::PlannerSettings;
 use crate::planner::change_rates::measure_change_rates;
 use crate::planner::compartments::{MAX_CLIQUE_ATTRIBUTES, cover_attributes, find_compartments};
 use crate::planner::group_merging::{
@@ -14,9 +14,10 @@ use crate::planner::group_merging::{
 };
 use crate::planner::planner_sample::PlannerSample;
 use crate::planner::shared_level_choice::choose_shared_levels;
-use crate::planner::{GroupShape, PlannerSettings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use throng_core::attribute_dependence::AttributeDependence;
+use throng_core::plan::GroupShape;
 use throng_core::values::codebook::Code;
 use throng_core::values::record_window::RecordWindow;
 use throng_core::values::schema::{ChangeFrequency, Role, Schema};
@@ -230,7 +231,7 @@ fn choose_from_records(
     let alone: Vec<Vec<usize>> = quasi.iter().filter(|a| !is_static(**a)).map(|&a| vec![a]).collect();
     let settings =
         choose_shared_levels(shared, &[], &alone, &sample, &read.books, &settings).settings_within_parts(settings);
-    let dependence = AttributeDependence::of(&all, &sample, &read.books);
+    let dependence = AttributeDependence::of(&all, sample.subjects(), |a| sample.column(a), &read.books);
     let grows = matches!(config.plan.groups, GroupSelection::Given | GroupSelection::Price);
     let growing: Vec<usize> = quasi.iter().copied().filter(|a| !grows || !apart.contains(a)).collect();
     let ground = GroupMergerInput {

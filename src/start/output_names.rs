@@ -2,8 +2,8 @@
 
 use crate::config::{Config, ConfigProblem, JOINED_OUTPUT, RecordFormat, RowContent, SinkKind};
 use crate::io::registry::FrameEncoding;
-use crate::planner::GroupShape;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::plan::GroupShape;
 use throng_core::values::canonical::AttributeType;
 use throng_core::values::schema::{Attribute, Schema};
 

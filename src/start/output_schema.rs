@@ -3,9 +3,9 @@
 use super::checked_config::CheckedConfig;
 use super::nested_output::{attribute_path, is_nested};
 use crate::config::{Config, JOINED_OUTPUT, RecordFormat, RowContent, SinkConfig, SinkKind};
-use crate::planner::GroupShape;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use throng_core::plan::GroupShape;
 use throng_core::values::canonical::AttributeType;
 use throng_core::values::schema::{Attribute, Role};
 use throng_formats::NestingStep;

@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::path::Path;
 use stream::{Outcome, Settings, Table};
-use throng::planner::GroupShape;
+use throng_core::plan::GroupShape;
 
 fn shape(name: &str, quasi: &[usize], sensitive: &[usize]) -> GroupShape {
     GroupShape {

@@ -9,6 +9,7 @@
 //! | [`ledger`] | release log, tenure and class budgets of each subject |
 //! | [`domain`], [`lattice`] | domains of attributes; search for the policy of least cost for a complete data set |
 //! | [`privacy`], [`quality`] | privacy models of classes; quality measures of policies |
+//! | [`attribute_dependence`] | mutual information of attributes |
 //! | [`plan`] | groups of attributes and their ladders of levels |
 //! | [`treatment`] | classes of a batch: levels, suppression, holding, counterfeits |
 //! | [`microaggregation`] | aggregates of numbers in classes |
@@ -19,6 +20,7 @@
 //!
 //! Planning needs evidence on quasi-identifiers (crate throng-risk) and is part of the daemon.
 
+pub mod attribute_dependence;
 pub mod counterfeit_catalog;
 pub mod domain;
 pub mod lattice;

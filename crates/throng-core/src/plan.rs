@@ -17,6 +17,35 @@ pub struct LadderNode {
     pub loss: f32,
 }
 
+/// Attributes of one group, without a ladder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupShape {
+    /// Name in the configuration.
+    pub name: String,
+    /// Class attributes (positions in the schema, ascending).
+    pub quasi: Vec<usize>,
+    /// Attributes released with the class.
+    pub sensitive: Vec<usize>,
+    /// Attributes released unchanged.
+    pub insensitive: Vec<usize>,
+    /// Classes show their value ranges instead of ladder levels.
+    pub ranges: bool,
+}
+
+impl GroupShape {
+    /// Converts to a plan group with an empty ladder.
+    pub fn without_ladder(&self) -> PlanGroup {
+        PlanGroup {
+            name: self.name.clone(),
+            quasi: self.quasi.clone(),
+            sensitive: self.sensitive.clone(),
+            insensitive: self.insensitive.clone(),
+            ladder: Vec::new(),
+            ranges: self.ranges,
+        }
+    }
+}
+
 /// Attribute group: its attributes are released together in one fragment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanGroup {

@@ -1,8 +1,8 @@
 //! Description of the groups chosen by the planner and of the result of each wish.
 
-use crate::planner::GroupShape;
 use crate::planner::group_merging::{GroupingWish, SeparationReason, WishResult};
 use crate::start::group_choice::ChosenGroups;
+use throng_core::plan::GroupShape;
 use throng_core::plan::plan_shared_attributes::find_shared_attributes;
 use throng_core::values::schema::Schema;
 

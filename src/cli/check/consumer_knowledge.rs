@@ -2,9 +2,9 @@
 
 use super::form_comparison::{MeasuredForm, ReleaseFormKind};
 use crate::cli::text_format;
-use crate::planner::GroupShape;
 use serde::Serialize;
 use std::collections::BTreeSet;
+use throng_core::plan::GroupShape;
 use throng_core::series::{AllSeriesTerms, SeriesTerms};
 use throng_core::values::schema::Schema;
 

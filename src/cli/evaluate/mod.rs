@@ -18,7 +18,6 @@ use crate::evaluation::queries::measure_queries;
 use crate::evaluation::risk::measure_risks;
 use crate::evaluation::series::{MomentModel, SeriesEvidence, SeriesQuality, fragment_utility};
 use crate::io::file::atomic_file;
-use crate::planner::GroupShape;
 use crate::start::checked_config::policy_files;
 use crate::start::series_settings::series_terms;
 use crate::telemetry::silence_panic_payloads;
@@ -30,6 +29,7 @@ use report::{
     signal_rows,
 };
 use std::path::PathBuf;
+use throng_core::plan::GroupShape;
 use throng_core::series::AllSeriesTerms;
 use throng_core::values::schema::Schema;
 

@@ -6,11 +6,12 @@
 use crate::config::Config;
 use crate::planner::drift::DriftBaseline;
 use crate::planner::planner_sample::PlannerSample;
-use crate::planner::{GroupShape, PlannerSettings, grouped_attributes, make_plan};
+use crate::planner::{PlannerSettings, grouped_attributes, make_plan};
 use crate::start::memory_budget::max_dictionary_values;
 use crate::start::sampling::{RecordCallback, WholeFileError, read_whole_file};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use throng_core::plan::GroupShape;
 use throng_core::plan::Plan;
 use throng_core::values::codebook::{Code, Codebook};
 use throng_core::values::schema::Schema;

@@ -71,11 +71,11 @@ pub fn treatment_summary(treated: &[SelectedTreatment], attribute_names: &[&str]
 mod tests {
     use super::*;
     use crate::config::{GroupSelection, TreatmentPreset};
-    use crate::planner::GroupShape;
     use crate::planner::attribute_rarity::AttributeRarity;
     use crate::planner::group_merging::MergedGroup;
     use crate::planner::group_merging::{GroupingWish, WishResult};
     use crate::start::treatment_selection::TreatmentOrigin;
+    use throng_core::plan::GroupShape;
 
     fn grown(loss: f64) -> ChosenGroups {
         let shape =

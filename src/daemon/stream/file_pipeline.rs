@@ -14,7 +14,6 @@ use crate::io::file::{FileReadSettings, FileSnapshot, FileSource, GroupColumns, 
 use crate::io::kafka::connection::KafkaCluster;
 use crate::io::kafka::transaction::UNTRUTHFUL_HEADER;
 use crate::io::release_sink::BatchSink;
-use crate::planner::GroupShape;
 use crate::start::checked_config::{CheckedConfig, policy_files};
 use crate::start::memory_budget;
 use crate::start::record_formats::{codec_limits, fields, file_format};
@@ -24,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use throng_core::plan::GroupShape;
 use throng_core::values::schema::Schema;
 
 /// Runs over files or standard input until the end, or until `stop` is set.

@@ -5,9 +5,9 @@ use crate::config::Config;
 use crate::evaluation::facts::AttributeFacts;
 use crate::evaluation::original::OriginalData;
 use crate::evaluation::released_groups::{LineOrigin, ReleasedGroup};
-use crate::planner::GroupShape;
 use std::path::Path;
 use std::sync::Arc;
+use throng_core::plan::GroupShape;
 use throng_core::values::codebook::{CellId, SUPPRESSED};
 use throng_core::values::schema::Schema;
 

@@ -7,9 +7,9 @@ use super::attack_input::{AttackEffort, AttackInput};
 use super::joining::GroupPair;
 use super::trials::{AttackTrials, AttackYield};
 use crate::evaluation::released_groups::ReleasedGroup;
-use crate::planner::attribute_dependence::{bin_column, draw_random_pairings, information_beyond_chance};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use throng_core::attribute_dependence::{bin_column, draw_random_pairings, information_beyond_chance};
 use throng_core::values::codebook::CellId;
 
 /// Number of bins of an attribute's values, in their order.

@@ -6,8 +6,8 @@ use super::group_reader::GroupLines;
 use super::line_lineage::LineLineage;
 use super::shared_values;
 use super::violation_log::{GroupClassCounts, RecountRequirements, ViolationLog};
-use crate::planner::GroupShape;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::plan::GroupShape;
 
 /// Subjects that show a value or class, and the first line with it.
 #[derive(Default)]

@@ -3,9 +3,9 @@
 use super::group_reader::GroupLines;
 use crate::evaluation::error::EvaluationError;
 use crate::evaluation::lineage::{complete_lineage, fragment_entries, lineage_entry_error};
-use crate::planner::GroupShape;
 use std::collections::BTreeMap;
 use std::path::Path;
+use throng_core::plan::GroupShape;
 
 /// Lineage entry of one line.
 #[derive(Clone, Debug)]

@@ -36,8 +36,8 @@ pub use violation_log::{GroupClassCounts, RecountViolation, ReleaseRecount, Seri
 use super::error::EvaluationError;
 use crate::config::{Config, RecodingMode, RowContent};
 use crate::evaluation::original::OriginalData;
-use crate::planner::GroupShape;
 use std::path::Path;
+use throng_core::plan::GroupShape;
 use throng_core::plan::plan_shared_attributes::find_shared_attributes;
 use throng_core::series::AllSeriesTerms;
 use throng_core::values::schema::Schema;

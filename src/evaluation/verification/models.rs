@@ -9,8 +9,8 @@ use super::group_reader::GroupLines;
 use super::line_lineage::LineLineage;
 use super::violation_log::ViolationLog;
 use crate::config::{DiversityKind, ModelKind, PrivacyModel};
-use crate::planner::GroupShape;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::plan::GroupShape;
 use throng_core::values::schema::Schema;
 
 const SLACK: f64 = 1e-9;

@@ -6,8 +6,8 @@
 use super::group_reader::GroupLines;
 use super::line_lineage::LineLineage;
 use super::violation_log::ViolationLog;
-use crate::planner::GroupShape;
 use std::collections::BTreeMap;
+use throng_core::plan::GroupShape;
 use throng_core::values::schema::{ChangeFrequency, Schema};
 
 const REPETITION_RULE: &str = "a person has at most two static lines in any interval of length `static_window`";

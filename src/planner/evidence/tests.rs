@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::planner::LadderLimits;
-use crate::planner::{GroupShape, make_plan};
+use crate::planner::make_plan;
 use proptest::prelude::*;
 use proptest::strategy::Strategy;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use throng_core::plan::GroupShape;
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::test_codebooks;
 use throng_core::values::raw_batch::RawToken;

@@ -1,13 +1,12 @@
 //! Mutual information of two attributes beyond chance (docs/internals/methods.md §14.1).
 
-use super::planner_sample::PlannerSample;
+use crate::values::codebook::{Code, Codebook};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
-use throng_core::values::codebook::{Code, Codebook};
 
 /// More values share bins of about equal numbers of rows.
 const MAX_VALUE_BINS: usize = 16;
@@ -112,11 +111,17 @@ fn weighted_log2(count: u32) -> f64 {
 pub struct AttributeDependence(BTreeMap<(usize, usize), f64>);
 
 impl AttributeDependence {
-    /// Computes every pair of `attributes` in a sample, O(attributes² · rows).
-    pub fn of(attributes: &[usize], sample: &PlannerSample, books: &[Codebook]) -> Self {
-        let strangers = draw_random_pairings(sample.subjects());
+    /// Computes every pair of `attributes` in a sample with the subject of each row, O(attributes² · rows). `column`
+    /// returns the codes of an attribute.
+    pub fn of<'a>(
+        attributes: &[usize],
+        subjects: &[u64],
+        column: impl Fn(usize) -> &'a [Code] + Sync,
+        books: &[Codebook],
+    ) -> Self {
+        let strangers = draw_random_pairings(subjects);
         let binned: Vec<(usize, Vec<u8>)> =
-            attributes.par_iter().map(|&a| (a, bin_column(&books[a], sample.column(a)))).collect();
+            attributes.par_iter().map(|&a| (a, bin_column(&books[a], column(a)))).collect();
         let pairs: Vec<(usize, usize)> =
             (0..binned.len()).flat_map(|a| (a + 1..binned.len()).map(move |b| (a, b))).collect();
         let bits = |&(a, b): &(usize, usize)| {
