@@ -1,4 +1,4 @@
-//! `[source.check_security]`: credentials for the brokers, and the authorities that authenticate them.
+//! `[source.security]`: credentials for the brokers, and the authorities that authenticate them.
 
 use super::problem::ProblemCollector;
 use super::secret::{AccessError, check_permissions, secret_text};
@@ -48,7 +48,7 @@ pub enum SaslMechanism {
     /// A proof of the password, by SHA-512.
     #[serde(rename = "scram-sha-512")]
     ScramSha512,
-    /// A token of an identity provider (`check_security.oauth`).
+    /// A token of an identity provider (`source.security.oauth`).
     Oauthbearer,
 }
 
@@ -161,11 +161,11 @@ impl OauthConfig {
     }
 }
 
-/// TLS and SASL properties that remain available with `[source.check_security]`: each value is safe.
+/// TLS and SASL properties that remain available with `[source.security]`: each value is safe.
 const ALLOWED_PROPERTIES: [&str; 5] =
     ["ssl.cipher.suites", "ssl.curves.list", "ssl.sigalgs.list", "ssl.crl.location", "ssl.providers"];
 
-/// Prefixes of the properties that `[source.check_security]` replaces.
+/// Prefixes of the properties that `[source.security]` replaces.
 const REPLACED_PREFIXES: [&str; 5] = ["security.protocol", "ssl.", "sasl.", "enable.ssl.", "enable.sasl."];
 
 /// Returns the key that replaces a property.
@@ -183,7 +183,7 @@ fn replacement_key(property: &str) -> &'static str {
     }
 }
 
-/// Checks `[source.check_security]` and the librdkafka properties of each section.
+/// Checks `[source.security]` and the librdkafka properties of each section.
 pub(super) fn check_security(
     security: &SecurityConfig,
     uses_kafka: bool,
@@ -286,7 +286,7 @@ fn check_security_table(name: &str, security: &SecurityConfig, found: &mut Probl
     }
 }
 
-/// Refuses the properties that `[source.check_security]` replaces.
+/// Refuses the properties that `[source.security]` replaces.
 fn refuse_replaced_properties(
     section: &str,
     security: &SecurityConfig,
@@ -321,7 +321,7 @@ pub(super) fn security_file_flaws(security: &SecurityConfig) -> Vec<SecretFileFl
     checked.into_iter().filter_map(|(key, checked, remedy)| Some((key, checked.err()?, remedy))).collect()
 }
 
-/// Returns problems of the key and token files of the pages and of the files of `[source.check_security]`.
+/// Returns problems of the key and token files of the pages and of the files of `[source.security]`.
 /// `oauth.token_file` is not checked, because another process may create it later.
 pub(super) fn secret_file_problems(
     telemetry: &TelemetryConfig,

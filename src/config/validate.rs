@@ -16,7 +16,7 @@ use super::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Upper limit of `check_batch_limits.max_bytes`. Text of a batch is addressed by 32 bits; this keeps space for its last record.
+/// Upper limit of `batch.max_bytes`. Text of a batch is addressed by 32 bits; this keeps space for its last record.
 const MAX_BATCH_BYTES: u64 = 2 << 30;
 /// Returns all complaints about the values of `config`; empty if it can be run.
 pub(super) fn collect_problems(config: &Config) -> Vec<KeyProblem> {
@@ -385,8 +385,8 @@ const SHARED: &str = "plan.shared";
 /// Upper limit of shared attributes; each one divides the batch further.
 const MOST_SHARED: usize = 2;
 
-/// Checks `plan.check_shared`. It can be combined with few settings, so that its guarantees are proved
-/// (docs/decisions/0044).
+/// Checks `plan.shared`. It can be combined with few settings, so that its guarantees are proved
+/// (decision 0044).
 fn check_shared(config: &Config, found: &mut ProblemCollector) {
     let shared = &config.plan.shared;
     if shared.is_empty() {

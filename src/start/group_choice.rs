@@ -70,7 +70,7 @@ pub fn resolve_choices(
     Ok((config, ResolvedChoices { selected_treatments: treated, planned_groups: Some(grown) }))
 }
 
-/// Positions of the attributes of `plan.shared_positions` in the schema, ascending.
+/// Positions of the attributes of `plan.shared` in the schema, ascending.
 fn shared_positions(config: &Config, schema: &Schema, file: &str) -> Result<Vec<usize>, Vec<ConfigProblem>> {
     let (mut shared, mut problems) = (Vec::new(), Vec::new());
     for name in &config.plan.shared {

@@ -74,7 +74,7 @@ pub enum SeriesEntry {
         /// Positions of the atoms in the cohort.
         atoms: Vec<usize>,
     },
-    /// A row combines the members of several cohorts (`append_pooled_rows = true`).
+    /// A row combines the members of several cohorts (`pooled = true`).
     Pooled {
         /// Name of the series.
         series: String,
