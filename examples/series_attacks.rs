@@ -10,9 +10,9 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 use throng::cli::loaded_release::{LoadedRelease, ReleaseFiles};
-use throng::evaluation::attack::series::baseline::{cohort_means, plain_means, redrawn_cohorts};
-use throng::evaluation::attack::series::{Panel, run};
-use throng::evaluation::attack::{AttackEffort, AttackYield};
+use throng_eval::attack::series::baseline::{cohort_means, plain_means, redrawn_cohorts};
+use throng_eval::attack::series::{Panel, run};
+use throng_eval::attack::{AttackEffort, AttackYield};
 
 /// Columns: attack, start of what it is given, heading.
 const COLUMNS: [(&str, &str, &str); 8] = [

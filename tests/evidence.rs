@@ -14,14 +14,13 @@ use std::sync::Arc;
 use support::daemon::{Dice, scratch};
 use throng::config;
 use throng::daemon::state::state_keys::StateKeys;
-use throng::evaluation::error::EvaluationError;
-use throng::evaluation::original::OriginalData;
-use throng::evaluation::series::SeriesEvidence;
 use throng::start::schema_loading::load_schema;
 use throng::start::series_settings::series_terms;
 use throng_core::values::digest::DigestKey;
 use throng_core::values::raw_batch::RawToken;
 use throng_core::values::subject_digest::SubjectDigester;
+use throng_eval::error::EvaluationError;
+use throng_eval::series::SeriesEvidence;
 
 const SCHEMA: &str = r#"
 name = "days"
@@ -135,9 +134,9 @@ impl Run {
         let schema = Arc::new(load_schema(&config).expect("a schema"));
         let terms = series_terms(&config, &schema, "t.toml").expect("sound series").expect("series");
         let keys = StateKeys::derive(config.secret.as_ref().expect("a secret").expose());
-        let original = OriginalData::read(&config, &schema, "t.toml", &self.original, Some(&DigestKey(keys.subjects)))
+        let original = throng::evaluation::original::read_original(&config, &schema, "t.toml", &self.original, Some(&DigestKey(keys.subjects)))
             .expect("records");
-        SeriesEvidence::read(&config, &Arc::new(terms), &original, &self.sink, &self.lineage)
+        throng::evaluation::series_evidence::read_series_evidence(&config, &Arc::new(terms), &original, &self.sink, &self.lineage)
     }
 
     /// Returns the digest function for subject names.

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use throng::config::Config;
-use throng::evaluation::facts::AttributeFacts;
-use throng::evaluation::information::measure_pairs;
-use throng::evaluation::original::OriginalData;
 use throng_core::values::schema::Schema;
+use throng_eval::facts::AttributeFacts;
+use throng_eval::information::measure_pairs;
+use throng_eval::original::OriginalData;
 
 /// Set of attributes, one bit each.
 type Set = u32;
@@ -288,7 +288,7 @@ impl Data {
         config.source.kind = throng::config::SourceKind::File;
         config.source.path = records.to_owned();
         config.source.separator = separator;
-        let original = OriginalData::read(&config, &schema, "throng.toml", records, None).expect("records");
+        let original = throng::evaluation::original::read_original(&config, &schema, "throng.toml", records, None).expect("records");
         let attributes: Vec<usize> = schema.releasable().collect();
         Self { folder, original, attributes }
     }

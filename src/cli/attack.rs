@@ -7,12 +7,13 @@ use super::progress::spinner;
 use super::run::share_argument;
 use super::text_format::{counted, number, percent};
 use crate::config::SeriesConfig;
-use crate::evaluation::attack::series::Panel;
-use crate::evaluation::attack::{self, AttackEffort, AttackInput, AttackYield, ReleaseGuarantees, YieldCriterion};
+use crate::evaluation::release_guarantees::release_guarantees;
 use crate::telemetry::silence_panic_payloads;
 use anyhow::anyhow;
 use std::path::PathBuf;
 use throng_core::series::DELTA;
+use throng_eval::attack::series::Panel;
+use throng_eval::attack::{self, AttackEffort, AttackInput, AttackYield, YieldCriterion};
 
 /// Try the attacks of an outsider on a release and report their success rates
 ///
@@ -83,7 +84,7 @@ pub fn run(args: &AttackArgs) -> Result<(), Failure> {
     let show = |attack| bar.set_message(attack);
     let mut yields = Vec::new();
     if config.release.fragments {
-        let promises = ReleaseGuarantees::from_config(&config, original.schema.subject.is_some());
+        let promises = release_guarantees(&config, original.schema.subject.is_some());
         let release = AttackInput::new(&original, &facts, &shapes, &groups, promises);
         yields = attack::run(&release, effort, &show);
     }

@@ -8,9 +8,6 @@ use super::stop_signals::exit_on_signals;
 use super::text_format;
 use super::trial_run::{execute_trial_run, record_file_format};
 use crate::config::{self, Config, OutputConfig};
-use crate::evaluation::quality::quality;
-use crate::evaluation::risk::measure_risks;
-use crate::evaluation::singling_out::search_singling_out;
 use crate::io::file::is_rereadable;
 use crate::start::checked_config::CheckedConfig;
 use crate::start::config_changes::{changed_keys, reload_refusals};
@@ -23,6 +20,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use throng_core::values::schema::Role;
+use throng_eval::quality::quality;
+use throng_eval::risk::measure_risks;
+use throng_eval::singling_out::search_singling_out;
 
 /// Show the effect of a changed policy on risk, loss and suppression, as a table for a pull request
 ///
@@ -159,8 +159,7 @@ fn measure_policy(
     let singled = search_singling_out(&original, &groups, few, SINGLING_OUT_TIMEOUT)
         .context("cannot search the release for identifying combinations")?;
     let told: Vec<_> = risks.iter().filter(|group| group.smallest_class > 0).collect();
-    let lines =
-        |of: &dyn Fn(&crate::evaluation::risk::GroupRisk) -> f64| told.iter().map(|g| of(g)).fold(0.0, f64::max);
+    let lines = |of: &dyn Fn(&throng_eval::risk::GroupRisk) -> f64| told.iter().map(|g| of(g)).fold(0.0, f64::max);
     let reasons = status.suppressed.iter().filter(|(_, n)| *n > 0).map(|(why, n)| (why.as_str(), n));
     Ok(RunMeasures {
         policy: checked.policy.short(),

@@ -8,12 +8,9 @@ use crate::config::{
 use crate::daemon::state::directory::directory_keys;
 use crate::daemon::state::state_keys::StateKeys;
 use crate::dataset::DATASET_GROUP as DATA_SET;
-use crate::evaluation::error::EvaluationError;
-use crate::evaluation::facts::AttributeFacts;
-use crate::evaluation::lineage::Lineage;
-use crate::evaluation::original::OriginalData;
-use crate::evaluation::released_groups::{self, ReleasedGroup};
-use crate::evaluation::series::SeriesEvidence;
+use crate::evaluation::original::OriginalError;
+use crate::evaluation::released_groups;
+use crate::evaluation::series_evidence::read_series_evidence;
 use crate::start::configured_groups::group_shapes;
 use crate::start::group_choice::resolve_choices;
 use crate::start::sampling::SamplingError;
@@ -26,12 +23,24 @@ use std::sync::Arc;
 use throng_core::plan::GroupShape;
 use throng_core::values::digest::DigestKey;
 use throng_core::values::schema::Schema;
+use throng_eval::error::EvaluationError;
+use throng_eval::facts::AttributeFacts;
+use throng_eval::lineage::Lineage;
+use throng_eval::original::OriginalData;
+use throng_eval::released_lines::ReleasedGroup;
+use throng_eval::series::SeriesEvidence;
 
 impl From<EvaluationError> for Failure {
     fn from(error: EvaluationError) -> Self {
+        Self::Running(error.into())
+    }
+}
+
+impl From<OriginalError> for Failure {
+    fn from(error: OriginalError) -> Self {
         match error {
-            EvaluationError::Configuration(problems) => Self::Problems(problems),
-            EvaluationError::Sampling(error @ SamplingError::Profiles(_)) => Self::Usage(error.into()),
+            OriginalError::Configuration(problems) => Self::Problems(problems),
+            OriginalError::Sampling(error @ SamplingError::Profiles(_)) => Self::Usage(error.into()),
             error => Self::Running(error.into()),
         }
     }
@@ -89,7 +98,7 @@ impl ReleaseFiles<'_> {
         if let (Some(terms), Some(lineage), Some(_)) =
             (series_terms(config, &schema, &file)?, self.lineage, subject_digest_key(config))
         {
-            let evidence = SeriesEvidence::read(config, &Arc::new(terms), &measured.original, self.released, lineage)?;
+            let evidence = read_series_evidence(config, &Arc::new(terms), &measured.original, self.released, lineage)?;
             measured.series = Some(evidence);
         }
         Ok(measured)
@@ -130,11 +139,11 @@ pub fn read_original(
     file: &str,
     path: &Path,
     key: Option<&DigestKey>,
-) -> Result<OriginalData, EvaluationError> {
+) -> Result<OriginalData, OriginalError> {
     // A full dictionary would drop values, which would falsify the true means of series.
     let is_whole = !config.series.is_empty() || config.batch.is_whole;
     let reading = Config { batch: BatchConfig { is_whole, ..config.batch.clone() }, ..config.clone() };
-    OriginalData::read(&reading, schema, file, path, key)
+    crate::evaluation::original::read_original(&reading, schema, file, path, key)
 }
 
 /// Returns the key that runs of a configuration use to digest subjects; `None` without a secret, because each run

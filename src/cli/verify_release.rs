@@ -5,7 +5,6 @@ use super::loaded_release::{aligned_table, load_release_policy, read_original, s
 use super::outcome::Failure;
 use super::text_format::{counted, number};
 use crate::config::Config;
-use crate::evaluation::original::OriginalData;
 use crate::evaluation::verification::{RecountViolation, ReleaseRecount, SeriesRowCounts, recount_release};
 use crate::start::series_settings::series_terms;
 use crate::telemetry::silence_panic_payloads;
@@ -13,6 +12,7 @@ use anyhow::anyhow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use throng_core::values::schema::Schema;
+use throng_eval::original::OriginalData;
 
 const MAX_PRINTED_FINDINGS: usize = 20;
 

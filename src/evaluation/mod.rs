@@ -1,31 +1,17 @@
-//! Measures the utility and the disclosure risk of a release from outside: from the original records, the released
-//! lines and the custodian's lineage. No code here takes part in a release.
+//! Readers for the evaluation of a release, from its configuration; the recount of its guarantees. The measures and
+//! attacks are in the crate `throng_eval`. No code here takes part in a release.
 //!
 //! | module | content |
 //! |---|---|
-//! | [`original`], [`released`], [`lineage`] | readers of the inputs; `joined` splits rows that hold all groups |
-//! | [`facts`] | values that a cell covers |
-//! | [`quality`], [`information`], [`queries`] | utility measures |
-//! | [`learning`] | accuracy of models trained on the release |
-//! | [`series`] | released series compared with the original: contributions, cohorts, utility |
-//! | [`risk`], [`singled`] | re-identification risk of lines; attribute combinations that single subjects out |
-//! | [`attack`] | attacks of outsiders |
+//! | [`original`] | reader of the original records |
+//! | [`released_groups`], [`released_series_rows`], [`series_evidence`] | readers of released lines and series |
+//! | [`release_guarantees`] | guarantees of a configuration |
 //! | [`verification`] | recount of the guarantees from the released bytes |
-//! | [`error`] | reasons for which an evaluation fails |
 
-pub mod attack;
-pub mod error;
-pub mod facts;
-pub mod information;
-mod joined_rows;
-pub mod learning;
-pub mod lineage;
 mod nested_reader;
 pub mod original;
-pub mod quality;
-pub mod queries;
+pub mod release_guarantees;
 pub mod released_groups;
-pub mod risk;
-pub mod series;
-pub mod singling_out;
+pub mod released_series_rows;
+pub mod series_evidence;
 pub mod verification;

@@ -6,9 +6,8 @@ use crate::cli::run_summary::UNREADABLE_ADVICE;
 use crate::cli::text_format;
 use crate::cli::trial_run::{RecordFileFormat, TrialRun, execute_trial_run};
 use crate::config::{Config, SinkKind};
-use crate::evaluation::attack::series::Panel;
-use crate::evaluation::attack::{self, AttackEffort, AttackInput, AttackYield, ReleaseGuarantees};
-use crate::evaluation::series::{NoiseRatio, ReleaseUtility, SeriesEvidence, fragment_utility};
+use crate::evaluation::release_guarantees::release_guarantees;
+use crate::evaluation::series_evidence::read_series_evidence;
 use crate::start::release_forms::{as_daily_series, as_fragments, missing_for_series};
 use crate::start::series_settings::series_terms;
 use serde::Serialize;
@@ -16,6 +15,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use throng_core::values::schema::Schema;
+use throng_eval::attack::series::Panel;
+use throng_eval::attack::{self, AttackEffort, AttackInput, AttackYield};
+use throng_eval::series::{NoiseRatio, ReleaseUtility, fragment_utility};
 
 /// Targets per attack, enough for an interval of about ± 7 percentage points.
 const TARGETS_PER_ATTACK: usize = 200;
@@ -301,7 +303,7 @@ fn measure_forms(
         let daily = as_daily_series(config, &original.schema);
         let daily = daily.and_then(|config| series_terms(&config, &original.schema, file).ok().flatten());
         let usefulness = fragment_utility(original, groups, daily.as_ref()).unwrap_or_default();
-        let promises = ReleaseGuarantees::from_config(config, original.schema.subject.is_some());
+        let promises = release_guarantees(config, original.schema.subject.is_some());
         let release = AttackInput::new(original, facts, shapes, groups, promises);
         let yields = if with_attacks { attack::run(&release, effort, &|_| ()) } else { Vec::new() };
         forms.push(MeasuredForm {
@@ -314,7 +316,7 @@ fn measure_forms(
         });
     }
     if let Some(terms) = &rehearsal.terms {
-        let evidence = SeriesEvidence::read(&measured.config, terms, &measured.original, &released, &lineage)?;
+        let evidence = read_series_evidence(&measured.config, terms, &measured.original, &released, &lineage)?;
         let yields = if with_attacks {
             attack::series::run(&Panel::from_evidence(&evidence), effort, &|_| ())
         } else {

@@ -11,12 +11,7 @@ use crate::cli::output_checks::{refuse_overwriting, write_failure};
 use crate::cli::progress::spinner;
 use crate::cli::text_format::{counted, number, percent};
 use crate::config::{CohortConfig, Config, SeriesConfig, UsedFile};
-use crate::evaluation::learning::{LearnedWeight, LearningScores, LearningTarget, PredictionScores, learn_target};
-use crate::evaluation::original::OriginalData;
-use crate::evaluation::quality::{ReleaseQuality, quality};
-use crate::evaluation::queries::measure_queries;
-use crate::evaluation::risk::measure_risks;
-use crate::evaluation::series::{MomentModel, SeriesEvidence, SeriesQuality, fragment_utility};
+use crate::evaluation::series_evidence::series_charts;
 use crate::io::file::atomic_file;
 use crate::start::checked_config::policy_files;
 use crate::start::series_settings::series_terms;
@@ -32,6 +27,12 @@ use std::path::PathBuf;
 use throng_core::plan::GroupShape;
 use throng_core::series::AllSeriesTerms;
 use throng_core::values::schema::Schema;
+use throng_eval::learning::{LearnedWeight, LearningScores, LearningTarget, PredictionScores, learn_target};
+use throng_eval::original::OriginalData;
+use throng_eval::quality::{ReleaseQuality, quality};
+use throng_eval::queries::measure_queries;
+use throng_eval::risk::measure_risks;
+use throng_eval::series::{MomentModel, SeriesEvidence, SeriesQuality, fragment_utility};
 
 /// Measure a finished release: its utility and the distinguishability of its lines
 ///
@@ -140,7 +141,7 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
     }
     if let Some(path) = &args.html {
         let name = args.released.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        let charts = series.as_ref().map(SeriesEvidence::charts).unwrap_or_default();
+        let charts = series.as_ref().map(series_charts).unwrap_or_default();
         let page = page::render(&report, &charts, &name, chrono::Utc::now());
         atomic_file::write(path, page.as_bytes()).map_err(|error| write_failure("the page", path, error))?;
     }

@@ -3,7 +3,7 @@
 use super::report::three_decimals;
 use crate::cli::loaded_release::aligned_table;
 use crate::cli::text_format::number;
-use crate::evaluation::series::{MissingMoment, ModelCoefficient, MomentModel};
+use throng_eval::series::{MissingMoment, ModelCoefficient, MomentModel};
 
 /// Column heads of [`fit_rows`].
 pub const FIT_HEADS: [&str; 3] = ["linear model", "R² on the records before", "AUC on the records before"];

@@ -9,13 +9,13 @@ use crate::cli::page_components::{
     ChartBar, bars, card, fact_badge, hidden_count_note, report_document, table, text, tile,
 };
 use crate::cli::text_format::{number, percent, sanitize_text};
-use crate::evaluation::learning::{LearningScores, PredictionScores};
-use crate::evaluation::quality::PairQuality;
-use crate::evaluation::queries::QueryErrors;
-use crate::evaluation::series::{MomentModel, SeriesQuality};
 use crate::html::series_chart::SeriesCharts;
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
+use throng_eval::learning::{LearningScores, PredictionScores};
+use throng_eval::quality::PairQuality;
+use throng_eval::queries::QueryErrors;
+use throng_eval::series::{MomentModel, SeriesQuality};
 
 /// Maximum number of table rows and chart bars; the JSON report has all of them.
 const MAX_EVALUATION_ROWS: usize = 40;

@@ -1,12 +1,12 @@
 //! Results of an evaluation.
 
 use crate::cli::text_format::{counted, number, percent};
-use crate::evaluation::learning::LearningScores;
-use crate::evaluation::quality::{GroupQuality, ReleaseQuality};
-use crate::evaluation::queries::QueryErrors;
-use crate::evaluation::risk::GroupRisk;
-use crate::evaluation::series::{MomentModel, ReleaseUtility, SeriesQuality, SignalQuality, StratumContrast};
 use serde::Serialize;
+use throng_eval::learning::LearningScores;
+use throng_eval::quality::{GroupQuality, ReleaseQuality};
+use throng_eval::queries::QueryErrors;
+use throng_eval::risk::GroupRisk;
+use throng_eval::series::{MomentModel, ReleaseUtility, SeriesQuality, SignalQuality, StratumContrast};
 
 /// Main figures of every release form.
 #[derive(Serialize)]

@@ -3,8 +3,6 @@
 use super::cell_validation::{CellValidator, PrintedCellKind, is_compact};
 use super::violation_log::ViolationLog;
 use crate::config::{Config, JOINED_OUTPUT, RecordFormat};
-use crate::evaluation::error::EvaluationError;
-use crate::evaluation::joined_rows::{RowCellState, RowGroupIndex};
 use crate::evaluation::nested_reader::{RawObject, attribute_ranks, nested_values};
 use crate::evaluation::released_groups::{is_missing, joined_row_attributes, release_files, without_guard};
 use crate::io::file::{FileSource, open_text};
@@ -16,6 +14,8 @@ use std::path::{Path, PathBuf};
 use throng_core::plan::GroupShape;
 use throng_core::values::raw_batch::{RawBatch, RawToken};
 use throng_core::values::schema::{Attribute, Schema};
+use throng_eval::error::EvaluationError;
+use throng_eval::joined_rows::{RowCellState, RowGroupIndex};
 use throng_formats::{DecodeLimits, FieldPath, UnknownCellPolicy};
 
 const READ_CHUNK_LINES: usize = 10_000;

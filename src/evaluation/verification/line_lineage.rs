@@ -1,11 +1,11 @@
 //! Lineage entries of the released lines: batch, record and subject, without the records.
 
 use super::group_reader::GroupLines;
-use crate::evaluation::error::EvaluationError;
-use crate::evaluation::lineage::{complete_lineage, fragment_entries, lineage_entry_error};
 use std::collections::BTreeMap;
 use std::path::Path;
 use throng_core::plan::GroupShape;
+use throng_eval::error::EvaluationError;
+use throng_eval::lineage::{complete_lineage, fragment_entries, lineage_entry_error};
 
 /// Lineage entry of one line.
 #[derive(Clone, Debug)]

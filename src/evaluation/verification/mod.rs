@@ -33,14 +33,14 @@ mod violation_log;
 
 pub use violation_log::{GroupClassCounts, RecountViolation, ReleaseRecount, SeriesRowCounts};
 
-use super::error::EvaluationError;
 use crate::config::{Config, RecodingMode, RowContent};
-use crate::evaluation::original::OriginalData;
 use std::path::Path;
 use throng_core::plan::GroupShape;
 use throng_core::plan::plan_shared_attributes::find_shared_attributes;
 use throng_core::series::AllSeriesTerms;
 use throng_core::values::schema::Schema;
+use throng_eval::error::EvaluationError;
+use throng_eval::original::OriginalData;
 use violation_log::{RecountRequirements, ViolationLog};
 
 /// Recounts the release at `path`, written by the sink of `config`. With a `lineage`, subjects and batches are

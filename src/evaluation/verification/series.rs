@@ -11,14 +11,15 @@ use super::series_rows::{PositionedRow, SeriesCheckInput, interval_level, row_bl
 use super::series_values::check_set_values;
 use super::violation_log::{SeriesRowCounts, ViolationLog};
 use crate::config::Config;
-use crate::evaluation::error::EvaluationError;
-use crate::evaluation::original::OriginalData;
-use crate::evaluation::series::{
-    CohortRecord, ReleasedSeriesFiles, SeriesLineage, compute_original_subjects, contributor_sets, is_contributor_row,
-};
+use crate::evaluation::released_series_rows::ReleasedSeriesFiles;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use throng_core::series::{AllSeriesTerms, MeanStatistic, RowStatistic, SeriesRow, SeriesTerms};
+use throng_eval::error::EvaluationError;
+use throng_eval::original::OriginalData;
+use throng_eval::series::{
+    CohortRecord, SeriesLineage, compute_original_subjects, contributor_sets, is_contributor_row,
+};
 
 /// Recounts the rows of all series at `path`. Without a `lineage`, form, rounding, buckets and roll-ups are checked;
 /// without an `original`, no values.

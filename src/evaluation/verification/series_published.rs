@@ -2,10 +2,11 @@
 //! order.
 
 use super::violation_log::ViolationLog;
-use crate::evaluation::series::{ReleasedSeriesFiles, RowsDigest, SeriesLineage};
+use crate::evaluation::released_series_rows::ReleasedSeriesFiles;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::series::{AllSeriesTerms, RowFormat};
+use throng_eval::series::{RowsDigest, SeriesLineage};
 
 /// Series, start of a bucket or an epoch, and true for an epoch.
 type PublishedKey = (usize, i64, bool);

@@ -1,10 +1,10 @@
 //! Rows of series with their positions, and the data for their checks.
 
 use super::violation_log::ViolationLog;
-use crate::evaluation::series::{OriginalContributions, SeriesLineage};
 use std::collections::BTreeMap;
 use std::path::Path;
 use throng_core::series::{AllSeriesTerms, RowStatistic, SeriesRow};
+use throng_eval::series::{OriginalContributions, SeriesLineage};
 
 /// Row with its position.
 #[derive(Clone, Copy)]

@@ -33,6 +33,7 @@ mod partition_sums;
 mod propose;
 mod published_row;
 mod record_intake;
+mod series_entry;
 mod series_watermark;
 mod state;
 mod statistics;
@@ -52,6 +53,7 @@ pub use published_row::{
     ColumnType, MomentStatistic, NoisyStatistic, RowFormat, RowStatistic, SeriesRow, decode_csv_text, series_columns,
 };
 pub use record_intake::SeriesReadings;
+pub use series_entry::SeriesEntry;
 pub use state::{
     CohortAtom, CohortMembership, CohortState, MomentEpochs, OpenBucket, PartialSum, SeriesChanges, SeriesCounts,
     SeriesState, SharedSeriesState, SourceFront, SourcePartition, SubjectChannelHistory, SubjectMoments, SubjectState,

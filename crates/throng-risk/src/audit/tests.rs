@@ -152,7 +152,7 @@ fn riskiest_records_have_numbers_and_column_names() {
 fn audit_handles_degenerate_tables() {
     let one_row = report(vec![column("a", &["1"]), column("b", &["2"])], None, 2, SingletonPolicy::Include, false);
     assert_eq!((names(&one_row.minimal_qids), one_row.maximal_non_qids.len()), (vec!["a".into(), "b".into()], 0));
-    assert!(one_row.notes.iter().any(|note| note.contains("more than the 1 records")), "{:?}", one_row.notes);
+    assert!(one_row.notes.iter().any(|note| note.contains("exceeds the 1 records")), "{:?}", one_row.notes);
     let constant =
         report(vec![column("a", &["1"; 5]), column("b", &["2"; 5])], None, 2, SingletonPolicy::Include, false);
     assert_eq!((constant.minimal_qids.len(), names(&constant.maximal_non_qids)), (0, vec!["a+b".into()]));

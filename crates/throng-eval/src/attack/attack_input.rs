@@ -1,0 +1,219 @@
+//! Input and effort of the attacks.
+
+use super::trials::AttackYield;
+use crate::facts::AttributeFacts;
+use crate::original::OriginalData;
+use crate::released_lines::{LineOrigin, ReleasedGroup};
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeMap;
+use throng_core::plan::GroupShape;
+use throng_core::plan::plan_shared_attributes::find_shared_attributes;
+use throng_core::values::codebook::{CellId, SUPPRESSED};
+use throng_core::values::schema::{Role, Schema};
+use throng_core::values::subject_digest::NO_SUBJECT;
+
+/// Guarantees of a release.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReleaseGuarantees {
+    /// Minimum number of subjects of a class in its batch: k and the colluders.
+    pub crowd: usize,
+    /// Number of invented subjects that every count tolerates.
+    pub colluders: usize,
+    /// True if a subject has at most one line of a group in a batch, so that a line counts as a subject.
+    pub has_one_line: bool,
+    /// True if the contribution of a subject is limited and delayed: `max_lines_per_subject` and `max_delay` are set,
+    /// and there is a subject attribute.
+    pub limits_repetition: bool,
+}
+
+/// Input of the attacks.
+pub struct AttackInput<'a> {
+    /// Original records.
+    pub original: &'a OriginalData,
+    /// Facts about the cells, by attribute.
+    pub facts: &'a [AttributeFacts],
+    /// Groups of the configuration.
+    pub shapes: &'a [GroupShape],
+    /// Released lines, each with its origin.
+    pub groups: &'a [ReleasedGroup],
+    /// Guarantees of the release.
+    pub promises: ReleaseGuarantees,
+    /// By row: the number of its subject, in order of first appearance. A record without a subject counts as a
+    /// separate subject.
+    pub people: Vec<u32>,
+    /// Number of subjects.
+    pub population: usize,
+}
+
+/// Group with known origins of its lines.
+pub struct LinkedGroup<'a> {
+    /// Index of the group.
+    pub number: usize,
+    /// Attributes of the group by role.
+    pub shape: &'a GroupShape,
+    /// Lines of the group.
+    pub group: &'a ReleasedGroup,
+    /// Origin of each line.
+    pub origins: &'a [LineOrigin],
+    /// Lines by batch.
+    pub batches: BTreeMap<u64, Vec<usize>>,
+    /// Attributes that other groups have too.
+    pub shared: Vec<usize>,
+}
+
+impl<'a> AttackInput<'a> {
+    /// Builds the input and numbers the subjects: their identifiers are keyed digests, and no result may depend on
+    /// the key.
+    pub fn new(
+        original: &'a OriginalData,
+        facts: &'a [AttributeFacts],
+        shapes: &'a [GroupShape],
+        groups: &'a [ReleasedGroup],
+        promises: ReleaseGuarantees,
+    ) -> Self {
+        let mut number_of: BTreeMap<u64, u32> = BTreeMap::new();
+        let mut next = 0;
+        let mut number = |subject: &u64| {
+            let mut new = || {
+                next += 1;
+                next - 1
+            };
+            if *subject == NO_SUBJECT { new() } else { *number_of.entry(*subject).or_insert_with(new) }
+        };
+        let people = original.batch.subjects.iter().map(&mut number).collect();
+        Self { original, facts, shapes, groups, promises, people, population: next as usize }
+    }
+
+    /// Returns the groups with a lineage.
+    pub fn linked_groups(&self) -> Vec<LinkedGroup<'a>> {
+        let shared = find_shared_attributes(self.shapes.iter().map(|shape| shape.quasi.as_slice()));
+        let all = self.groups.iter().zip(self.shapes).enumerate();
+        all.filter_map(|(number, (group, shape))| {
+            let origins = group.origin.as_deref()?;
+            let mut batches: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+            origins.iter().enumerate().for_each(|(line, origin)| batches.entry(origin.batch).or_default().push(line));
+            Some(LinkedGroup { number, shape, group, origins, batches, shared: shared.clone() })
+        })
+        .collect()
+    }
+
+    /// Returns true if the cells of a line cover the raw values of a record.
+    pub fn fits(&self, columns: &[(usize, &[CellId])], line: usize, row: usize) -> bool {
+        let records = &self.original.batch.columns;
+        columns.iter().all(|(attribute, cells)| self.facts[*attribute].holds(cells[line], records[*attribute][row]))
+    }
+
+    /// Returns the bound that the guarantee gives inside one batch: 1 / crowd.
+    pub fn batch_bound(&self) -> f64 {
+        1.0 / self.promises.crowd.max(1) as f64
+    }
+
+    /// Adjusts a yield of single lines. If a subject can have several lines in a batch, they can be most of a class,
+    /// and the only bound of a rate is 1.
+    pub fn adjust_line_yield(&self, found: AttackYield) -> AttackYield {
+        if self.promises.has_one_line { found } else { AttackYield { bound: Some(1.0), share_above: 0.0, ..found } }
+    }
+
+    /// Adjusts a yield of pairs of lines. If a subject can have several lines in a batch, any two lines of a batch
+    /// can be of one subject.
+    pub fn adjust_pair_yield(&self, found: AttackYield) -> AttackYield {
+        if self.promises.has_one_line { found } else { found.allow_chance() }
+    }
+
+    /// Returns the bound for repeated contributions; none if they are not limited.
+    pub fn repetition_bound(&self) -> Option<f64> {
+        self.promises.limits_repetition.then(|| self.batch_bound())
+    }
+
+    /// Returns for each row of the original the batch in which it arrived; none after the last released row. Records
+    /// arrive in order, so a batch holds the rows after the last row of earlier batches up to the last row that it
+    /// shows.
+    pub fn arrival_batches(&self) -> Vec<Option<u64>> {
+        let mut last: BTreeMap<u64, u32> = BTreeMap::new();
+        for origin in self.groups.iter().filter_map(|group| group.origin.as_deref()).flatten() {
+            let row = last.entry(origin.batch).or_default();
+            *row = (*row).max(origin.row);
+        }
+        let mut arrivals = Vec::with_capacity(self.original.rows());
+        for (batch, last) in last {
+            let up_to = last as usize + 1;
+            if up_to > arrivals.len() {
+                arrivals.resize(up_to, Some(batch));
+            }
+        }
+        arrivals.resize(self.original.rows(), None);
+        arrivals
+    }
+}
+
+/// Returns all lines of some groups, each as group index and line, in random order. The groups alternate, so that any
+/// prefix has lines of all groups.
+pub fn shuffled_lines(known: &[LinkedGroup<'_>], dice: &mut ChaCha8Rng) -> Vec<(usize, usize)> {
+    let mut turns: Vec<(usize, usize, usize)> = Vec::new();
+    for (at, group) in known.iter().enumerate() {
+        let mut lines: Vec<usize> = (0..group.group.lines).collect();
+        lines.shuffle(dice);
+        turns.extend(lines.into_iter().enumerate().map(|(turn, line)| (turn, at, line)));
+    }
+    turns.sort_unstable_by_key(|(turn, at, _)| (*turn, *at));
+    turns.into_iter().map(|(_, at, line)| (at, line)).collect()
+}
+
+impl<'a> LinkedGroup<'a> {
+    /// Returns the quasi-identifiers with their cells; empty for a group without quasi-identifiers.
+    pub fn quasi_columns(&self) -> Vec<(usize, &'a [CellId])> {
+        self.shape.quasi.iter().filter_map(|&a| Some((a, self.group.column(a)?))).collect()
+    }
+
+    /// Returns the quasi-identifier cells of a line.
+    pub fn class(&self, line: usize) -> Vec<CellId> {
+        self.shape.quasi.iter().filter_map(|&a| self.group.column(a)).map(|column| column[line]).collect()
+    }
+
+    /// Returns for each subject its first line in each batch.
+    pub fn lines_by_person(&self, people: &[u32]) -> BTreeMap<u32, BTreeMap<u64, usize>> {
+        let mut lines: BTreeMap<u32, BTreeMap<u64, usize>> = BTreeMap::new();
+        for line in 0..self.group.lines {
+            let of_person = lines.entry(self.person(people, line)).or_default();
+            of_person.entry(self.origins[line].batch).or_insert(line);
+        }
+        lines
+    }
+
+    /// Returns the subject of a line.
+    pub fn person(&self, people: &[u32], line: usize) -> u32 {
+        people[self.origins[line].row as usize]
+    }
+
+    /// Numbers the labels, and returns their count and the label of each line. A label is a class by its
+    /// quasi-identifiers without time attributes and shared attributes. An attacker with known moments already knows
+    /// the time, and shared attributes are not specific to a group. A line with only suppressed cells has no label.
+    pub fn labels(&self, schema: &Schema) -> (usize, Vec<Option<u32>>) {
+        let timeless = |a: &&usize| schema.attributes[**a].role != Role::Time && !self.shared.contains(*a);
+        let columns: Vec<&[CellId]> =
+            self.shape.quasi.iter().filter(timeless).filter_map(|&a| self.group.column(a)).collect();
+        let mut numbers: BTreeMap<Vec<CellId>, u32> = BTreeMap::new();
+        let mut label = |line: usize| {
+            let class: Vec<CellId> = columns.iter().map(|column| column[line]).collect();
+            if class.iter().all(|cell| *cell == SUPPRESSED) {
+                return None;
+            }
+            let next = numbers.len() as u32;
+            Some(*numbers.entry(class).or_insert(next))
+        };
+        let labels = (0..self.group.lines).map(&mut label).collect();
+        (numbers.len(), labels)
+    }
+}
+
+/// Effort of the attacks.
+#[derive(Clone, Copy, Debug)]
+pub struct AttackEffort {
+    /// Number of targets of each attack.
+    pub targets: usize,
+    /// Maximum number of known attributes of a subject.
+    pub known_attributes: usize,
+    /// Seed of all random draws.
+    pub seed: u64,
+}
