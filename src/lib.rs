@@ -7,15 +7,16 @@
 //! |---|---|---|
 //! | 10 | [`cli`] | one file per subcommand |
 //! | 9 | [`daemon`] | the stream, the engine, the durable state, the HTTP pages |
-//! | 8 | [`evaluation`] | utility of a release, and its disclosure risk |
+//! | 8 | [`evaluation`] | readers of a release, and the recount of its guarantees |
 //! | 8 | [`dataset`] | anonymization of one complete data set: `throng anonymize` |
 //! | 7 | [`start`] | from a configuration to validated parts, for every command |
 //! | 6 | [`io`], [`generate`] | sources, sinks, dead letters; synthetic records |
 //! | 4 | [`planner`] | search for the plan of a stream |
 //! | 0 | [`config`], [`telemetry`], [`html`], [`faults`] | typed configuration; events that are both log entries and metrics; the layout of pages; crash points of the tests |
 //!
-//! Three crates are below them: `throng_core` (from schemas and values to verified releases), `throng_risk` (group
-//! counting, quasi-identifiers, adjacency) and `throng_formats` (JSON, CSV, Arrow, Avro, Protobuf).
+//! Four crates are below them: `throng_core` (from schemas and values to verified releases), `throng_risk` (group
+//! counting, quasi-identifiers, adjacency), `throng_eval` (measures of a release, attacks) and `throng_formats` (JSON,
+//! CSV, Arrow, Avro, Protobuf).
 
 pub mod cli;
 pub mod config;

@@ -134,9 +134,21 @@ impl Run {
         let schema = Arc::new(load_schema(&config).expect("a schema"));
         let terms = series_terms(&config, &schema, "t.toml").expect("sound series").expect("series");
         let keys = StateKeys::derive(config.secret.as_ref().expect("a secret").expose());
-        let original = throng::evaluation::original::read_original(&config, &schema, "t.toml", &self.original, Some(&DigestKey(keys.subjects)))
-            .expect("records");
-        throng::evaluation::series_evidence::read_series_evidence(&config, &Arc::new(terms), &original, &self.sink, &self.lineage)
+        let original = throng::evaluation::original::read_original(
+            &config,
+            &schema,
+            "t.toml",
+            &self.original,
+            Some(&DigestKey(keys.subjects)),
+        )
+        .expect("records");
+        throng::evaluation::series_evidence::read_series_evidence(
+            &config,
+            &Arc::new(terms),
+            &original,
+            &self.sink,
+            &self.lineage,
+        )
     }
 
     /// Returns the digest function for subject names.

@@ -288,7 +288,8 @@ impl Data {
         config.source.kind = throng::config::SourceKind::File;
         config.source.path = records.to_owned();
         config.source.separator = separator;
-        let original = throng::evaluation::original::read_original(&config, &schema, "throng.toml", records, None).expect("records");
+        let original = throng::evaluation::original::read_original(&config, &schema, "throng.toml", records, None)
+            .expect("records");
         let attributes: Vec<usize> = schema.releasable().collect();
         Self { folder, original, attributes }
     }

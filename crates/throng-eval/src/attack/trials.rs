@@ -12,10 +12,10 @@ pub enum YieldCriterion {
     /// The mean, and that of every group, stays at or below the bound.
     Mean,
     /// The mean, and that of every group, stays at or below the bound or the rate that chance allows
-    /// ([`allowed_by_chance`]): common values are found by chance alone.
+    /// (`allowed_by_chance`): common values are found by chance alone.
     MeanOrChance,
     /// There is no bound: the mean, and that of every group, stays at or below the rate that chance allows
-    /// ([`allowed_by_chance`]).
+    /// (`allowed_by_chance`).
     Chance,
     /// There is no bound and no judgement: measured and published (docs/internals/methods.md §14.3).
     Open,

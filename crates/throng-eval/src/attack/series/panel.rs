@@ -70,7 +70,7 @@ impl SignalChannel {
         values.binary_search_by_key(&bucket, |(at, _)| *at).ok().map(|at| values[at].1)
     }
 
-    /// Returns the level of a subject: the mean of its values; none with fewer than [`LEAST_VALUES`].
+    /// Returns the level of a subject: the mean of its values; none with fewer than `LEAST_VALUES`.
     pub fn level(&self, person: u32) -> Option<f64> {
         let values = &self.values[person as usize];
         (values.len() >= LEAST_VALUES).then(|| values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64)
