@@ -12,18 +12,17 @@
 //! | 7 | [`start`] | from a configuration to validated parts, for every command |
 //! | 6 | [`io`], [`generate`] | sources, sinks, dead letters; synthetic records |
 //! | 4 | [`planner`] | search for the plan of a stream |
-//! | 0 | [`config`], [`telemetry`], [`html`], [`faults`] | typed configuration; events that are both log entries and metrics; the layout of pages; crash points of the tests |
+//! | 0 | [`config`], [`telemetry`], [`html`] | typed configuration; events that are both log entries and metrics; the layout of pages |
 //!
-//! Four crates are below them: `throng_core` (from schemas and values to verified releases), `throng_risk` (group
-//! counting, quasi-identifiers, adjacency), `throng_eval` (measures of a release, attacks) and `throng_formats` (JSON,
-//! CSV, Arrow, Avro, Protobuf).
+//! Five crates are below them: `throng_core` (from schemas and values to verified releases), `throng_risk` (group
+//! counting, quasi-identifiers, adjacency), `throng_eval` (measures of a release, attacks), `throng_kafka` (clients of
+//! topics) and `throng_formats` (JSON, CSV, Arrow, Avro, Protobuf).
 
 pub mod cli;
 pub mod config;
 pub mod daemon;
 pub mod dataset;
 pub mod evaluation;
-pub mod faults;
 pub mod generate;
 pub mod html;
 pub mod io;

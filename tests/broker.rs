@@ -11,11 +11,11 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::Producer;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use support::kafka::{Broker, Record, send, unique};
-use throng::io::kafka::connection::KafkaCluster;
-use throng::io::kafka::marker::{BatchMarker, last_committed};
-use throng::io::kafka::transaction::{TransactionOutputs, TransactionalSink};
-use throng::io::release_sink::{BatchEnvelope, BatchSink, DeliveryError};
 use throng_core::release::verified_batch::ReleasableBatch;
+use throng_core::stream::release_sink::{BatchEnvelope, BatchSink, DeliveryError};
+use throng_kafka::connection::KafkaCluster;
+use throng_kafka::marker::{BatchMarker, last_committed};
+use throng_kafka::transaction::{TransactionOutputs, TransactionalSink};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

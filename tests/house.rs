@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::support::sources;
 
 /// Imports go strictly to lower layers. Modules of the lowest layer may import each other.
-const FLOORS: [(&str, u8); 12] = [
-    ("faults", 0),
+const FLOORS: [(&str, u8); 11] = [
     ("html", 0),
     ("config", 0),
     ("telemetry", 0),

@@ -10,8 +10,8 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{Offset, TopicPartitionList};
-use throng::io::kafka::connection::KafkaCluster;
-use throng::io::kafka::managed_client::ManagedClient;
+use throng_kafka::connection::KafkaCluster;
+use throng_kafka::managed_client::ManagedClient;
 
 use crate::input::{Input, Lines};
 use crate::kafka::Deliveries;

@@ -12,8 +12,8 @@ use rdkafka::consumer::Consumer;
 use rdkafka::message::Message;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{Offset, TopicPartitionList};
-use throng::io::kafka::connection::{KafkaCluster, QueryClient};
-use throng::io::kafka::managed_client::ManagedClient;
+use throng_kafka::connection::{KafkaCluster, QueryClient};
+use throng_kafka::managed_client::ManagedClient;
 
 use crate::client::PARTITIONS;
 use crate::input::Input;

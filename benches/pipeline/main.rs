@@ -244,7 +244,7 @@ fn topics(report: &mut Report, input: &Input, folder: &Path, files: &Path, broke
 fn latencies(
     report: &mut Report,
     input: &Input,
-    cluster: &throng::io::kafka::connection::KafkaCluster,
+    cluster: &throng_kafka::connection::KafkaCluster,
     daemon: &mut Daemon,
     rate: f64,
 ) {

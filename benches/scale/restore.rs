@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use throng::daemon::state::entries::{ChangelogEntry, EntryCodec, EntryReader, PartitionProgress, StateBinding};
 use throng::daemon::state::state_keys::StateKeys;
-use throng::io::kafka::changelog;
-use throng::io::kafka::connection::KafkaCluster;
+use throng_kafka::changelog;
+use throng_kafka::connection::KafkaCluster;
 
 const PORTION: u64 = 50_000;
 

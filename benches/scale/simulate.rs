@@ -7,7 +7,7 @@ use std::time::Instant;
 use throng::daemon::state::entries::{ChangelogEntry, EntryCodec, EntryReader, PartitionProgress, StateBinding};
 use throng::daemon::state::records::{PendingGroup, StoredRow};
 use throng::daemon::state::state_keys::StateKeys;
-use throng::io::release_sink::ChangelogRecord;
+use throng_core::stream::release_sink::ChangelogRecord;
 use throng_core::values::raw_batch::RecordPosition;
 
 /// Bytes per record in a log segment in addition to key and value: lengths, offset and time as small numbers, and a

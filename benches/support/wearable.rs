@@ -5,7 +5,6 @@ use std::sync::Arc;
 use throng::config::{Config, DiversityKind, ModelKind, PrivacyModel};
 use throng::daemon::engine::verifier_terms::group_terms;
 use throng::generate::{RecordStream, WearableSettings, WearableStream};
-use throng::io::input::InputBatch;
 use throng::planner::planner_sample::PlannerSample;
 use throng::planner::{PlannerSettings, make_plan};
 use throng::start::batch_encoding::encode;
@@ -20,6 +19,7 @@ use throng_core::privacy::protection::{ClosenessReference, ProtectionJudge, Sens
 use throng_core::release::verified_batch::ReleasableBatch;
 use throng_core::release::verifier_input::{GroupTerms, VerifierInput};
 use throng_core::release::verify::verify;
+use throng_core::stream::input_batch::InputBatch;
 use throng_core::treatment::batch_treatment::{
     GroupNames, ProtectedAttribute, TreatmentInput, TreatmentRules, TreatmentSettings, group_names, treat_batch,
 };

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use throng::io::kafka::marker::BatchMarker;
+use throng_kafka::marker::BatchMarker;
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(marker) = serde_json::from_slice::<BatchMarker>(data) {

@@ -125,7 +125,7 @@ enum BenchTarget {
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = CommandLineArgs::parse();
-    let _armed = crate::faults::arm();
+    let _armed = throng_core::faults::arm();
     broken_pipe::exit_quietly_on_broken_pipe(|| dispatch_command(cli))
 }
 

@@ -6,7 +6,6 @@ use super::progress::spinner;
 use super::text_format;
 use crate::config::{Config, SourceKind};
 use crate::io::file::FileFormat;
-use crate::io::kafka::topic_sample::TopicSample;
 use crate::io::table::{self, LoadedTable, ReadProgress, TableColumn, TableReadError, TableRequest};
 use crate::io::topic_lines::TopicLines;
 use crate::start::clusters::source_cluster;
@@ -17,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use throng_core::values::schema::AttributeOrigin;
 use throng_formats::DecodeLimits;
+use throng_kafka::topic_sample::TopicSample;
 
 const MAX_SAMPLE_COLUMNS: usize = 4096;
 /// Maximum time without a response from a broker.
@@ -79,7 +79,7 @@ pub fn read_topics(config: &Config, file: &str, records: u64) -> Result<RecordSa
     let open = |topic: &String| Ok((topic.clone(), TopicSample::open(&cluster, topic, SAMPLE_BROKER_TIMEOUT)?));
     let topics: Result<Vec<_>, _> = config.source.topics.iter().map(open).collect();
     let lines = TopicLines::new(
-        topics.map_err(|error: crate::io::kafka::connection::KafkaFailure| Failure::Running(error.into()))?,
+        topics.map_err(|error: throng_kafka::connection::KafkaFailure| Failure::Running(error.into()))?,
         messages,
     );
     let unreadable = lines.unreadable();

@@ -2,11 +2,11 @@
 
 use super::kafka_properties::KafkaProperties;
 use super::quantity;
-use super::secret::{AccessError, secret_text};
 use super::security::SecurityConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use throng_kafka::secret_file::{AccessError, secret_text};
 use zeroize::Zeroizing;
 
 /// Kind of source.

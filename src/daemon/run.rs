@@ -11,7 +11,6 @@ use super::stream::{PipelineContext, run_source};
 pub use crate::daemon::engine::assemble::RunOptions;
 use crate::daemon::http::page_server::PageServer;
 pub use crate::daemon::reload::ReloadInputs;
-use crate::faults::{self, crash_point};
 use crate::start::checked_config::CheckedConfig;
 use crate::start::record_formats::format_label;
 pub use crate::start::run_findings::RunFinding;
@@ -22,6 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use throng_core::faults::{self, crash_point};
 
 /// Minimum time limit for a start with a new configuration, in addition to [`START_TIMEOUT_FACTOR`] times the previous
 /// start. An unreachable broker must not block the return to the old configuration.

@@ -7,10 +7,10 @@ use crate::daemon::erasure::erasure_topic_reader::ErasureTopicError;
 use crate::daemon::http::HttpError;
 use crate::daemon::state::directory::StateError;
 use crate::io::file::SinkError;
-use crate::io::kafka::connection::KafkaFailure;
 use crate::io::profiles::ProfileReadError;
 use crate::start::run_findings::RunFinding;
 use std::path::PathBuf;
+use throng_kafka::connection::KafkaFailure;
 
 /// Error of a daemon that did not start, or ended early. Batches released before the error stay released, and the
 /// next start continues after them. A job over files has released no batch.

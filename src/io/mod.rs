@@ -16,14 +16,8 @@
 //!
 //! [`codec`](throng_formats) converts bytes to cells, and cells to lines.
 
-pub mod dead_letter;
 pub mod file;
-pub mod input;
-pub mod kafka;
-pub mod message;
 pub mod profiles;
 pub mod registry;
-pub mod release_sink;
-pub mod subject_share;
 pub mod table;
 pub mod topic_lines;

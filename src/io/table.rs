@@ -21,8 +21,9 @@ pub use table_columns::{LoadedTable, SpilledCodes, TableColumn};
 pub use table_read_error::TableReadError;
 pub use table_request::{ReadProgress, SpillSettings, TableRequest, named};
 
-use super::file::{ColumnChoice, FileFormat, FileSnapshot, FileSource, LongRows, SourceError};
+use super::file::{ColumnChoice, FileFormat, FileSnapshot, FileSource, SourceError};
 use crate::telemetry::RejectionReason;
+use throng_core::stream::input_batch::LongRows;
 use throng_core::values::dictionary::{ABSENT, Dictionary, DictionaryFull, EncodeError, MISSING};
 use throng_core::values::identifier_shapes::{IdentifierShape, detect_shape};
 use throng_core::values::raw_batch::{RawBatch, RawToken, RecordPosition};

@@ -1,8 +1,6 @@
 //! Converts the messages of topics to lines of NDJSON, for the inspection of records without a schema: `{"key": …,
 //! "value": …}`.
 
-use super::kafka::topic_sample::TopicSample;
-use super::message::{DecodeFailure, MessageDecoder, TopicMessage};
 use crate::telemetry::RejectionReason;
 use rdkafka::message::{Message as _, OwnedMessage};
 use std::collections::{BTreeMap, VecDeque};
@@ -10,6 +8,8 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use throng_core::values::raw_batch::{RawBatch, RawToken, RecordPosition};
+use throng_formats::message::{DecodeFailure, MessageDecoder, TopicMessage};
+use throng_kafka::topic_sample::TopicSample;
 
 /// Index of the cell of the whole value, in the rows that [`TopicLines`] decodes.
 pub const VALUE_CELL: usize = 0;

@@ -1,9 +1,9 @@
 //! Encodes raw tokens as a typed, rounded, dictionary-encoded batch.
 
-use crate::io::input::InputBatch;
-use crate::io::release_sink::RejectedRecord;
 use crate::telemetry::RejectionReason;
 use rayon::prelude::*;
+use throng_core::stream::input_batch::InputBatch;
+use throng_core::stream::release_sink::RejectedRecord;
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{ABSENT, Codebook, NULL};
 use throng_core::values::resolved_times::ResolvedTimes;

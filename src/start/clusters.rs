@@ -1,9 +1,9 @@
 //! Builds Kafka cluster settings with credentials from a configuration.
 
 use crate::config::{Config, ConfigProblem, KafkaProperties, SinkKind, SourceKind};
-use crate::io::kafka::connection::{KafkaCluster, KafkaFailure};
 use crate::start::memory_budget::client_queue_sizes;
 use std::collections::BTreeMap;
+use throng_kafka::connection::{KafkaCluster, KafkaFailure};
 
 const DEFAULT_FETCH_LIMIT: u64 = 50 << 20;
 

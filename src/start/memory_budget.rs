@@ -12,8 +12,8 @@
 //! No limit is ever raised. Lower limits count less and suppress more (docs/internals/architecture.md rule 8); decision 0055.
 
 use crate::config::{Config, ConfigProblem, MOST_VALUES, SinkKind, SourceKind, format_size};
-use crate::io::input::BatchLimits;
 use crate::telemetry::MemoryPart;
+use throng_core::stream::input_batch::BatchLimits;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::schema::Schema;
 use throng_formats::DecodeLimits as CodecLimits;
@@ -219,7 +219,7 @@ pub fn batch_limits(config: &Config, schema: &Schema) -> BatchLimits {
             .min(machine_memory().map_or(MIB << 10, |memory| memory / JOB_MEMORY_DIVISOR))
             .max(config.source.max_record_bytes);
     }
-    BatchLimits { max_bytes, ..BatchLimits::of(config) }
+    BatchLimits { max_bytes, ..configured_limits(config) }
 }
 
 /// Divisor of the machine memory for the bytes of one batch of a job; decoding, treatment and output need several
@@ -306,6 +306,17 @@ impl MemoryDivision {
             ("waiting lines", asked.max_waiting_lines as u64, own.max_waiting_lines as u64),
         ];
         pairs.into_iter().filter(|(_, asked, own)| own < asked).collect()
+    }
+}
+
+/// Returns the configured limits of a batch.
+fn configured_limits(config: &Config) -> BatchLimits {
+    BatchLimits {
+        max_records: config.batch.max_records as u64,
+        max_bytes: config.batch.max_bytes,
+        max_wait: config.batch.max_wait,
+        max_age: config.batch.max_age,
+        min_subjects: config.privacy.required_subjects(),
     }
 }
 

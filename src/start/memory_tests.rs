@@ -22,7 +22,7 @@ fn without_memory_limit_bounds_are_unchanged() {
     assert_eq!(memory_division(&config, &schema), None);
     let bounds = memory_bounds(&config, &schema);
     assert_eq!((bounds.max_budget_entries, bounds.value_bytes, bounds.dictionary_bytes), (2_000_000, None, None));
-    assert_eq!(batch_limits(&config, &schema), BatchLimits::of(&config));
+    assert_eq!(batch_limits(&config, &schema), configured_limits(&config));
     assert_eq!(client_queue_sizes(&config), None);
     assert!(problems(&config, &schema, "t.toml").is_empty());
 }

@@ -3,11 +3,11 @@
 use super::message_parts::{MessagePartConfig, PartField, PartFormat, schema_lookup};
 use super::record_formats::codec_limits;
 use crate::config::{Config, ConfigProblem, SourceKind};
-use crate::io::message::MessageDecoder;
 use crate::io::topic_lines::{KEY_CELL, VALUE_CELL};
 use crate::telemetry::Telemetry;
 use throng_core::values::schema::{Attribute, AttributeOrigin, Schema};
 use throng_formats::FieldPath;
+use throng_formats::message::MessageDecoder;
 
 fn attributes<'s>(schema: &'s Schema, origin: &AttributeOrigin) -> impl Iterator<Item = (usize, &'s Attribute)> {
     let attributes = schema.attributes.iter().enumerate().map(|(i, a)| (i, a.as_ref()));

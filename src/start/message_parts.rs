@@ -2,7 +2,6 @@
 
 use super::record_formats::codec_limits;
 use crate::config::{Config, ConfigProblem, KeyFormat, RecordFormat};
-use crate::io::message::MessagePartDecoder;
 use crate::io::registry::{
     FrameEncoding, FramedDecoder, FramedJson, RegistryAccess, RegistryClient, SchemaLookup, WantedFields,
 };
@@ -10,6 +9,7 @@ use crate::telemetry::Telemetry;
 use std::path::Path;
 use std::sync::Arc;
 use throng_core::values::canonical::AttributeType;
+use throng_formats::message::MessagePartDecoder;
 use throng_formats::{AvroCodec, FieldPath, JsonCodec, NumberCodec, ProtobufSchema, TextCodec, UnknownCellPolicy};
 
 /// Format of a message part.

@@ -4,7 +4,6 @@ use super::message_parts::{MessagePartConfig, PartField, PartFormat, schema_look
 use super::record_formats::{codec_limits, file_format};
 use crate::config::{Config, ConfigProblem, JoinConfig, RecordFormat};
 use crate::io::file::{FileReadSettings, StopFlag};
-use crate::io::kafka::connection::KafkaCluster;
 use crate::io::profiles::{
     ProfileDecoder, ProfileFeed, ProfileFile, ProfileFileContent, ProfileReadError, ProfileTable, ProfileTopic,
     SUBJECT_COLUMN, join,
@@ -16,6 +15,7 @@ use throng_core::values::codebook::Codebook;
 use throng_core::values::schema::{Attribute, AttributeOrigin, Schema, segments};
 use throng_core::values::subject_digest::SubjectDigester;
 use throng_formats::{FieldPath, UnknownCellPolicy};
+use throng_kafka::connection::KafkaCluster;
 
 /// Join with its position in the configuration.
 struct ConfiguredJoin<'a> {

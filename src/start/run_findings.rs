@@ -2,11 +2,11 @@
 //!
 //! Attributes, counts and locations; never a value.
 
-use crate::io::file::LongRows;
-use crate::io::release_sink::RejectedRecord;
 use crate::telemetry::RejectionReason;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use throng_core::stream::input_batch::LongRows;
+use throng_core::stream::release_sink::RejectedRecord;
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{ABSENT, NULL};
 use throng_core::values::schema::{Attribute, AttributeOrigin, AttributePlace, Schema};

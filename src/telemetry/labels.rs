@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use serde::{Deserialize, Serialize, Serializer};
+use throng_kafka::refusal::SecurityRefusal;
 
 /// Label with values known at compile time.
 pub trait Label: Copy + Eq + 'static {
@@ -54,19 +55,16 @@ labels! {
     }
 }
 
-labels! {
-    /// Reason of a failed authentication between client and broker.
-    SecurityRefusal {
-        /// The listener uses another protocol.
-        Protocol = "protocol",
-        /// The broker's certificate is not trusted.
-        BrokerCertificate = "broker_certificate",
-        /// The client certificate is missing or refused.
-        OurCertificate = "our_certificate",
-        /// Mechanism, password or token is refused.
-        Authentication = "authentication",
-        /// No token is available.
-        NoToken = "no_token",
+impl Label for SecurityRefusal {
+    const ALL: &'static [Self] =
+        &[Self::Protocol, Self::BrokerCertificate, Self::OurCertificate, Self::Authentication, Self::NoToken];
+
+    fn as_str(self) -> &'static str {
+        self.name()
+    }
+
+    fn index(self) -> usize {
+        self as usize
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::labels::{
     AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, MemoryPart, Outcome, PartitionChange,
-    Picture, QidSize, ReloadOutcome, SchemaOutcome, SecurityRefusal, Stage, Statistic, SuppressionReason, WrittenAs,
+    Picture, QidSize, ReloadOutcome, SchemaOutcome, Stage, Statistic, SuppressionReason, WrittenAs,
 };
 use super::reason::{RejectionReason, stage_of};
 use prometheus::core::Collector;
@@ -11,6 +11,7 @@ use prometheus::{
     Registry, TextEncoder,
 };
 use std::marker::PhantomData;
+use throng_kafka::refusal::SecurityRefusal;
 
 pub(super) struct Metrics {
     registry: Registry,

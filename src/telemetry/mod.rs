@@ -33,8 +33,8 @@ pub use health_events::{
 };
 pub use history::HistoryPoint;
 pub use labels::{
-    AbortReason, CountsByLabel, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome, SecurityRefusal, Stage,
-    SuppressionReason, WrittenAs,
+    AbortReason, CountsByLabel, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome, Stage, SuppressionReason,
+    WrittenAs,
 };
 pub use logging::{LoggingError, init_logging, is_broken_pipe_panic, silence_panic_payloads};
 pub use plan_events::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed, StaticGroupLost};
@@ -54,6 +54,7 @@ pub use subject_events::{
     ProfilesRead, SubjectsErased,
 };
 pub use throng_core::printable::printable;
+pub use throng_kafka::refusal::SecurityRefusal;
 
 #[cfg(test)]
 mod tests;

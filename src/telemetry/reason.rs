@@ -67,6 +67,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn stage_names_of_reasons_are_labels() {
+        for reason in RejectionReason::ALL {
+            assert_eq!(stage_of(*reason).as_str(), reason.stage_name());
+        }
+    }
+
+    #[test]
     fn reason_texts_are_distinct_and_not_empty() {
         let suppressed = SuppressionReason::ALL.iter().map(|reason| reason.reason_text());
         let mut words: Vec<&str> =

@@ -1,9 +1,10 @@
 //! Events of the source, its partitions and the schema registry.
 
-use super::labels::{Label, PartitionChange, SchemaOutcome, SecurityRefusal, WrittenAs};
+use super::labels::{Label, PartitionChange, SchemaOutcome, WrittenAs};
 use super::metrics::clamped;
 use super::status::Telemetry;
 use throng_core::printable::printable;
+use throng_kafka::refusal::SecurityRefusal;
 
 /// The source responds. Readiness: a broker responds.
 #[derive(Clone, Copy, Debug)]

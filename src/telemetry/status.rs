@@ -2,7 +2,7 @@
 
 use super::figure_rounding::{FigureRounding, RoundingDraws, round_count};
 use super::history::{HistoryPoint, SecondsHistory};
-use super::labels::{CountsByLabel, MemoryPart, Outcome, ReloadOutcome, SecurityRefusal, SuppressionReason, WrittenAs};
+use super::labels::{CountsByLabel, MemoryPart, Outcome, ReloadOutcome, SuppressionReason, WrittenAs};
 use super::logging::{LogDecision, LogLimiter};
 use super::metrics::{Metrics, clamped};
 use super::reason::RejectionReason;
@@ -13,6 +13,7 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use throng_kafka::refusal::SecurityRefusal;
 
 /// Conditions for the readiness of the daemon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -13,8 +13,8 @@ use throng::daemon::requests::RequestSender;
 use throng::daemon::state::directory::StateError;
 use throng::daemon::stream::source::{AssignmentNotice, BatchSource, SourceEvent, SourceFailure};
 use throng::daemon::stream::stream_loop::{StreamError, StreamLoop};
-use throng::io::input::{CloseReason, OffsetRanges};
 use throng::io::profiles::{ProfileFeed, ProfileMessage, ProfileRevision, ProfileTable};
+use throng_core::stream::input_batch::{CloseReason, OffsetRanges};
 use throng_core::values::raw_batch::RawToken;
 
 const SETTINGS: &str = "[[join]]\nname = \"profiles\"\npath = \"nobody-reads.csv\"\n\

@@ -14,12 +14,12 @@ use support::daemon::{Daemon, Dice, SECRET, Stage};
 use support::kafka::{Broker, Record};
 use throng::daemon::state::entries::{EntryCodec, EntryReader};
 use throng::daemon::state::state_keys::StateKeys;
-use throng::io::kafka::changelog;
-use throng::io::kafka::connection::KafkaCluster;
 use throng_core::series::SeriesState;
 use throng_core::values::digest::DigestKey;
 use throng_core::values::schema::Schema;
 use throng_core::values::subject_digest::SubjectDigester;
+use throng_kafka::changelog;
+use throng_kafka::connection::KafkaCluster;
 
 const PEOPLE: u64 = 24;
 

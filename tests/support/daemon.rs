@@ -12,9 +12,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use throng::daemon::state::entries::{EntryCodec, EntryReader};
 use throng::daemon::state::state_keys::StateKeys;
 use throng::daemon::state::store::{RecoveredState, StateStore};
-use throng::io::kafka::changelog;
-use throng::io::kafka::connection::KafkaCluster;
 use throng_core::ledger::subject_ledger::SubjectLedger;
+use throng_kafka::changelog;
+use throng_kafka::connection::KafkaCluster;
 
 use super::copies;
 use super::kafka::{Broker, Record, unique};

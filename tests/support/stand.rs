@@ -13,14 +13,14 @@ use throng::daemon::engine::{BatchError, Engine, NextBatchSource, QueuedBatch, S
 use throng::daemon::state::directory::StateError;
 use throng::daemon::state::entries::{EntryReader, RestoredPartitions};
 use throng::daemon::state::records::BatchIntent;
-use throng::io::input::{CloseReason, InputBatch};
-use throng::io::release_sink::{BatchEnvelope, BatchSink, ChangelogRecord, DeliveryError, RejectedRecord};
 use throng::start::checked_config::CheckedConfig;
 use throng::start::record_formats::{codec_limits, fields};
 use throng::telemetry::conservation::is_conserved;
 use throng::telemetry::{RecordTotals, Telemetry};
 use throng_core::plan::GroupShape;
 use throng_core::release::verified_batch::ReleasableBatch;
+use throng_core::stream::input_batch::{CloseReason, InputBatch};
+use throng_core::stream::release_sink::{BatchEnvelope, BatchSink, ChangelogRecord, DeliveryError, RejectedRecord};
 use throng_core::values::raw_batch::RecordPosition;
 use throng_core::values::schema::Schema;
 use throng_formats::JsonCodec;

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use support::invariants::{GroupNames, Line, Promise};
 use support::models::{Distribution, Ground, Models, Question};
 use support::schemas::schema;
-use throng::io::input::InputBatch;
 use throng::planner::LadderLimits;
 use throng::planner::planner_sample::PlannerSample;
 use throng::planner::{PlannerSettings, make_plan};
@@ -25,6 +24,7 @@ use throng_core::release::protected_attributes::{ProtectedTerms, ReferenceShares
 use throng_core::release::verified_batch::ReleasableBatch;
 use throng_core::release::verifier_input::{GroupTerms, NarrowingTerms, VerifierInput};
 use throng_core::release::verify::{BatchRefusal, Violation, verify};
+use throng_core::stream::input_batch::InputBatch;
 use throng_core::treatment::batch_treatment::{
     TreatmentInput, TreatmentRules, TreatmentSettings, group_names, treat_batch,
 };

@@ -16,6 +16,8 @@
 //! | [`series`] | statistics of locked cohorts |
 //! | [`line_encoder`], [`counterfeit_catalog`] | interface of the line formats; the catalog of counterfeits |
 //! | [`release`] | verification of the encoded lines of a batch or data set |
+//! | [`stream`] | interface of sources and sinks: batches of input, envelopes of released batches |
+//! | [`faults`] | crash points of the tests |
 //! | [`printable`] | escaping of external text for log lines and errors |
 //!
 //! Planning needs evidence on quasi-identifiers (crate throng-risk) and is part of the daemon.
@@ -23,6 +25,7 @@
 pub mod attribute_dependence;
 pub mod counterfeit_catalog;
 pub mod domain;
+pub mod faults;
 pub mod lattice;
 pub mod ledger;
 pub mod line_encoder;
@@ -34,5 +37,6 @@ pub mod privacy;
 pub mod quality;
 pub mod release;
 pub mod series;
+pub mod stream;
 pub mod treatment;
 pub mod values;

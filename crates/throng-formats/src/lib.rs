@@ -17,6 +17,7 @@
 //! | `not_finite` | NaN and infinities, which JSON lacks but some JSON writers emit |
 //! | `csv` | CSV rows under a header |
 //! | `arrow_cells`, `arrow_text` | Arrow columns (used for Parquet files) and the text of their cells |
+//! | [`message`] | parts of a message, and their mapping to the cells of a record |
 //! | `record` | [`RecordDecoder`] and its settings: fields, limits, handling of unknown cells |
 //! | `json_lines`, `nested_lines`, `csv_lines`, `avro_lines`, `protobuf_lines` | line formats |
 //! | `typed` | lines with typed columns |
@@ -33,6 +34,7 @@ mod json_array_elements;
 mod json_decoder;
 mod json_lines;
 mod json_schema;
+pub mod message;
 mod message_tree;
 mod nested_lines;
 mod non_finite_numbers;

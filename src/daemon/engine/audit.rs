@@ -7,13 +7,13 @@
 
 use crate::config::{Config, SourceKind};
 use crate::daemon::state::records::OffsetRange;
-use crate::io::release_sink::AuditLine;
 use crate::start::policy_hash::PolicyDigest;
 use crate::telemetry::{BatchReport, Label, RecordTotals, SeriesPublished};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use throng_core::release::verified_batch::ReleasableBatch;
+use throng_core::stream::release_sink::AuditLine;
 
 /// Version of the format of audit records.
 const FORMAT: u32 = 1;

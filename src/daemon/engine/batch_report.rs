@@ -4,7 +4,6 @@ use super::clock;
 use super::core::Engine;
 use super::gather::{GatheredBatch, SettlementReason};
 use super::held_records::PendingRow;
-use crate::io::release_sink::RejectedRecord;
 use crate::start::memory_budget::DICTIONARY_COPIES;
 use crate::start::run_findings::RunStatistics;
 use crate::start::schema_warnings;
@@ -15,6 +14,7 @@ use crate::telemetry::{
 };
 use std::collections::BTreeMap;
 use throng_core::release::verified_batch::ReleasableBatch;
+use throng_core::stream::release_sink::RejectedRecord;
 use throng_core::treatment::proposal::{Proposal, UnreleasedReason};
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::Codebook;

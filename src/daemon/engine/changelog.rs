@@ -11,13 +11,13 @@ use crate::daemon::state::entries::{
     ChangelogEntry, EntryCodec, EntryKey, ErasedEntry, PartitionProgress, RestoredPartitions, series_entries,
 };
 use crate::daemon::state::records::{BatchIntent, StoredRow};
-use crate::io::input::InputPartition;
-use crate::io::release_sink::{ChangelogRecord, InputPositions};
 use crate::telemetry::{CohortsElsewhere, StateMoved, StateRestored, SubjectsErased};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use throng_core::ledger::ledger_delta::LedgerDelta;
 use throng_core::ledger::release_log::release_log_key;
 use throng_core::ledger::supporters::supporter_key;
+use throng_core::stream::input_batch::InputPartition;
+use throng_core::stream::release_sink::{ChangelogRecord, InputPositions};
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::raw_batch::RecordPosition;
 

@@ -15,9 +15,9 @@
 //! Instances of a group compare ages. These start at the wall clock, and run at half speed while ahead, double speed
 //! while behind.
 
-use crate::faults;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use throng_core::faults;
 
 /// Clock difference that does not count as a step.
 const SLACK_MS: i64 = 100;

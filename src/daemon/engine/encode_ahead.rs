@@ -4,11 +4,11 @@
 
 use super::core::ValueEncoding;
 use super::settings::EngineSettings;
-use crate::io::input::InputBatch;
-use crate::io::release_sink::RejectedRecord;
 use crate::start::batch_encoding::encode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use throng_core::stream::input_batch::InputBatch;
+use throng_core::stream::release_sink::RejectedRecord;
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::schema::Schema;

@@ -12,15 +12,15 @@ use crate::daemon::erasure::{
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::entries::{ChangelogEntry, EntryKey, ErasedEntry};
 use crate::daemon::state::records::StoredRow;
-use crate::faults::crash_point;
-use crate::io::input::InputPartition;
-use crate::io::release_sink::BatchSink;
 use crate::telemetry::SubjectsErased;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::faults::crash_point;
 use throng_core::ledger::SHARDS;
 use throng_core::ledger::erased_keys::ErasedKeys;
 use throng_core::ledger::subject_ledger::SubjectLedger;
 use throng_core::series::SeriesState;
+use throng_core::stream::input_batch::InputPartition;
+use throng_core::stream::release_sink::BatchSink;
 
 const MAX_REMOVAL_ATTEMPTS: u32 = 20;
 

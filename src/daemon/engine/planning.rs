@@ -183,7 +183,7 @@ impl Engine {
         let static_groups = plan.groups.iter().filter(|group| plan.is_static(group)).count() as u64;
         PlanAdopted { version: plan.version, why: why.name(), groups, static_groups, ladder_nodes, seconds }
             .emit(&self.telemetry);
-        crate::faults::crash_point("plan-adopted");
+        throng_core::faults::crash_point("plan-adopted");
         plan
     }
 

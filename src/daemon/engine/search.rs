@@ -1,7 +1,6 @@
 //! Background threads: plan search, and evidence for the plan in force.
 
 use crate::daemon::state::records::SearchRequest;
-use crate::faults::crash_point;
 use crate::planner::evidence::{EvidenceError, EvidenceInput, gather_evidence};
 use crate::planner::planner_sample::PlannerSample;
 use crate::planner::{PlannerSettings, make_plan};
@@ -10,6 +9,7 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use throng_core::faults::crash_point;
 use throng_core::plan::GroupShape;
 use throng_core::plan::Plan;
 use throng_core::plan::evidence::PlanEvidence;
@@ -168,7 +168,7 @@ fn run_recheck(
                 None
             }
             RecheckTask::Gather(evidence_input, settings, budget) => {
-                crate::faults::crash_point("rechecking");
+                throng_core::faults::crash_point("rechecking");
                 Some(gather_evidence(*evidence_input, &settings, &mut counting, budget))
             }
         };

@@ -2,7 +2,6 @@
 
 use crate::daemon::state::entries::{EntryCodec, UnreadableEntry};
 use crate::daemon::state::records::BatchIntent;
-use crate::io::input::{InputBatch, InputPartition};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 use throng_core::release::series::SeriesRefusal;
@@ -10,6 +9,7 @@ use throng_core::release::series_sums::verify_sums;
 use throng_core::series::{
     AllSeriesTerms, ReceivedContributions, SeriesReadings, SharedSeriesState, sum_contributions,
 };
+use throng_core::stream::input_batch::{InputBatch, InputPartition};
 use throng_core::values::code_batch::CodeBatch;
 
 /// Maximum message bytes; brokers accept one megabyte by default.

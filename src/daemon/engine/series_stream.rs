@@ -2,7 +2,6 @@
 
 use super::series_exchange::{ContributionExchange, IdleSources, SeriesMismatch, SeriesStepContext};
 use crate::daemon::state::entries::EntryCodec;
-use crate::io::input::{InputBatch, InputPartition};
 use crate::telemetry::{SeriesPublished, SeriesRecords, TooFewBuckets};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use throng_core::series::{
     AllSeriesTerms, CohortState, CohortTerms, SeriesChanges, SeriesCounts, SeriesReadings, SeriesState,
     SharedSeriesState, propose_series,
 };
+use throng_core::stream::input_batch::{InputBatch, InputPartition};
 use throng_core::values::canonical::CanonicalKind;
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{Code, Codebook, FIRST_VALUE, UNCOVERED};

@@ -7,8 +7,6 @@
 use super::{ErasureAnswer, ErasureOrder, ErasureReceiver, ErasureRequest, ErasureSender};
 use crate::daemon::requests::{PendingRequest, RequestSender};
 use crate::daemon::state::store::state_binding::TopicPosition;
-use crate::io::kafka::connection::{KafkaCluster, KafkaFailure};
-use crate::io::kafka::whole_topic::{TopicReadRequest, WholeTopic};
 use crate::telemetry::{ErasureFailed, ErasureLag, ErasureMessage, ErasuresMissed, RejectionReason, Telemetry};
 use crossbeam_channel::TryRecvError;
 use rdkafka::Message;
@@ -20,6 +18,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use throng_core::values::raw_batch::RawToken;
 use throng_core::values::subject_digest::{NO_SUBJECT, SubjectDigester};
+use throng_kafka::connection::{KafkaCluster, KafkaFailure};
+use throng_kafka::whole_topic::{TopicReadRequest, WholeTopic};
 use tokio::sync::oneshot;
 
 /// Maximum number of subjects that wait for an erasure. At the limit, reading pauses.

@@ -6,7 +6,6 @@
 
 use super::directory::StateError;
 use super::disk;
-use crate::faults;
 use crate::telemetry::{StateResponding, StateStalled, Telemetry};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use throng_core::faults;
 
 const DATABASE_WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Long timeout, because reading a large state takes minutes.

@@ -2,12 +2,12 @@
 
 use super::disk::PROBE_FILE;
 use super::state_keys::StateKeys;
-use crate::faults::crash_point;
 use rustix::fs::{FlockOperation, flock};
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use throng_core::faults::crash_point;
 
 /// Error of a state directory that is refused, or that fails while a daemon runs. An existing state is never replaced
 /// by a new one.

@@ -6,14 +6,14 @@
 
 use super::state_keys::StateKeys;
 use crate::daemon::state::records::StoredRow;
-use crate::io::input::InputPartition;
-use crate::io::release_sink::ChangelogRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use throng_core::ledger::supporters::TenureRecord;
 use throng_core::series::{
     CohortState, OpenBucket, PartitionContributions, SeriesChanges, SeriesState, SharedSeriesState, SubjectState,
 };
+use throng_core::stream::input_batch::InputPartition;
+use throng_core::stream::release_sink::ChangelogRecord;
 use throng_core::values::digest::{DigestKey, KeyedDigest};
 use throng_core::values::raw_batch::RecordPosition;
 use throng_core::values::sealer::Sealer;

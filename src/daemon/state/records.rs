@@ -1,9 +1,7 @@
 //! Plain values that are written to the state.
 
 use crate::daemon::engine::clock::ClockAnchor;
-use crate::io::input::InputPartition;
 use crate::io::profiles::ProfileCells;
-use crate::io::release_sink::InputPositions;
 use crate::planner::closeness_counts::ReferenceCounts;
 use crate::planner::drift::DriftBaseline;
 use crate::start::run_findings::RunStatistics;
@@ -14,6 +12,8 @@ use throng_core::ledger::ledger_delta::LedgerDelta;
 use throng_core::plan::Plan;
 use throng_core::plan::evidence::PlanEvidence;
 use throng_core::series::SeriesChanges;
+use throng_core::stream::input_batch::InputPartition;
+use throng_core::stream::release_sink::InputPositions;
 use throng_core::values::raw_batch::RecordPosition;
 
 /// Position and totals of the stream after a batch.

@@ -8,7 +8,6 @@ use super::numbered_keys::numbered_key;
 use super::profile_journal::ProfileJournal;
 use super::records::{BatchIntent, ProfileChange, StreamProgress};
 use super::state_keys::{Sealer, StateKeys};
-use crate::faults::crash_point;
 use crate::telemetry::Telemetry;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tempfile::TempDir;
+use throng_core::faults::crash_point;
 use throng_core::ledger::subject_ledger::SubjectLedger;
 
 mod batch_effect;

@@ -4,16 +4,16 @@
 use super::kafka_outputs::transactional_id;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::entries::{ChangelogEntry, EntryCodec, EntryReader, RestoredPartitions};
-use crate::faults;
-use crate::io::input::InputPartition;
-use crate::io::kafka::changelog;
-use crate::io::kafka::connection::{KafkaCluster, KafkaFailure};
-use crate::io::kafka::{fence, offsets};
 use crossbeam_channel::{Receiver, TryRecvError, bounded};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use throng_core::faults;
+use throng_core::stream::input_batch::InputPartition;
+use throng_kafka::changelog;
+use throng_kafka::connection::{KafkaCluster, KafkaFailure};
+use throng_kafka::{fence, offsets};
 
 const RESTORE_QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -11,9 +11,6 @@ use crate::daemon::engine::assemble::{AssembledEngine, assemble, state_clock};
 use crate::daemon::run_error::RunError;
 use crate::io::file::sink::{FileSink, LineageNames, NullFileSink, SeriesColumns, refuse_replacement};
 use crate::io::file::{FileReadSettings, FileSnapshot, FileSource, GroupColumns, StopFlag, content_digest_of};
-use crate::io::kafka::connection::KafkaCluster;
-use crate::io::kafka::transaction::UNTRUTHFUL_HEADER;
-use crate::io::release_sink::BatchSink;
 use crate::start::checked_config::{CheckedConfig, policy_files};
 use crate::start::memory_budget;
 use crate::start::record_formats::{codec_limits, fields, file_format};
@@ -24,7 +21,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use throng_core::plan::GroupShape;
+use throng_core::stream::release_sink::BatchSink;
 use throng_core::values::schema::Schema;
+use throng_kafka::connection::KafkaCluster;
+use throng_kafka::transaction::UNTRUTHFUL_HEADER;
 
 /// Runs over files or standard input until the end, or until `stop` is set.
 ///

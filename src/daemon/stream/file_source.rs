@@ -4,13 +4,13 @@ use super::source::{BatchSource, SourceEvent, SourceFailure};
 use super::stream_loop::ReadProgressWatcher;
 use crate::daemon::engine::{NextBatchSource, POLL_INTERVAL, QueuedBatch, SettlementReason};
 use crate::io::file::{FileSource, SourceError};
-use crate::io::input::{BatchLimits, CloseReason, InputBatch, InputPartition, OffsetRanges};
-use crate::io::release_sink::RejectedRecord;
-use crate::io::subject_share::SubjectShare;
 use crate::telemetry::{FileDivided, FileOpened, RejectionReason};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use throng_core::stream::input_batch::{BatchLimits, CloseReason, InputBatch, InputPartition, OffsetRanges};
+use throng_core::stream::release_sink::RejectedRecord;
+use throng_core::stream::subject_share::SubjectShare;
 use throng_core::values::raw_batch::RecordPosition;
 use throng_core::values::schema::SubjectAttribute;
 

@@ -2,12 +2,12 @@
 //! a partition without unread records would delay them until its next record.
 
 use crate::daemon::engine::IdleSources;
-use crate::io::input::InputPartition;
-use crate::io::kafka::connection::{KafkaCluster, KafkaFailure};
-use crate::io::kafka::{offsets, unread_records};
 use crossbeam_channel::{Receiver, TryRecvError, bounded};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use throng_core::stream::input_batch::InputPartition;
+use throng_kafka::connection::{KafkaCluster, KafkaFailure};
+use throng_kafka::{offsets, unread_records};
 
 const IDLE_QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -3,11 +3,11 @@
 use crate::config::{Config, SinkKind};
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::BatchIntent;
-use crate::io::kafka::connection::{KafkaCluster, KafkaFailure};
-use crate::io::kafka::marker::BatchMarker;
-use crate::io::kafka::topic::OutputTopic;
-use crate::io::kafka::transaction::TransactionOutputs;
 use std::time::Duration;
+use throng_kafka::connection::{KafkaCluster, KafkaFailure};
+use throng_kafka::marker::BatchMarker;
+use throng_kafka::topic::OutputTopic;
+use throng_kafka::transaction::TransactionOutputs;
 
 /// Time limit of a start for a query to a cluster.
 pub(super) const CLUSTER_TIMEOUT: Duration = Duration::from_secs(30);

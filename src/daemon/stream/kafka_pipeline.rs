@@ -15,17 +15,6 @@ use crate::daemon::erasure::erasure_topic_reader::{ErasureTopic, TopicReader};
 use crate::daemon::run_error::RunError;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::BatchIntent;
-use crate::io::input::{InputPartition, SourceStatus};
-use crate::io::kafka::GroupMetadata;
-use crate::io::kafka::changelog;
-use crate::io::kafka::connection::{KafkaCluster, KafkaFailure};
-use crate::io::kafka::health::ConsumerHealth;
-use crate::io::kafka::marker::{self, BatchMarker};
-use crate::io::kafka::paused::PausedPartitions;
-use crate::io::kafka::reader::SourceTopicReader;
-use crate::io::kafka::refusal::ConnectionRefusal;
-use crate::io::kafka::subscription::{ShutdownProgress, SubscribedConsumer, group_metadata_of_member, subscribe};
-use crate::io::kafka::transaction::TransactionalSink;
 use crate::start::checked_config::CheckedConfig;
 use crate::start::clusters::clusters;
 use crate::start::memory_budget::batch_limits;
@@ -37,7 +26,18 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use throng_core::stream::input_batch::{InputPartition, SourceStatus};
 use throng_core::values::schema::Schema;
+use throng_kafka::GroupMetadata;
+use throng_kafka::changelog;
+use throng_kafka::connection::{KafkaCluster, KafkaFailure};
+use throng_kafka::health::ConsumerHealth;
+use throng_kafka::marker::{self, BatchMarker};
+use throng_kafka::paused::PausedPartitions;
+use throng_kafka::reader::SourceTopicReader;
+use throng_kafka::refusal::ConnectionRefusal;
+use throng_kafka::subscription::{ShutdownProgress, SubscribedConsumer, group_metadata_of_member, subscribe};
+use throng_kafka::transaction::TransactionalSink;
 
 /// Queries the cluster until it answers: a daemon may start before its broker. A missing topic counts as an answer.
 fn wait_for_cluster(

@@ -2,18 +2,18 @@
 
 use super::source::{AssignmentNotice, BatchSource, SourceEvent, SourceFailure};
 use crate::daemon::engine::{NextBatchSource, POLL_INTERVAL, QueuedBatch, SettlementReason};
-use crate::io::input::{InputPartition, OffsetRanges};
-use crate::io::kafka::connection::KafkaCluster;
-use crate::io::kafka::health::ConsumerHealth;
-use crate::io::kafka::offsets;
-use crate::io::kafka::paused::PausedPartitions;
-use crate::io::kafka::subscription::{ReaderEvent, RewindCommand};
 use crate::telemetry::{InputLost, SourceConnected, SourceLost, Telemetry};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use throng_core::stream::input_batch::{InputPartition, OffsetRanges};
+use throng_kafka::connection::KafkaCluster;
+use throng_kafka::health::ConsumerHealth;
+use throng_kafka::offsets;
+use throng_kafka::paused::PausedPartitions;
+use throng_kafka::subscription::{ReaderEvent, RewindCommand};
 
 /// The consumer group; its committed offsets show the progress of all members.
 pub struct SourceGroup<'a> {

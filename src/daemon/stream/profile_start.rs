@@ -5,11 +5,11 @@ use crate::daemon::engine::{BatchError, Engine};
 use crate::daemon::run_error::RunError;
 use crate::daemon::state::records::BatchIntent;
 use crate::daemon::stream::stream_loop::StreamError;
-use crate::io::kafka::connection::KafkaCluster;
 use crate::start::profile_sources::{ProfilesUnavailable, start_profile_readers};
 use crate::telemetry::Telemetry;
 use std::sync::atomic::AtomicBool;
 use throng_core::values::schema::Schema;
+use throng_kafka::connection::KafkaCluster;
 
 /// Starts the readers of profiles and waits until all existing profiles are read. Does not wait if an `intent` must
 /// be repeated first. Returns false if `stop` was set before.

@@ -2,12 +2,12 @@
 
 use crate::daemon::engine::{NextBatchSource, QueuedBatch, SettlementReason};
 use crate::io::file::SourceError;
-use crate::io::input::{InputPartition, OffsetRanges};
-use crate::io::kafka::connection::KafkaFailure;
 use std::collections::BTreeSet;
 use std::time::Duration;
+use throng_core::stream::input_batch::{InputPartition, OffsetRanges};
+use throng_kafka::connection::KafkaFailure;
 
-pub use crate::io::kafka::subscription::AssignmentNotice;
+pub use throng_kafka::subscription::AssignmentNotice;
 
 /// A source of batches. While one batch is released, the next one is available for preparation ([`NextBatchSource`]).
 pub trait BatchSource: NextBatchSource {

@@ -13,14 +13,14 @@ use crate::daemon::erasure::erasure_topic_reader::{ErasureTopicError, TopicReade
 use crate::daemon::reload::NextConfig;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::BatchIntent;
-use crate::faults::crash_point;
-use crate::io::input::{CloseReason, InputPartition, OffsetRanges};
-use crate::io::release_sink::BatchSink;
 use crate::telemetry::{AbortReason, BatchAborted, PartitionsChanged, Telemetry, VerificationRefused};
 use crossbeam_channel::Receiver;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use throng_core::faults::crash_point;
+use throng_core::stream::input_batch::{CloseReason, InputPartition, OffsetRanges};
+use throng_core::stream::release_sink::BatchSink;
 use throng_core::values::raw_batch::RecordPosition;
 
 /// Error that ended the daemon.

@@ -2,9 +2,9 @@
 
 use std::io;
 use std::path::Path;
+use throng_core::stream::input_batch::LongRows;
 
 use csv_core::ReadRecordResult;
-use serde::{Deserialize, Serialize};
 
 use super::format_detection::describe_non_csv;
 use super::schemaless_files::ColumnChoice;
@@ -40,27 +40,6 @@ pub(super) struct CsvRows {
     line: u64,
     /// Rows since the last take that span suspiciously many lines.
     pub long: Option<LongRows>,
-}
-
-/// Rows that span enough lines to suggest an unclosed quote.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LongRows {
-    /// Number of the first such record, from 0.
-    pub first: i64,
-    /// Total number of lines in these rows.
-    pub lines: u64,
-    /// Number of these rows.
-    pub rows: u64,
-}
-
-impl LongRows {
-    /// Merges earlier and later rows.
-    pub fn and(before: Option<Self>, more: Option<Self>) -> Option<Self> {
-        match (before, more) {
-            (Some(a), Some(b)) => Some(Self { first: a.first, lines: a.lines + b.lines, rows: a.rows + b.rows }),
-            (one, other) => one.or(other),
-        }
-    }
 }
 
 /// Lines from which a readable row is suspicious. An unreadable row is suspicious from two lines.

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::csv_rows::{CsvRows, LongRows};
+use super::csv_rows::CsvRows;
 use super::ndjson_lines::NdjsonLines;
 use super::parquet_rows::ParquetRows;
 use super::schemaless_files::ColumnChoice;
 use super::text_stream::TextStream;
 use super::{FileFormat, FileReadSettings, NextRecord, SourceError, StopFlag};
+use throng_core::stream::input_batch::LongRows;
 use throng_core::values::raw_batch::{RawBatch, RecordPosition};
 use throng_formats::{DecodeLimits, FieldPath};
 

@@ -1,10 +1,10 @@
 //! Entries of the lineage file: the source of each fragment and the history of the series. For the custodian only.
 
-use crate::io::release_sink::SeriesLineage;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use throng_core::series::{AllSeriesTerms, CohortState, RowFormat, SeriesEntry, SeriesRow, SeriesTerms};
+use throng_core::stream::release_sink::SeriesLineage;
 
 /// Released fragment with its source record. For the custodian's evaluation only.
 #[derive(Clone, Debug, Serialize)]

@@ -26,7 +26,6 @@ mod source;
 mod source_error;
 mod text_stream;
 
-pub use csv_rows::LongRows;
 pub use file_listing::{content_digest_of, files_of, format_sample_of, is_rereadable, names_several_files};
 pub use file_snapshot::FileSnapshot;
 pub use output_writers::{GroupColumns, ReleaseTarget};

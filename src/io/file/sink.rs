@@ -9,11 +9,11 @@ use super::output_writers::{
 };
 use super::{FileFormat, SinkError};
 use crate::config::Config;
-use crate::faults::crash_point;
-use crate::io::dead_letter::DeadLetter;
-use crate::io::release_sink::{BatchEnvelope, BatchSink, DeliveryError};
+use throng_core::faults::crash_point;
 use throng_core::release::verified_batch::ReleasableBatch;
 use throng_core::series::{self, AllSeriesTerms, RowFormat, SeriesTerms};
+use throng_core::stream::dead_letter::DeadLetter;
+use throng_core::stream::release_sink::{BatchEnvelope, BatchSink, DeliveryError};
 
 /// Names used in dead letters and lineage.
 #[derive(Clone, Debug)]

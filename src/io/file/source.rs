@@ -5,7 +5,6 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::csv_rows::LongRows;
 use super::file_listing::{files_after, files_or_self, names_several_files};
 use super::format_reader::FormatReader;
 use super::pipe_reader::PIPE_POLL_INTERVAL;
@@ -13,6 +12,7 @@ use super::schemaless_files::{ColumnChoice, reject_missing_columns};
 use super::text_stream::TextStream;
 use super::{FileFormat, FileReadSettings, NextRecord, SourceError, StopFlag};
 use crate::telemetry::RejectionReason;
+use throng_core::stream::input_batch::LongRows;
 use throng_core::values::raw_batch::{RawBatch, RecordPosition};
 use throng_formats::{DecodeLimits, FieldPath, UnknownCellPolicy};
 

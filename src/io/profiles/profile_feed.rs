@@ -3,12 +3,12 @@
 use super::profile_decoder::ProfileRevision;
 use super::profile_table::ProfileTable;
 use crate::io::file::SourceError;
-use crate::io::kafka::connection::KafkaFailure;
 use crate::telemetry::RejectionReason;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use throng_kafka::connection::KafkaFailure;
 
 /// Maximum number of updates that wait for the end of a batch. The reader blocks beyond it.
 const MAX_PENDING_UPDATES: usize = 10_000;

@@ -8,9 +8,6 @@ use super::profile_feed::{
     FeedClosed, ProfileFeed, ProfileMessage, ProfileReadError, ProfileSender, spawn_profile_reader,
 };
 use super::profile_table::{ProfileSetOutcome, ProfileTable};
-use crate::io::kafka::connection::KafkaCluster;
-use crate::io::kafka::whole_topic::{TopicReadRequest, WholeTopic};
-use crate::io::message::{DecodeFailure, MessagePartDecoder};
 use crate::telemetry::{
     Limit, LimitReached, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, RejectionReason, Telemetry,
 };
@@ -19,6 +16,9 @@ use rdkafka::message::BorrowedMessage;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use throng_core::values::raw_batch::{RawBatch, RecordPosition};
+use throng_formats::message::{DecodeFailure, MessagePartDecoder};
+use throng_kafka::connection::KafkaCluster;
+use throng_kafka::whole_topic::{TopicReadRequest, WholeTopic};
 
 /// Retry delay for a message with a temporarily unavailable schema. Later messages wait too.
 const SCHEMA_RETRY_DELAY: Duration = Duration::from_millis(200);

@@ -2,13 +2,13 @@
 
 use super::client::WriterSchema;
 use super::lookup::SchemaLookup;
-use crate::io::message::DecodeFailure;
 use crate::telemetry::{RejectionReason, SchemaOutcome, Telemetry, WriterSchemaMet, WrittenAs, printable};
 use prost_reflect::prost::encoding::decode_varint;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use throng_core::values::canonical::AttributeType;
 use throng_core::values::raw_batch::RawBatch;
+use throng_formats::message::DecodeFailure;
 use throng_formats::{
     AvroCodec, DecodeLimits, FieldPath, JsonCodec, JsonSchema, MessageIndex, ProtobufCodec, ProtobufSchema,
     RecordDecoder, SchemaFieldStatus, UnknownCellPolicy,

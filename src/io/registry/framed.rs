@@ -5,13 +5,13 @@
 
 use super::compiled_writer::{SchemaRejection, WantedFields, WriterDecoder};
 use super::lookup::{LookupResult, SchemaLookup};
-use crate::io::message::{DecodeFailure, MessagePartDecoder};
 use crate::telemetry::{RejectionReason, SchemaOutcome, Telemetry, WriterSchemaMet};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use throng_core::values::raw_batch::RawBatch;
 use throng_formats::RecordDecoder;
+use throng_formats::message::{DecodeFailure, MessagePartDecoder};
 
 /// Number of compiled schemas that are kept. Beyond it, all are dropped and requested again when needed.
 const MAX_WRITERS: usize = 1_000;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::io::file::LongRows;
+use throng_core::stream::input_batch::LongRows;
 use throng_core::values::dictionary::{ABSENT, Dictionary};
 use throng_core::values::record_numbers::RecordNumbers;
 use throng_core::values::schema::{Attribute, AttributeOrigin};

@@ -51,6 +51,15 @@ pub enum RejectionReason {
 }
 
 impl RejectionReason {
+    /// Returns the name of the stage that rejects a record for this reason.
+    #[must_use]
+    pub const fn stage_name(self) -> &'static str {
+        match self {
+            Self::WrongType => "encode",
+            _ => "decode",
+        }
+    }
+
     /// Returns the name of this reason; two reasons are counted under another label.
     pub const fn name(self) -> &'static str {
         match self {

@@ -5,7 +5,7 @@ use crate::daemon::state::directory::StateError;
 use crate::daemon::state::numbered_keys::numbered_key;
 use crate::daemon::state::records::BatchIntent;
 use crate::daemon::state::rows::RowBlock;
-use crate::faults::crash_point;
+use throng_core::faults::crash_point;
 use throng_core::ledger::subject_ledger::SubjectLedger;
 
 impl StateStore {

@@ -5,11 +5,11 @@ use super::{RecoveredState, StateStore};
 use crate::daemon::state::databases;
 use crate::daemon::state::directory::{self, StateError};
 use crate::daemon::state::state_keys::StateKeys;
-use crate::faults::crash_point;
 use rand::{TryRngCore, rngs::OsRng};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
+use throng_core::faults::crash_point;
 use throng_core::ledger::subject_ledger::SubjectLedger;
 
 /// File of the directory that contains the number of the last batch of the last job.

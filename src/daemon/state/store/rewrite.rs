@@ -9,9 +9,9 @@ use super::value_kinds::StoredValueKind;
 use crate::daemon::state::database_thread::DatabaseThread;
 use crate::daemon::state::databases;
 use crate::daemon::state::directory::StateError;
-use crate::faults::{self, crash_point};
 use sled::IVec;
 use std::sync::Arc;
+use throng_core::faults::{self, crash_point};
 
 /// Bytes of values that are read and written per step; at least one value.
 const PART_BYTES: usize = 1 << 20;

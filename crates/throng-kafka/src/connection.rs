@@ -1,0 +1,417 @@
+//! Creates all Kafka clients from throng's settings, the librdkafka properties of the configuration, and the
+//! credentials.
+
+use super::credential_renewal::{self, RenewalGuard};
+use super::failure::is_denied;
+use super::managed_client::{CredentialDistributor, CredentialReceiver, ManagedClient};
+use super::probe::refine_refusal;
+use super::refusal::ConnectionRefusal;
+use super::refusal_log::{QueryContext, RefusalLog};
+use super::reports::ProducerReports;
+use super::security_properties::{affected_file_keys, librdkafka_properties};
+use crate::security::SecurityConfig;
+use rdkafka::ClientConfig;
+use rdkafka::admin::AdminClient;
+use rdkafka::client::ClientContext;
+use rdkafka::config::FromClientConfigAndContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::metadata::{Metadata, MetadataTopic};
+use rdkafka::producer::BaseProducer;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use zeroize::Zeroizing;
+
+pub use super::failure::KafkaFailure;
+
+/// Interval at which a waiting request checks for refusals.
+const REFUSAL_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Client for queries, which only records refusals.
+pub type QueryClient = ManagedClient<BaseConsumer<QueryContext>>;
+
+/// Connection settings of a cluster, shared with its clients.
+#[derive(Clone)]
+pub struct KafkaCluster(Arc<ClusterAccess>);
+
+/// Credentials of a cluster, and its live clients.
+struct ClusterAccess {
+    /// Bootstrap brokers: `host:port`, separated by commas.
+    brokers: String,
+    security: SecurityConfig,
+    /// Name of the configuration table of `security`.
+    table: &'static str,
+    /// librdkafka properties of the configuration; those that throng sets were refused there.
+    properties: BTreeMap<String, String>,
+    recent_refusals: Arc<RefusalLog>,
+    clients: Arc<CredentialDistributor>,
+    /// Password of the last client.
+    last_password: Mutex<Option<Zeroizing<String>>>,
+    #[allow(dead_code, reason = "dropping it ends the renewal thread")]
+    renewal_guard: Option<RenewalGuard>,
+}
+
+impl fmt::Debug for KafkaCluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Cluster").field(&self.0.brokers).finish()
+    }
+}
+
+/// Session timeout in milliseconds, after which the group expels a member that does not respond.
+const SESSION_TIMEOUT_MS: &str = "10000";
+
+impl KafkaCluster {
+    /// Creates a cluster without authentication.
+    pub fn new(brokers: &str, properties: BTreeMap<String, String>) -> Self {
+        Self::without_renewal(brokers, properties, &SecurityConfig::default(), "source.security")
+    }
+
+    /// Creates a cluster without renewal of credentials, for checks of the settings.
+    pub fn without_renewal(
+        brokers: &str,
+        properties: BTreeMap<String, String>,
+        security: &SecurityConfig,
+        table: &'static str,
+    ) -> Self {
+        Self(Arc::new(ClusterAccess::new(brokers, properties, security, table)))
+    }
+
+    /// Creates a cluster with the credentials of `security`, the table `table` of the configuration, and renews them.
+    pub fn with_security(
+        brokers: &str,
+        properties: BTreeMap<String, String>,
+        security: &SecurityConfig,
+        table: &'static str,
+    ) -> Result<Self, KafkaFailure> {
+        let access = ClusterAccess::new(brokers, properties, security, table);
+        let kept =
+            credential_renewal::start_renewal(security, &access.clients, &access.recent_refusals).map_err(|_| {
+                let told = "cannot start the thread that renews credentials".to_owned();
+                KafkaFailure::Refused { brokers: brokers.to_owned(), refusal: ConnectionRefusal::NoToken, told }
+            })?;
+        Ok(Self(Arc::new(ClusterAccess { renewal_guard: kept, ..access })))
+    }
+
+    /// Returns the bootstrap brokers.
+    pub fn brokers(&self) -> String {
+        self.0.brokers.clone()
+    }
+
+    /// Returns the refusals that the clients have reported.
+    pub fn cluster_refusals(&self) -> &RefusalLog {
+        &self.0.recent_refusals
+    }
+
+    /// Returns true if the brokers assign the partitions of a group (KIP-848).
+    pub fn has_consumer_protocol(&self) -> bool {
+        self.0.properties.get("group.protocol").is_some_and(|protocol| protocol == "consumer")
+    }
+
+    /// Returns the settings shared by all clients.
+    fn base(&self) -> ClientSettings {
+        ClientSettings::new(self, &[])
+    }
+
+    /// Returns the settings of a member of `group`. It reads committed records, and commits no offsets automatically.
+    /// Assignment is cooperative, or done by the brokers if configured (KIP-848).
+    pub fn member(&self, group: &str) -> ClientSettings {
+        let mut settings = self.reader(group);
+        if !self.has_consumer_protocol() {
+            settings.set("partition.assignment.strategy", "cooperative-sticky");
+            // The client's default is 45 s, during which the partitions of a killed member are not read.
+            if !self.0.properties.contains_key("session.timeout.ms") {
+                settings.set("session.timeout.ms", SESSION_TIMEOUT_MS);
+            }
+        }
+        settings
+    }
+
+    /// Returns the settings of a consumer that only names `group`. It reads committed records, and commits no offsets
+    /// automatically.
+    pub fn consumer(&self, group: &str) -> ClientSettings {
+        let mut settings = self.reader(group);
+        settings.remove("group.protocol").remove("group.remote.assignor");
+        settings
+    }
+
+    fn reader(&self, group: &str) -> ClientSettings {
+        let defaults = [
+            // Defaults that an operator may change. librdkafka prefetches 64 MB per partition, which adds up to
+            // gigabytes.
+            ("auto.offset.reset", "earliest"),
+            ("queued.max.messages.kbytes", "16384"),
+            ("queued.min.messages", "20000"),
+            ("fetch.message.max.bytes", "2097152"),
+            // Fetch delay when the queue is full. The client's default of one second lets the reader starve.
+            ("fetch.queue.backoff.ms", "10"),
+            ("statistics.interval.ms", "1000"),
+        ];
+        let mut settings = ClientSettings::new(self, &defaults);
+        settings.set("group.id", group);
+        settings.set("enable.auto.commit", "false");
+        settings.set("enable.auto.offset.store", "false");
+        settings.set("isolation.level", "read_committed");
+        settings.set("enable.partition.eof", "false");
+        settings
+    }
+
+    /// Creates a client that queries the settings of topics.
+    pub(super) fn administrator(
+        &self,
+        what: &'static str,
+    ) -> Result<ManagedClient<AdminClient<QueryContext>>, KafkaFailure> {
+        let settings = self.base();
+        settings.create(what, QueryContext(settings.shared_refusals()))
+    }
+
+    /// Returns the settings of a transactional producer.
+    pub fn producer(&self, transactional_id: &str) -> ClientSettings {
+        let defaults = [
+            ("linger.ms", "5"),
+            ("batch.num.messages", "10000"),
+            ("queue.buffering.max.messages", "1000000"),
+            ("queue.buffering.max.kbytes", "262144"),
+            ("transaction.timeout.ms", "60000"),
+        ];
+        let mut settings = ClientSettings::new(self, &defaults);
+        settings.set("transactional.id", transactional_id);
+        settings.set("enable.idempotence", "true");
+        // The daemon waits for the transaction, not for each message.
+        settings.set("delivery.report.only.error", "true");
+        settings
+    }
+
+    /// Checks every setting by creating a client of each kind, without a connection.
+    pub fn try_settings(&self) -> Result<(), KafkaFailure> {
+        let (mut consumer, mut producer) = (self.member("throng"), self.producer("throng"));
+        // A client without brokers does not connect.
+        drop(consumer.remove("bootstrap.servers").query_client("cannot use the settings")?);
+        let reports = ProducerReports::new(producer.shared_refusals(), &[]);
+        let _producer: ManagedClient<BaseProducer<ProducerReports>> =
+            producer.remove("bootstrap.servers").create("cannot use the settings", reports)?;
+        Ok(())
+    }
+
+    /// Returns the most specific reason for a refusal, and its description.
+    pub fn describe_refusal(&self, refusal: ConnectionRefusal) -> (ConnectionRefusal, String) {
+        let refusal = refine_refusal(refusal, &self.0.brokers, &self.0.security);
+        (refusal, refusal.remedy_message(self.0.table, &self.0.security))
+    }
+
+    /// Converts a client error during an action to a failure.
+    pub fn failure(&self, what: &'static str, source: KafkaError) -> KafkaFailure {
+        let brokers = self.brokers();
+        match source {
+            // The client's error contains the value, which may be a password.
+            KafkaError::ClientConfig(_, _, name, _) => KafkaFailure::Setting { brokers, name },
+            KafkaError::ClientCreation(words) if self.0.security.protocol.is_encrypted() => {
+                KafkaFailure::Files { brokers, keys: affected_file_keys(&words, self.0.table) }
+            }
+            source => match source.rdkafka_error_code().filter(|code| is_denied(*code)) {
+                Some(code) => {
+                    KafkaFailure::Denied { brokers, right: format!("perform this request ({what}, {code:?})") }
+                }
+                None => KafkaFailure::Client { brokers, what, source },
+            },
+        }
+    }
+
+    /// Converts an error like [`failure`](Self::failure), and names the denied permission `right`.
+    pub fn failure_of(&self, what: &'static str, right: impl Into<String>, source: KafkaError) -> KafkaFailure {
+        match self.failure(what, source) {
+            KafkaFailure::Denied { brokers, .. } => KafkaFailure::Denied { brokers, right: right.into() },
+            failure => failure,
+        }
+    }
+
+    /// Returns the current refusal as a failure.
+    pub fn current_refusal(&self) -> Option<KafkaFailure> {
+        let (refusal, told) = self.describe_refusal(self.0.recent_refusals.refusal()?);
+        Some(KafkaFailure::Refused { brokers: self.brokers(), refusal, told })
+    }
+
+    /// Returns the failure for a missing answer within `patience`: the current refusal, or an unreachable cluster.
+    pub fn no_answer_failure(&self, patience: Duration) -> KafkaFailure {
+        let (brokers, seconds) = (self.brokers(), patience.as_secs());
+        self.current_refusal().unwrap_or(KafkaFailure::Unreachable { brokers, seconds })
+    }
+
+    /// Returns the metadata of `topic`. A final refusal ends the wait immediately.
+    fn metadata(&self, client: &QueryClient, topic: &str, patience: Duration) -> Result<Metadata, KafkaFailure> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match client.fetch_metadata(Some(topic), left.min(REFUSAL_CHECK_INTERVAL).max(Duration::from_millis(1))) {
+                Ok(metadata) => return Ok(metadata),
+                Err(error) if error.rdkafka_error_code().is_some_and(is_denied) => {
+                    return Err(self.failure_of("asks", describe_permission(topic), error));
+                }
+                Err(_) => {}
+            }
+            // Serves the error callbacks that are queued in the client.
+            while client.poll(Duration::ZERO).is_some() {}
+            let refused = self.current_refusal();
+            let is_final = |refused: &KafkaFailure| !matches!(refused, KafkaFailure::Refused { refusal, .. } if refusal.is_temporary());
+            match refused {
+                Some(refused) if is_final(&refused) || left.is_zero() => return Err(refused),
+                _ if left.is_zero() => return Err(self.no_answer_failure(patience)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns the number of partitions of each topic, in order.
+    ///
+    /// # Errors
+    /// When the cluster does not answer within `patience`, or a topic does not exist.
+    pub fn partitions(&self, topics: &[&str], patience: Duration) -> Result<Vec<i32>, KafkaFailure> {
+        let client = self.base().set("allow.auto.create.topics", "false").query_client("cannot create a client")?;
+        let deadline = Instant::now() + patience;
+        let of = |name: &&str| {
+            let metadata = self.metadata(&client, name, deadline.saturating_duration_since(Instant::now()))?;
+            let found = metadata.topics().iter().find(|topic| topic.name() == *name);
+            if found.and_then(MetadataTopic::error).is_some_and(|error| is_denied(error.into())) {
+                return Err(KafkaFailure::Denied { brokers: self.brokers(), right: describe_permission(name) });
+            }
+            let found = found.filter(|topic| topic.error().is_none());
+            let partitions = found.map(|topic| i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX));
+            partitions
+                .filter(|number| *number > 0)
+                .ok_or_else(|| KafkaFailure::MissingTopic { brokers: self.brokers(), topic: (*name).to_owned() })
+        };
+        let partitions: Result<Vec<i32>, KafkaFailure> = topics.iter().map(of).collect();
+        if partitions.is_ok() {
+            self.0.recent_refusals.clear();
+        }
+        partitions
+    }
+}
+
+impl ClusterAccess {
+    fn new(
+        brokers: &str,
+        properties: BTreeMap<String, String>,
+        security: &SecurityConfig,
+        table: &'static str,
+    ) -> Self {
+        Self {
+            brokers: brokers.to_owned(),
+            security: security.clone(),
+            table,
+            properties,
+            recent_refusals: Arc::new(RefusalLog::new(security.clone())),
+            clients: Arc::default(),
+            last_password: Mutex::default(),
+            renewal_guard: None,
+        }
+    }
+}
+
+/// Settings of one client.
+pub struct ClientSettings {
+    config: ClientConfig,
+    cluster: KafkaCluster,
+}
+
+impl ClientSettings {
+    /// Creates settings from defaults. The operator's properties override the defaults, and the security table
+    /// overrides both.
+    fn new(cluster: &KafkaCluster, defaults: &[(&str, &str)]) -> Self {
+        let mut config = ClientConfig::new();
+        for (name, value) in defaults {
+            config.set(*name, *value);
+        }
+        config.set("client.id", "throng");
+        for (name, value) in &cluster.0.properties {
+            config.set(name, value);
+        }
+        config.set("bootstrap.servers", &cluster.0.brokers);
+        Self { config, cluster: cluster.clone() }
+    }
+
+    /// Sets a property, and overrides the operator's value.
+    pub fn set(&mut self, name: &str, value: &str) -> &mut Self {
+        self.config.set(name, value);
+        self
+    }
+
+    /// Removes a property, so that the client's default applies.
+    pub fn remove(&mut self, name: &str) -> &mut Self {
+        self.config.remove(name);
+        self
+    }
+
+    /// Returns the configuration with the credentials that the files contain now.
+    fn with_credentials(&self) -> Result<ClientConfig, KafkaFailure> {
+        let ClusterAccess { security, table, brokers, last_password: known, .. } = &*self.cluster.0;
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut config = self.config.clone();
+        for (name, value) in librdkafka_properties(security, table, brokers, known.as_ref())? {
+            config.set(name, value.as_str());
+            if name == "sasl.password" {
+                *known = Some(value);
+            }
+        }
+        Ok(config)
+    }
+
+    /// Returns the refusals that the clients have reported.
+    pub fn shared_refusals(&self) -> Arc<RefusalLog> {
+        Arc::clone(&self.cluster.0.recent_refusals)
+    }
+
+    /// Creates a client with the callbacks of `context`.
+    pub fn create<C, T>(&self, what: &'static str, context: C) -> Result<ManagedClient<T>, KafkaFailure>
+    where
+        C: ClientContext,
+        T: FromClientConfigAndContext<C> + CredentialReceiver + 'static,
+    {
+        let made = self.with_credentials()?.create_with_context(context);
+        Ok(self.cluster.0.clients.register_client(made.map_err(|source| self.cluster.failure(what, source))?))
+    }
+
+    /// Creates a consumer for queries.
+    pub fn query_client(&self, what: &'static str) -> Result<QueryClient, KafkaFailure> {
+        self.create(what, QueryContext(self.shared_refusals()))
+    }
+
+    #[cfg(test)]
+    fn get(&self, name: &str) -> Option<String> {
+        self.with_credentials().ok()?.get(name).map(str::to_owned)
+    }
+}
+
+fn describe_permission(topic: &str) -> String {
+    format!("describe topic {topic:?} (Describe, included in Read and Write)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KafkaCluster;
+
+    #[test]
+    fn secret_properties_reach_every_client() {
+        let secrets = [("sasl.password", "canary-5271"), ("ssl.key.password", "canary-5272")];
+        let properties = secrets.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let cluster = KafkaCluster::new("localhost:9092", properties);
+        for client in [cluster.base(), cluster.consumer("readers"), cluster.producer("writer")] {
+            for (name, value) in secrets {
+                assert_eq!(client.get(name).as_deref(), Some(value), "{name}");
+            }
+        }
+    }
+
+    /// A password under a misspelled name, or in an unsuitable property, appears in no error.
+    #[test]
+    fn rejected_property_value_is_not_in_error() {
+        for name in ["sasl.pasword", "security.protocol", "sasl.oauthbearer.client.secret"] {
+            let properties = [(name.to_owned(), "canary-6613".to_owned())].into();
+            let cluster = KafkaCluster::new("localhost:9", properties);
+            let Err(failure) = cluster.try_settings() else { panic!("{name} is taken") };
+            let said = format!("{failure} {failure:?}");
+            assert!(said.contains(name) && !said.contains("canary-6613"), "{said}");
+        }
+    }
+}

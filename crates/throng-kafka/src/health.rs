@@ -1,0 +1,40 @@
+//! State of the Kafka consumer: reachability, assignment, lag.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use throng_core::stream::input_batch::SourceStatus;
+use throng_core::values::raw_batch::RecordPosition;
+
+/// Consumer state, shared between the client's callbacks and the daemon.
+#[derive(Debug, Default)]
+pub struct ConsumerHealth {
+    /// True while a broker is connected.
+    pub reachable: AtomicBool,
+    /// True while partitions are assigned.
+    pub assigned: AtomicBool,
+    /// Sum of the lag of the assigned partitions, in records; below 0 while unknown.
+    pub lag: AtomicI64,
+    /// True if a partition was given up before the daemon had acknowledged the revocation.
+    pub abandoned: AtomicBool,
+}
+
+impl ConsumerHealth {
+    /// Logs an error from which the client recovers. The text is dropped, because it may quote a configuration.
+    pub fn note_error(&self) {
+        tracing::debug!("error of the Kafka client: retrying");
+    }
+}
+
+impl SourceStatus for ConsumerHealth {
+    fn lag(&self) -> Option<u64> {
+        u64::try_from(self.lag.load(Ordering::Relaxed)).ok()
+    }
+
+    fn describe(&self, at: RecordPosition) -> String {
+        let RecordPosition { topic, partition, offset, .. } = at;
+        let element = at.element_index().map_or(String::new(), |index| format!(", element {index}"));
+        match topic {
+            0 => format!("partition {partition}, offset {offset}{element}"),
+            _ => format!("topic {} of the source, partition {partition}, offset {offset}{element}", topic + 1),
+        }
+    }
+}
