@@ -22,6 +22,7 @@ fn kafka_clients_are_created_in_connection_module_only() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
     sources(&root.join("src"), &mut found);
+    sources(&root.join("crates"), &mut found);
     let mut doors = 0;
     for (name, text) in &found {
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
