@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 use serde_json::Value;
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::SettlementReason;
+use throng::daemon::engine::Flush;
 
 const SCHEMA: &str = schema!("attendance"; person, text "zip",
     more "[[attribute]]\nname = \"activity\"\ntype = \"string\"\nchanges = \"always\"\n", sensitive "diagnosis");
@@ -58,12 +58,7 @@ fn watch(batches: usize, rare: Option<usize>, settings: &str, seed: u64) -> Seen
                 ))
             })
             .collect();
-        stand.offer(
-            &records,
-            SettlementReason::Ordinary,
-            NOW + STEP * i64::try_from(batch).expect("few"),
-            Fault::Nothing,
-        );
+        stand.offer(&records, Flush::No, NOW + STEP * i64::try_from(batch).expect("few"), Fault::Nothing);
     }
     let mut lines = vec![Vec::new(); batches];
     for line in &stand.sink.lines {
@@ -238,7 +233,7 @@ impl Windows {
                     }
                 }
                 let at = i64::try_from(window * BATCHES + batch).expect("few");
-                stand.offer(&records, SettlementReason::Ordinary, NOW + at * WINDOW / BATCHES as i64, Fault::Nothing);
+                stand.offer(&records, Flush::No, NOW + at * WINDOW / BATCHES as i64, Fault::Nothing);
             }
         }
         stand.check_conservation().expect("conservation");
@@ -383,12 +378,7 @@ fn group_that_stops_being_static_is_reported() {
             let diagnosis = if batch < 10 { person % 3 } else { (person + batch) % 3 };
             record(format!(r#"{{"person":"p{person}","zip":"8000","activity":"a","diagnosis":"{diagnosis}"}}"#))
         };
-        stand.offer(
-            &(0..40).map(of).collect::<Vec<_>>(),
-            SettlementReason::Ordinary,
-            NOW + batch * 10_000,
-            Fault::Nothing,
-        );
+        stand.offer(&(0..40).map(of).collect::<Vec<_>>(), Flush::No, NOW + batch * 10_000, Fault::Nothing);
         if batch == 9 {
             assert!(stand.telemetry.render().contains("throng_plan_static_groups_lost_total 0"));
         }

@@ -12,7 +12,7 @@ use support::kafka::{Broker, unique};
 use support::ports::free_port;
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::SettlementReason;
+use throng::daemon::engine::Flush;
 
 const SCHEMA: &str = schema!("bad input"; person, hundred "age", text "city",
     more "[[attribute]]\nname = \"weight\"\ntype = \"float\"\n");
@@ -406,7 +406,7 @@ fn clock_set_back_stays_monotonic() {
     let mut stand = Stand::new(SCHEMA, "[privacy]\nk = 3\nrelease_window = \"1h\"\n");
     for (step, now) in [NOW, NOW - 10 * HOUR, NOW + 1000, 0, -5, NOW + 2000].into_iter().enumerate() {
         let fault = if step % 2 == 0 { Fault::Restart } else { Fault::Nothing };
-        stand.offer(&of_city("Zug", 10 * step, 4), SettlementReason::Ordinary, now, fault);
+        stand.offer(&of_city("Zug", 10 * step, 4), Flush::No, now, fault);
         let clock = stand.sink.committed.1;
         assert!(clock >= NOW, "batch {step} at {clock}");
     }
@@ -419,7 +419,7 @@ fn clock_set_back_stays_monotonic() {
 fn tenure_expires_with_the_window_and_ignores_clock_jumps() {
     let mut stand = Stand::new(SCHEMA, "[privacy]\nk = 3\nmin_tenure = 1\nrelease_window = \"1h\"\n");
     let mut of_zug = |now: i64| {
-        stand.offer(&of_city("Zug", 0, 4), SettlementReason::Ordinary, now, Fault::Restart);
+        stand.offer(&of_city("Zug", 0, 4), Flush::No, now, Fault::Restart);
         stand.promise.check_all(&stand.sink.lines).expect("the invariant");
         stand.sink.lines.iter().filter(|l| l.batch == stand.sink.committed.0).count()
     };
@@ -435,13 +435,13 @@ fn tenure_expires_with_the_window_and_ignores_clock_jumps() {
 fn subjects_outside_the_window_are_pruned_from_the_state() {
     let mut stand = Stand::new(SCHEMA, "[privacy]\nk = 3\nmin_tenure = 1\nrelease_window = \"1h\"\n");
     for i in 0..20 {
-        stand.offer(&of_city(&format!("c{i}"), 10 * i, 4), SettlementReason::Ordinary, NOW, Fault::Nothing);
+        stand.offer(&of_city(&format!("c{i}"), 10 * i, 4), Flush::No, NOW, Fault::Nothing);
     }
     let people = |stand: &Stand| stand.telemetry.exact_last_report().expect("a batch").supporters;
     assert!(people(&stand) >= 80, "{}", people(&stand));
     // Each batch scans a part of the ledger.
     for _ in 0..70 {
-        stand.offer(&of_city("later", 1000, 4), SettlementReason::Ordinary, NOW + 3 * HOUR, Fault::Nothing);
+        stand.offer(&of_city("later", 1000, 4), Flush::No, NOW + 3 * HOUR, Fault::Nothing);
     }
     assert_eq!(people(&stand), 4, "the people of today");
 }

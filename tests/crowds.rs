@@ -9,7 +9,7 @@ use std::sync::Arc;
 use support::invariants::{Line, cells, tuple};
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::SettlementReason;
+use throng::daemon::engine::Flush;
 use throng::generate::{RecordStream, WearableSettings, WearableStream};
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::DigestKey;
@@ -49,9 +49,9 @@ fn run(settings: &str) -> Stand {
     let mut stand = Stand::new(SCHEMA, settings);
     let mut random = ChaCha8Rng::seed_from_u64(24);
     for batch in 0..25 {
-        stand.offer(&records(&mut random, 60), SettlementReason::Ordinary, NOW + batch * 1000, Fault::Nothing);
+        stand.offer(&records(&mut random, 60), Flush::No, NOW + batch * 1000, Fault::Nothing);
     }
-    stand.settle(SettlementReason::EndOfStream, NOW + 30_000);
+    stand.settle(Flush::EndOfStream, NOW + 30_000);
     stand.check_conservation().expect("conservation");
     stand.promise.check_all(&stand.sink.lines).expect("R(k)");
     stand
@@ -81,7 +81,7 @@ fn crowd_size_is_reported_as_recounted() {
     let mut stand = Stand::new(SCHEMA, "[privacy]\nk = 4\n");
     let mut random = ChaCha8Rng::seed_from_u64(25);
     for batch in 1..8 {
-        stand.offer(&records(&mut random, 60), SettlementReason::Ordinary, NOW + batch * 1000, Fault::Nothing);
+        stand.offer(&records(&mut random, 60), Flush::No, NOW + batch * 1000, Fault::Nothing);
         let lines: Vec<Line> = stand.sink.lines.iter().filter(|l| l.batch == batch.unsigned_abs()).cloned().collect();
         let quasi = &stand.promise.groups[0].quasi;
         let class = |line: &Line| tuple(&cells(line).expect("a line"), quasi);
@@ -116,14 +116,9 @@ fn threat_24_class_is_diverse_in_its_own_batch() {
             };
             illnesses.iter().enumerate().map(of).collect()
         };
-        stand.offer(
-            &people(0, &["flu", "flu", "flu", "cold", "cold", "cold"]),
-            SettlementReason::Ordinary,
-            NOW,
-            Fault::Nothing,
-        );
+        stand.offer(&people(0, &["flu", "flu", "flu", "cold", "cold", "cold"]), Flush::No, NOW, Fault::Nothing);
         // Every subject of this batch has the flu. The colds of the earlier batch do not make it diverse.
-        stand.offer(&people(10, &["flu"; 5]), SettlementReason::Ordinary, NOW + 1000, Fault::Nothing);
+        stand.offer(&people(10, &["flu"; 5]), Flush::No, NOW + 1000, Fault::Nothing);
         stand.sink.lines.iter().filter(|l| l.batch == 2 && l.text.contains("flu")).count()
     };
     assert_eq!(shown, 0, "the batch is not diverse");
@@ -162,7 +157,7 @@ fn output_bytes_do_not_depend_on_the_clock() {
                     record(format!(r#"{{"person":"p{person}","a":{a},"ill":"i{ill}"}}"#))
                 };
                 let records: Records = (0..8).map(&mut one).collect();
-                stand.offer(&records, SettlementReason::Ordinary, NOW + batch * step, Fault::Nothing);
+                stand.offer(&records, Flush::No, NOW + batch * step, Fault::Nothing);
             }
             stand.sink.lines.into_iter().map(|l| (l.batch, l.group, l.text, l.source)).collect::<Vec<_>>()
         };
@@ -211,12 +206,7 @@ fn real_crowds(settings: &str, k: usize, batches: &[Vec<Sent>]) -> (f64, f64, f6
             let (zip, age) = register(*person);
             record(format!(r#"{{"person":"{name}","zip":"{zip}","age":{age}}}"#))
         };
-        stand.offer(
-            &batch.iter().map(one).collect::<Records>(),
-            SettlementReason::Ordinary,
-            NOW + number * 1000,
-            Fault::Nothing,
-        );
+        stand.offer(&batch.iter().map(one).collect::<Records>(), Flush::No, NOW + number * 1000, Fault::Nothing);
     }
     let sent: Vec<&Sent> = batches.iter().flatten().collect();
     let who = |line: &Line| sent[usize::try_from(line.source.2).expect("an offset")];
@@ -334,9 +324,9 @@ fn told(schema: &str, all: &Records, records: usize, privacy: &str, more: &str) 
     let mut stand = Stand::new(schema, &settings);
     let start = std::time::Instant::now();
     for (number, batch) in (0i64..).zip(all.chunks(records)) {
-        stand.offer(batch, SettlementReason::Ordinary, NOW + number * 1000, Fault::Nothing);
+        stand.offer(batch, Flush::No, NOW + number * 1000, Fault::Nothing);
     }
-    stand.settle(SettlementReason::EndOfStream, NOW + 1_000_000);
+    stand.settle(Flush::EndOfStream, NOW + 1_000_000);
     let mut crowds: BTreeMap<(u64, usize, Vec<Option<String>>), (u32, BTreeSet<&String>)> = BTreeMap::new();
     for line in &stand.sink.lines {
         let quasi = &stand.promise.groups[line.group].quasi;

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::SettlementReason;
+use throng::daemon::engine::Flush;
 use throng::telemetry::SuppressionReason;
 
 const COLUMNS: usize = 12;
@@ -57,7 +57,7 @@ fn batch_beyond_the_counting_time_limit_drops_a_group() {
     let records: Vec<_> = (0..960).map(text).collect();
     let mut stand = Stand::new(&schema(), &settings());
     let start = Instant::now();
-    stand.offer(&records, SettlementReason::Ordinary, NOW, Fault::Nothing);
+    stand.offer(&records, Flush::No, NOW, Fault::Nothing);
     let took = start.elapsed();
     let status = stand.telemetry.status();
     let guarded = status.suppressed.get(SuppressionReason::Guard);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
 use throng::config::FixedSettings;
-use throng::daemon::engine::SettlementReason;
+use throng::daemon::engine::Flush;
 
 const SCHEMA: &str = schema!("oracle"; person, text "city", text "job", text "mood");
 
@@ -169,7 +169,7 @@ fn until_evidence(stand: &mut Stand, version: u64, now: i64) {
     while stand.telemetry.plan()["evidence"]["plan"].as_u64().unwrap_or(0) < version {
         assert!(Instant::now() < deadline, "no evidence came: {}", stand.telemetry.plan());
         std::thread::sleep(Duration::from_millis(20));
-        stand.offer(&[None], SettlementReason::Ordinary, now, Fault::Nothing);
+        stand.offer(&[None], Flush::No, now, Fault::Nothing);
     }
 }
 
@@ -186,13 +186,13 @@ fn seen(guess: Guess, right: bool, together: bool, secret: &str) -> (Vec<String>
     let (mut first, mut small) = (crowd(0, 2000), crowd(5000, 8));
     if together { &mut small } else { &mut first }.push(target(guess, right));
     small.push(attack(guess));
-    stand.offer(&first, SettlementReason::Ordinary, NOW, Fault::Nothing);
+    stand.offer(&first, Flush::No, NOW, Fault::Nothing);
     // Evidence is gathered for one plan at a time. After a restart no computation is running, so that of the next
     // plan starts.
     let second = if changes { again(&crowd(0, 2000)) } else { crowd(2000, 2000) };
-    stand.offer(&second, SettlementReason::Ordinary, NOW + 10, Fault::Restart);
+    stand.offer(&second, Flush::No, NOW + 10, Fault::Restart);
     let before = version(&stand);
-    stand.offer(&small, SettlementReason::Ordinary, NOW + 20, Fault::Nothing);
+    stand.offer(&small, Flush::No, NOW + 20, Fault::Nothing);
     let mut at_once = pages(&stand);
     // The evidence shown at this point was gathered before the attacker's record, and its plan depends on the
     // machine.
@@ -207,7 +207,7 @@ fn seen(guess: Guess, right: bool, together: bool, secret: &str) -> (Vec<String>
     ];
     at_once.retain(|line| !early.iter().any(|name| line.starts_with(name)));
     // The next plan is due and updates the figures.
-    stand.offer(&crowd(4000, 1000), SettlementReason::Ordinary, NOW + 5000, Fault::Nothing);
+    stand.offer(&crowd(4000, 1000), Flush::No, NOW + 5000, Fault::Nothing);
     let after = version(&stand);
     assert!(after > before, "a plan was due");
     until_evidence(&mut stand, after, NOW + 5001);

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use support::copies;
-use throng::daemon::state::records::{BatchIntent, StreamProgress};
+use throng::daemon::state::records::{BatchIntent, Flush, StreamProgress};
 use throng::daemon::state::store::StateStore;
 use throng_core::ledger::ledger_delta::LedgerDelta;
 use throng_core::ledger::release_log::{ReleaseLog, ReleaseLogDelta};
@@ -73,8 +73,7 @@ fn intent(sequence: u64, age_ms: i64, delta: &LedgerDelta) -> BatchIntent {
     BatchIntent {
         attempt: sequence,
         ranges: Vec::new(),
-        last: false,
-        all: false,
+        flush: Flush::No,
         after: StreamProgress { sequence, age_ms, ..StreamProgress::default() },
         ledger: Some(delta.clone()),
         sampled: Vec::new(),

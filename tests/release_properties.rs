@@ -13,7 +13,7 @@ use support::invariants::{GroupNames, Line, Promise, check_once};
 use support::schemas::{PERSON, schema};
 use support::stand::{Fault, SECRET, Stand};
 use throng::config::FixedSettings;
-use throng::daemon::engine::SettlementReason;
+use throng::daemon::engine::Flush;
 
 /// One record: its subject, a choice of cell per attribute, and a kind of error.
 #[derive(Clone, Debug)]
@@ -313,12 +313,12 @@ fn run_with(scenario: &Scenario, ahead: impl Fn(usize) -> bool) -> Result<Stand,
         if let Some((next, ..)) = batches.get(number + 1).filter(|_| ahead(number + 1)) {
             stand.announce(next);
         }
-        stand.offer(records, SettlementReason::Ordinary, *now, **fault);
+        stand.offer(records, Flush::No, *now, **fault);
         let lines = with_truth(&stand.sink.lines, &truth);
         stand.promise.check_batch(&lines, stand.sink.committed.0).map_err(fail)?;
         stand.check_conservation().map_err(fail)?;
     }
-    stand.settle(SettlementReason::EndOfStream, now);
+    stand.settle(Flush::EndOfStream, now);
     let lines = with_truth(&stand.sink.lines, &truth);
     stand.promise.check_all(&lines).map_err(fail)?;
     check_once(&lines).map_err(fail)?;
@@ -474,7 +474,7 @@ fn batches_encoded_ahead_fit_into_full_dictionaries() {
                 stand.announce(&batch(number + 1));
             }
             let now = 1_700_000_000_000 + i64::try_from(number).expect("small") * 700;
-            stand.offer(&batch(number), SettlementReason::Ordinary, now, Fault::Nothing);
+            stand.offer(&batch(number), Flush::No, now, Fault::Nothing);
         }
         stand.sink.lines
     };

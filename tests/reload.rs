@@ -19,7 +19,7 @@ use support::kafka::Broker;
 use support::ports::free_port;
 use support::schemas::{AGE, CITY, ILLNESS, PERSON};
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::SettlementReason;
+use throng::daemon::engine::Flush;
 
 const BATCH: usize = 40;
 const SEED: u64 = 37;
@@ -483,10 +483,10 @@ fn left(settings: &str, fault: Fault) -> Vec<(u64, usize, String)> {
         // Encoded ahead, with the dictionaries of the engine.
         let next = visits(&mut dice, 30 + batch as u64);
         stand.announce(&next);
-        stand.offer(&coming, SettlementReason::Ordinary, START_MS + batch * 60_000, fault);
+        stand.offer(&coming, Flush::No, START_MS + batch * 60_000, fault);
         coming = next;
     }
-    stand.settle(SettlementReason::EndOfStream, START_MS + 3_600_000);
+    stand.settle(Flush::EndOfStream, START_MS + 3_600_000);
     stand.check_conservation().expect("every record is accounted for");
     stand.sink.lines.iter().map(|line| (line.batch, line.group, line.text.clone())).collect()
 }
@@ -521,11 +521,11 @@ fn batches_after_a_restart_use_the_new_policy() {
         let before = stand.config.privacy.k;
         stand.config.privacy.k = k;
         if before != k {
-            stand.offer(&[], SettlementReason::Ordinary, START_MS + batch as i64 * 60_000, Fault::Restart);
+            stand.offer(&[], Flush::No, START_MS + batch as i64 * 60_000, Fault::Restart);
         }
         let lines_before = stand.sink.lines.len();
         let coming = visits(&mut dice, 40);
-        stand.offer(&coming, SettlementReason::Ordinary, START_MS + batch as i64 * 60_000 + 1_000, Fault::Nothing);
+        stand.offer(&coming, Flush::No, START_MS + batch as i64 * 60_000 + 1_000, Fault::Nothing);
         let lines = &stand.sink.lines;
         for line in &lines[lines_before..] {
             let alike = lines.iter().filter(|other| (other.group, &other.text) == (line.group, &line.text));

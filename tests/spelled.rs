@@ -7,7 +7,7 @@ use std::sync::Arc;
 use support::binary::{Account, Place};
 use support::schemas::{CITY, PERSON};
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::SettlementReason;
+use throng::daemon::engine::Flush;
 use throng_core::ledger::subject_ledger::SubjectLedger;
 use throng_core::release::line_limits::LineLimit;
 use throng_core::release::verifier_input::{GroupTerms, VerifierInput};
@@ -34,7 +34,7 @@ fn leaves(schema: &str, people: &[&str]) -> usize {
     let mut records: Vec<_> =
         (0..6).map(|i| record(format!(r#"{{"person":"crowd {i}","age":90,"city":"Bern"}}"#))).collect();
     records.extend(people.iter().map(|person| record(format!(r#"{{"person":{person},"age":41,"city":"Zug"}}"#))));
-    stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&records, Flush::EndOfStream, NOW, Fault::Nothing);
     assert_eq!(stand.sink.lines.iter().filter(|l| l.text.contains("Bern")).count(), 6, "the crowd leaves");
     stand.sink.lines.iter().filter(|l| l.text.contains("Zug") || l.text.contains("41")).count()
 }
@@ -97,14 +97,14 @@ fn threat_29_texts_are_normalized_as_configured() {
         .zip(spelled)
         .map(|(i, city)| record(format!(r#"{{"person":"p{i}","age":41,"city":"{city}"}}"#)))
         .collect();
-    stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&records, Flush::EndOfStream, NOW, Fault::Nothing);
     let texts: Vec<&str> = stand.sink.lines.iter().map(|l| l.text.as_str()).collect();
     assert_eq!(texts, [r#"{"age":41,"city":"zürich"}"#; 5]);
     // Leading zeros are part of a postcode: texts other than subjects keep them.
     let zip = "[[attribute]]\nname = \"city\"\ntype = \"string\"\nnormalize = \"nfkc\"\n";
     let mut stand = Stand::new(&schema("", &[AGE, zip].concat()), K5);
     let records: Vec<_> = (0..5).map(|i| record(format!(r#"{{"person":"p{i}","age":41,"city":"07001 "}}"#))).collect();
-    stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&records, Flush::EndOfStream, NOW, Fault::Nothing);
     assert!(stand.sink.lines.iter().all(|l| l.text.contains(r#""07001""#)) && stand.sink.lines.len() == 5);
 }
 
@@ -145,7 +145,7 @@ fn threat_29_identifiers_are_suppressed_from_the_first_batch() {
                         record(format!(r#"{{"person":"p{i}","age":41,"contact":{value}}}"#))
                     })
                     .collect();
-                stand.offer(&records, SettlementReason::Ordinary, NOW + batch, Fault::Restart);
+                stand.offer(&records, Flush::No, NOW + batch, Fault::Restart);
             }
             let left: Vec<&str> = stand.sink.lines.iter().map(|l| l.text.as_str()).collect();
             assert!(left.len() >= 24, "{left:?}");
@@ -244,7 +244,7 @@ const SEEN: &str = "[[attribute]]\nname = \"seen\"\ntype = \"date\"\n";
 fn seen(schema_keys: &str, date: &str) -> (Vec<String>, usize) {
     let mut stand = Stand::new(&schema("", &format!("{AGE}{SEEN}{schema_keys}")), K5);
     let records: Vec<_> = (0..6).map(|i| record(format!(r#"{{"person":"p{i}","age":41,"seen":{date}}}"#))).collect();
-    stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&records, Flush::EndOfStream, NOW, Fault::Nothing);
     (stand.sink.lines.iter().map(|l| l.text.clone()).collect(), stand.sink.rejected.len())
 }
 

@@ -14,7 +14,7 @@ use support::invariants::{Line, check_once};
 use support::schemas::{AGE, CITY, ILLNESS, MOOD, PERSON};
 use support::stand::{Fault, SECRET, Stand, record};
 use throng::config::FixedSettings;
-use throng::daemon::engine::{BatchError, SettlementReason};
+use throng::daemon::engine::{BatchError, Flush};
 
 const K3: &str = "[privacy]\nk = 3\n";
 const NOW: i64 = 1_700_000_000_000;
@@ -36,14 +36,14 @@ fn people(from: usize, count: usize, fields: &str) -> Vec<Option<Vec<u8>>> {
 fn threat_01_many_records_of_one_subject_are_no_crowd() {
     let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), K3);
     let same = vec![record(r#"{"person":"p1","age":41,"city":"Zug"}"#); 1000];
-    stand.offer(&same, SettlementReason::Ordinary, NOW, Fault::Nothing);
+    stand.offer(&same, Flush::No, NOW, Fault::Nothing);
     // Together with subjects of another age: the batch is a crowd, but does not include this record.
     let mut mixed = same.clone();
     mixed.extend(people(10, 5, r#""age":90,"city":"Bern""#));
-    stand.offer(&mixed, SettlementReason::Ordinary, NOW + 1, Fault::Nothing);
+    stand.offer(&mixed, Flush::No, NOW + 1, Fault::Nothing);
     // Over many batches: the ledger counts subjects as well.
     for batch in 0..5 {
-        stand.offer(&mixed, SettlementReason::Ordinary, NOW + 2 + batch, Fault::Nothing);
+        stand.offer(&mixed, Flush::No, NOW + 2 + batch, Fault::Nothing);
     }
     assert_eq!(stand.sink.lines.iter().filter(|l| l.text.contains("Zug") || l.text.contains("41")).count(), 0);
     assert_eq!(stand.sink.lines.iter().filter(|l| l.text.contains("Bern")).count(), 6 * 5);
@@ -51,12 +51,12 @@ fn threat_01_many_records_of_one_subject_are_no_crowd() {
     let nobody = vec![record(r#"{"person":null,"age":77,"city":"Chur"}"#); 1000];
     let mut with_crowd = nobody;
     with_crowd.extend(people(10, 5, r#""age":90,"city":"Bern""#));
-    stand.offer(&with_crowd, SettlementReason::EndOfStream, NOW + 9, Fault::Nothing);
+    stand.offer(&with_crowd, Flush::EndOfStream, NOW + 9, Fault::Nothing);
     assert!(!texts(&stand).iter().any(|t| t.contains("Chur") || t.contains("77")));
     // The thousand records are one member of every crowd: they are released with two other subjects, and not without.
     let mut three = same;
     three.extend(people(50, 2, r#""age":41,"city":"Zug""#));
-    stand.offer(&three, SettlementReason::Ordinary, NOW + 10, Fault::Nothing);
+    stand.offer(&three, Flush::No, NOW + 10, Fault::Nothing);
     assert_eq!(stand.sink.lines.iter().filter(|l| l.text.contains("Zug")).count(), 1002);
     stand.check_conservation().expect("conservation");
 }
@@ -71,7 +71,7 @@ fn threat_02_output_order_is_independent_of_input_order() {
     }
     let leave = |records: &[Option<Vec<u8>>]| {
         let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), two_groups);
-        stand.offer(records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
+        stand.offer(records, Flush::EndOfStream, NOW, Fault::Nothing);
         stand.sink.lines.iter().map(|l| (l.group, l.text.clone())).collect::<Vec<_>>()
     };
     let straight = leave(&records);
@@ -93,11 +93,11 @@ fn threat_02_counting_forces_no_pair_of_cells() {
     let mut stand = Stand::new(&schema(&[PERSON, CITY, MOOD]), groups);
     let mut first = people(0, 5, r#""city":"Zug","mood":"calm""#);
     first.extend(people(10, 5, r#""city":"Bern","mood":"tired""#));
-    stand.offer(&first, SettlementReason::Ordinary, NOW, Fault::Nothing);
+    stand.offer(&first, Flush::No, NOW, Fault::Nothing);
     assert_eq!(stand.sink.lines.len(), 20, "crowds on both sides");
     let mut second = people(20, 9, r#""city":"Bern","mood":"calm""#);
     second.extend(people(40, 1, r#""city":"Zug","mood":"calm""#));
-    stand.offer(&second, SettlementReason::Ordinary, NOW + 1, Fault::Nothing);
+    stand.offer(&second, Flush::No, NOW + 1, Fault::Nothing);
     let of_second: Vec<&Line> = stand.sink.lines.iter().filter(|l| l.batch == 2).collect();
     let zug = of_second.iter().any(|l| l.text.contains("Zug"));
     let calm = of_second.iter().any(|l| l.text.contains("calm"));
@@ -119,14 +119,14 @@ fn threat_02_counting_forces_no_pair_of_generalized_labels() {
     for (age, city) in ages.iter().zip(["Zug", "Bern"].iter().cycle()) {
         first.extend(people(first.len(), 3, &format!(r#""age":{age},"city":"{city}""#)));
     }
-    stand.offer(&first, SettlementReason::Ordinary, NOW, Fault::Nothing);
+    stand.offer(&first, Flush::No, NOW, Fault::Nothing);
     assert_eq!(stand.sink.lines.len(), 60, "everything has support from here on");
     let mut second = Vec::new();
     for (i, age) in ages.iter().enumerate() {
         let city = if [0, 8, 9].contains(&i) { "Zug" } else { "Bern" };
         second.extend(people(100 + i, 1, &format!(r#""age":{age},"city":"{city}""#)));
     }
-    stand.offer(&second, SettlementReason::Ordinary, NOW + 1, Fault::Nothing);
+    stand.offer(&second, Flush::No, NOW + 1, Fault::Nothing);
     let carriers = |group: usize, wanted: &dyn Fn(&str) -> bool| -> BTreeSet<(u16, i32, i64)> {
         let lines = stand.sink.lines.iter().filter(|l| l.batch == 2 && l.group == group && wanted(&l.text));
         lines.map(|l| l.source).collect()
@@ -157,12 +157,7 @@ fn threats_03_and_20_output_does_not_depend_on_subject_names() {
                     record(format!(r#"{{"person":"{person}","age":{age},"city":"c{}"}}"#, i % 5))
                 })
                 .collect();
-            stand.offer(
-                &records,
-                SettlementReason::Ordinary,
-                NOW + i64::try_from(batch).expect("small"),
-                Fault::Nothing,
-            );
+            stand.offer(&records, Flush::No, NOW + i64::try_from(batch).expect("small"), Fault::Nothing);
         }
         stand.sink.lines.iter().map(|l| l.text.clone()).collect::<Vec<_>>()
     };
@@ -182,7 +177,7 @@ fn threat_04_patterns_of_missing_values_count_as_values() {
     for way in ways {
         records.extend(people(records.len(), 2, &format!(r#"{way}"mood":"calm""#)));
     }
-    stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&records, Flush::EndOfStream, NOW, Fault::Nothing);
     assert_eq!(texts(&stand), [r#"{"city":"*","mood":"calm"}"#; 12], "the pattern of every record is suppressed");
     // With three subjects each, every form is released unchanged and distinguishable.
     let mut stand = Stand::new(&schema(&[PERSON, CITY, MOOD]), K3);
@@ -190,7 +185,7 @@ fn threat_04_patterns_of_missing_values_count_as_values() {
     for way in ways {
         records.extend(people(records.len(), 3, &format!(r#"{way}"mood":"calm""#)));
     }
-    stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&records, Flush::EndOfStream, NOW, Fault::Nothing);
     let left: BTreeSet<&str> = texts(&stand).into_iter().collect();
     let expected = BTreeSet::from([
         r#"{"city":null,"mood":"calm"}"#,
@@ -219,7 +214,7 @@ fn threat_10_classes_do_not_depend_on_sensitive_values() {
                     ))
                 })
                 .collect();
-            stand.offer(&records, SettlementReason::Ordinary, NOW + batch, Fault::Nothing);
+            stand.offer(&records, Flush::No, NOW + batch, Fault::Nothing);
         }
         let mut quasi: Vec<(i64, String)> = stand
             .sink
@@ -370,7 +365,7 @@ fn threat_14_held_records_move_with_their_partition_once() {
     let mut stand = Stand::of_a_topic(&schema(&[PERSON, CITY]), settings, FixedSettings::default());
     let mut records = people(0, 3, r#""city":"Zug""#);
     records.extend(people(10, 2, r#""city":"Bern""#));
-    stand.offer(&records, SettlementReason::Ordinary, NOW, Fault::Nothing);
+    stand.offer(&records, Flush::No, NOW, Fault::Nothing);
     assert_eq!((stand.sink.lines.len(), stand.engine().unreleased_records()), (3, 2), "two of Bern wait");
     // The revocation of the partition releases no line, and the new owner holds the two of Bern.
     stand.move_on();
@@ -378,7 +373,7 @@ fn threat_14_held_records_move_with_their_partition_once() {
     assert_eq!(stand.engine().progress().positions.get(&(0, 0)), Some(&5));
     let mut records = people(20, 3, r#""city":"Zug""#);
     records.extend(people(30, 2, r#""city":"Bern""#));
-    stand.offer(&records, SettlementReason::Ordinary, NOW + 1, Fault::Nothing);
+    stand.offer(&records, Flush::No, NOW + 1, Fault::Nothing);
     assert_eq!(
         (stand.sink.lines.len(), stand.engine().unreleased_records()),
         (3 + 3 + 4, 0),
@@ -390,12 +385,12 @@ fn threat_14_held_records_move_with_their_partition_once() {
     // Dropped partitions are removed here: only the new owner releases their records.
     let mut records = people(40, 3, r#""city":"Zug""#);
     records.extend(people(50, 2, r#""city":"Chur""#));
-    stand.offer(&records, SettlementReason::Ordinary, NOW + 2, Fault::Nothing);
+    stand.offer(&records, Flush::No, NOW + 2, Fault::Nothing);
     let held = stand.engine().unreleased_records();
     assert!(held > 0);
     stand.engine().drop_partitions(&[(0, 0)].into());
     assert_eq!((stand.engine().unreleased_records(), stand.engine().progress().totals.held()), (0, Some(0)));
-    stand.settle(SettlementReason::Shutdown, NOW + 3);
+    stand.settle(Flush::Shutdown, NOW + 3);
     assert_eq!(stand.sink.lines.len(), 13);
     stand.move_on();
     assert_eq!(stand.engine().unreleased_records(), held);
@@ -432,7 +427,7 @@ fn threat_15_retry_has_the_bytes_of_the_first_attempt() {
                 })
                 .collect();
             let fault = [Fault::Abort, Fault::AbortAndDie, Fault::LeaveAndDie][batch % 3];
-            stand.offer(&records, SettlementReason::Ordinary, NOW + 600 * i64::try_from(batch).expect("small"), fault);
+            stand.offer(&records, Flush::No, NOW + 600 * i64::try_from(batch).expect("small"), fault);
         }
         assert!(stand.sink.lines.len() > 150, "{} lines", stand.sink.lines.len());
         check_once(&stand.sink.lines).expect("no record under two generalizations");
@@ -447,15 +442,12 @@ fn threat_15_late_retry_requires_a_current_crowd() {
     let settings = "[privacy]\nk = 3\nmin_tenure = 1\nrelease_window = \"10s\"\n";
     let late = |wait_ms: i64| {
         let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), settings);
-        stand.offer(&people(0, 5, r#""age":41,"city":"Zug""#), SettlementReason::Ordinary, NOW, Fault::Nothing);
+        stand.offer(&people(0, 5, r#""age":41,"city":"Zug""#), Flush::No, NOW, Fault::Nothing);
         let records = people(0, 5, r#""age":41,"city":"Zug""#);
         stand.sink.abort_next = true;
-        let aborted =
-            stand.process(&records, 5, SettlementReason::Ordinary, None, NOW + 1000).expect_err("the sink aborts");
+        let aborted = stand.process(&records, 5, Flush::No, None, NOW + 1000).expect_err("the sink aborts");
         let BatchError::Aborted { intent, .. } = aborted else { panic!("{aborted}") };
-        stand
-            .process(&records, 5, SettlementReason::Ordinary, Some(&intent), NOW + 1000 + wait_ms)
-            .expect("the second attempt");
+        stand.process(&records, 5, Flush::No, Some(&intent), NOW + 1000 + wait_ms).expect("the second attempt");
         // By the clock of the batch's release.
         let lines = stand.sink.lines.clone();
         assert_eq!(stand.sink.committed.1, if wait_ms > 10_000 { NOW + 1000 + wait_ms } else { NOW + 1000 });
@@ -496,12 +488,7 @@ fn threat_17_union_of_two_instances_satisfies_the_invariant() {
             })
             .collect();
         let known = stand.sink.lines.len();
-        stand.offer(
-            &records,
-            SettlementReason::Ordinary,
-            NOW + 1500 * i64::try_from(batch).expect("small"),
-            Fault::Nothing,
-        );
+        stand.offer(&records, Flush::No, NOW + 1500 * i64::try_from(batch).expect("small"), Fault::Nothing);
         let new = stand.sink.lines[known..].iter().map(|l| Line { batch: batch as u64 + 1, ..l.clone() });
         union.extend(new);
         // An equal secret gives equal digests: subjects are identified across the instances.
@@ -527,7 +514,7 @@ fn threat_19_spellings_of_one_value_are_merged() {
         .zip(spellings)
         .map(|(i, (t, s))| record(format!(r#"{{"person":"p{i}","temperature":{t},"seen":{s}}}"#)))
         .collect();
-    stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&records, Flush::EndOfStream, NOW, Fault::Nothing);
     assert_eq!(texts(&stand), [r#"{"temperature":36.5,"seen":"2021-05-24T10:00:00Z"}"#; 5]);
     // Zero has one sign.
     let mut stand = Stand::new(&schema(&[PERSON, temperature]), K3);
@@ -536,7 +523,7 @@ fn threat_19_spellings_of_one_value_are_merged() {
         .enumerate()
         .map(|(i, t)| record(format!(r#"{{"person":"p{i}","temperature":{t}}}"#)))
         .collect();
-    stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&records, Flush::EndOfStream, NOW, Fault::Nothing);
     assert_eq!(texts(&stand), [r#"{"temperature":0}"#; 5]);
 }
 
@@ -548,12 +535,12 @@ fn threat_19_spellings_of_a_numeric_subject_are_one_subject() {
     let records: Vec<_> = spelled.iter().map(|seven| record(format!(r#"{{"person":{seven},"age":41}}"#))).collect();
     let mut crowd = people(0, 3, r#""age":90"#);
     crowd.extend(records);
-    stand.offer(&crowd, SettlementReason::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&crowd, Flush::EndOfStream, NOW, Fault::Nothing);
     assert!(!texts(&stand).iter().any(|text| text.contains("41")), "one person is no crowd");
     // Numbers beyond exact arithmetic can not be a subject.
     let beyond = ["1e99999999999999999999", "10e99999999999999999998", "0.1e100000000000000000000"];
     let records: Vec<_> = beyond.iter().map(|huge| record(format!(r#"{{"person":{huge},"age":42}}"#))).collect();
-    stand.offer(&records, SettlementReason::EndOfStream, NOW + 1, Fault::Nothing);
+    stand.offer(&records, Flush::EndOfStream, NOW + 1, Fault::Nothing);
     assert_eq!((stand.sink.rejected.len(), stand.sink.lines.len()), (3, 3));
 }
 
@@ -563,7 +550,7 @@ fn watching_after_a_crash_releases_nothing() {
     let mut stand = Stand::watching(&schema(&[PERSON, AGE, CITY]), K3);
     for batch in 0..4 {
         let fault = if batch % 2 == 0 { Fault::LeaveAndDie } else { Fault::AbortAndDie };
-        stand.offer(&people(0, 5, r#""age":41,"city":"Zug""#), SettlementReason::Ordinary, NOW + batch, fault);
+        stand.offer(&people(0, 5, r#""age":41,"city":"Zug""#), Flush::No, NOW + batch, fault);
     }
     assert_eq!(stand.sink.lines.len(), 0);
     assert_eq!(stand.engine().progress().sequence, 4);
@@ -579,7 +566,7 @@ fn threat_21_unknown_fields_and_values_are_not_released() {
         .into_iter()
         .chain(people(6, 3, r#""kind":"a","age":30"#))
         .collect();
-    stand.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
+    stand.offer(&records, Flush::EndOfStream, NOW, Fault::Nothing);
     // Six subjects have the value, and it is still suppressed: it is not in the attribute's domain.
     let all = texts(&stand).concat();
     for word in ["uncovered", "150", "blue", "green", "colour", "meta", "deep"] {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use throng::config::{Config, DiversityKind, ModelKind, PrivacyModel};
-use throng::daemon::engine::verifier_terms::group_terms;
+use throng::daemon::engine::release::verifier_terms::group_terms;
 use throng::generate::{RecordStream, WearableSettings, WearableStream};
 use throng::planner::planner_sample::PlannerSample;
 use throng::planner::{PlannerSettings, make_plan};

@@ -6,44 +6,22 @@
 //! | module | content |
 //! |---|---|
 //! | `core` | the parts of the engine and its interface for the daemon |
-//! | `settings`, `assemble`, `prime`, `resume` | construction of an engine from a configuration and a state directory |
-//! | `steps` | one type per step of a batch |
-//! | `encode_ahead`, `gather`, `profile_joins`, `contribution_limit`, `held_records` | steps before the treatment |
-//! | `treatment`, `verifier_terms` | treatment and verification of a batch |
-//! | `series_stream` | cohort statistics, published in addition to the fragments |
-//! | `model`, `memory` | learned statistics and their eviction |
-//! | `planning`, `search` | searches for the next plan and for evidence on the plan in force, on separate threads |
-//! | `batch_report`, `audit` | reports, metrics and the audit record of a batch |
-//! | `changelog` | state that moves with its partition |
-//! | `live_erasure` | erasure of subjects while the daemon runs |
-//! | `clock` | the time of a state |
+//! | `build` | construction of an engine from a configuration and a state directory |
+//! | `gather` | first steps of a batch: encoding, joins, held records, contribution limits |
+//! | `release` | one type per step of a batch, its treatment and verification, cohort statistics |
+//! | `learn` | learned statistics and their eviction; searches for plans and evidence on separate threads |
+//! | `report` | reports, metrics and the audit record of a batch |
+//! | `durable` | state that moves with its partition, erasure of subjects, the time of a state |
 
-pub mod assemble;
-pub mod audit;
-mod batch_report;
-mod changelog;
-pub mod clock;
-mod contribution_limit;
+pub mod build;
 mod core;
-mod encode_ahead;
+pub mod durable;
 mod gather;
-mod held_records;
-mod live_erasure;
-mod memory;
-mod model;
-mod planning;
-mod prime;
-mod profile_joins;
-mod resume;
-mod search;
-mod series_exchange;
-mod series_stream;
-mod settings;
-mod steps;
-mod treatment;
-pub mod verifier_terms;
+mod learn;
+pub mod release;
+pub mod report;
 
+pub use crate::daemon::state::records::Flush;
 pub use core::{BatchError, Engine};
-pub use encode_ahead::{NextBatchSource, POLL_INTERVAL, QueuedBatch};
-pub use gather::SettlementReason;
-pub use series_exchange::IdleSources;
+pub use gather::encode_ahead::{NextBatchSource, POLL_INTERVAL, QueuedBatch};
+pub use release::series_exchange::IdleSources;

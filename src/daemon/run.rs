@@ -1,6 +1,6 @@
 //! Runs one daemon from its configuration to its end, with any number of reloads.
 
-use super::engine::assemble::AssemblyError;
+use super::engine::build::assemble::AssemblyError;
 use super::erasure::ErasureReceiver;
 use super::reload::{NextConfig, ReloadThread};
 use super::requests::RequestSender;
@@ -8,7 +8,7 @@ pub use super::run_error::RunError;
 use super::state::directory::StateError;
 use super::stream::stream_loop::ReadProgressWatcher;
 use super::stream::{PipelineContext, run_source};
-pub use crate::daemon::engine::assemble::RunOptions;
+pub use crate::daemon::engine::build::assemble::RunOptions;
 use crate::daemon::http::page_server::PageServer;
 pub use crate::daemon::reload::ReloadInputs;
 use crate::start::checked_config::CheckedConfig;

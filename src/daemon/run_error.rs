@@ -2,7 +2,7 @@
 
 use super::stream::stream_loop::StreamError;
 use crate::config::ConfigProblem;
-use crate::daemon::engine::assemble::AssemblyError;
+use crate::daemon::engine::build::assemble::AssemblyError;
 use crate::daemon::erasure::erasure_topic_reader::ErasureTopicError;
 use crate::daemon::http::HttpError;
 use crate::daemon::state::directory::StateError;

@@ -4,7 +4,7 @@
 use crate::support::stand::{Fault, Stand, record};
 use std::collections::BTreeSet;
 use throng::config::FixedSettings;
-use throng::daemon::engine::SettlementReason;
+use throng::daemon::engine::Flush;
 use throng::daemon::erasure::{ErasureReceipt, ErasureRequest, NamedSubjects};
 use throng_core::values::raw_batch::RawToken;
 
@@ -24,7 +24,7 @@ fn visits(people: std::ops::Range<usize>) -> Vec<Option<Vec<u8>>> {
 fn lived() -> Stand {
     let mut stand = Stand::of_a_topic(SCHEMA, SETTINGS, FixedSettings::default());
     for batch in 0..4 {
-        stand.offer(&visits(0..12), SettlementReason::Ordinary, NOW + batch * 1_200_000, Fault::Nothing);
+        stand.offer(&visits(0..12), Flush::No, NOW + batch * 1_200_000, Fault::Nothing);
     }
     let restored = stand.in_the_changelog();
     assert!(
@@ -72,8 +72,8 @@ fn threat_32_erasure_removes_the_subject_from_the_changelog() {
     for fault in [Fault::Nothing, Fault::Move] {
         let homes = |stand: &Stand| stand.sink.lines.iter().filter(|line| line.group == 0).count();
         let before = homes(&stand);
-        stand.offer(&visits(0..3), SettlementReason::Ordinary, NOW + 6_000_000, fault);
-        stand.offer(&visits(4..12), SettlementReason::Ordinary, NOW + 10_000_000, Fault::Nothing);
+        stand.offer(&visits(0..3), Flush::No, NOW + 6_000_000, fault);
+        stand.offer(&visits(4..12), Flush::No, NOW + 10_000_000, Fault::Nothing);
         assert!(homes(&stand) - before <= 12 - lines_after, "a home is said once a window");
         stand.check_conservation().expect("conservation");
     }

@@ -8,7 +8,7 @@ use crate::support::stand::{Fault, SECRET, Stand, record};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use throng::daemon::engine::SettlementReason;
+use throng::daemon::engine::Flush;
 use throng::daemon::erasure::{ErasureError, ErasureReceipt, ErasureRequest, NamedSubjects};
 use throng::daemon::state::state_keys::StateKeys;
 use throng::daemon::state::store::{RecoveredState, StateStore};
@@ -122,7 +122,7 @@ fn nothing_stays(settings: &str, kept: &[&str], counts: impl Fn(&ErasureReceipt)
             1 => records.push(visit(gone, batch)),
             _ => records.push(record(hers)),
         }
-        stand.offer(&records, SettlementReason::Ordinary, NOW + batch as i64 * 60_000, Fault::Nothing);
+        stand.offer(&records, Flush::No, NOW + batch as i64 * 60_000, Fault::Nothing);
     }
     let names = spellings(&stand.config, SECRET.as_bytes(), gone);
     let values = [b"Canarytown".to_vec(), b"canary1955".to_vec()];
@@ -158,9 +158,9 @@ fn nothing_stays(settings: &str, kept: &[&str], counts: impl Fn(&ErasureReceipt)
     for batch in 9..15 {
         let records: Vec<_> = (0..18).map(|n| visit(&format!("p{n}"), n + batch)).collect();
         let fault = if batch == 11 { Fault::Restart } else { Fault::Nothing };
-        stand.offer(&records, SettlementReason::Ordinary, NOW + batch as i64 * 60_000, fault);
+        stand.offer(&records, Flush::No, NOW + batch as i64 * 60_000, fault);
     }
-    stand.settle(SettlementReason::EndOfStream, NOW + 3_600_000);
+    stand.settle(Flush::EndOfStream, NOW + 3_600_000);
     stand.check_conservation().expect("conservation");
     for batch in 1..=stand.sink.committed.0 {
         stand.promise.check_release(&stand.sink.lines, batch).expect("R(k)");
@@ -237,8 +237,8 @@ fn erasure_restores_the_learned_data_without_the_subject() {
         let others: Vec<_> = (0..20).map(|n| visit(&format!("p{n}"), n * 7 + batch)).collect();
         let mut all = others.clone();
         (0..3).for_each(|n| all.insert(n * 5, visit("she", n + batch)));
-        saw.offer(&all, SettlementReason::Ordinary, NOW + batch as i64, Fault::Nothing);
-        never.offer(&others, SettlementReason::Ordinary, NOW + batch as i64, Fault::Nothing);
+        saw.offer(&all, Flush::No, NOW + batch as i64, Fault::Nothing);
+        never.offer(&others, Flush::No, NOW + batch as i64, Fault::Nothing);
     }
     let done = erased(&mut saw, &["she"], false);
     assert_eq!((done.removed.window_rows, done.removed.sample_rows), (15, 15));
@@ -252,8 +252,8 @@ fn erasure_restores_the_learned_data_without_the_subject() {
         (report.model_nodes, report.model_edges)
     };
     for stand in [&mut saw, &mut never] {
-        stand.offer(&[visit("p1", 3)], SettlementReason::Ordinary, NOW + 10, Fault::Nothing);
-        stand.offer(&[visit("p2", 3)], SettlementReason::Ordinary, NOW + 11, Fault::Nothing);
+        stand.offer(&[visit("p1", 3)], Flush::No, NOW + 10, Fault::Nothing);
+        stand.offer(&[visit("p2", 3)], Flush::No, NOW + 11, Fault::Nothing);
     }
     assert_eq!(size(&mut saw), size(&mut never), "the model");
 }
@@ -276,7 +276,7 @@ proptest! {
             people.iter().for_each(|(person, _)| *rows_of.entry(*person).or_default() += 1);
             window += records.len() as u64;
             let fault = [Fault::Nothing, Fault::Restart, Fault::Abort, Fault::AbortAndDie, Fault::LeaveAndDie, Fault::Nothing][usize::from(*fault)];
-            stand.offer(&records, SettlementReason::Ordinary, NOW + number * 600_000, fault);
+            stand.offer(&records, Flush::No, NOW + number * 600_000, fault);
             if let Some(who) = who {
                 let done = erased(&mut stand, &[&format!("p{who}")], false);
                 if everything {
@@ -291,7 +291,7 @@ proptest! {
                 opened(&mut stand, |state| assert_eq!(state.with(&names), Vec::<String>::new()));
             }
         }
-        stand.settle(SettlementReason::EndOfStream, NOW + 90_000_000);
+        stand.settle(Flush::EndOfStream, NOW + 90_000_000);
         stand.check_conservation().map_err(TestCaseError::fail)?;
         if !everything {
             stand.promise.check_all(&stand.sink.lines).map_err(TestCaseError::fail)?;

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use small::Bench;
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::SettlementReason;
+use throng::daemon::engine::Flush;
 use throng_core::release::verify::Violation;
 
 const SCHEMA: &str = schema!("clinic"; person, text "zip", sensitive "diagnosis");
@@ -35,7 +35,7 @@ fn clinic(settings: &str) -> Vec<(String, usize, String)> {
             record(format!(r#"{{"person":"p{person}","zip":"{zip}","diagnosis":"{diagnosis}"}}"#))
         };
         let records: Vec<_> = (0..2000).map(record).collect();
-        stand.offer(&records, SettlementReason::Ordinary, NOW + batch, Fault::Nothing);
+        stand.offer(&records, Flush::No, NOW + batch, Fault::Nothing);
     }
     let last = stand.sink.lines.iter().map(|line| line.batch).max().expect("lines");
     let of = |text: &serde_json::Value, name: &str| text[name].as_str().expect("a text").to_owned();

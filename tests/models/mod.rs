@@ -13,7 +13,7 @@ use support::invariants::{Line, check_once};
 use support::models::{Distribution, Ground, Models, Question};
 use support::schemas::PERSON;
 use support::stand::{Fault, Stand};
-use throng::daemon::engine::SettlementReason;
+use throng::daemon::engine::Flush;
 
 const QUASI: &str = "[[attribute]]\nname = \"age\"\ntype = \"integer\"\n[attribute.hierarchy]\nkind = \"intervals\"\n\
     min = 0\nmax = 100\nwidths = [5, 20]\n\
@@ -205,9 +205,9 @@ fn run(scenario: &Scenario) -> Result<(Stand, BTreeMap<String, usize>), TestCase
                     records.push(payload);
                     truth.push(person);
                 }
-                stand.offer(&records, SettlementReason::Ordinary, now, *fault);
+                stand.offer(&records, Flush::No, now, *fault);
             }
-            None => stand.settle(SettlementReason::EndOfStream, now),
+            None => stand.settle(Flush::EndOfStream, now),
         }
         let lines = with_truth(&stand.sink.lines, &truth);
         let batch = stand.sink.committed.0;
@@ -289,7 +289,7 @@ fn restarts_do_not_change_released_lines() {
             let mut stand = Stand::new(&schema, &format!("[privacy]\nk = 3\n[batch]\nmax_records = 30\n{model}"));
             for number in 0..40 {
                 let now = NOW + 700 * i64::try_from(number).expect("small");
-                stand.offer(&thirty(number), SettlementReason::Ordinary, now, fault(number));
+                stand.offer(&thirty(number), Flush::No, now, fault(number));
             }
             stand.sink.lines.iter().map(|l| (l.batch, l.text.clone())).collect::<Vec<_>>()
         };

@@ -4,7 +4,7 @@
 use crate::models::{ILLNESS, QUASI};
 use crate::support::schemas::PERSON;
 use crate::support::stand::{Fault, Stand, record};
-use throng::daemon::engine::SettlementReason;
+use throng::daemon::engine::Flush;
 
 const NOW: i64 = 1_700_000_000_000;
 const K3: &str = "[privacy]\nk = 3\n";
@@ -45,10 +45,10 @@ fn threat_09_value_of_homogeneous_class_is_withheld() {
     let mut records = people("z", "Zug", &["hiv"; 6]);
     records.extend(people("p", "Paris", &["hiv", "flu", "flu", "flu", "hiv", "hiv"]));
     let mut without = stand("");
-    without.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
+    without.offer(&records, Flush::EndOfStream, NOW, Fault::Nothing);
     assert_eq!(shown(&without, "Zug"), (vec!["hiv".to_owned()], 0), "everybody of Zug is known to have it");
     let mut with = stand(DISTINCT);
-    with.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
+    with.offer(&records, Flush::EndOfStream, NOW, Fault::Nothing);
     let (illnesses, withheld) = shown(&with, "Zug");
     assert!(illnesses.is_empty() && withheld <= 6, "{illnesses:?}, {withheld}");
     assert_eq!(shown(&with, "Paris"), (vec!["flu".to_owned(), "hiv".to_owned()], 0));
@@ -64,12 +64,12 @@ fn threat_09_many_records_of_one_subject_do_not_add_diversity() {
     }
     let three = DISTINCT.replace("l = 2", "l = 3");
     let mut with = stand(&three);
-    with.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
+    with.offer(&records, Flush::EndOfStream, NOW, Fault::Nothing);
     // Two values can be assigned to two subjects, but no third value to a third subject: all but z0 have hiv.
     assert_eq!(shown(&with, "Zug").0, Vec::<String>::new());
     assert_eq!(shown(&with, "Paris").0.len(), 3);
     let mut with = stand(DISTINCT);
-    with.offer(&records, SettlementReason::EndOfStream, NOW, Fault::Nothing);
+    with.offer(&records, Flush::EndOfStream, NOW, Fault::Nothing);
     assert_eq!(shown(&with, "Zug").0.len(), 4, "two values of two people are all that l = 2 asks for");
 }
 
@@ -79,7 +79,7 @@ fn with_history(models: &str) -> Stand {
     let mut history = vec!["flu"; 30];
     history.extend(["cold"; 6]);
     history.extend(["hiv", "hiv", "hiv", "ebola", "ebola", "ebola"]);
-    stand.offer(&people("p", "Paris", &history), SettlementReason::Ordinary, NOW, Fault::Nothing);
+    stand.offer(&people("p", "Paris", &history), Flush::No, NOW, Fault::Nothing);
     stand
 }
 
@@ -87,15 +87,15 @@ fn with_history(models: &str) -> Stand {
 fn threat_09_values_of_skewed_class_are_withheld() {
     let skewed = people("z", "Zug", &["hiv", "flu", "hiv", "flu", "hiv", "flu"]);
     let mut diverse = with_history(DISTINCT);
-    diverse.offer(&skewed, SettlementReason::EndOfStream, NOW + 1000, Fault::Nothing);
+    diverse.offer(&skewed, Flush::EndOfStream, NOW + 1000, Fault::Nothing);
     assert_eq!(shown(&diverse, "Zug").0.len(), 2, "diverse, and half of Zug is known to have what one in fourteen has");
     let close = "[[privacy.model]]\nkind = \"t_closeness\"\nattribute = \"illness\"\nt = 0.35\n";
     let mut close = with_history(close);
-    close.offer(&skewed, SettlementReason::Ordinary, NOW + 1000, Fault::Nothing);
+    close.offer(&skewed, Flush::No, NOW + 1000, Fault::Nothing);
     assert_eq!(shown(&close, "Zug").0, Vec::<String>::new());
     // The values of a city with the usual distribution are shown.
     let usual = people("l", "Lyon", &["flu", "flu", "flu", "flu", "flu", "cold"]);
-    close.offer(&usual, SettlementReason::EndOfStream, NOW + 2000, Fault::Nothing);
+    close.offer(&usual, Flush::EndOfStream, NOW + 2000, Fault::Nothing);
     assert!(!shown(&close, "Lyon").0.is_empty());
 }
 
@@ -103,14 +103,14 @@ fn threat_09_values_of_skewed_class_are_withheld() {
 fn threat_09_similar_values_do_not_count_as_diverse() {
     let grave = people("z", "Zug", &["hiv", "ebola", "hiv", "ebola", "hiv", "ebola"]);
     let mut diverse = with_history(DISTINCT);
-    diverse.offer(&grave, SettlementReason::EndOfStream, NOW + 1000, Fault::Nothing);
+    diverse.offer(&grave, Flush::EndOfStream, NOW + 1000, Fault::Nothing);
     assert_eq!(shown(&diverse, "Zug").0.len(), 2, "two values, and everybody of Zug is gravely ill");
     let similar =
         "[[privacy.model]]\nkind = \"t_closeness\"\nattribute = \"illness\"\nt = 0.5\nground = \"hierarchical\"\n";
     let mut close = with_history(similar);
-    close.offer(&grave, SettlementReason::Ordinary, NOW + 1000, Fault::Nothing);
+    close.offer(&grave, Flush::No, NOW + 1000, Fault::Nothing);
     assert_eq!(shown(&close, "Zug").0, Vec::<String>::new());
     let mild = people("l", "Lyon", &["flu", "cold", "flu", "cold", "flu", "cold"]);
-    close.offer(&mild, SettlementReason::EndOfStream, NOW + 2000, Fault::Nothing);
+    close.offer(&mild, Flush::EndOfStream, NOW + 2000, Fault::Nothing);
     assert_eq!(shown(&close, "Lyon").0.len(), 2, "as far from everybody in values, and close in what they mean");
 }

@@ -11,7 +11,7 @@ use crate::support::schemas::PERSON;
 use crate::support::stand::{Fault, Stand, record};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
-use throng::daemon::engine::SettlementReason;
+use throng::daemon::engine::Flush;
 
 const K: usize = 5;
 const NOW: i64 = 1_700_000_000_000;
@@ -126,9 +126,9 @@ fn static_groups(limits: &str) -> Release {
             people.push(person);
         }
         let now = NOW + MINUTE * i64::try_from(batch).expect("small");
-        stand.offer(&records, SettlementReason::Ordinary, now, Fault::Nothing);
+        stand.offer(&records, Flush::No, now, Fault::Nothing);
     }
-    stand.settle(SettlementReason::EndOfStream, NOW + MINUTE * i64::try_from(BATCHES).expect("small"));
+    stand.settle(Flush::EndOfStream, NOW + MINUTE * i64::try_from(BATCHES).expect("small"));
     stand.check_conservation().expect("conservation");
     println!("{limits}: {} lines of {} records", stand.sink.lines.len(), people.len());
     println!("{:?} {:?}", stand.telemetry.status().totals, stand.telemetry.status().suppressed);
@@ -277,9 +277,9 @@ fn bursts(limits: &str) -> (Vec<Seen>, Vec<(usize, usize)>) {
             }
         }
         let now = NOW + MINUTE * i64::try_from(batch).expect("small");
-        stand.offer(&records, SettlementReason::Ordinary, now, Fault::Nothing);
+        stand.offer(&records, Flush::No, now, Fault::Nothing);
     }
-    stand.settle(SettlementReason::EndOfStream, NOW + MINUTE * i64::try_from(BURST_BATCHES).expect("small"));
+    stand.settle(Flush::EndOfStream, NOW + MINUTE * i64::try_from(BURST_BATCHES).expect("small"));
     stand.check_conservation().expect("conservation");
     println!("{limits}: {} lines of {} records", stand.sink.lines.len(), truth.len());
     println!("{:?} {:?}", stand.telemetry.status().totals, stand.telemetry.status().suppressed);

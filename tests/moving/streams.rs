@@ -6,7 +6,7 @@ use crate::support::stand::{Fault, RETRIED_AFTER_MS, SECRET, Stand};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use throng::config::FixedSettings;
-use throng::daemon::engine::SettlementReason;
+use throng::daemon::engine::Flush;
 
 const NOW: i64 = 1_700_000_000_000;
 const SCHEMA: &str = "name = \"moving\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n\
@@ -232,7 +232,7 @@ fn run(scenario: &Scenario, kind: Run) -> Result<Stand, TestCaseError> {
             (Run::Moves, Fault::LeaveAndDie) => Fault::LeaveAndMove,
             (_, fault) => fault,
         };
-        stand.offer(&records, SettlementReason::Ordinary, now, fault);
+        stand.offer(&records, Flush::No, now, fault);
         latest = latest.max(now + RETRIED_AFTER_MS);
         let lines = with_truth(&stand.sink.lines, &truth);
         let last = stand.sink.lines.last().map_or(0, |line| line.batch);
@@ -241,7 +241,7 @@ fn run(scenario: &Scenario, kind: Run) -> Result<Stand, TestCaseError> {
     }
     let now = latest;
     if scenario.end {
-        stand.settle(SettlementReason::EndOfStream, now);
+        stand.settle(Flush::EndOfStream, now);
         prop_assert_eq!(
             (stand.engine().unreleased_records(), stand.engine().waiting_lines()),
             (0, 0),
@@ -249,14 +249,14 @@ fn run(scenario: &Scenario, kind: Run) -> Result<Stand, TestCaseError> {
         );
     } else {
         // A quiet stream settles only due lines.
-        stand.settle(SettlementReason::Quiet, now);
+        stand.settle(Flush::Quiet, now);
         prop_assert!(!stand.engine().has_due(now));
-        stand.settle(SettlementReason::Quiet, now + i64::from(scenario.delay_ms));
+        stand.settle(Flush::Quiet, now + i64::from(scenario.delay_ms));
         prop_assert!(
             !stand.engine().has_due(now + i64::from(scenario.delay_ms)),
             "a quiet stream does not ask for ever"
         );
-        stand.settle(SettlementReason::Quiet, now + window_ms(scenario));
+        stand.settle(Flush::Quiet, now + window_ms(scenario));
         prop_assert_eq!(
             (stand.engine().unreleased_records(), stand.engine().waiting_lines()),
             (0, 0),
@@ -338,7 +338,7 @@ fn line_limits_have_no_effect_without_subject() {
         for batch in 0..5 {
             let drafts = (0..40).map(|i| (i % 14, i % 12, (i + batch) % 4));
             let records: Vec<_> = drafts.map(|draft| payload(draft).0).collect();
-            stand.offer(&records, SettlementReason::Ordinary, NOW + i64::from(batch) * 1000, Fault::Nothing);
+            stand.offer(&records, Flush::No, NOW + i64::from(batch) * 1000, Fault::Nothing);
         }
         stand.check_conservation().expect("conservation");
         stand.sink.lines
@@ -357,7 +357,7 @@ fn record_with_delayed_lines_counts_once() {
     let mut stand = Stand::new(SCHEMA, settings);
     let burst: Vec<Draft> = (1..=5).chain(1..=5).map(|person| (person, 0, 0)).collect();
     let records: Vec<_> = burst.iter().map(|draft| payload(*draft).0).collect();
-    stand.offer(&records, SettlementReason::Ordinary, NOW, Fault::Nothing);
+    stand.offer(&records, Flush::No, NOW, Fault::Nothing);
     let now = stand.telemetry.status();
     let of = |stand: &Stand, group: usize| stand.sink.lines.iter().filter(|l| l.group == group).count();
     assert_eq!((of(&stand, 2), of(&stand, 0), of(&stand, 1)), (5, 0, 0), "one mood of each, nothing else yet");
@@ -367,13 +367,13 @@ fn record_with_delayed_lines_counts_once() {
     assert_eq!(released + held + suppressed, 10);
     stand.check_conservation().expect("conservation");
     // The same values are not released again in the window.
-    stand.offer(&records, SettlementReason::Ordinary, NOW + 1000, Fault::LeaveAndDie);
+    stand.offer(&records, Flush::No, NOW + 1000, Fault::LeaveAndDie);
     assert_eq!(stand.engine().waiting_lines(), 10);
-    stand.settle(SettlementReason::Quiet, NOW + 3_600_000);
+    stand.settle(Flush::Quiet, NOW + 3_600_000);
     // Two of the homes belong to two people each and keep waiting for k subjects.
     assert_eq!((of(&stand, 0), of(&stand, 1), stand.engine().waiting_lines()), (5, 3, 2));
     stand.check_conservation().expect("conservation");
-    stand.offer(&records, SettlementReason::EndOfStream, NOW + 3_700_000, Fault::Nothing);
+    stand.offer(&records, Flush::EndOfStream, NOW + 3_700_000, Fault::Nothing);
     assert_eq!((of(&stand, 0), of(&stand, 1)), (5, 3), "said once a window");
     stand.check_conservation().expect("conservation");
     // The first plan detects no change and reports static attributes; declared frequencies are kept.

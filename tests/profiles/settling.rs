@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use throng::daemon::engine::clock::{MachineClocks, StateClock};
-use throng::daemon::engine::{BatchError, Engine, NextBatchSource, QueuedBatch, SettlementReason};
+use throng::daemon::engine::durable::clock::{MachineClocks, StateClock};
+use throng::daemon::engine::{BatchError, Engine, Flush, NextBatchSource, QueuedBatch};
 use throng::daemon::requests::RequestSender;
 use throng::daemon::state::directory::StateError;
 use throng::daemon::stream::source::{AssignmentNotice, BatchSource, SourceEvent, SourceFailure};
@@ -81,13 +81,13 @@ impl BatchSource for Script {
                 SourceEvent::TimedOut
             }
             Some(Step::Breaks) => return Err(SourceFailure::ReaderThreadEnded),
-            None => SourceEvent::End(SettlementReason::Shutdown),
+            None => SourceEvent::End(Flush::Shutdown),
         })
     }
 
     fn rewind(
         &mut self,
-        aborted: Option<(QueuedBatch, Option<SettlementReason>)>,
+        aborted: Option<(QueuedBatch, Option<Flush>)>,
         ranges: OffsetRanges,
     ) -> Result<(), SourceFailure> {
         self.voided.fetch_add(usize::from(aborted.is_none() && ranges.is_empty()), Ordering::Relaxed);
@@ -185,7 +185,7 @@ fn begun() -> (Stand, Sender<ProfileMessage>) {
     says.send(ProfileMessage::InitialTable(all)).expect("it listens");
     assert!(stand.engine().read_profiles(&AtomicBool::new(false)).expect("they can be read"));
     stand.partition = 1;
-    stand.offer(&visits(0..6), SettlementReason::Ordinary, NOW_MS, Fault::Nothing);
+    stand.offer(&visits(0..6), Flush::No, NOW_MS, Fault::Nothing);
     assert_eq!((stand.engine().unreleased_records(), stand.sink.lines.len()), (2, 4));
     stand.partition = 0;
     stand.sink.lines.clear();
@@ -344,17 +344,13 @@ fn abandoned_batch_is_not_pending_after_shutdown() {
 fn batch_retry_with_changed_profiles_is_refused() {
     let (mut stand, says) = begun();
     stand.sink.abort_next = true;
-    let Err(BatchError::Aborted { intent, .. }) =
-        stand.process(&visits(2..6), BEGIN, SettlementReason::Ordinary, None, NOW_MS)
-    else {
+    let Err(BatchError::Aborted { intent, .. }) = stand.process(&visits(2..6), BEGIN, Flush::No, None, NOW_MS) else {
         panic!("it was to be aborted");
     };
     let other = ProfileRevision { person: person(stand.engine(), 3), cells: Some("61\n\"m\"".into()) };
     says.send(ProfileMessage::Changed(other)).expect("it listens");
     stand.engine().receive_updates_while_idle().expect("it can be written");
-    let refused = stand
-        .process(&visits(2..6), BEGIN, SettlementReason::Ordinary, Some(&intent), NOW_MS)
-        .expect_err("it is refused");
+    let refused = stand.process(&visits(2..6), BEGIN, Flush::No, Some(&intent), NOW_MS).expect_err("it is refused");
     assert!(matches!(refused, BatchError::State(StateError::Damaged { .. })), "{refused}");
     assert!(refused.to_string().contains("its profiles differ from those"), "{refused}");
     assert!(stand.sink.lines.is_empty());

@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use throng::config::{self, Config, FixedSettings, SourceKind};
-use throng::daemon::engine::assemble::{AssemblyError, assemble};
-use throng::daemon::engine::{BatchError, Engine, NextBatchSource, QueuedBatch, SettlementReason};
+use throng::daemon::engine::build::assemble::{AssemblyError, assemble};
+use throng::daemon::engine::{BatchError, Engine, Flush, NextBatchSource, QueuedBatch};
 use throng::daemon::state::directory::StateError;
 use throng::daemon::state::entries::{EntryReader, RestoredPartitions};
 use throng::daemon::state::records::BatchIntent;
@@ -254,7 +254,7 @@ impl Stand {
     }
 
     /// Offers records as one batch; `None` is a tombstone.
-    pub fn offer(&mut self, records: &[Option<Vec<u8>>], settling: SettlementReason, now_ms: i64, fault: Fault) {
+    pub fn offer(&mut self, records: &[Option<Vec<u8>>], settling: Flush, now_ms: i64, fault: Fault) {
         let first = self.offered;
         self.sink.abort_next = matches!(fault, Fault::Abort | Fault::AbortAndDie);
         let mut outcome = self.process(records, first, settling, None, now_ms);
@@ -290,7 +290,7 @@ impl Stand {
     }
 
     /// Decides all held records, as at the end of the stream.
-    pub fn settle(&mut self, settling: SettlementReason, now_ms: i64) {
+    pub fn settle(&mut self, settling: Flush, now_ms: i64) {
         let engine = self.engine.as_mut().expect("a running engine");
         engine.settle(|_| true, settling, None, &mut self.sink, now_ms).expect("held records are settled");
     }
@@ -305,7 +305,7 @@ impl Stand {
         &mut self,
         records: &[Option<Vec<u8>>],
         first: i64,
-        settling: SettlementReason,
+        settling: Flush,
         retry: Option<&BatchIntent>,
         now_ms: i64,
     ) -> Result<(), BatchError> {

@@ -3,7 +3,7 @@
 use super::state_selection::{StateSelection, configured_secret, state_failure};
 use crate::cli::json;
 use crate::cli::outcome::Failure;
-use crate::daemon::engine::assemble::new_ledger;
+use crate::daemon::engine::build::assemble::new_ledger;
 use crate::daemon::state::directory::STATE_FORMAT;
 use crate::daemon::state::store::{RecoveredState, StateStore};
 use crate::start::checked_config::CheckedConfig;

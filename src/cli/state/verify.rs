@@ -3,7 +3,7 @@
 use super::state_selection::{StateSelection, configured_secret, state_failure};
 use crate::cli::outcome::Failure;
 use crate::cli::progress::progress_bar;
-use crate::daemon::engine::assemble::new_ledger;
+use crate::daemon::engine::build::assemble::new_ledger;
 use crate::daemon::state::store::StateStore;
 use crate::daemon::state::store::examine::KindExamination;
 use crate::daemon::state::store::value_kinds::UNKNOWN_KIND;

@@ -1,25 +1,24 @@
 //! Engine state, and operations between batches.
 
-use super::audit::Auditor;
-use super::clock::BatchTime;
-use super::contribution_limit::ContributionDraws;
-use super::held_records::HeldRows;
-use super::model::{ModelSize, StreamModel};
-use super::prime::PrimedPlan;
-use super::profile_joins::{ProfileJoins, ProfileUpdates};
-use super::search::{EvidenceRecheck, PlanSearch};
-use super::series_stream::SeriesStream;
-use super::settings::{EmptyStateFactory, EngineSettings};
+use super::build::prime::PrimedPlan;
+use super::build::settings::{EmptyStateFactory, EngineSettings};
+use super::durable::clock::BatchTime;
+use super::gather::contribution_limit::ContributionDraws;
+use super::gather::held_records::HeldRows;
+use super::gather::profile_joins::{ProfileJoins, ProfileUpdates};
+use super::learn::dictionary_compaction::DictionaryCompaction;
+use super::learn::search::{EvidenceRecheck, PlanSearch};
+use super::learn::stream_knowledge::{StreamKnowledge, new_model};
+use super::release::series_stream::SeriesStream;
+use super::report::audit::Auditor;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::entries::{EntryCodec, ErasedEntry, StateBinding};
 use crate::daemon::state::records::{BatchIntent, StreamProgress};
 use crate::daemon::state::rows::RowPacker;
-use crate::daemon::state::store::StateStore;
 use crate::daemon::state::store::state_binding::TopicPosition;
+use crate::daemon::state::store::{RecoveredState, StateStore};
 use crate::io::profiles::{ProfileFeed, ProfileReadError};
 use crate::planner::closeness_counts::ReferenceCounts;
-use crate::planner::drift::DriftBaseline;
-use crate::planner::planner_sample::PlannerSample;
 use crate::start::run_findings::{RunFinding, RunStatistics};
 use crate::telemetry::{Limit, LimitReached, Telemetry};
 use std::collections::{BTreeSet, VecDeque};
@@ -43,27 +42,15 @@ use throng_core::values::subject_digest::SubjectDigester;
 const PROFILE_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Plan in force and derived values.
-pub(super) struct ActivePlan {
-    pub(super) plan: Plan,
-    pub(super) names: GroupNames,
+pub(crate) struct ActivePlan {
+    pub(crate) plan: Plan,
+    pub(crate) names: GroupNames,
     /// Group keys in the release log and among held rows.
-    pub(super) group_keys: Vec<u128>,
-    pub(super) terms: Vec<GroupTerms>,
-    pub(super) protections: Vec<SensitiveProtection>,
-    pub(super) protected: Vec<ProtectedAttribute>,
-    pub(super) references: Vec<ReferenceCounts>,
-}
-
-pub(super) struct StreamKnowledge {
-    pub(super) model: StreamModel,
-    /// At most one batch behind the stream.
-    pub(super) model_size: ModelSize,
-    pub(super) sample: PlannerSample,
-    /// Distributions for which the plan in force was made.
-    pub(super) baseline: DriftBaseline,
-    pub(super) met: RunStatistics,
-    /// Record count at which unprotected values are next checked.
-    pub(super) next_value_check: u64,
+    pub(crate) group_keys: Vec<u128>,
+    pub(crate) terms: Vec<GroupTerms>,
+    pub(crate) protections: Vec<SensitiveProtection>,
+    pub(crate) protected: Vec<ProtectedAttribute>,
+    pub(crate) references: Vec<ReferenceCounts>,
 }
 
 impl ActivePlan {
@@ -82,73 +69,79 @@ impl ActivePlan {
 }
 
 #[derive(Default)]
-pub(super) struct PlanningState {
+pub(crate) struct PlanningState {
     /// First plan, if made before the stream.
-    pub(super) primed: Option<PrimedPlan>,
-    pub(super) search: Option<PlanSearch>,
-    pub(super) recheck: Option<EvidenceRecheck>,
+    pub(crate) primed: Option<PrimedPlan>,
+    pub(crate) search: Option<PlanSearch>,
+    pub(crate) recheck: Option<EvidenceRecheck>,
     /// Latest re-check result.
-    pub(super) evidence: Option<PlanEvidence>,
+    pub(crate) evidence: Option<PlanEvidence>,
     /// Origin of the groups for the status pages; null if configured.
-    pub(super) chosen: serde_json::Value,
+    pub(crate) chosen: serde_json::Value,
     /// Treatments chosen by the rules, for the status pages.
-    pub(super) treatments: serde_json::Value,
+    pub(crate) treatments: serde_json::Value,
 }
 
 /// State that survives the process.
-pub(super) struct DurableState {
-    pub(super) store: StateStore,
+pub(crate) struct DurableState {
+    pub(crate) store: StateStore,
     /// `None` if the source is a file.
-    pub(super) log: Option<EntryCodec>,
+    pub(crate) log: Option<EntryCodec>,
     /// Digests of the stream, sink and groups.
-    pub(super) binding: StateBinding,
+    pub(crate) binding: StateBinding,
     /// Partitions with a known state.
-    pub(super) places: BTreeSet<InputPartition>,
+    pub(crate) places: BTreeSet<InputPartition>,
     /// Recently erased subjects, by age of the state. Newly assigned partitions are cleared of them.
-    pub(super) erased: VecDeque<(i64, BTreeSet<u64>)>,
+    pub(crate) erased: VecDeque<(i64, BTreeSet<u64>)>,
     /// Changelog changes for a separate batch.
-    pub(super) pending: Vec<(InputPartition, ErasedEntry)>,
-    pub(super) packer: RowPacker,
-    pub(super) progress: StreamProgress,
+    pub(crate) pending: Vec<(InputPartition, ErasedEntry)>,
+    pub(crate) packer: RowPacker,
+    pub(crate) progress: StreamProgress,
 }
 
 /// Encoding of values.
-pub(super) struct ValueEncoding {
-    pub(super) books: Vec<Codebook>,
+pub(crate) struct ValueEncoding {
+    pub(crate) books: Vec<Codebook>,
     /// `None` if the schema names no subject: each record is then a separate subject.
-    pub(super) subjects: Option<SubjectDigester>,
+    pub(crate) subjects: Option<SubjectDigester>,
     /// Increases when a dictionary is renumbered.
-    pub(super) numbering: u64,
+    pub(crate) numbering: u64,
     /// Dictionary bytes after the last compaction for lack of memory, or 0.
-    pub(super) compacted_bytes: u64,
+    pub(crate) compacted_bytes: u64,
+}
+
+impl ValueEncoding {
+    pub(crate) fn dictionary_bytes(&self) -> u64 {
+        self.books.iter().map(|book| book.approximate_bytes() as u64).sum()
+    }
 }
 
 /// Batch processor with its state.
 pub struct Engine {
-    pub(super) schema: Arc<Schema>,
-    pub(super) settings: EngineSettings,
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) settings: EngineSettings,
     /// In release order.
-    pub(super) shapes: Vec<GroupShape>,
+    pub(crate) shapes: Vec<GroupShape>,
     /// Quasi-identifiers of all groups, ascending.
-    pub(super) quasi: Vec<usize>,
-    pub(super) in_force: ActivePlan,
-    pub(super) learning: StreamKnowledge,
-    pub(super) planning: PlanningState,
-    pub(super) durable: DurableState,
-    pub(super) coding: ValueEncoding,
-    pub(super) ledger: SubjectLedger,
-    pub(super) held: HeldRows,
-    pub(super) joins: ProfileJoins,
-    pub(super) series: Option<SeriesStream>,
-    pub(super) telemetry: Telemetry,
+    pub(crate) quasi: Vec<usize>,
+    pub(crate) in_force: ActivePlan,
+    pub(crate) learning: StreamKnowledge,
+    pub(crate) planning: PlanningState,
+    pub(crate) durable: DurableState,
+    pub(crate) coding: ValueEncoding,
+    pub(crate) ledger: SubjectLedger,
+    pub(crate) held: HeldRows,
+    pub(crate) joins: ProfileJoins,
+    pub(crate) series: Option<SeriesStream>,
+    pub(crate) telemetry: Telemetry,
     /// Keyed digest of a name.
-    pub(super) digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
-    pub(super) draws: ContributionDraws,
-    pub(super) blank: EmptyStateFactory,
-    pub(super) auditor: Option<Auditor>,
+    pub(crate) digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
+    pub(crate) draws: ContributionDraws,
+    pub(crate) blank: EmptyStateFactory,
+    pub(crate) auditor: Option<Auditor>,
     /// Reason why released values may be untrue.
-    pub(super) untruthful: Option<String>,
-    pub(super) origin: Arc<dyn SourceStatus>,
+    pub(crate) untruthful: Option<String>,
+    pub(crate) origin: Arc<dyn SourceStatus>,
 }
 
 /// Reason why a batch was not released.
@@ -312,7 +305,7 @@ impl Engine {
 
     /// Takes profile updates, written with the effect of a released batch. A reader failure prevents the next
     /// release.
-    pub(super) fn receive_updates_with_batch(&mut self) {
+    pub(crate) fn receive_updates_with_batch(&mut self) {
         match self.take_profile_updates() {
             Ok(updates) => self.durable.store.queue_profiles(updates.changes),
             Err(error) => self.joins.record_failure(error),
@@ -329,7 +322,7 @@ impl Engine {
     }
 
     /// Refuses a batch after a reader failure, or a retry with different profiles.
-    pub(super) fn check_profiles(&mut self, retry: Option<&BatchIntent>) -> Result<(), BatchError> {
+    pub(crate) fn check_profiles(&mut self, retry: Option<&BatchIntent>) -> Result<(), BatchError> {
         if let Some(error) = self.joins.take_failure() {
             return Err(error.into());
         }
@@ -339,5 +332,70 @@ impl Engine {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns the compaction of dictionaries with all parts that contain codes.
+    pub(crate) fn compaction(&mut self) -> DictionaryCompaction<'_> {
+        DictionaryCompaction {
+            schema: &self.schema,
+            settings: &self.settings,
+            coding: &mut self.coding,
+            learning: &mut self.learning,
+            held: &mut self.held,
+            planning: &mut self.planning,
+            telemetry: &self.telemetry,
+        }
+    }
+
+    /// Returns the reference distributions in force.
+    pub fn references(&self) -> &[ReferenceCounts] {
+        &self.in_force.references
+    }
+
+    /// Replaces all state with `past`, except profiles and a primed plan. Requires the ledger of `past` and empty
+    /// codebooks.
+    pub(crate) fn restore_state(&mut self, mut past: RecoveredState) -> Result<(), StateError> {
+        let Self { schema, settings, shapes, coding, learning, durable, .. } = self;
+        let (books, store) = (&mut coding.books, &durable.store);
+        self.held = HeldRows::new(schema.attributes.len(), schema.joined_attributes());
+        past.held.sort_by_key(|row| row.ordinal);
+        past.held.iter().for_each(|row| self.held.push(row, books));
+        let mut sample = learning.sample.empty_at(0);
+        sample.set_stride(past.progress.stride);
+        // Sample at the request of the pending plan.
+        let asked = past.progress.asked;
+        let mut asked_of = asked.map(|asked| sample.empty_at(asked.rows));
+        for row in &past.sample {
+            let codes: Vec<u32> = row.cells.iter().zip(&mut *books).map(|(c, book)| book.encode_canonical(c)).collect();
+            if let Some(then) = asked_of.as_mut().filter(|_| asked.is_some_and(|asked| row.ordinal < asked.rows)) {
+                then.restore_row(row.ordinal, row.subject, codes.iter().copied());
+            }
+            sample.restore_row(row.ordinal, row.subject, codes.into_iter());
+        }
+        let mut model = new_model(schema, shapes, settings, &past.progress, store)?;
+        for (_, block) in &past.rows {
+            model.restore(block, books).ok_or_else(|| store.damage_error("rows of the window cannot be read"))?;
+        }
+        if let Some(series) = &mut self.series
+            && !series.resume(past.series.take())
+        {
+            return Err(StateError::OtherSeries(store.path().to_owned()));
+        }
+        let (width, k) = (schema.attributes.len(), settings.policy.k);
+        let plan = past.plan.take().filter(|plan| self.is_usable_plan(plan, &past.references));
+        let Self { learning, planning, coding, durable, .. } = self;
+        learning.met = RunStatistics::new(width, k).continue_from(past.met, past.progress.totals.consumed);
+        (learning.model, learning.sample, learning.baseline) = (model, sample, past.baseline);
+        (planning.search, planning.recheck, planning.evidence) = (None, None, past.evidence);
+        coding.compacted_bytes = 0;
+        durable.progress = past.progress;
+        self.in_force.references = past.references;
+        self.learning.wait_for_model(&self.telemetry);
+        self.adopt(plan.unwrap_or(Plan::inactive(Vec::new())));
+        self.learning.model.watch(&self.learning.baseline, &self.coding.books);
+        if let Some(asked) = self.durable.progress.asked.filter(|_| self.in_force.plan.version > 0) {
+            self.start_plan_search(asked, asked_of);
+        }
+        Ok(())
     }
 }

@@ -8,7 +8,7 @@ pub mod erasure_topic_reader;
 pub mod forget_page;
 mod subject_eraser;
 
-use super::engine::assemble::open_state;
+use super::engine::build::assemble::open_state;
 use super::requests::{PendingRequest, RequestSender};
 use super::state::directory::StateError;
 use super::state::store::StateStore;

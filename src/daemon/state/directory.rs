@@ -123,7 +123,7 @@ impl StateError {
 const CREATION_MARKER: &str = "making";
 
 /// Format of the state. It is incremented whenever a reader of the old format would misread the new one.
-pub const STATE_FORMAT: u32 = 9;
+pub const STATE_FORMAT: u32 = 10;
 
 /// The first database of a directory.
 pub(super) const FIRST_DATABASE: &str = "db";

@@ -1,6 +1,6 @@
 //! Plain values that are written to the state.
 
-use crate::daemon::engine::clock::ClockAnchor;
+use crate::daemon::engine::durable::clock::ClockAnchor;
 use crate::io::profiles::ProfileCells;
 use crate::planner::closeness_counts::ReferenceCounts;
 use crate::planner::drift::DriftBaseline;
@@ -87,8 +87,7 @@ impl BatchIntent {
         Self {
             attempt: self.attempt,
             ranges: self.ranges.clone(),
-            last: self.last,
-            all: self.all,
+            flush: self.flush,
             after: self.after.clone(),
             ledger: None,
             sampled: self.sampled.clone(),
@@ -194,6 +193,33 @@ pub struct OffsetRange {
     pub to: i64,
 }
 
+/// Held rows that a batch flushes, and why. Flushed rows are released or suppressed; the others may stay held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Flush {
+    /// No rows.
+    No,
+    /// Rows of a batch that was closed by `batch.max_age`.
+    Age,
+    /// All rows except delayed ones: too few records or subjects came within `batch.max_age`.
+    Quiet,
+    /// All rows: no further record can complete a class.
+    EndOfStream,
+    /// All rows: the daemon stops.
+    Shutdown,
+}
+
+impl Flush {
+    /// Returns true if the batch ends the holding of its rows.
+    pub fn ends_holding(self) -> bool {
+        self != Self::No
+    }
+
+    /// Returns true if rows that wait for a delay are flushed as well.
+    pub fn includes_delayed(self) -> bool {
+        matches!(self, Self::EndOfStream | Self::Shutdown)
+    }
+}
+
 /// All data of a batch, fixed before its release.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BatchIntent {
@@ -202,10 +228,8 @@ pub struct BatchIntent {
     pub attempt: u64,
     /// Consumed offsets; empty if the batch only settles held rows.
     pub ranges: Vec<OffsetRange>,
-    /// True if the batch settles held rows (end of stream, shutdown, revocation).
-    pub last: bool,
-    /// True if the batch also settles rows that wait for a delay.
-    pub all: bool,
+    /// Held rows that the batch flushes.
+    pub flush: Flush,
     /// Progress after the release of the batch, with its sequence and clock.
     pub after: StreamProgress,
     /// Changes of the ledger; `None` if no record is released.

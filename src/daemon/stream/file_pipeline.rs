@@ -7,7 +7,7 @@ use super::source::SourceFailure;
 use super::stream_loop::{ReadProgressWatcher, StreamError, StreamLoop};
 use crate::config::{Config, JOINED_OUTPUT, RecordFormat, RowContent, SinkKind};
 use crate::daemon::engine::Engine;
-use crate::daemon::engine::assemble::{AssembledEngine, assemble, state_clock};
+use crate::daemon::engine::build::assemble::{AssembledEngine, assemble, state_clock};
 use crate::daemon::run_error::RunError;
 use crate::io::file::sink::{FileSink, LineageNames, NullFileSink, SeriesColumns, refuse_replacement};
 use crate::io::file::{FileReadSettings, FileSnapshot, FileSource, GroupColumns, StopFlag, content_digest_of};

@@ -2,7 +2,7 @@
 
 use super::source::{BatchSource, SourceEvent, SourceFailure};
 use super::stream_loop::ReadProgressWatcher;
-use crate::daemon::engine::{NextBatchSource, POLL_INTERVAL, QueuedBatch, SettlementReason};
+use crate::daemon::engine::{Flush, NextBatchSource, POLL_INTERVAL, QueuedBatch};
 use crate::io::file::{FileSource, SourceError};
 use crate::telemetry::{FileDivided, FileOpened, RejectionReason};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
@@ -41,7 +41,7 @@ pub struct FileReader<'a> {
 pub type FileBatch = Result<(InputBatch, bool), SourceError>;
 
 /// A queued batch, and the settlement if the stream ends with it.
-type QueuedFileBatch = (QueuedBatch, Option<SettlementReason>);
+type QueuedFileBatch = (QueuedBatch, Option<Flush>);
 
 /// Source of the batches read by the reader thread.
 pub struct FileReadAhead<'a> {
@@ -61,7 +61,7 @@ impl<'a> FileReadAhead<'a> {
 }
 
 fn queued_batch((input, end): (InputBatch, bool)) -> QueuedFileBatch {
-    (Box::new(input).into(), end.then_some(SettlementReason::EndOfStream))
+    (Box::new(input).into(), end.then_some(Flush::EndOfStream))
 }
 
 impl NextBatchSource for FileReadAhead<'_> {
@@ -94,7 +94,7 @@ impl BatchSource for FileReadAhead<'_> {
             // `stop` was set while the batch was awaited; the reader may have closed it early.
             true if self.is_job => Err(SourceFailure::Stopped),
             // Records from standard input cannot be read again: they are released before the stop.
-            true => Ok(SourceEvent::Batch(turn, Some(SettlementReason::Shutdown))),
+            true => Ok(SourceEvent::Batch(turn, Some(Flush::Shutdown))),
             false => Ok(SourceEvent::Batch(turn, last)),
         }
     }

@@ -1,7 +1,7 @@
 //! A topic as the source of a stream.
 
 use super::source::{AssignmentNotice, BatchSource, SourceEvent, SourceFailure};
-use crate::daemon::engine::{NextBatchSource, POLL_INTERVAL, QueuedBatch, SettlementReason};
+use crate::daemon::engine::{Flush, NextBatchSource, POLL_INTERVAL, QueuedBatch};
 use crate::telemetry::{InputLost, SourceConnected, SourceLost, Telemetry};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::collections::BTreeSet;
@@ -106,7 +106,7 @@ impl BatchSource for KafkaSource<'_> {
     fn next_event(&mut self, wait: Duration) -> Result<SourceEvent, SourceFailure> {
         self.report_connection();
         if self.stop.load(Ordering::Acquire) {
-            return Ok(SourceEvent::End(SettlementReason::Shutdown));
+            return Ok(SourceEvent::End(Flush::Shutdown));
         }
         let next = match self.next.take() {
             Some(next) => next?,
@@ -127,11 +127,7 @@ impl BatchSource for KafkaSource<'_> {
     }
 
     /// Ignores the aborted batch and reads its records again: one of its partitions may have been revoked meanwhile.
-    fn rewind(
-        &mut self,
-        _: Option<(QueuedBatch, Option<SettlementReason>)>,
-        ranges: OffsetRanges,
-    ) -> Result<(), SourceFailure> {
+    fn rewind(&mut self, _: Option<(QueuedBatch, Option<Flush>)>, ranges: OffsetRanges) -> Result<(), SourceFailure> {
         self.epoch += 1;
         let replay = Some(ranges).filter(|ranges| !ranges.is_empty());
         self.commands.send(RewindCommand { epoch: self.epoch, replay }).map_err(|_| SourceFailure::ReaderThreadEnded)

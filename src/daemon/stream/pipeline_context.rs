@@ -1,6 +1,6 @@
 //! Parts of the process that a pipeline uses.
 
-use crate::daemon::engine::assemble::RunOptions;
+use crate::daemon::engine::build::assemble::RunOptions;
 use crate::daemon::erasure::ErasureReceiver;
 use crate::daemon::reload::NextConfig;
 use crate::daemon::run_error::RunError;

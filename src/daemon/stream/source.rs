@@ -1,6 +1,6 @@
 //! Interface of the sources of a stream.
 
-use crate::daemon::engine::{NextBatchSource, QueuedBatch, SettlementReason};
+use crate::daemon::engine::{Flush, NextBatchSource, QueuedBatch};
 use crate::io::file::SourceError;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub trait BatchSource: NextBatchSource {
     /// committed positions. `aborted` is the batch that was not released, if it is still in memory.
     fn rewind(
         &mut self,
-        aborted: Option<(QueuedBatch, Option<SettlementReason>)>,
+        aborted: Option<(QueuedBatch, Option<Flush>)>,
         ranges: OffsetRanges,
     ) -> Result<(), SourceFailure>;
 
@@ -43,13 +43,13 @@ pub trait BatchSource: NextBatchSource {
 /// Event of a source.
 pub enum SourceEvent {
     /// A batch. If the source ends with it, also the reason for which the held records are settled with it.
-    Batch(QueuedBatch, Option<SettlementReason>),
+    Batch(QueuedBatch, Option<Flush>),
     /// A change of the assignment, or ranges that cannot be replayed.
     Notice(AssignmentNotice),
     /// No event within the time limit.
     TimedOut,
     /// The end of the source; held records are settled.
-    End(SettlementReason),
+    End(Flush),
 }
 
 /// Error that ends the reading of a source.

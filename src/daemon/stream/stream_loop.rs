@@ -6,8 +6,8 @@
 use super::changelog_restore::{PartitionRestore, RestoreError};
 use super::idle_partitions::IdlePartitions;
 use super::source::{AssignmentNotice, BatchSource, SourceEvent, SourceFailure};
-use crate::daemon::engine::clock::StateClock;
-use crate::daemon::engine::{BatchError, Engine, QueuedBatch, SettlementReason};
+use crate::daemon::engine::durable::clock::StateClock;
+use crate::daemon::engine::{BatchError, Engine, Flush, QueuedBatch};
 use crate::daemon::erasure::ErasureReceiver;
 use crate::daemon::erasure::erasure_topic_reader::{ErasureTopicError, TopicReader};
 use crate::daemon::reload::NextConfig;
@@ -246,17 +246,17 @@ impl StreamLoop<'_> {
                     }
                     let silent = self.source.is_live() && quiet_since.elapsed() >= self.max_age;
                     if silent && self.is_fully_restored() && self.engine.has_due(self.clock.now()) {
-                        self.settle_held(|_| true, SettlementReason::Quiet, None)?;
+                        self.settle_held(|_| true, Flush::Quiet, None)?;
                         quiet_since = Instant::now();
                     }
                 }
-                SourceEvent::End(settling) => {
+                SourceEvent::End(flush) => {
                     let aborted = self.retry.take_if(|retry| self.source.is_passed_by_others(&ranges_of(retry)));
                     self.discard_retry(aborted)?;
                     if !self.is_fully_restored() {
                         return Ok(self.engine.flush()?);
                     }
-                    return self.settle_held(|_| true, settling, None);
+                    return self.settle_held(|_| true, flush, None);
                 }
             }
         }
@@ -364,32 +364,30 @@ impl StreamLoop<'_> {
     fn process_next_batch(
         &mut self,
         mut turn: QueuedBatch,
-        last: Option<SettlementReason>,
+        last: Option<Flush>,
     ) -> Result<BatchStepOutcome, StreamError> {
         let input = &turn.input;
         let records = input.records();
         let retry = self.retry.take().filter(|_| input.closed == CloseReason::Replay);
-        // A batch that settled held records does so again, because its output may have been seen. A flush by age
-        // settles even if a pipe sent no records.
-        let again = retry.as_ref().is_some_and(|r| r.last) || records == 0 && input.closed == CloseReason::FinalFlush;
-        let at_the_end = retry.as_ref().is_some_and(|r| r.last && r.all) && !self.source.is_live();
-        let settling = match last {
-            Some(settling) => settling,
-            None if at_the_end => SettlementReason::EndOfStream,
-            None if again => SettlementReason::Quiet,
-            None => SettlementReason::Ordinary,
+        let by_age = || match input.closed {
+            // A flush by age settles even if a pipe sent no records.
+            CloseReason::FinalFlush if records == 0 => Flush::Quiet,
+            CloseReason::FinalFlush => Flush::Age,
+            CloseReason::Full | CloseReason::Time | CloseReason::Replay => Flush::No,
         };
+        // A repeated batch flushes the same rows, because its output may have been seen.
+        let flush = last.or(retry.as_ref().map(|retry| retry.flush)).unwrap_or_else(by_age);
         // A repeated batch uses the profiles of its first attempt; every other batch waits for the current profiles.
         if retry.is_none() && !self.engine.read_profiles(self.stop)? {
             return Ok(BatchStepOutcome::NotBegun);
         }
         let now = self.clock.now();
         let outcome = if records > 0 || !input.is_empty() {
-            self.engine.process(&mut turn, settling, retry.as_ref(), self.sink, now, self.source)
-        } else if settling == SettlementReason::Ordinary {
+            self.engine.process(&mut turn, flush, retry.as_ref(), self.sink, now, self.source)
+        } else if flush == Flush::No {
             Ok(())
         } else {
-            self.engine.settle(|_| true, settling, retry.as_ref(), self.sink, now)
+            self.engine.settle(|_| true, flush, retry.as_ref(), self.sink, now)
         };
         match outcome {
             Ok(()) => Ok(BatchStepOutcome::OutputReleased),
@@ -494,8 +492,7 @@ impl StreamLoop<'_> {
     /// Repeats an aborted settlement, possibly of the previous process.
     fn repeat_settlement(&mut self, intent: BatchIntent) -> Result<(), StreamError> {
         let settled: BTreeSet<RecordPosition> = intent.settled.iter().map(|(_, at)| *at).collect();
-        let settling = if self.source.is_live() { SettlementReason::Quiet } else { SettlementReason::EndOfStream };
-        self.settle_held(|c| settled.contains(&c), settling, Some(intent))
+        self.settle_held(|c| settled.contains(&c), intent.flush, Some(intent))
     }
 
     /// Settles held records at the positions selected by `of`, and flushes all changes in memory. Held records
@@ -504,16 +501,16 @@ impl StreamLoop<'_> {
     fn settle_held(
         &mut self,
         of: impl Fn(RecordPosition) -> bool,
-        settling: SettlementReason,
+        flush: Flush,
         mut retry: Option<BatchIntent>,
     ) -> Result<(), StreamError> {
         if retry.is_none() && (self.retry.is_some() || !self.engine.read_profiles(&AtomicBool::new(true))?) {
             return Ok(self.engine.flush()?);
         }
-        let attempts =
-            if settling == SettlementReason::EndOfStream { MAX_BATCH_ATTEMPTS } else { MAX_SETTLEMENT_ATTEMPTS };
+        let is_final = flush == Flush::EndOfStream || !self.source.is_live();
+        let attempts = if is_final { MAX_BATCH_ATTEMPTS } else { MAX_SETTLEMENT_ATTEMPTS };
         for attempt in 1..=attempts {
-            match self.engine.settle(&of, settling, retry.as_ref(), self.sink, self.clock.now()) {
+            match self.engine.settle(&of, flush, retry.as_ref(), self.sink, self.clock.now()) {
                 Ok(()) => {
                     retry = None;
                     break;

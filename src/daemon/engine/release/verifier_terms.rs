@@ -1,14 +1,14 @@
 //! Verifier terms of a plan: attributes, roles and privacy models of each group.
 
-use super::core::Engine;
-use crate::planner::closeness_counts::{ReferenceCounts, resolve_reference};
-use crate::telemetry::{Limit, LimitReached};
+use crate::daemon::engine::core::ActivePlan;
+use crate::planner::closeness_counts::resolve_reference;
 use throng_core::plan::{Plan, PlanGroup};
 use throng_core::privacy::protection::{ClosenessReference, ProtectionJudge, SensitiveProtection};
 use throng_core::release::line_limits::LineLimit;
 use throng_core::release::protected_attributes::{ProtectedTerms, ReferenceShares};
 use throng_core::release::verifier_input::{GroupTerms, NarrowingTerms};
 use throng_core::treatment::batch_treatment::{GroupNames, ProtectedAttribute};
+use throng_core::values::codebook::Codebook;
 use throng_core::values::subjects_by_value::SubjectsByValue;
 
 /// Returns the terms of every group. `protections` include their reference distribution, or an empty one. Ladders are
@@ -70,26 +70,21 @@ fn protected_terms(
     terms.collect()
 }
 
-impl Engine {
-    /// Returns the reference distributions in force.
-    pub fn references(&self) -> &[ReferenceCounts] {
-        &self.in_force.references
-    }
-
+impl ActivePlan {
     /// Prepares treatment and verification for `plan`.
-    pub(super) fn prepare_protections(&mut self, plan: &Plan) {
+    pub(crate) fn prepare_protections(&mut self, plan: &Plan, books: &mut [Codebook], max_lines: usize) {
         let mut protections: Vec<(SensitiveProtection, ClosenessReference)> =
-            Vec::with_capacity(self.in_force.protections.len());
-        for protection in &self.in_force.protections {
-            let counts = self.in_force.references.iter().find(|counts| counts.attribute == protection.attribute);
-            let book = &mut self.coding.books[protection.attribute];
+            Vec::with_capacity(self.protections.len());
+        for protection in &self.protections {
+            let counts = self.references.iter().find(|counts| counts.attribute == protection.attribute);
+            let book = &mut books[protection.attribute];
             let reference = counts.map(|counts| resolve_reference(counts, protection, book)).unwrap_or_default();
             protections.push((protection.clone(), reference));
         }
-        self.in_force.terms = group_terms(plan, &self.in_force.names, &protections);
-        let groups = plan.groups.iter().zip(&self.in_force.group_keys);
-        for (terms, (group, &name)) in self.in_force.terms.iter_mut().zip(groups) {
-            terms.lines = match self.settings.repetition.max_lines {
+        self.terms = group_terms(plan, &self.names, &protections);
+        let groups = plan.groups.iter().zip(&self.group_keys);
+        for (terms, (group, &name)) in self.terms.iter_mut().zip(groups) {
+            terms.lines = match max_lines {
                 _ if plan.is_static(group) => LineLimit::OncePerWindow(name),
                 0 => LineLimit::None,
                 most => LineLimit::PerBatch(most),
@@ -100,14 +95,6 @@ impl Engine {
             // Ranges were checked before; unjudged values are not shown.
             judge: ProtectionJudge::new(protection, Some(reference)).unwrap_or(None),
         };
-        self.in_force.protected = protections.iter().map(protected).collect();
-    }
-
-    /// Reports full supporters if `rows` records could add no support.
-    pub(super) fn report_full_supporters(&self, rows: usize) {
-        let rows = rows * self.in_force.plan.groups.len();
-        if self.ledger.supporters.as_ref().is_some_and(|supporters| !supporters.has_room(rows)) {
-            LimitReached { limit: Limit::Supporters }.emit(&self.telemetry);
-        }
+        self.protected = protections.iter().map(protected).collect();
     }
 }

@@ -1,6 +1,6 @@
 //! Profiles of all joins, and the cells that they add to a batch.
 
-use super::settings::JoinSettings;
+use crate::daemon::engine::build::settings::JoinSettings;
 use crate::daemon::state::records::ProfileChange;
 use crate::io::profiles::{
     ProfileFeed, ProfileJoinCounts, ProfileMessage, ProfileReadError, ProfileSetOutcome, ProfileTable, join,
@@ -35,14 +35,14 @@ struct InitialProfiles {
 
 /// Joins, ordered by name.
 #[derive(Default)]
-pub(super) struct ProfileJoins {
+pub(crate) struct ProfileJoins {
     joined: Vec<JoinState>,
     failed: Option<ProfileReadError>,
 }
 
 /// New profile updates.
 #[derive(Default)]
-pub(super) struct ProfileUpdates {
+pub(crate) struct ProfileUpdates {
     /// Changes to write.
     pub changes: Vec<ProfileChange>,
     /// A table is full.

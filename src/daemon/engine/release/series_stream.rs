@@ -21,7 +21,7 @@ use throng_core::values::moment;
 use throng_core::values::raw_batch::RecordPosition;
 
 /// Series terms and state.
-pub(super) struct SeriesStream {
+pub(crate) struct SeriesStream {
     terms: Arc<AllSeriesTerms>,
     state: SeriesState,
     /// Subjects in published sets.
@@ -38,7 +38,7 @@ pub(super) struct SeriesStream {
 
 /// Possibility of further records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SourceEnd {
+pub(crate) enum SourceEnd {
     Continues,
     /// The run ends; the source may continue.
     Stopped,
@@ -47,7 +47,7 @@ pub(super) enum SourceEnd {
 
 /// Batch as read and as encoded.
 #[derive(Clone, Copy)]
-pub(super) struct SeriesBatchInput<'a> {
+pub(crate) struct SeriesBatchInput<'a> {
     pub input: &'a InputBatch,
     pub rows: &'a CodeBatch,
     pub books: &'a [Codebook],
@@ -56,7 +56,7 @@ pub(super) struct SeriesBatchInput<'a> {
 
 /// Result of one batch.
 #[derive(Default)]
-pub(super) struct SeriesStep {
+pub(crate) struct SeriesStep {
     /// Verified rows and state changes; `None` without cohorts or contributions.
     pub published: Option<(VerifiedSeries, SeriesChanges)>,
     /// Records that contribute nothing, with series positions.
@@ -69,7 +69,7 @@ pub(super) struct SeriesStep {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum StepError {
+pub(crate) enum StepError {
     #[error(transparent)]
     Refused(#[from] SeriesRefusal),
     #[error(transparent)]
@@ -142,7 +142,7 @@ fn people_in_sets<'a>(cohorts: impl Iterator<Item = &'a CohortState>) -> u64 {
 }
 
 impl SeriesStream {
-    pub(super) fn new(terms: Arc<AllSeriesTerms>, secret: &DigestKey, keeps_state: bool) -> Self {
+    pub(crate) fn new(terms: Arc<AllSeriesTerms>, secret: &DigestKey, keeps_state: bool) -> Self {
         let state = SeriesState::new(&terms);
         Self {
             before: state.head.counts.clone(),
@@ -157,24 +157,24 @@ impl SeriesStream {
     }
 
     /// Exchanges contributions through partition `place`; `sources` are the source's partitions.
-    pub(super) fn exchange_through(&mut self, place: InputPartition, sources: Vec<InputPartition>, codec: EntryCodec) {
+    pub(crate) fn exchange_through(&mut self, place: InputPartition, sources: Vec<InputPartition>, codec: EntryCodec) {
         self.exchange = Some(ContributionExchange { place, sources, idle: None, codec });
     }
 
     /// Returns the contribution partition; its owner has the cohorts.
-    pub(super) fn place(&self) -> Option<InputPartition> {
+    pub(crate) fn place(&self) -> Option<InputPartition> {
         self.exchange.as_ref().map(|exchange| exchange.place)
     }
 
     /// Excludes idle partitions from delaying buckets.
-    pub(super) fn note_idle(&mut self, idle: IdleSources) {
+    pub(crate) fn note_idle(&mut self, idle: IdleSources) {
         if let Some(exchange) = &mut self.exchange {
             exchange.idle = Some(idle);
         }
     }
 
     /// Returns partitions that delay buckets passed by enough subjects, with offsets.
-    pub(super) fn partitions_delaying_buckets(&self) -> BTreeMap<InputPartition, i64> {
+    pub(crate) fn partitions_delaying_buckets(&self) -> BTreeMap<InputPartition, i64> {
         let waits = |exchange: &ContributionExchange| {
             self.state.head.delaying_partitions(&self.terms, &exchange.all_sources(&self.state.head))
         };
@@ -182,7 +182,7 @@ impl SeriesStream {
     }
 
     /// Returns whether buckets can close without further contributions.
-    pub(super) fn has_due(&self, position: i64) -> bool {
+    pub(crate) fn has_due(&self, position: i64) -> bool {
         let head = &self.state.head;
         let is_due = |exchange: &ContributionExchange| {
             head.has_due_buckets(&self.terms, &exchange.all_sources(head), &exchange.idle_at(position))
@@ -191,7 +191,7 @@ impl SeriesStream {
     }
 
     /// Continues from restored state; false if of other series.
-    pub(super) fn resume(&mut self, past: Option<SeriesState>) -> bool {
+    pub(crate) fn resume(&mut self, past: Option<SeriesState>) -> bool {
         let mut state = past.unwrap_or_else(|| SeriesState::new(&self.terms));
         state.return_members_to_pool();
         let fits = state.head.identity == self.terms.terms_identity();
@@ -206,7 +206,7 @@ impl SeriesStream {
     }
 
     /// Replaces changed entries.
-    pub(super) fn apply(&mut self, changes: SeriesChanges) {
+    pub(crate) fn apply(&mut self, changes: SeriesChanges) {
         let has_new_sets = !changes.cohorts.is_empty();
         self.state.apply(changes);
         if has_new_sets {
@@ -219,12 +219,12 @@ impl SeriesStream {
     }
 
     /// Returns whether rows were published, also by earlier runs.
-    pub(super) fn has_published(&self) -> bool {
+    pub(crate) fn has_published(&self) -> bool {
         self.state.head.totals().rows > 0
     }
 
     /// Returns counts of published rows.
-    pub(super) fn published(&self) -> SeriesPublished {
+    pub(crate) fn published(&self) -> SeriesPublished {
         let counts = self.counts(&self.state.head, self.represented, self.state.people.len() as u64);
         let is_empty = self.terms.cohorts.is_batch && counts.rows == 0 && counts.rows_before == 0;
         let too_short = is_empty.then(|| self.state.too_few_buckets(&self.terms)).flatten();
@@ -232,7 +232,7 @@ impl SeriesStream {
     }
 
     /// Returns the counts after `changes`.
-    pub(super) fn published_after(&self, changes: &SeriesChanges) -> SeriesPublished {
+    pub(crate) fn published_after(&self, changes: &SeriesChanges) -> SeriesPublished {
         let represented = if changes.cohorts.is_empty() {
             self.represented
         } else {
@@ -276,7 +276,7 @@ impl SeriesStream {
     }
 
     /// Returns whether all buckets close: the end of a job, or of a stream without stored state.
-    pub(super) fn closes_all(&self, end: SourceEnd) -> bool {
+    pub(crate) fn closes_all(&self, end: SourceEnd) -> bool {
         match end {
             SourceEnd::Continues => false,
             SourceEnd::Stopped => self.terms.cohorts.is_batch,
@@ -284,13 +284,13 @@ impl SeriesStream {
         }
     }
 
-    pub(super) fn has_open_buckets(&self) -> bool {
+    pub(crate) fn has_open_buckets(&self) -> bool {
         !self.state.open.is_empty()
     }
 
     /// Returns contributions, verified rows of closed buckets, and state changes. A retry uses the idle partitions of
     /// its first attempt. Only an owner of cohorts publishes.
-    pub(super) fn step(
+    pub(crate) fn step(
         &mut self,
         batch: SeriesBatchInput<'_>,
         batch_clock_ms: i64,
@@ -334,11 +334,11 @@ impl SeriesStream {
         Ok(((verified, proposal.changes), proposal.dropped))
     }
 
-    pub(super) fn terms(&self) -> &AllSeriesTerms {
+    pub(crate) fn terms(&self) -> &AllSeriesTerms {
         &self.terms
     }
 
-    pub(super) fn state(&self) -> &SeriesState {
+    pub(crate) fn state(&self) -> &SeriesState {
         &self.state
     }
 

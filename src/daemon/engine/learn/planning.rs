@@ -1,12 +1,13 @@
 //! Triggers and adoption of plans.
 
-use super::core::Engine;
-use super::gather::PlanningOutcome;
-use super::prime::PrimedPlan;
 use super::search::{EvidenceRecheck, PlanSearch};
 use crate::config::RowContent;
+use crate::daemon::engine::build::prime::PrimedPlan;
+use crate::daemon::engine::core::Engine;
+use crate::daemon::engine::gather::gathered_batch::PlanningOutcome;
 use crate::daemon::http::plan_page::{by_size, involvement, shown_qids};
 use crate::daemon::state::records::{BatchIntent, PlanReason, SearchRequest};
+use crate::planner::closeness_counts::ReferenceCounts;
 use crate::planner::drift::DriftBaseline;
 use crate::planner::evidence::{EvidenceInput, WindowModel};
 use crate::planner::planner_sample::PlannerSample;
@@ -16,7 +17,7 @@ use crate::telemetry::{EvidenceGathered, PlanAdopted, PlannerFailed, SchemaWarni
 use crossbeam_channel::TryRecvError;
 use std::time::Instant;
 use throng_core::plan::evidence::PlanEvidence;
-use throng_core::plan::{Plan, PlanGroup};
+use throng_core::plan::{AttributeChangeRate, Plan, PlanGroup};
 use throng_core::privacy::protection::SensitiveProtection;
 use throng_core::treatment::batch_treatment::{group_names, joined_layouts};
 use throng_core::treatment::group_digests::group_identity;
@@ -34,7 +35,7 @@ impl Engine {
     ///
     /// Plans at the start, and at fourfold growth until the window is full, are made immediately. Later ones are
     /// searched concurrently and adopted a fixed number of batches later: output must not depend on search speed.
-    pub(super) fn plan_if_due(&mut self, age_ms: i64) -> PlanningOutcome {
+    pub(crate) fn plan_if_due(&mut self, age_ms: i64) -> PlanningOutcome {
         if self.in_force.plan.version > self.durable.progress.plan_version {
             // Adopted by an aborted attempt; durable with the release.
             return PlanningOutcome::with(self.in_force.plan.clone());
@@ -66,24 +67,57 @@ impl Engine {
     }
 
     /// Returns whether the first batch makes the first plan, as in a file of one batch.
-    pub(super) fn plans_from_first(&self, retry: Option<&BatchIntent>) -> bool {
+    pub(crate) fn plans_from_first(&self, retry: Option<&BatchIntent>) -> bool {
         let is_first = self.in_force.plan.version == 0 && self.planning.primed.is_none() && retry.is_none();
         self.settings.plans_from_first_batch && is_first
     }
 
     /// Learns from the first batch and plans from it; this batch is never repeated.
-    pub(super) fn plan_from(&mut self, fresh: &CodeBatch) -> PlanningOutcome {
+    pub(crate) fn plan_from(&mut self, fresh: &CodeBatch) -> PlanningOutcome {
         let start = Instant::now();
         self.learning.sample.add(fresh, self.durable.progress.rows);
-        self.learn(fresh);
+        self.learning.learn(fresh, &self.coding.books, &self.telemetry);
+        self.send_to_recheck(fresh);
         let settings = self.settings.planner.with_average_batch(fresh.rows() as u64, 1);
         let (sample, books) = (&self.learning.sample, &self.coding.books);
         let plan = make_plan(self.next_version(), &self.shapes, sample, books, &settings);
         PlanningOutcome::with(self.activate_plan(plan, PlanReason::Start, start))
     }
 
+    /// Returns whether a stored plan fits the configuration: same groups, needed references `known`, same declared
+    /// rates of change, and permitted levels. Otherwise the next batch makes a new plan.
+    pub(crate) fn is_usable_plan(&self, plan: &Plan, known: &[ReferenceCounts]) -> bool {
+        let is_known = |p: &SensitiveProtection| known.iter().any(|r| r.attribute == p.attribute);
+        let declares = |pace: &AttributeChangeRate| {
+            self.schema.attributes.get(pace.attribute).is_some_and(|a| match a.changes {
+                Some(changes) => pace.declared && pace.changes == changes,
+                None => !pace.declared,
+            })
+        };
+        let delays = self.settings.repetition.max_delay_ms > 0;
+        self.in_force.protections.iter().filter(|p| p.needs_reference()).all(is_known)
+            && plan.paces.is_empty() != delays
+            && plan.paces.iter().all(declares)
+            && plan.groups.len() == self.shapes.len()
+            && plan
+                .groups
+                .iter()
+                .zip(&self.shapes)
+                .all(|(g, s)| *g == PlanGroup { ladder: g.ladder.clone(), ..s.without_ladder() })
+            && plan.groups.iter().all(|group| self.permits_levels(plan, group))
+    }
+
+    fn permits_levels(&self, plan: &Plan, group: &PlanGroup) -> bool {
+        let allows = |(&a, &level): (&usize, &u8)| {
+            let levels = self.coding.books[a].levels();
+            let allows = self.schema.attributes[a].treatment.allows(usize::from(level), levels - 1);
+            plan.identifiers.contains(&a) || allows
+        };
+        group.ladder.iter().all(|node| group.quasi.iter().zip(&node.levels).all(allows))
+    }
+
     /// Returns the drift from the plan's baseline, in bits.
-    pub(super) fn drift(&self) -> f64 {
+    pub(crate) fn drift(&self) -> f64 {
         self.learning.model.drift().map_or(0.0, |(_, bits)| bits)
     }
 
@@ -130,7 +164,7 @@ impl Engine {
     }
 
     /// Starts a concurrent plan search, from `sample` or the current one.
-    pub(super) fn start_plan_search(&mut self, asked: SearchRequest, sample: Option<PlannerSample>) {
+    pub(crate) fn start_plan_search(&mut self, asked: SearchRequest, sample: Option<PlannerSample>) {
         let sample = sample.unwrap_or_else(|| self.learning.sample.clone());
         let version = self.next_version();
         let settings = self.settings.planner.with_average_batch(asked.rows, asked.batch - 1);
@@ -175,7 +209,7 @@ impl Engine {
         self.in_force.references =
             closeness_counts::count_references(&self.in_force.protections, &self.learning.sample, &self.coding.books);
         self.adopt(plan.clone());
-        self.wait_for_model();
+        self.learning.wait_for_model(&self.telemetry);
         self.learning.model.coarsen();
         self.set_baseline(self.learning.model.baseline(&self.coding.books, self.settings.drift));
         let ladder_nodes = plan.groups.iter().map(|g| g.ladder.len() as u64).sum();
@@ -192,7 +226,7 @@ impl Engine {
         self.learning.model.watch(&self.learning.baseline, &self.coding.books);
     }
 
-    pub(super) fn adopt(&mut self, plan: Plan) {
+    pub(crate) fn adopt(&mut self, plan: Plan) {
         let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let format = &self.settings.format;
         self.in_force.names = group_names(&plan, &attribute_names, |names| format.layout(names), &self.digest);
@@ -202,13 +236,14 @@ impl Engine {
         }
         let turn_name = |group: &PlanGroup| group_identity(group, &attribute_names, &self.digest);
         self.in_force.group_keys = plan.groups.iter().map(turn_name).collect();
-        self.prepare_protections(&plan);
+        let max_lines = self.settings.repetition.max_lines;
+        self.in_force.prepare_protections(&plan, &mut self.coding.books, max_lines);
         self.in_force.plan = plan;
         self.show_plan();
     }
 
     /// Shows plan and evidence on the status page.
-    pub(super) fn show_plan(&self) {
+    pub(crate) fn show_plan(&self) {
         let names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let (plan, evidence) = (&self.in_force.plan, self.planning.evidence.as_ref());
         let mut page =
@@ -219,13 +254,13 @@ impl Engine {
     }
 
     /// Starts gathering evidence from the window, unless it is empty or a re-check is running.
-    pub(super) fn begin_recheck(&mut self) {
+    pub(crate) fn begin_recheck(&mut self) {
         if self.planning.recheck.as_ref().is_some_and(EvidenceRecheck::is_pending)
             || self.learning.model.window().rows() == 0
         {
             return;
         }
-        self.wait_for_model();
+        self.learning.wait_for_model(&self.telemetry);
         if self.planning.recheck.is_none() {
             // A device stores full windows only; byte limits may shorten them.
             let limited = self.settings.model.value_bytes.is_some();
@@ -245,7 +280,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn take_evidence(&mut self) -> Option<PlanEvidence> {
+    pub(crate) fn take_evidence(&mut self) -> Option<PlanEvidence> {
         let recheck = self.planning.recheck.as_mut().filter(|recheck| recheck.is_pending())?;
         match recheck.take_answer() {
             Err(TryRecvError::Empty) => None,
@@ -280,7 +315,7 @@ impl Engine {
     }
 
     /// Sends released rows to a re-check with a window on a device.
-    pub(super) fn send_to_recheck(&self, fresh: &CodeBatch) {
+    pub(crate) fn send_to_recheck(&self, fresh: &CodeBatch) {
         let Some(recheck) = self.planning.recheck.as_ref().filter(|recheck| recheck.follows()) else { return };
         let to = self.durable.progress.rows;
         let counts: Vec<bool> = fresh.subjects.iter().map(|subject| *subject != NO_SUBJECT).collect();
@@ -298,13 +333,6 @@ impl Engine {
             subjects: self.schema.subject.map(|_| rows_with_subject(fresh.subjects.iter(), &counts)),
         };
         recheck.append_rows(arrival, self.learning.model.window().capacity());
-    }
-
-    /// Notifies the re-check of renumbered codes.
-    pub(super) fn note_renumbering(&mut self) {
-        if let Some(recheck) = &mut self.planning.recheck {
-            recheck.numbering += 1;
-        }
     }
 
     /// Copies the search input, without records that have no subject.

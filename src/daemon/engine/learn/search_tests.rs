@@ -1,8 +1,8 @@
 use super::*;
 use crate::config::parse;
-use crate::daemon::engine::assemble::assemble;
-use crate::daemon::engine::encode_ahead::NoNextBatch;
-use crate::daemon::engine::{Engine, SettlementReason};
+use crate::daemon::engine::build::assemble::assemble;
+use crate::daemon::engine::gather::encode_ahead::NoNextBatch;
+use crate::daemon::engine::{Engine, Flush};
 use crate::planner::LadderLimits;
 use crate::planner::evidence::WindowModel;
 use crate::planner::planner_sample::PlannerSample;
@@ -223,7 +223,7 @@ fn visits(batch: i64) -> InputBatch {
 fn evidence_after(engine: &mut Engine, batch: i64) -> PlanEvidence {
     let mut turn = Box::new(visits(batch)).into();
     engine
-        .process(&mut turn, SettlementReason::Ordinary, None, &mut DiscardingSink, batch * 2000, &mut NoNextBatch)
+        .process(&mut turn, Flush::No, None, &mut DiscardingSink, batch * 2000, &mut NoNextBatch)
         .expect("nothing fails");
     let waiting = engine.planning.recheck.as_ref().expect("a thread");
     assert!(waiting.pending, "every batch has a plan of its own");

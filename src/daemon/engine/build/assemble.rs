@@ -1,17 +1,17 @@
 //! Builds an engine from a configuration, before the first record is read.
 
-use super::audit::Auditor;
-use super::clock::{ClockSource, MachineClocks, StateClock};
-use super::contribution_limit::ContributionDraws;
-use super::core::{ActivePlan, DurableState, Engine, PlanningState, StreamKnowledge, ValueEncoding};
-use super::held_records::HeldRows;
-use super::model::ModelSize;
 use super::prime::{PrimeError, prime};
-use super::profile_joins::ProfileJoins;
-use super::resume::new_model;
-use super::series_stream::SeriesStream;
 use super::settings::{EmptyStateFactory, EngineSettings, empty_ledger};
 use crate::config::{Config, JoinConfig, OutputShape, RowContent, SinkKind, SourceKind};
+use crate::daemon::engine::core::{ActivePlan, DurableState, Engine, PlanningState, ValueEncoding};
+use crate::daemon::engine::durable::clock::{ClockSource, MachineClocks, StateClock};
+use crate::daemon::engine::gather::contribution_limit::ContributionDraws;
+use crate::daemon::engine::gather::held_records::HeldRows;
+use crate::daemon::engine::gather::profile_joins::ProfileJoins;
+use crate::daemon::engine::learn::model::ModelSize;
+use crate::daemon::engine::learn::stream_knowledge::{StreamKnowledge, new_model};
+use crate::daemon::engine::release::series_stream::SeriesStream;
+use crate::daemon::engine::report::audit::Auditor;
 use crate::daemon::http::group_choice_page;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::entries::{EntryCodec, StateBinding};
@@ -270,6 +270,16 @@ struct OpenedState {
     auditor: Option<Auditor>,
 }
 
+/// Returns the digests by which a state recognizes its stream, sink and groups.
+fn state_binding(config: &Config, schema: &Schema, shapes: &[GroupShape], names: &NameDigest) -> StateBinding {
+    let sink = sink_identity(config);
+    StateBinding {
+        stream: names.digest(&stream_identity(config, schema)),
+        groups: sink.as_ref().map_or(0, |_| names.digest(&groups_text(shapes, schema))),
+        sink: sink.map_or(0, |sink| names.digest(&sink)),
+    }
+}
+
 fn build_engine(
     checked: CheckedConfig,
     telemetry: &Telemetry,
@@ -306,12 +316,6 @@ fn build_engine(
         .map(|grown| group_choice_page::group_choice_summary(&grown, &attribute_names, telemetry.rounding_draws()));
     let quasi: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.quasi.iter().copied()).collect();
     let names = NameDigest::new(&DigestKey(keys.classes));
-    let sink = sink_identity(&config);
-    let binding = StateBinding {
-        stream: names.digest(&stream_identity(&config, &schema)),
-        groups: sink.as_ref().map_or(0, |_| names.digest(&groups_text(&shapes, &schema))),
-        sink: sink.map_or(0, |sink| names.digest(&sink)),
-    };
     let learning = StreamKnowledge {
         model: new_model(&schema, &shapes, &settings, &StreamProgress::default(), &store)?,
         model_size: ModelSize::default(),
@@ -319,6 +323,16 @@ fn build_engine(
         baseline: DriftBaseline::default(),
         met: RunStatistics::new(width, settings.policy.k),
         next_value_check: 0,
+    };
+    let durable = DurableState {
+        store,
+        log,
+        binding: state_binding(&config, &schema, &shapes, &names),
+        places: BTreeSet::new(),
+        erased: VecDeque::new(),
+        pending: Vec::new(),
+        packer: RowPacker::default(),
+        progress: StreamProgress::default(),
     };
     let mut engine = Engine {
         in_force: ActivePlan::new(protections),
@@ -329,16 +343,7 @@ fn build_engine(
             treatments: group_choice_page::treatment_summary(&treated, &attribute_names),
             ..PlanningState::default()
         },
-        durable: DurableState {
-            store,
-            log,
-            binding,
-            places: BTreeSet::new(),
-            erased: VecDeque::new(),
-            pending: Vec::new(),
-            packer: RowPacker::default(),
-            progress: StreamProgress::default(),
-        },
+        durable,
         coding: ValueEncoding { books: blank.books()?, subjects: new_subjects(), numbering: 0, compacted_bytes: 0 },
         quasi: quasi.into_iter().collect(),
         joins: ProfileJoins::new(&settings.joins, std::mem::take(&mut past.profiles)),

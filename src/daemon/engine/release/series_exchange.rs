@@ -22,7 +22,7 @@ const ERASED_SUM_MARGIN_MS: i64 = 300_000;
 const IDLE_VALIDITY: Duration = Duration::from_secs(5);
 
 /// Contribution topic, read by one instance of a group.
-pub(super) struct ContributionExchange {
+pub(crate) struct ContributionExchange {
     /// Its owner has the cohorts.
     pub place: InputPartition,
     pub sources: Vec<InputPartition>,
@@ -61,7 +61,7 @@ impl ContributionExchange {
     }
 
     /// Returns sealed contributions by source partition.
-    pub(super) fn contributions(
+    pub(crate) fn contributions(
         &self,
         terms: &AllSeriesTerms,
         (input, rows): (&InputBatch, &CodeBatch),
@@ -84,7 +84,7 @@ impl ContributionExchange {
     }
 
     /// Returns received contributions without erased subjects; unreadable ones are skipped.
-    pub(super) fn received(
+    pub(crate) fn received(
         &self,
         terms: &AllSeriesTerms,
         head: &SharedSeriesState,
@@ -125,10 +125,10 @@ impl ContributionExchange {
 #[error(
     "contributions belong to other [[series]] than those of this configuration (give all instances of a group the same series)"
 )]
-pub(super) struct SeriesMismatch;
+pub(crate) struct SeriesMismatch;
 
 /// Input of one series step.
-pub(super) struct SeriesStepContext<'a> {
+pub(crate) struct SeriesStepContext<'a> {
     /// Owner of the cohorts.
     pub has_cohorts: bool,
     /// State age.

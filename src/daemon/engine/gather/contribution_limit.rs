@@ -11,7 +11,7 @@
 //! The result depends only on batch, clock, secret, held rows and release log: a retry has the same bytes.
 
 use super::held_records::{HeldRows, PendingRow};
-use super::settings::RepetitionSettings;
+use crate::daemon::engine::build::settings::RepetitionSettings;
 use crate::daemon::state::records::PendingGroup;
 use crate::telemetry::Limit;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ use throng_core::values::raw_batch::RecordPosition;
 
 /// Rows that contribute, and parts that stay held.
 #[derive(Debug, Default)]
-pub(super) struct GroupParticipation {
+pub(crate) struct GroupParticipation {
     pub mask: GroupMask,
     /// Further groups that each row waits for.
     pending_parts: BTreeMap<u32, Vec<PendingGroup>>,
@@ -45,7 +45,7 @@ pub(super) struct GroupParticipation {
 }
 
 /// Returns the attributes that pending parts need.
-pub(super) fn needed_attributes(plan: &Plan, names: &[u128], width: usize, wait: &PendingRow) -> Vec<bool> {
+pub(crate) fn needed_attributes(plan: &Plan, names: &[u128], width: usize, wait: &PendingRow) -> Vec<bool> {
     let Some(parts) = &wait.parts else { return vec![true; width] };
     let mut needed = vec![false; width];
     for (group, name) in plan.groups.iter().zip(names) {
@@ -57,7 +57,7 @@ pub(super) fn needed_attributes(plan: &Plan, names: &[u128], width: usize, wait:
 }
 
 /// Limits contributions, and selects rows to wait.
-pub(super) struct ContributionLimiter<'a> {
+pub(crate) struct ContributionLimiter<'a> {
     pub settings: RepetitionSettings,
     pub plan: &'a Plan,
     /// Group keys in the release log and among held rows.
@@ -325,7 +325,7 @@ impl RowSelection<'_> {
 }
 
 /// Keyed choices, unpredictable for an attacker.
-pub(super) struct ContributionDraws {
+pub(crate) struct ContributionDraws {
     delays: KeyedDigest,
     choices: KeyedDigest,
 }

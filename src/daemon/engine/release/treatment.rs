@@ -3,10 +3,9 @@
 //! Their searches differ: the recount may exceed its step limit for a pair of groups. The lighter group is then left
 //! out, as if the counting guard had withdrawn it.
 
-use super::core::{ActivePlan, BatchError, DurableState, Engine};
-use super::gather::{BatchInstruction, GatheredBatch};
+use crate::daemon::engine::core::ActivePlan;
+use crate::daemon::engine::gather::gathered_batch::GatheredBatch;
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Instant;
 use throng_core::ledger::subject_ledger::SubjectLedger;
 use throng_core::plan::Plan;
@@ -19,68 +18,30 @@ use throng_core::treatment::proposal::{Proposal, ProposedGroup, UnreleasedReason
 use throng_core::values::codebook::{Codebook, SUPPRESSED};
 
 /// Batch with proposed lines at `gathered.age_ms`.
-struct TreatedBatch<'a> {
-    gathered: GatheredBatch<'a>,
-    proposal: Proposal,
+pub(crate) struct TreatedBatch<'a> {
+    pub gathered: GatheredBatch<'a>,
+    pub proposal: Proposal,
 }
 
 /// Batch with verified lines.
-pub(super) struct VerifiedBatch<'a> {
+pub(crate) struct VerifiedBatch<'a> {
     pub gathered: GatheredBatch<'a>,
     /// Without lines: these moved to `verified`.
     pub proposal: Proposal,
     pub verified: ReleasableBatch,
 }
 
-impl Engine {
-    /// Treats and verifies, while the rows are written to disk.
-    pub(super) fn treat_and_verify<'a>(
-        &mut self,
-        gathered: GatheredBatch<'a>,
-        order: &BatchInstruction<'_>,
-    ) -> Result<VerifiedBatch<'a>, BatchError> {
-        let (fresh, first) = (Arc::clone(&gathered.fresh), self.durable.progress.rows);
-        let sequence = self.durable.progress.sequence + 1;
-        let DurableState { store, packer, .. } = &mut self.durable;
-        let (attributes, books) = (self.learning.model.stored_attributes(), self.coding.books.as_slice());
-        let policy = &self.settings.policy;
-        let treatment = BatchTreatment { in_force: &self.in_force, books, ledger: &self.ledger, policy, sequence };
-        std::thread::scope(|scope| {
-            let laid = scope.spawn(|| {
-                let rows = (fresh.rows() > 0).then(|| packer.pack(&fresh, first, attributes, books));
-                store.write_rows(sequence, rows.as_ref())
-            });
-            let mut treated = treatment.treat(gathered);
-            // Subjects of an old intent may have lost tenure.
-            let is_late = order.retry.is_some() && order.now.age_ms > treated.gathered.age_ms;
-            if is_late && treatment.verify(&mut treated, order.now.age_ms, true).is_err() {
-                // Class sizes have priority over identical bytes.
-                treated.gathered.age_ms = order.now.age_ms;
-                treated.gathered.clock_ms = treated.gathered.clock_ms.max(order.now.clock_ms);
-                treated = treatment.treat(treated.gathered);
-            }
-            let start = Instant::now();
-            let age_ms = treated.gathered.age_ms;
-            let verified = treatment.verify(&mut treated, age_ms, false)?;
-            let TreatedBatch { mut gathered, proposal } = treated;
-            gathered.seconds.verify = start.elapsed().as_secs_f64();
-            laid.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            Ok(VerifiedBatch { gathered, proposal, verified })
-        })
-    }
-}
-
 /// Engine parts for treatment and verification.
-struct BatchTreatment<'a> {
-    in_force: &'a ActivePlan,
-    books: &'a [Codebook],
-    ledger: &'a SubjectLedger,
-    policy: &'a TreatmentSettings,
-    sequence: u64,
+pub(crate) struct BatchTreatment<'a> {
+    pub in_force: &'a ActivePlan,
+    pub books: &'a [Codebook],
+    pub ledger: &'a SubjectLedger,
+    pub policy: &'a TreatmentSettings,
+    pub sequence: u64,
 }
 
 impl BatchTreatment<'_> {
-    fn treat<'a>(&self, mut gathered: GatheredBatch<'a>) -> TreatedBatch<'a> {
+    pub fn treat<'a>(&self, mut gathered: GatheredBatch<'a>) -> TreatedBatch<'a> {
         let start = Instant::now();
         let proposal = self.propose(&gathered, &gathered.turnout.mask);
         gathered.seconds.treat += start.elapsed().as_secs_f64();
@@ -90,14 +51,18 @@ impl BatchTreatment<'_> {
     /// Proposes lines; `mask` selects contributing rows.
     fn propose(&self, gathered: &GatheredBatch<'_>, mask: &GroupMask) -> Proposal {
         let ActivePlan { plan, names, protected, .. } = self.in_force;
-        let GatheredBatch { batch, waited, last, age_ms, .. } = gathered;
+        let GatheredBatch { batch, waited, flush, age_ms, .. } = gathered;
         let rules = TreatmentRules { plan, names, books: self.books, policy: self.policy, protected };
-        treat_batch(&TreatmentInput { batch, mask, waited, holding_ended: *last }, &rules, &self.ledger.at(*age_ms))
+        treat_batch(
+            &TreatmentInput { batch, mask, waited, holding_ended: flush.ends_holding() },
+            &rules,
+            &self.ledger.at(*age_ms),
+        )
     }
 
     /// Verifies at `age_ms`, and treats again without one group of an unjudged pair. `keeps`: the lines are needed
     /// again.
-    fn verify(
+    pub fn verify(
         &self,
         treated: &mut TreatedBatch<'_>,
         age_ms: i64,

@@ -1,19 +1,19 @@
 //! First step of a batch: encodes the input, prepends held records and bounds contributions.
 
-use super::clock::BatchTime;
 use super::contribution_limit::{ContributionLimiter, GroupParticipation};
-use super::core::{BatchError, Engine};
 use super::encode_ahead::{BatchEncoder, EncodedBatch, QueuedBatch};
 use super::held_records::PendingRow;
+use crate::daemon::engine::core::{BatchError, Engine};
+use crate::daemon::engine::durable::clock::BatchTime;
 use crate::daemon::state::entries::ErasedEntry;
-use crate::daemon::state::records::{BatchIntent, StreamProgress};
+use crate::daemon::state::records::{BatchIntent, Flush, StreamProgress};
 use crate::telemetry::{Limit, LimitReached, StageSeconds};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 use throng_core::microaggregation::NumericResolution;
 use throng_core::plan::Plan;
-use throng_core::stream::input_batch::{CloseReason, InputBatch, InputPartition};
+use throng_core::stream::input_batch::{InputBatch, InputPartition};
 use throng_core::stream::release_sink::RejectedRecord;
 use throng_core::treatment::number_alteration::{Alteration, RecordNumber, altered_numbers};
 use throng_core::values::canonical::CanonicalKind;
@@ -23,7 +23,7 @@ use throng_core::values::raw_batch::{RawToken, RecordPosition};
 use throng_core::values::schema::AttributeTreatment;
 
 #[derive(Debug, Default)]
-pub(super) struct PlanningOutcome {
+pub(crate) struct PlanningOutcome {
     /// In force from this batch on.
     pub plan: Option<Plan>,
     /// A search has ended, with or without a plan.
@@ -37,7 +37,7 @@ impl PlanningOutcome {
 }
 
 /// Batch before treatment.
-pub(super) struct GatheredBatch<'a> {
+pub(crate) struct GatheredBatch<'a> {
     pub input: &'a InputBatch,
     /// Records read with this batch.
     pub fresh: Arc<CodeBatch>,
@@ -59,29 +59,15 @@ pub(super) struct GatheredBatch<'a> {
     pub planned: PlanningOutcome,
     /// The model and the sample contain the fresh records.
     pub is_learned: bool,
-    /// Held records are settled.
-    pub last: bool,
+    pub flush: Flush,
     pub clock_ms: i64,
     pub age_ms: i64,
     pub seconds: StageSeconds,
 }
 
-/// Reason to settle held records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SettlementReason {
-    /// Ordinary batch without settling.
-    Ordinary,
-    /// End of the source: no record can complete a class.
-    EndOfStream,
-    /// Requested stop.
-    Shutdown,
-    /// Too few records or subjects within `batch.max_age`. Delayed rows stay held.
-    Quiet,
-}
-
 /// Mode and time of a batch.
-pub(super) struct BatchInstruction<'a> {
-    pub settling: SettlementReason,
+pub(crate) struct BatchInstruction<'a> {
+    pub flush: Flush,
     /// Previous attempt.
     pub retry: Option<&'a BatchIntent>,
     pub now: BatchTime,
@@ -91,14 +77,13 @@ pub(super) struct BatchInstruction<'a> {
 
 impl<'a> BatchInstruction<'a> {
     /// Creates an instruction without erasures.
-    pub fn new(settling: SettlementReason, retry: Option<&'a BatchIntent>, now: BatchTime) -> Self {
-        Self { settling, retry, now, erased: Vec::new() }
+    pub fn new(flush: Flush, retry: Option<&'a BatchIntent>, now: BatchTime) -> Self {
+        Self { flush, retry, now, erased: Vec::new() }
     }
 
     /// Returns whether delayed rows are settled as well; a retry repeats its first attempt.
-    pub fn settles_delayed(&self) -> bool {
-        let over = matches!(self.settling, SettlementReason::EndOfStream | SettlementReason::Shutdown);
-        self.retry.map_or(over, |intent| intent.all)
+    pub fn flushes_delayed(&self) -> bool {
+        self.retry.map_or(self.flush, |intent| intent.flush).includes_delayed()
     }
 
     /// Returns the clock and the state age of the batch after `progress`.
@@ -111,7 +96,7 @@ impl<'a> BatchInstruction<'a> {
 
 impl Engine {
     /// Encodes the input, prepends due held records at places that match `of`, and bounds contributions.
-    pub(super) fn gather<'a>(
+    pub(crate) fn gather<'a>(
         &mut self,
         turn: &'a mut QueuedBatch,
         of: &impl Fn(RecordPosition) -> bool,
@@ -122,11 +107,11 @@ impl Engine {
         self.check_positions(input)?;
         self.check_profiles(order.retry)?;
         let (clock_ms, age_ms) = order.clock_and_age(&self.durable.progress);
-        let taken = self.held.due_rows(of, age_ms, order.settles_delayed());
+        let taken = self.held.due_rows(of, age_ms, order.flushes_delayed());
         // Encoding ahead checked the room.
         let coming = if encoded.is_some() { 0 } else { self.settings.max_new_values(input.rows()) };
         let joining = if self.joins.is_empty() { 0 } else { input.raw.rows() + taken.len() };
-        self.compact_dictionaries(coming, joining);
+        self.compaction().make_room(coming, joining);
         let learns_first = self.plans_from_first(order.retry);
         let planned = if learns_first { PlanningOutcome::default() } else { self.plan_if_due(age_ms) };
         let encoded = match encoded {
@@ -140,17 +125,17 @@ impl Engine {
             gathered.planned = self.plan_from(&gathered.fresh);
         }
         gathered.is_learned = learns_first;
-        gathered.last = order.settling != SettlementReason::Ordinary || input.closed == CloseReason::FinalFlush;
+        gathered.flush = order.flush;
 
         let start = Instant::now();
         let waiting = gathered.waits.len();
         gathered.altered_cells = self.alter_numbers(&mut gathered.batch, waiting);
-        gathered.turnout = self.limiter(&gathered).select_rows(order.settles_delayed());
+        gathered.turnout = self.limiter(&gathered).select_rows(order.flushes_delayed());
         gathered.seconds.treat = start.elapsed().as_secs_f64();
         Ok(gathered)
     }
 
-    pub(super) fn limiter<'a>(&'a self, gathered: &'a GatheredBatch<'_>) -> ContributionLimiter<'a> {
+    pub(crate) fn limiter<'a>(&'a self, gathered: &'a GatheredBatch<'_>) -> ContributionLimiter<'a> {
         ContributionLimiter {
             settings: self.settings.repetition,
             plan: &self.in_force.plan,
@@ -219,7 +204,7 @@ impl Engine {
             unjoined: joined.unjoined,
             planned: PlanningOutcome::default(),
             is_learned: false,
-            last: false,
+            flush: Flush::No,
             clock_ms: 0,
             age_ms: 0,
             seconds: StageSeconds { read, decode, encode, ..StageSeconds::default() },

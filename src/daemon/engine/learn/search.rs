@@ -16,7 +16,7 @@ use throng_core::plan::evidence::PlanEvidence;
 use throng_core::values::codebook::Codebook;
 use throng_risk::counting::{DeviceUsage, StreamWindow, WindowArrival};
 
-pub(super) struct PlanSearch {
+pub(crate) struct PlanSearch {
     pub asked: SearchRequest,
     pub started: Instant,
     /// Oldest sampled row.
@@ -63,13 +63,13 @@ impl PlanSearch {
 }
 
 /// Lowest scheduling priority ("nice" value).
-pub(super) const LEAST_PRIORITY: i32 = 19;
+pub(crate) const LEAST_PRIORITY: i32 = 19;
 
 /// Maximum queued batches.
 const RECHECK_QUEUE_LEN: usize = 256;
 
 /// Thread that gathers evidence.
-pub(super) struct EvidenceRecheck {
+pub(crate) struct EvidenceRecheck {
     work: Sender<RecheckTask>,
     answer: Receiver<Result<PlanEvidence, EvidenceError>>,
     pending: bool,

@@ -1,10 +1,10 @@
 //! Changelog entries of a batch; state of assigned and revoked partitions.
 
-use super::core::Engine;
-use super::gather::{BatchInstruction, GatheredBatch};
 use super::live_erasure::erase_from_series;
-use super::series_exchange::IdleSources;
-use super::series_stream::SeriesStream;
+use crate::daemon::engine::core::Engine;
+use crate::daemon::engine::gather::gathered_batch::{BatchInstruction, GatheredBatch};
+use crate::daemon::engine::release::series_exchange::IdleSources;
+use crate::daemon::engine::release::series_stream::SeriesStream;
 use crate::daemon::erasure::erased_keys;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::entries::{
@@ -25,7 +25,7 @@ use throng_core::values::raw_batch::RecordPosition;
 const ERASED_RETENTION_MS: i64 = 24 * 3_600_000;
 
 #[derive(Default)]
-pub(super) struct ChangelogBatch {
+pub(crate) struct ChangelogBatch {
     pub records: Vec<ChangelogRecord>,
     /// Next offsets, also of partitions with only settled records.
     pub positions: InputPositions,
@@ -33,7 +33,7 @@ pub(super) struct ChangelogBatch {
 
 impl Engine {
     /// Returns whether the state of the series is known.
-    pub(super) fn has_series_state(&self) -> bool {
+    pub(crate) fn has_series_state(&self) -> bool {
         self.series_place().is_none_or(|place| self.durable.places.contains(&place))
     }
 
@@ -77,7 +77,7 @@ impl Engine {
     }
 
     /// Returns changed entries, removals first: a row that stays held is set again.
-    pub(super) fn changelog_entries(
+    pub(crate) fn changelog_entries(
         &self,
         gathered: &GatheredBatch<'_>,
         intent: &BatchIntent,
@@ -128,7 +128,7 @@ impl Engine {
     }
 
     /// Returns held rows to erase, and the number without a released fragment.
-    pub(super) fn erased_rows(&self, order: &BatchInstruction<'_>) -> (HashSet<RecordPosition>, u64) {
+    pub(crate) fn erased_rows(&self, order: &BatchInstruction<'_>) -> (HashSet<RecordPosition>, u64) {
         let gone: HashSet<EntryKey> = order
             .erased
             .iter()
@@ -237,7 +237,8 @@ impl Engine {
         {
             of_stream.published().emit(&self.telemetry);
         }
-        self.compact_dictionaries(self.settings.max_new_values(waiting.len()), 0);
+        let coming = self.settings.max_new_values(waiting.len());
+        self.compaction().make_room(coming, 0);
         let before = self.held.unreleased();
         for row in &waiting {
             self.held.push(row, &mut self.coding.books);

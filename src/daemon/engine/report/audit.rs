@@ -167,7 +167,7 @@ pub struct Auditor {
 }
 
 /// Input for the audit record of one batch.
-pub(super) struct AuditedBatch<'a> {
+pub(crate) struct AuditedBatch<'a> {
     pub sequence: u64,
     pub clock_ms: i64,
     pub ranges: &'a [OffsetRange],
@@ -199,7 +199,7 @@ impl Auditor {
     }
 
     /// Returns the encoded audit record of a batch.
-    pub(super) fn line(&self, batch: &AuditedBatch<'_>) -> AuditLine {
+    pub(crate) fn line(&self, batch: &AuditedBatch<'_>) -> AuditLine {
         let line = serde_json::to_vec(&self.record(batch)).expect("texts and numbers always serialize");
         AuditLine { key: format!("{}/{:020}", self.instance, batch.sequence), line }
     }

@@ -2,8 +2,8 @@
 //!
 //! Encoding changes only dictionaries, on which no output depends. A dropped batch leaves only unused values.
 
-use super::core::ValueEncoding;
-use super::settings::EngineSettings;
+use crate::daemon::engine::build::settings::EngineSettings;
+use crate::daemon::engine::core::ValueEncoding;
 use crate::start::batch_encoding::encode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -29,12 +29,12 @@ impl From<Box<InputBatch>> for QueuedBatch {
 
 impl QueuedBatch {
     /// Takes the codes if still valid under `numbering`.
-    pub(super) fn take_encoded(&mut self, numbering: u64) -> Option<EncodedBatch> {
+    pub(crate) fn take_encoded(&mut self, numbering: u64) -> Option<EncodedBatch> {
         self.encoded.take().filter(|encoded| encoded.numbering == numbering)
     }
 }
 
-pub(super) struct EncodedBatch {
+pub(crate) struct EncodedBatch {
     pub rows: CodeBatch,
     /// Records with cells of the wrong type.
     pub rejected: Vec<RejectedRecord>,
@@ -64,7 +64,7 @@ impl NextBatchSource for NoNextBatch {
 pub const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Engine parts changed by encoding.
-pub(super) struct BatchEncoder<'a> {
+pub(crate) struct BatchEncoder<'a> {
     pub schema: &'a Schema,
     pub settings: &'a EngineSettings,
     pub subjects: Option<&'a mut SubjectDigester>,
@@ -108,7 +108,7 @@ impl<'a> BatchEncoder<'a> {
 }
 
 /// Sets a flag on drop, also on panic, so that waiting threads end.
-pub(super) struct SetOnDrop<'a>(pub &'a AtomicBool);
+pub(crate) struct SetOnDrop<'a>(pub &'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {
     fn drop(&mut self) {

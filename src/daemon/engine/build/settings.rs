@@ -1,7 +1,7 @@
 //! Engine settings derived from a configuration.
 
-use super::model::ModelSettings;
 use crate::config::{ComputeBackend, Config, RowContent, SinkKind};
+use crate::daemon::engine::learn::model::ModelSettings;
 use crate::daemon::state::state_keys::StateKeys;
 use crate::io::registry::FrameEncoding;
 use crate::planner::PlannerSettings;
@@ -67,7 +67,7 @@ pub struct EngineSettings {
 }
 
 impl EngineSettings {
-    pub(super) fn of(
+    pub(crate) fn of(
         config: &Config,
         schema: &Schema,
         registered: &Arc<[TypedGroup]>,
@@ -116,7 +116,7 @@ impl EngineSettings {
     }
 
     /// Returns the maximum new values per attribute for `rows` records.
-    pub(super) fn max_new_values(&self, rows: usize) -> usize {
+    pub(crate) fn max_new_values(&self, rows: usize) -> usize {
         self.max_values_per_record * rows
     }
 }
@@ -187,14 +187,14 @@ impl RepetitionSettings {
 
     /// Returns the next retry after `age_ms`. Common times let lines of one class meet; later times keep a quiet
     /// stream idle.
-    pub(super) fn next_attempt_ms(&self, age_ms: i64) -> i64 {
+    pub(crate) fn next_attempt_ms(&self, age_ms: i64) -> i64 {
         let step = (self.max_delay_ms / ATTEMPTS_PER_DELAY).max(1);
         (age_ms.div_euclid(step) + 1) * step
     }
 }
 
 /// Creates an empty ledger.
-pub(super) fn empty_ledger(config: &Config, schema: &Schema) -> SubjectLedger {
+pub(crate) fn empty_ledger(config: &Config, schema: &Schema) -> SubjectLedger {
     let bounds = memory_bounds(config, schema);
     let mut ledger = SubjectLedger::default();
     let limits = SupportLimits {
@@ -222,7 +222,7 @@ pub struct EmptyStateFactory {
 }
 
 impl EmptyStateFactory {
-    pub(super) fn new(config: &Arc<Config>, schema: &Arc<Schema>, keys: &StateKeys) -> Self {
+    pub(crate) fn new(config: &Arc<Config>, schema: &Arc<Schema>, keys: &StateKeys) -> Self {
         Self {
             config: Arc::clone(config),
             schema: Arc::clone(schema),
@@ -232,13 +232,13 @@ impl EmptyStateFactory {
     }
 
     /// Creates empty codebooks, one per attribute.
-    pub(super) fn books(&self) -> Result<Vec<Codebook>, CodebookError> {
+    pub(crate) fn books(&self) -> Result<Vec<Codebook>, CodebookError> {
         let values = max_dictionary_values(&self.config, &self.schema);
         self.schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &self.class_key, values)).collect()
     }
 
     /// Creates an empty, keyed ledger.
-    pub(super) fn ledger(&self) -> SubjectLedger {
+    pub(crate) fn ledger(&self) -> SubjectLedger {
         let mut ledger = empty_ledger(&self.config, &self.schema);
         ledger.set_window_key(&self.repetition_key);
         ledger

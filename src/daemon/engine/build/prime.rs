@@ -47,7 +47,7 @@ pub enum PrimeError {
 ///
 /// # Errors
 /// When the file is missing, empty, does not fit the schema, or has too many values.
-pub(super) fn prime(
+pub(crate) fn prime(
     config: &Config,
     schema: &Schema,
     shapes: &[GroupShape],

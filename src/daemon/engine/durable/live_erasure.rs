@@ -4,8 +4,9 @@
 //! start.
 
 use super::clock::BatchTime;
-use super::core::{BatchError, Engine};
-use super::gather::{BatchInstruction as BatchOrder, SettlementReason};
+use crate::daemon::engine::Flush;
+use crate::daemon::engine::core::{BatchError, Engine};
+use crate::daemon::engine::gather::gathered_batch::BatchInstruction as BatchOrder;
 use crate::daemon::erasure::{
     ChangelogRemovals, ErasureAnswer, ErasureContext, ErasureError, ErasureOrder, ErasureRequest, erase, erased_keys,
 };
@@ -229,8 +230,7 @@ impl Engine {
         for part in entries.chunks(MAX_REMOVALS_PER_BATCH) {
             let mut is_written = false;
             for _ in 0..MAX_REMOVAL_ATTEMPTS {
-                let order =
-                    BatchOrder { erased: part.to_vec(), ..BatchOrder::new(SettlementReason::Ordinary, None, now) };
+                let order = BatchOrder { erased: part.to_vec(), ..BatchOrder::new(Flush::No, None, now) };
                 match self.process_empty(&order, sink) {
                     Ok(()) => {
                         is_written = true;
@@ -268,7 +268,7 @@ impl Engine {
 }
 
 /// Removes subjects from series state, and adds changed entries. Returns the number of entries about them.
-pub(super) fn erase_from_series(
+pub(crate) fn erase_from_series(
     state: &mut SeriesState,
     keys: &ErasedKeys,
     place: InputPartition,

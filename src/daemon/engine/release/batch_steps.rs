@@ -2,22 +2,24 @@
 //!
 //! Each step consumes the previous result. Unverified batches cannot be intended, nor undelivered ones change state.
 
-use super::audit::AuditedBatch;
-use super::changelog::ChangelogBatch;
-use super::clock::BatchTime;
-use super::contribution_limit::needed_attributes;
-use super::core::{BatchError, Engine, ValueEncoding};
-use super::encode_ahead::{BatchEncoder, NextBatchSource, NoNextBatch, QueuedBatch, SetOnDrop};
-use super::gather::{BatchInstruction, GatheredBatch, SettlementReason};
-use super::held_records::{PendingRow, stored_pending_row, stored_row};
 use super::series_exchange::SeriesStepContext;
 use super::series_stream::{SeriesBatchInput, SeriesStep, SeriesStream, SourceEnd, StepError};
-use super::treatment::VerifiedBatch;
+use super::treatment::{BatchTreatment, TreatedBatch, VerifiedBatch};
+use crate::daemon::engine::core::{BatchError, DurableState, Engine, ValueEncoding};
+use crate::daemon::engine::durable::changelog::ChangelogBatch;
+use crate::daemon::engine::durable::clock::BatchTime;
+use crate::daemon::engine::gather::contribution_limit::needed_attributes;
+use crate::daemon::engine::gather::encode_ahead::{BatchEncoder, NextBatchSource, NoNextBatch, QueuedBatch, SetOnDrop};
+use crate::daemon::engine::gather::gathered_batch::{BatchInstruction, GatheredBatch};
+use crate::daemon::engine::gather::held_records::{PendingRow, stored_pending_row, stored_row};
+use crate::daemon::engine::report::audit::AuditedBatch;
+use crate::daemon::engine::report::batch_report;
 use crate::daemon::state::directory::StateError;
-use crate::daemon::state::records::{BatchIntent, OffsetRange, StoredRow, StreamProgress};
+use crate::daemon::state::records::{BatchIntent, Flush, OffsetRange, StoredRow, StreamProgress};
 use crate::daemon::state::store::StateStore;
 use crate::telemetry::{BatchReport, LimitReached, SuppressionReason};
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use throng_core::faults::crash_point;
@@ -62,9 +64,9 @@ struct DeliveredBatch<'a> {
 
 /// Returns whether more records can follow.
 fn source_end(order: &BatchInstruction<'_>) -> SourceEnd {
-    match order.settling {
-        _ if !order.settles_delayed() => SourceEnd::Continues,
-        SettlementReason::EndOfStream => SourceEnd::Ended,
+    match order.flush {
+        _ if !order.flushes_delayed() => SourceEnd::Continues,
+        Flush::EndOfStream => SourceEnd::Ended,
         _ => SourceEnd::Stopped,
     }
 }
@@ -80,7 +82,7 @@ impl Engine {
     pub fn process(
         &mut self,
         turn: &mut QueuedBatch,
-        settling: SettlementReason,
+        flush: Flush,
         retry: Option<&BatchIntent>,
         sink: &mut dyn BatchSink,
         now: impl Into<BatchTime>,
@@ -92,7 +94,7 @@ impl Engine {
         // Contributions alone complete no classes.
         let has_records = turn.input.records() > 0;
         let of = |at| settled.as_ref().map_or(has_records, |settled| settled.contains(&at));
-        self.run_steps(turn, of, &BatchInstruction::new(settling, retry, now.into()), sink, upcoming)
+        self.run_steps(turn, of, &BatchInstruction::new(flush, retry, now.into()), sink, upcoming)
     }
 
     /// Settles held records of the matching partitions.
@@ -101,26 +103,26 @@ impl Engine {
     pub fn settle(
         &mut self,
         of: impl Fn(RecordPosition) -> bool,
-        settling: SettlementReason,
+        flush: Flush,
         retry: Option<&BatchIntent>,
         sink: &mut dyn BatchSink,
         now: impl Into<BatchTime>,
     ) -> Result<(), BatchError> {
-        let order = BatchInstruction::new(settling, retry, now.into());
+        let order = BatchInstruction::new(flush, retry, now.into());
         let (_, age_ms) = order.clock_and_age(&self.durable.progress);
         let closes_series = retry.is_some_and(|intent| intent.series_place.is_some())
             || self
                 .series
                 .as_ref()
                 .is_some_and(|series| series.closes_all(source_end(&order)) && series.has_open_buckets());
-        if !closes_series && self.held.due_rows(&of, age_ms, order.settles_delayed()).is_empty() {
+        if !closes_series && self.held.due_rows(&of, age_ms, order.flushes_delayed()).is_empty() {
             return Ok(());
         }
         let input = InputBatch::new(self.schema.attributes.len(), 0);
         self.run_steps(&mut Box::new(input).into(), of, &order, sink, &mut NoNextBatch)
     }
 
-    pub(super) fn process_empty(
+    pub(crate) fn process_empty(
         &mut self,
         order: &BatchInstruction<'_>,
         sink: &mut dyn BatchSink,
@@ -146,6 +148,42 @@ impl Engine {
         let delivered = self.deliver(prepared, sink, upcoming)?;
         self.apply(delivered);
         Ok(())
+    }
+
+    /// Treats and verifies, while the rows are written to disk.
+    fn treat_and_verify<'a>(
+        &mut self,
+        gathered: GatheredBatch<'a>,
+        order: &BatchInstruction<'_>,
+    ) -> Result<VerifiedBatch<'a>, BatchError> {
+        let (fresh, first) = (Arc::clone(&gathered.fresh), self.durable.progress.rows);
+        let sequence = self.durable.progress.sequence + 1;
+        let DurableState { store, packer, .. } = &mut self.durable;
+        let (attributes, books) = (self.learning.model.stored_attributes(), self.coding.books.as_slice());
+        let policy = &self.settings.policy;
+        let treatment = BatchTreatment { in_force: &self.in_force, books, ledger: &self.ledger, policy, sequence };
+        std::thread::scope(|scope| {
+            let laid = scope.spawn(|| {
+                let rows = (fresh.rows() > 0).then(|| packer.pack(&fresh, first, attributes, books));
+                store.write_rows(sequence, rows.as_ref())
+            });
+            let mut treated = treatment.treat(gathered);
+            // Subjects of an old intent may have lost tenure.
+            let is_late = order.retry.is_some() && order.now.age_ms > treated.gathered.age_ms;
+            if is_late && treatment.verify(&mut treated, order.now.age_ms, true).is_err() {
+                // Class sizes have priority over identical bytes.
+                treated.gathered.age_ms = order.now.age_ms;
+                treated.gathered.clock_ms = treated.gathered.clock_ms.max(order.now.clock_ms);
+                treated = treatment.treat(treated.gathered);
+            }
+            let start = Instant::now();
+            let age_ms = treated.gathered.age_ms;
+            let verified = treatment.verify(&mut treated, age_ms, false)?;
+            let TreatedBatch { mut gathered, proposal } = treated;
+            gathered.seconds.verify = start.elapsed().as_secs_f64();
+            laid.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            Ok(VerifiedBatch { gathered, proposal, verified })
+        })
     }
 
     /// Returns the contributions and closed buckets of a batch. Empty without series, and for erasures.
@@ -178,7 +216,7 @@ impl Engine {
         {
             return Ok(());
         }
-        self.process_empty(&BatchInstruction::new(SettlementReason::Quiet, None, now.into()), sink)
+        self.process_empty(&BatchInstruction::new(Flush::Quiet, None, now.into()), sink)
     }
 
     /// Computes intent, report and audit line.
@@ -195,14 +233,14 @@ impl Engine {
         let monitor = self.settings.monitor;
         let remaining = self.limiter(&gathered).pending_rows(&mut turnout, &mut proposal, &verified, monitor);
         gathered.turnout = turnout;
-        let mut report = self.build_report(&gathered, &proposal, &remaining, &verified, order.settling);
+        let mut report = batch_report::build_report(self, &gathered, &proposal, &remaining, &verified, order.flush);
         let (erased, dropped) = self.erased_rows(order);
         report.dropped += dropped;
         report.held -= dropped;
         // Late, so that the previous batch's pairs are counted by now.
         let start = Instant::now();
-        self.wait_for_model();
-        self.measure_model(&mut report);
+        self.learning.wait_for_model(&self.telemetry);
+        batch_report::measure_model(self, &mut report);
         gathered.seconds.learn = start.elapsed().as_secs_f64();
         let mut effects = BatchEffects { verified, remaining, report };
         let mut intent = self.intent(&gathered, order, &effects);
@@ -257,8 +295,7 @@ impl Engine {
         BatchIntent {
             attempt: uuid::Uuid::new_v4().as_u64_pair().0,
             ranges: input.ranges.iter().map(range).collect(),
-            last: gathered.last,
-            all: order.settles_delayed(),
+            flush: gathered.flush,
             after: self.progress_after(gathered, order, report),
             ledger: (!self.settings.monitor).then(|| verified.delta().clone()),
             sampled: self.sampled(fresh),
@@ -375,9 +412,9 @@ impl Engine {
             series.published().emit(&self.telemetry);
             self.telemetry.add_to_charts(verified.series().means(), verified.series().undrawn());
         }
-        self.report_full_supporters(batch.rows());
+        batch_report::report_full_supporters(self, batch.rows());
         self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, gathered.age_ms);
-        self.update_findings(intent.met.as_ref());
+        self.learning.update_findings(intent.met.as_ref(), &self.schema);
         if !is_learned {
             self.learning.sample.add(&fresh, self.durable.progress.rows);
         }
@@ -396,7 +433,8 @@ impl Engine {
         seconds.commit += start.elapsed().as_secs_f64();
         let start = Instant::now();
         if !is_learned {
-            self.learn(&fresh);
+            self.learning.learn(&fresh, &self.coding.books, &self.telemetry);
+            self.send_to_recheck(&fresh);
         }
         seconds.learn += start.elapsed().as_secs_f64();
         if adopted {
@@ -408,10 +446,10 @@ impl Engine {
         crash_point("applied");
         (report.altered_cells, report.unjoined_records) = (gathered.altered_cells, gathered.unjoined);
         (report.bytes_out, report.uncovered_cells, report.seconds) = (bytes_out, gathered.uncovered_cells, seconds);
-        self.limit_dictionary_memory();
-        self.emit_report(report, input.oldest_ms);
-        self.report_wrong_types(&rejected);
-        self.report_unprotected_values();
+        self.compaction().limit_memory();
+        batch_report::emit_report(self, report, input.oldest_ms);
+        batch_report::report_wrong_types(self, &rejected);
+        batch_report::report_unprotected_values(self);
     }
 
     /// Forgets rows that neither the sample nor a search needs.
