@@ -1,4 +1,4 @@
-//! Reader of nested lines that is independent of the code that writes them.
+//! Reader of nested lines, independent of their writer.
 
 use crate::start::nested_output::attribute_path;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use throng_core::values::schema::{Attribute, Schema};
 use throng_formats::NestingStep;
 
-/// JSON object as written: keys in their order, values unparsed.
+/// JSON object with key order and unparsed values.
 pub(super) struct RawObject(pub Vec<(String, Box<RawValue>)>);
 
 impl<'de> Deserialize<'de> for RawObject {
@@ -29,13 +29,13 @@ impl<'de> Deserialize<'de> for RawObject {
     }
 }
 
-/// Value of a nested line that is not split further, with its path.
+/// Unsplit value with its path.
 pub(super) type NestedValue = (Vec<NestingStep>, Box<RawValue>);
 
-/// Returns the values of a nested line, in their order.
+/// Returns the values of a nested line, in order.
 ///
-/// A structure is split if the path of one of `attributes` leads into it; any other structure is a value, and so is
-/// an empty one. A `null` that only fills a position of an array is skipped.
+/// Structures on the path of an attribute are split; others, and empty ones, are values. Padding `null`s of arrays are
+/// skipped.
 pub(super) fn nested_values(object: RawObject, attributes: &[&Attribute]) -> Vec<NestedValue> {
     let ways: Vec<Vec<NestingStep>> = attributes.iter().map(|attribute| attribute_path(attribute)).collect();
     let mut found = Vec::new();
@@ -88,13 +88,11 @@ fn split_value(
     }
 }
 
-/// Computes the order of `attributes` (positions in the schema) in a nested line: attributes of one structure are
-/// adjacent, at the position of its first attribute. Returns the rank of each listed attribute.
+/// Returns each attribute's rank in a nested line: a structure takes the position of its first attribute.
 pub(super) fn attribute_ranks(schema: &Schema, attributes: &[usize]) -> Vec<usize> {
     let ways: Vec<Vec<NestingStep>> = attributes.iter().map(|a| attribute_path(&schema.attributes[*a])).collect();
     let mut order: Vec<usize> = (0..ways.len()).collect();
-    // Where two paths diverge, the branch with the earliest attribute comes first; array positions come in their
-    // order.
+    // Diverging paths are ordered by their earliest attribute, array positions by number.
     let first = |way: &[NestingStep], depth: usize| {
         ways.iter().position(|other| other.len() > depth && other[..=depth] == way[..=depth])
     };

@@ -1,4 +1,4 @@
-//! Reader of the original records, with the schema of their configuration.
+//! Reader of original records with their schema.
 
 use crate::config::{Config, ConfigProblem};
 use crate::start::profile_sources::ProfilesUnavailable;
@@ -10,26 +10,26 @@ use throng_core::values::schema::Schema;
 use throng_eval::error::EvaluationError;
 use throng_eval::original::OriginalData;
 
-/// Reason for which an original cannot be read. No message repeats a value of the data.
+/// Reason for which an original cannot be read. Messages contain no data value.
 #[derive(Debug, thiserror::Error)]
 pub enum OriginalError {
-    /// The configuration of the profiles has problems.
+    /// Invalid configuration of the profiles.
     #[error("{} problem(s) in the configuration", .0.len())]
     Configuration(Vec<ConfigProblem>),
-    /// The profiles or the file cannot be read.
+    /// Unreadable profiles or file.
     #[error(transparent)]
     Sampling(#[from] SamplingError),
-    /// The file lacks a column, or has no record.
+    /// File without a column or records.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
 }
 
-/// Reads `path` in the source's format, joined to the profiles of `config`. `file` names the configuration file
-/// in messages. Subjects are digested by `key`, as in a run; without one, by a random key.
+/// Reads `path` with the profiles of `config`, which `file` names in messages. Subjects are digested by `key`, by
+/// default a random one.
 ///
 /// # Errors
-/// When profiles are in a topic or cannot be read, and when the file cannot be read, lacks a column, or has no
-/// record.
+///
+/// When profiles or file are unreadable, profiles are in a topic, or the file lacks a column or records.
 pub fn read_original(
     config: &Config,
     schema: &Arc<Schema>,

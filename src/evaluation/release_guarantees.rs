@@ -1,9 +1,9 @@
-//! Guarantees of a release, from its configuration.
+//! Guarantees of a configuration.
 
 use crate::config::Config;
 use throng_eval::attack::ReleaseGuarantees;
 
-/// Returns the guarantees of a configuration; `subjects` is true if records have a subject.
+/// Returns a configuration's guarantees; `subjects`: records have a subject.
 #[must_use]
 pub fn release_guarantees(config: &Config, subjects: bool) -> ReleaseGuarantees {
     let privacy = &config.privacy;

@@ -1,4 +1,4 @@
-//! Released lines of every group, as cells of the original's codebooks.
+//! Released lines per group, as cells of the original's codebooks.
 
 use crate::config::{Config, JOINED_OUTPUT, RowContent, SinkConfig};
 use crate::io::file::{self, FileSource, SourceError, open_text};
@@ -26,14 +26,11 @@ impl From<SourceError> for EvaluationError {
     }
 }
 
-/// Reads the release at `path`, written by the sink of `config`: a file, a file for each group, or directories of
-/// Parquet.
-///
-/// Joined rows are split by group. The last argument is the group by row, from a lineage; rows that match several
-/// groups need it and are skipped without it.
+/// Reads the release at `path`. Ambiguous joined rows need the groups in `told` and are skipped without it.
 ///
 /// # Errors
-/// When a file cannot be read or lacks an attribute, or when a line is not a line of a group.
+///
+/// When a file is unreadable or lacks an attribute, or a line belongs to no group.
 pub fn read(
     config: &Config,
     shapes: &[GroupShape],
@@ -63,7 +60,7 @@ pub fn read(
     shapes.iter().map(group).collect()
 }
 
-/// Returns the attributes of a joined row, each once, ascending.
+/// Returns the attributes of a joined row, ascending and distinct.
 pub fn joined_row_attributes(shapes: &[GroupShape]) -> Vec<usize> {
     let all: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.without_ladder().attributes()).collect();
     all.into_iter().collect()
@@ -76,8 +73,6 @@ struct OutputLines {
 }
 
 impl OutputLines {
-    /// Reads the lines of the named output. `alone` means that the release has one output; `ranges` means that it may
-    /// show ranges.
     fn read_output(
         config: &Config,
         attributes: &[usize],
@@ -89,7 +84,7 @@ impl OutputLines {
         let format = config.sink.format();
         let mut read = Self { cells: vec![Vec::new(); attributes.len()], lines: 0, attributes: attributes.to_vec() };
         let columns: Vec<FieldPath> = attributes.iter().map(|a| FieldPath::top_level(name(a))).collect();
-        // Foreign texts, by attribute of the output, in order of appearance.
+        // By attribute, in order of appearance.
         let mut foreign: Vec<HashMap<String, CellId>> = vec![HashMap::new(); columns.len()];
         let nested = is_nested(config).then(|| {
             let names: Vec<&str> = attributes.iter().map(&name).collect();
@@ -137,7 +132,6 @@ impl OutputLines {
         Ok(read)
     }
 
-    /// Appends the lines of a file of nested lines.
     fn append_nested(
         &mut self,
         (layout, ranges): (&LineLayout, bool),
@@ -180,7 +174,7 @@ impl OutputLines {
         let mut groups: Vec<ReleasedGroup> = shapes.iter().map(empty).collect();
         let owners =
             RowGroupIndex::new(&self.attributes, &groups.iter().map(|group| group.attributes.as_slice()), told);
-        // By attribute of a row, the cells of null and of an absent value.
+        // Null and absent values.
         let nothing = |a: &usize| [original.books[*a].find_cell("null"), original.books[*a].find_cell("")];
         let nothing: Vec<[Option<CellId>; 2]> = self.attributes.iter().map(nothing).collect();
         for row in 0..self.lines {
@@ -206,14 +200,14 @@ impl OutputLines {
     }
 }
 
-/// Returns the files with the lines of a group; `alone` means that the release has one output. The files of a
-/// directory or a pattern come in the order of their names.
+/// Returns a group's files in name order; `alone`: the release has one output.
 ///
 /// # Errors
-/// When a directory or a pattern has no file, or cannot be read.
+///
+/// When a directory or pattern has no file or is unreadable.
 pub fn release_files(config: &Config, path: &Path, group: &str, alone: bool) -> Result<Vec<PathBuf>, SourceError> {
     if alone {
-        // A named file is measured even if its name is also a pattern.
+        // A file name can also be a pattern.
         let format = file_format(config.sink.format(), config.source.separator);
         if !path.is_file()
             && let Some(files) = file::files_of(path, format)?
@@ -228,7 +222,7 @@ pub fn release_files(config: &Config, path: &Path, group: &str, alone: bool) -> 
     Ok(vec![if alone && !of_group.is_file() { path.to_owned() } else { of_group }])
 }
 
-/// Removes the `'` that CSV writes before a text that a spreadsheet would run as a formula.
+/// Removes the `'` that CSV writes before a formula.
 pub(super) fn without_guard(token: RawToken<'_>, format: file::FileFormat) -> RawToken<'_> {
     match (token, format) {
         (RawToken::Text(text), file::FileFormat::Csv { .. }) => RawToken::Text(unguarded(text)),
@@ -237,15 +231,14 @@ pub(super) fn without_guard(token: RawToken<'_>, format: file::FileFormat) -> Ra
     }
 }
 
-/// Returns true if a cell is a missing value in an output of `columns` columns. CSV writes an empty cell, or `null`
-/// if the row would otherwise be blank.
+/// CSV writes an empty cell, or `null` in an otherwise blank row.
 pub(super) fn is_missing(token: RawToken<'_>, format: file::FileFormat, columns: usize) -> bool {
     let is_csv = matches!(format, file::FileFormat::Csv { .. });
     matches!(token, RawToken::Null | RawToken::Untyped(""))
         || is_csv && columns == 1 && token == RawToken::Untyped("null")
 }
 
-/// Returns the cell that prints a text. JSON distinguishes texts from numbers; in other formats a text can be either.
+/// Only JSON distinguishes texts from numbers.
 fn printed_cell((book, ranges): (&Codebook, bool), token: RawToken<'_>, typed: bool) -> Option<CellId> {
     let text = |text: &str| known_cell(book, &serde_json::Value::from(text).to_string(), ranges);
     let bare = |number: &str| book.find_cell(number);
@@ -254,20 +247,18 @@ fn printed_cell((book, ranges): (&Codebook, bool), token: RawToken<'_>, typed: b
         RawToken::Null => book.find_cell("null"),
         RawToken::Bool(value) => bare(if value { "true" } else { "false" }),
         RawToken::Number(number) | RawToken::Structure(number) => bare(number),
-        // An empty text is not the cell of an absent value.
+        // Not an absent value.
         RawToken::Text(value) if typed || value.is_empty() => text(value),
-        // The text `null` is not the cell of a missing value.
+        // Not a missing value.
         RawToken::Text(value @ "null") | RawToken::Untyped(value @ "null") => text(value),
         RawToken::Text(value) | RawToken::Untyped(value) => bare(value).or_else(|| text(value)),
     }
 }
 
-/// Returns the cell that prints a JSON text: a cell of a level or, if `ranges` are allowed, a range.
 fn known_cell(book: &Codebook, text: &str, ranges: bool) -> Option<CellId> {
     book.find_cell(text).or_else(|| book.find_range(text).filter(|_| ranges))
 }
 
-/// Returns the cell of a foreign text, with a new number if the text is new.
 fn foreign_cell(known: &mut HashMap<String, CellId>, token: RawToken<'_>) -> CellId {
     let next = FIRST_FOREIGN_CELL + CellId::try_from(known.len()).unwrap_or(CellId::MAX - FIRST_FOREIGN_CELL);
     *known.entry(format!("{token:?}")).or_insert(next)

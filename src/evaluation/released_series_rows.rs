@@ -1,6 +1,4 @@
-//! Reads released rows of series from NDJSON, CSV and Parquet.
-//!
-//! Reading is strict: a row that is written again must give the same bytes, or in Parquet the same typed columns.
+//! Strict reader of released series rows: rewriting a row must reproduce its bytes or typed columns.
 
 use crate::config::{Config, SinkConfig};
 use crate::io::file::{FileFormat, open_text};
@@ -20,14 +18,14 @@ use throng_core::series::{
 use throng_core::values::moment;
 use throng_eval::error::EvaluationError;
 
-/// Line of a released file.
+/// Released line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReleasedSeriesRow {
-    /// Position of the series.
+    /// Series position.
     pub series: usize,
-    /// Number of the row in its file, from 0, without a header.
+    /// Row number in the file, from 0, without headers.
     pub number: u64,
-    /// The row, or the reason for rejecting the line.
+    /// Row, or reason for its rejection.
     pub row: Result<SeriesRow, &'static str>,
 }
 
@@ -36,19 +34,20 @@ pub struct ReleasedSeriesRow {
 pub struct ReleasedSeriesFiles {
     /// Path per series.
     pub files: Vec<PathBuf>,
-    /// Lines before the first row: the header of CSV.
+    /// Header lines (CSV).
     pub header_lines: u64,
-    /// All rows, series after series.
+    /// Rows by series.
     pub rows: Vec<ReleasedSeriesRow>,
 }
 
 const SPELLING_DIFFERS: &str = "the row does not have the format of this series";
 
 impl ReleasedSeriesFiles {
-    /// Reads the rows of all series that the sink of `config` writes at `path`.
+    /// Reads all series at `path`.
     ///
     /// # Errors
-    /// When a file cannot be read, or when its header or column types do not match the series.
+    ///
+    /// When a file is unreadable, or header or column types do not match.
     pub fn read(config: &Config, terms: &AllSeriesTerms, path: &Path) -> Result<Self, EvaluationError> {
         let alone = config.output_names().len() == 1;
         let format = file_format(config.sink.format(), config.source.separator);
@@ -69,7 +68,7 @@ impl ReleasedSeriesFiles {
         Ok(read)
     }
 
-    /// File and line, from 1, of a row.
+    /// Returns a row's file and line, from 1.
     #[must_use]
     pub fn file_and_line(&self, series: usize, number: u64) -> (&Path, u64) {
         (&self.files[series], number + 1 + self.header_lines)
@@ -202,7 +201,7 @@ impl SeriesRowReader<'_> {
         EvaluationError::Line { path: self.file.to_owned(), line: 1, why: why.to_owned() }
     }
 
-    /// Parses a row and checks that it is written exactly as `line`.
+    /// Requires the exact spelling of `line`.
     fn parse_exact_row(
         &self,
         line: &[u8],
@@ -268,7 +267,7 @@ impl SeriesRowReader<'_> {
         Some(MeanStatistic { mean: number("mean")?, sd: number("sd")?, quartiles })
     }
 
-    /// Labels of the stratum. The outer option is none if only some labels are missing.
+    /// The outer option is none if only some labels are missing.
     fn parse_stratum(&self, members: &Map<String, Value>) -> Option<Option<Vec<String>>> {
         let label = |name: &String| match members.get("stratum") {
             Some(labels) => labels.get(name),
@@ -283,7 +282,6 @@ impl SeriesRowReader<'_> {
     }
 }
 
-/// Number of a Parquet column as a row encodes it.
 fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 1e15 { Value::from(value as i64) } else { Value::from(value) }
 }

@@ -1,4 +1,4 @@
-//! Reader of a release of series with its lineage, and the charts of its means.
+//! Reader of released series with lineage, and charts of their means.
 
 use super::released_series_rows::{ReleasedSeriesFiles, ReleasedSeriesRow};
 use crate::config::Config;
@@ -11,7 +11,7 @@ use throng_eval::lineage::lineage_entry_error;
 use throng_eval::original::OriginalData;
 use throng_eval::series::{LineageConflict, SeriesEvidence, SeriesLineage, contributor_sets, is_contributor_row};
 
-/// Returns the charts of the published means.
+/// Returns the charts of published means.
 #[must_use]
 pub fn series_charts(evidence: &SeriesEvidence) -> SeriesCharts {
     let mut charts = SeriesCharts::default();
@@ -22,13 +22,12 @@ pub fn series_charts(evidence: &SeriesEvidence) -> SeriesCharts {
     charts
 }
 
-/// Reads the release at `path` and its `lineage`. `original` must have been read with the key that the run used
-/// for subject digests.
+/// Reads the release at `path` and its `lineage`; `original` must use the run's digest key.
 ///
 /// # Errors
-/// When a file cannot be read, or a row is not spelled exactly as throng writes it. When the lineage contradicts
-/// itself or has no set for a row. When the original contains no subject of the lineage: another secret, or
-/// another original.
+///
+/// When a file is unreadable, a row is not exactly spelled or has no set, the lineage contradicts itself, or `original`
+/// has no subject of it.
 pub fn read_series_evidence(
     config: &Config,
     terms: &Arc<AllSeriesTerms>,

@@ -1,8 +1,4 @@
-//! Reads a complete file into dictionary-encoded columns, for the evaluation of a whole data set. The module `file`
-//! serves streams of batches.
-//!
-//! Memory: 4 bytes per cell, the texts of the distinct values, and one batch of about 28 MiB. The limit on the first
-//! two is checked after every batch.
+//! A complete file as dictionary-encoded columns: 4 bytes per cell, distinct texts, and a batch of about 28 MiB.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -32,33 +28,28 @@ use throng_core::values::resolved_times::ResolvedTimes;
 use throng_core::values::schema::{Attribute, AttributeOrigin, Role, Schema};
 use throng_formats::{FieldPath, UnknownCellPolicy};
 
-/// Largest size of one batch in bytes of its cells, and in cells (`BATCH_CELLS`).
 const BATCH_BYTES: u64 = 16 << 20;
 const BATCH_CELLS: usize = 1 << 20;
 
-/// Returns the number of records per batch. The width of records without a schema is unknown before the first one.
 fn batch_records(width: usize) -> usize {
     BATCH_CELLS.checked_div(width).map_or(512, |records| records.clamp(512, 8192))
 }
 
-/// Memory per cell while a table is read and searched: its code in a growing column, and the copies made by a search
-/// (masked cells, narrow columns).
+/// Includes the copies of a search.
 const CELL_BYTES: u64 = 12;
 
 /// Reads a file.
 ///
 /// # Errors
-/// When it cannot be read, is too large or has no records. Also when a record is unreadable and `skip_unreadable` is
-/// not set.
+/// If it is unreadable, too large or empty, or a record is unreadable without `skip_unreadable`.
 pub fn read(request: &TableRequest<'_>, progress: &mut dyn FnMut(ReadProgress)) -> Result<LoadedTable, TableReadError> {
     read_all(WholeTableReader::open(request)?, request, progress)
 }
 
-/// Reads a file. Its codes are written to a separate file once they would need more than `request.max_bytes`.
+/// Reads a file; writes codes beyond `request.max_bytes` to a separate file.
 ///
 /// # Errors
-/// As [`read`]. Also when the separate file cannot be written, a column has too many distinct values, or the input
-/// changes during the read.
+/// As [`read`]; if that file fails, a column has too many values, or the input changes.
 pub fn read_spilling(
     request: &TableRequest<'_>,
     spill: &SpillSettings<'_>,
@@ -72,7 +63,7 @@ pub fn read_spilling(
     Ok(read)
 }
 
-/// Reads generated NDJSON lines without a schema. `request.path` is their name in messages.
+/// Reads generated NDJSON lines; `request.path` names them in messages.
 pub fn read_lines(
     lines: Box<dyn Read + Send>,
     request: &TableRequest<'_>,
@@ -113,7 +104,6 @@ fn read_all(
     reading.finish(request)
 }
 
-/// Source of a table with a schema, its columns, and the attribute of each cell.
 type DescribedSource = (FileSource, Vec<TableColumn>, Vec<Arc<Attribute>>);
 
 struct WholeTableReader<'a> {
@@ -122,13 +112,11 @@ struct WholeTableReader<'a> {
     rows: usize,
     numbers: RecordNumbers,
     unreadable: BTreeMap<&'static str, u64>,
-    /// Reason for which the first unreadable record was rejected.
     first_reason: Option<String>,
     unknown_cells: u64,
     long_rows: Option<LongRows>,
     described: bool,
-    /// Attribute of each cell that is read, for a table with a schema. Those of the columns come first, then the
-    /// attributes on which their relative times are based.
+    /// Attributes of the columns, then bases of relative times.
     attributes: Vec<Arc<Attribute>>,
     cut: bool,
     spilling: Option<CodeSpiller<'a>>,
@@ -194,7 +182,7 @@ impl WholeTableReader<'_> {
         let fields: Vec<FieldPath> = attributes.iter().map(field).collect();
         let source = FileSource::open(request.path, request.format, &fields, request.limits, UnknownCellPolicy::Drop)?;
         let source = source.followed_by(request.more)?;
-        // An identifier has no type to check: no release reads it.
+        // No release reads an identifier.
         let typing = |attribute: &Attribute| (attribute.role != Role::Identifier).then(|| attribute.typing.clone());
         let column = |attribute: &Arc<Attribute>| TableColumn {
             name: attribute.name.clone(),
@@ -210,7 +198,6 @@ impl WholeTableReader<'_> {
         Ok((source, columns, attributes))
     }
 
-    /// Adds columns for new names. They are absent in earlier rows.
     fn add_new_columns(&mut self) {
         if self.described {
             return;
@@ -234,7 +221,6 @@ impl WholeTableReader<'_> {
         }
     }
 
-    /// Encodes a batch, with its columns in parallel. A row with a cell of the wrong type is dropped.
     fn add(&mut self, batch: &RawBatch, request: &TableRequest<'_>) -> Result<(), TableReadError> {
         let resolved = ResolvedTimes::from_raw_batch(batch, &self.attributes);
         let encode = |(index, column): (usize, &mut TableColumn)| {
@@ -245,7 +231,7 @@ impl WholeTableReader<'_> {
                 // A batch that no record has widened lacks the later columns.
                 let token = if place < batch.width() { batch.token(row, place) } else { RawToken::Absent };
                 if column.given_up.is_some() {
-                    // Its values are not kept, but a wrong type is still reported.
+                    // A wrong type is still reported.
                     faults.extend(column.dictionary.check(token).err().map(|error| (row, error.to_string())));
                     continue;
                 }
@@ -269,7 +255,7 @@ impl WholeTableReader<'_> {
             source,
         })?;
         let mut faults: Vec<(usize, String)> = faults.into_iter().flatten().collect();
-        // Stable sort: the first of several wrong cells of a row is reported.
+        // Stable: the first wrong cell of a row is reported.
         faults.sort_by_key(|(row, _)| *row);
         faults.dedup_by_key(|(row, _)| *row);
         for (row, error) in &faults {
@@ -372,8 +358,7 @@ impl WholeTableReader<'_> {
     }
 }
 
-/// Removes a column `a` that has only nulls if a column such as `a.b` exists. For `{"a": null}` next to `{"a": {"b":
-/// 1}}`, the null of `a` means that `a.b` is null.
+/// Removes an all-null column `a` if `a.b` exists.
 fn fold_nulls(columns: &mut Vec<TableColumn>) {
     let is_null = |column: &TableColumn| {
         column.codes.iter().all(|code| matches!(*code, ABSENT | MISSING)) && column.codes.contains(&MISSING)
@@ -396,7 +381,7 @@ fn fold_nulls(columns: &mut Vec<TableColumn>) {
     }
 }
 
-/// Refuses a first row that appears to be a record: names of columns are printed, values are not.
+/// A first row of values must not be printed as names.
 fn check_header(path: &Path, names: &[String]) -> Result<(), TableReadError> {
     if let [only] = names
         && only.contains([';', '\t', '|', ','])

@@ -40,7 +40,7 @@ impl TableFixture {
     }
 }
 
-/// Returns names and texts; `-` for missing values, `_` for absent ones.
+/// `-` for missing values, `_` for absent ones.
 fn texts(table: &LoadedTable) -> Vec<(String, Vec<String>)> {
     let text = |column: &TableColumn, code: u32| match column.dictionary.text(code) {
         Some(text) => text.to_owned(),
@@ -178,8 +178,6 @@ proptest! {
     }
 }
 
-/// A release never reads an identifier, so that any content is accepted: long notes, and texts in a column of
-/// numbers.
 #[test]
 fn identifier_of_any_type_is_accepted() {
     let mut given = TableFixture::new();

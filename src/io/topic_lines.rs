@@ -1,5 +1,4 @@
-//! Converts the messages of topics to lines of NDJSON, for the inspection of records without a schema: `{"key": …,
-//! "value": …}`.
+//! Messages of topics as NDJSON lines `{"key": …, "value": …}`, without a schema.
 
 use crate::telemetry::RejectionReason;
 use rdkafka::message::{Message as _, OwnedMessage};
@@ -11,19 +10,18 @@ use throng_core::values::raw_batch::{RawBatch, RawToken, RecordPosition};
 use throng_formats::message::{DecodeFailure, MessageDecoder, TopicMessage};
 use throng_kafka::topic_sample::TopicSample;
 
-/// Index of the cell of the whole value, in the rows that [`TopicLines`] decodes.
+/// Index of the whole value.
 pub const VALUE_CELL: usize = 0;
-/// Index of the cell of the whole key; see [`VALUE_CELL`].
+/// Index of the whole key.
 pub const KEY_CELL: usize = 1;
 
-/// Longest wait for a schema registry that is needed to decode a message.
 const REGISTRY_WAIT_LIMIT: Duration = Duration::from_secs(30);
 const REGISTRY_RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// Number of messages that are not records, by reason.
+/// Number of unreadable messages, by reason.
 pub type UnreadableCounts = Arc<Mutex<BTreeMap<&'static str, u64>>>;
 
-/// Reads topics one after another. Memory: one message.
+/// Reader of topics one after another.
 pub struct TopicLines {
     topics: VecDeque<(String, TopicSample)>,
     messages: MessageDecoder,
@@ -33,18 +31,18 @@ pub struct TopicLines {
 }
 
 impl TopicLines {
-    /// Creates the lines of `topics`. `messages` decodes whole values and keys into the cells [`VALUE_CELL`] and [`KEY_CELL`].
+    /// Creates the lines of `topics`, decoded into [`VALUE_CELL`] and [`KEY_CELL`].
     pub fn new(topics: Vec<(String, TopicSample)>, messages: MessageDecoder) -> Self {
         let (topics, unreadable) = (topics.into(), UnreadableCounts::default());
         Self { topics, messages, unreadable, line: Vec::new(), given: 0 }
     }
 
-    /// Returns the counts of unreadable messages, which grow while lines are read.
+    /// Returns the shared counts of unreadable messages.
     pub fn unreadable(&self) -> UnreadableCounts {
         Arc::clone(&self.unreadable)
     }
 
-    /// Produces the next line. Returns false at the end.
+    /// Returns false at the end.
     fn advance_line(&mut self) -> io::Result<bool> {
         while let Some((topic, sampled)) = self.topics.front_mut() {
             let Some(message) = sampled.next_message().map_err(io::Error::other)? else {
@@ -79,7 +77,6 @@ impl Read for TopicLines {
     }
 }
 
-/// Returns the line of a message; `None` for a message without a value.
 fn line(
     messages: &MessageDecoder,
     topic: &str,

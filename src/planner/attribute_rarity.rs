@@ -1,23 +1,20 @@
-//! Share of the records that an attribute makes rare, for the composition of treatments (\[POD] §6.3, docs/internals/methods.md
-//! §10.5).
+//! Share of records that an attribute makes rare (\[POD] §6.3, docs/internals/methods.md §10.5).
 
 use rayon::prelude::*;
 use std::collections::{BTreeSet, HashMap};
 use throng_core::values::codebook::{Code, FIRST_VALUE};
 use throng_core::values::subject_digest::NO_SUBJECT;
 
-/// Measurements of an attribute, each in [0, 1].
+/// Measurements of an attribute, in [0, 1].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AttributeRarity {
-    /// Larger share of the records: with a value of fewer than k subjects, or with a rare combination of two common
-    /// values, for the worst other attribute.
+    /// Share of records with a rare value, or a rare pair with the worst other attribute.
     pub coverage: f64,
     /// Distinct values over records.
     pub cardinality: f64,
 }
 
-/// Measures `attributes` (one code per record). Records without a subject are skipped; missing values are never rare.
-/// Time: O(records) per pair.
+/// Measures `attributes` of records with subjects; missing values are never rare. Time: O(records) per pair.
 pub fn measure_rarity(columns: &[Vec<Code>], subjects: &[u64], attributes: &[usize], k: usize) -> Vec<AttributeRarity> {
     let rows: Vec<usize> = (0..subjects.len()).filter(|&row| subjects[row] != NO_SUBJECT).collect();
     if rows.is_empty() {
@@ -49,7 +46,7 @@ pub fn measure_rarity(columns: &[Vec<Code>], subjects: &[u64], attributes: &[usi
     attributes.iter().enumerate().map(of).collect()
 }
 
-/// Marks rows with a `value` of fewer than `k` subjects.
+/// Rare: fewer than `k` subjects.
 fn mark_rare_rows<V: Eq + std::hash::Hash>(
     rows: &[usize],
     subjects: &[u64],
@@ -81,7 +78,7 @@ mod tests {
 
     #[test]
     fn rarity_counts_rare_pairs_of_common_values() {
-        // Two towns and two ages of three subjects each; two combinations have one subject.
+        // Two combinations have one subject, all else three.
         let towns = vec![N, N, N, N + 1, N + 1, N + 1];
         let ages = vec![N, N, N + 1, N + 1, N + 1, N];
         let found = measure_rarity(&[towns, ages], &[1, 2, 3, 4, 5, 6], &[0, 1], 2);

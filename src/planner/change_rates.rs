@@ -1,7 +1,4 @@
-//! Measures how often attributes change within a subject, over the window.
-//!
-//! Fails closed: without enough evidence, an attribute does not change. A change is counted against the last present
-//! value, so missing cells are no changes. A sensitive attribute changes only if the schema declares it.
+//! Change rates within a subject. Fails closed: without evidence, an attribute is static. Missing cells are no changes.
 
 use hashbrown::HashMap;
 use rayon::prelude::*;
@@ -11,18 +8,16 @@ use throng_core::values::record_window::RecordWindow;
 use throng_core::values::schema::{ChangeFrequency, Role, Schema};
 use throng_core::values::subject_digest::NO_SUBJECT;
 
-/// Upper limits of the share of changes for "never" and "slowly" (docs/internals/methods.md §12.4).
+/// Upper shares for "never" and "slowly" (docs/internals/methods.md §12.4).
 const MAX_NEVER_SHARE: f32 = 0.001;
 const MAX_SLOW_SHARE: f32 = 0.05;
 
-/// Minimum record pairs for a share.
 const MIN_CHANGE_PAIRS: u64 = 100;
 
-/// Returns the change rates of `attributes`: as declared in `schema`, otherwise as measured in `window`.
+/// Returns change rates: declared in `schema`, otherwise measured in `window`.
 ///
-/// Each subject counts once: the share is the median over subjects, without the `colluders` that change it most. An
-/// attribute changes only if at least `crowd` subjects (k and the colluders) change it. A minority of invented
-/// subjects therefore cannot decide. An undeclared sensitive attribute never changes.
+/// A share is the median over subjects without the `colluders` that change most; a change needs at least `crowd`
+/// subjects. An undeclared sensitive attribute never changes.
 pub fn measure_change_rates(
     schema: &Schema,
     attributes: &[usize],
@@ -58,22 +53,22 @@ pub fn measure_change_rates(
     attributes.par_iter().map(of).collect()
 }
 
-/// Too few successive records per subject to measure changes.
+/// Too few record pairs to measure changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFewSteps {
-    /// Pairs of successive records of a subject, both with a value.
+    /// Successive records of a subject with values.
     pub steps: u64,
 }
 
 impl TooFewSteps {
-    /// Required number of pairs.
+    /// Required pairs.
     pub const NEEDED: u64 = MIN_CHANGE_PAIRS;
 }
 
-/// Returns the frequency and share of changes of one column of `codes`. A row without a value has no code; `subjects`
-/// are the subjects of the rows, numbered below `count`.
+/// Returns frequency and share of changes in `codes`; `subjects` are below `count`.
 ///
 /// # Errors
+///
 /// When there are too few pairs.
 pub fn measure_column_changes(
     people: &[Option<u32>],
@@ -88,13 +83,11 @@ pub fn measure_column_changes(
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct ObservedChanges {
-    /// Records with a value and an earlier one of the subject.
+    /// Records after an earlier value.
     pairs: u64,
-    /// Subjects with such records.
     subjects_with_pairs: u64,
-    /// Subjects with a change.
     changed_subjects: u64,
-    /// Median share per subject, without colluders.
+    /// Per subject, without colluders.
     median_change_share: f64,
 }
 
@@ -122,7 +115,7 @@ impl ObservedChanges {
             pairs: twice.map(|(pairs, _)| u64::from(*pairs)).sum(),
             subjects_with_pairs: shares.len() as u64,
             changed_subjects: shares.iter().filter(|share| **share > 0.0).count() as u64,
-            // The lower middle one: more than half have at least this share.
+            // More than half have at least this share.
             median_change_share: honest.len().checked_sub(1).map_or(0.0, |last| honest[last / 2]),
         }
     }
@@ -161,7 +154,7 @@ mod tests {
                 }
             }
             let share = |changes: &Vec<bool>| changes.iter().filter(|c| **c).count() as f64 / changes.len() as f64;
-            // Largest share that more than half reach, for the worst colluders.
+            // For the worst colluders.
             let median = |out: u32| {
                 let left: Vec<f64> = own.iter().filter(|(p, _)| out >> p.unwrap_or(0) & 1 == 0).map(|(_, c)| share(c)).collect();
                 let reached = |&least: &f64| 2 * left.iter().filter(|s| **s >= least).count() > left.len();
@@ -190,7 +183,7 @@ mod tests {
         assert_eq!(seen(1000, 5, 0.0012), ChangeFrequency::Slowly);
     }
 
-    /// `honest` subjects have three equal records, `invented` ones 400 different ones.
+    /// `honest` subjects repeat a record; `invented` ones change it 400 times.
     fn frequency_with_invented_subjects(honest: u32, invented: u32, colluders: usize) -> ChangeFrequency {
         let mut rows: Vec<(u32, Code)> = (0..3).flat_map(|_| (0..honest).map(|p| (p, 7))).collect();
         rows.extend((0..400).flat_map(|n| (0..invented).map(move |p| (honest + p, 10 + n))));

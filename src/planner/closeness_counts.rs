@@ -1,8 +1,5 @@
-//! Reference distribution for t-closeness: the planner's sample, fixed with each plan.
-//!
-//! As in a class, a subject counts once per value. Values are kept as canonical texts, because codes change with the
-//! process. They are data values: sealed in the state and never shown, hence not part of a
-//! [`throng_core::plan::Plan`].
+//! Reference distribution for t-closeness: the planner's sample, fixed per plan. Texts are sealed data values, hence
+//! not part of a [`throng_core::plan::Plan`].
 
 use super::planner_sample::PlannerSample;
 use serde::{Deserialize, Serialize};
@@ -16,13 +13,13 @@ use throng_core::values::subject_digest::NO_SUBJECT;
 /// Counts of one attribute.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReferenceCounts {
-    /// Position in the schema.
+    /// Schema position.
     pub attribute: usize,
-    /// Canonical texts and their distinct subjects, in text order.
+    /// Distinct subjects by canonical text.
     pub subjects: Vec<(String, u64)>,
 }
 
-/// Counts the sample for attributes that need a reference.
+/// Counts the attributes that need a reference.
 pub fn count_references(
     protections: &[SensitiveProtection],
     sample: &PlannerSample,
@@ -45,7 +42,7 @@ pub fn count_references(
     protections.iter().filter(|p| p.needs_reference()).map(of).collect()
 }
 
-/// Converts the counts. Empty if a text is no longer a value or the hierarchy is unusable; then no value is released.
+/// Converts the counts. Unknown texts or an unusable hierarchy give an empty result; then no value is released.
 pub fn resolve_reference(
     counts: &ReferenceCounts,
     protection: &SensitiveProtection,
@@ -92,8 +89,6 @@ mod tests {
         let mut books = vec![book()];
         let mut sample = PlannerSample::new(1, 100, 100);
         let mut batch = CodeBatch::new(1);
-        // A subject with two values, one that repeats a value, one without a value, no subject, and a value that the
-        // hierarchy does not cover.
         for (text, subject) in [
             ("\"hiv\"", 1),
             ("\"flu\"", 1),

@@ -1,8 +1,6 @@
-//! Groups from quasi-identifiers (docs/internals/methods.md §10.2): compartments of \[POD] §6.2, and exact sets.
-//!
-//! In \[POD] Def. 10, an edge joins two attributes of a quasi-identifier; compartments are maximal cliques of the
-//! complement. Maximal non-quasi-identifiers are larger, because one broken link is enough. Both overlap, so a
-//! disjoint cover is selected.
+//! Groups from quasi-identifiers: compartments of \[POD] §6.2, and maximal non-quasi-identifiers
+//! (docs/internals/methods.md §10.2). \[POD] Def. 10: an edge joins two attributes of a quasi-identifier; compartments
+//! are maximal cliques of the complement.
 
 use petgraph::algo::maximal_cliques;
 use petgraph::graph::{NodeIndex, UnGraph};
@@ -10,13 +8,11 @@ use std::collections::BTreeSet;
 use throng_core::attribute_dependence::AttributeDependence;
 use throng_risk::counting::AttributeSet;
 
-/// Maximum attributes for listing up to 3^(n/3) maximal cliques.
+/// Limit for listing up to 3^(n/3) maximal cliques.
 pub const MAX_CLIQUE_ATTRIBUTES: usize = 40;
 
-/// Maximal cliques of attribute pairs without a common quasi-identifier, ascending and in canonical order. An
-/// attribute that is a quasi-identifier alone forms a separate clique.
-///
-/// `attributes` are at most [`MAX_CLIQUE_ATTRIBUTES`]; `qids` are sets of them.
+/// Returns maximal cliques of pairs without a common set of `qids`, in canonical order; a single-attribute
+/// quasi-identifier stays alone. `attributes` are at most [`MAX_CLIQUE_ATTRIBUTES`].
 pub fn find_compartments(attributes: &[usize], qids: &[AttributeSet]) -> Vec<Vec<usize>> {
     let apart = |a: usize, b: usize| qids.iter().any(|qid| qid.contains(a) && qid.contains(b));
     let alone = |a: usize| qids.iter().any(|qid| qid.is_empty() || qid.len() == 1 && qid.contains(a));
@@ -36,10 +32,7 @@ pub fn find_compartments(attributes: &[usize], qids: &[AttributeSet]) -> Vec<Vec
     found
 }
 
-/// Covers `attributes` with disjoint groups, each a part of one of `sets`.
-///
-/// The strongest internal dependence comes first, then the widest set, then the first. An attribute in no set stays
-/// alone. Only `alike` attributes share a group. A set wider than `widest` keeps its most dependent attributes.
+/// Covers `attributes` with disjoint `alike` parts of `sets`, strongest dependence first, up to `widest`.
 pub fn cover_attributes(
     attributes: &[usize],
     sets: &[Vec<usize>],
@@ -81,7 +74,6 @@ fn split_alike_attributes(set: impl Iterator<Item = usize>, alike: &dyn Fn(usize
     parts
 }
 
-/// Removes the least dependent attributes.
 fn narrow_to_width(mut set: Vec<usize>, dependence: &AttributeDependence, widest: usize) -> Vec<usize> {
     while set.len() > widest {
         let said = |a: &usize| dependence.information_about(*a, &set);
@@ -102,7 +94,7 @@ mod tests {
 
     #[test]
     fn compartments_never_contain_two_attributes_of_a_quasi_identifier() {
-        // {0, 1} and {1, 2, 3}: 0 may be grouped with 2 or 3, 1 with neither, 4 with all.
+        // 0 fits 2 or 3, 1 neither, 4 all.
         let found = find_compartments(&[0, 1, 2, 3, 4], &sets(&[&[0, 1], &[1, 2, 3]]));
         assert_eq!(found, [vec![0, 2, 4], vec![0, 3, 4], vec![1, 4]]);
         assert_eq!(

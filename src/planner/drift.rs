@@ -1,21 +1,18 @@
-//! Drift: a change of value distributions since the current plan.
+//! Drift of value distributions since the current plan.
 //!
-//! For each watched attribute, p is the distribution in the window of the plan and q the current one, over the most
-//! frequent values of p and one cell for the rest. The Jensen-Shannon divergence \[LIN] in bits, `½·KL(p‖m) +
-//! ½·KL(q‖m)` with `m = ½(p + q)`, is 0 if equal and 1 if disjoint. The value expected by chance, `(cells − 1)/(8·ln
-//! 2)·(1/n_p + 1/n_q)` to second order, is subtracted. The stream has drifted if the largest divergence reaches the
-//! threshold.
+//! Let p and q be distributions in the plan window and now, over the most frequent values of p and a rest cell. Drift
+//! is the largest Jensen-Shannon divergence \[LIN], `½·KL(p‖m) + ½·KL(q‖m)` with `m = ½(p + q)`, minus its expectation
+//! by chance, `(cells − 1)/(8·ln 2)·(1/n_p + 1/n_q)`.
 //!
-//! Values that never recur (times, serial numbers) would always drift. An attribute is therefore watched only if both
-//! halves of the plan's window agree within half the threshold. One that becomes steady a window later counts as
-//! drift too.
+//! Only attributes with agreeing window halves are watched, because values that never recur would always drift.
+//! Becoming steady later is drift.
 
 use serde::{Deserialize, Serialize};
 use throng_core::values::codebook::{Code, Codebook};
 
 const MAX_DRIFT_CELLS: usize = 256;
 
-/// Distribution of one attribute for the plan. Values are keyed digests, because codes change with the process.
+/// Keyed digests survive code changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct AttributeBaseline {
     attribute: usize,
@@ -32,7 +29,7 @@ pub struct DriftBaseline {
 }
 
 impl DriftBaseline {
-    /// Watches an attribute, unless both halves of the window differ.
+    /// Watches an attribute if both window halves agree.
     pub fn add_if_steady(&mut self, attribute: usize, older: &[u64], newer: &[u64], book: &Codebook, threshold: f64) {
         let at = |half: &[u64], code: usize| half.get(code).copied().unwrap_or(0);
         let both: Vec<u64> = (0..older.len().max(newer.len())).map(|code| at(older, code) + at(newer, code)).collect();
@@ -50,17 +47,17 @@ impl DriftBaseline {
         self.known.push(AttributeBaseline { attribute, values, total: old + new });
     }
 
-    /// Watched attributes.
+    /// Returns watched attributes.
     pub fn watched_attributes(&self) -> impl Iterator<Item = usize> + '_ {
         self.known.iter().map(|known| known.attribute)
     }
 
-    /// Attributes not watched, because both halves of the window differed.
+    /// Returns unsteady attributes.
     pub fn unsteady_attributes(&self) -> &[usize] {
         &self.unsteady
     }
 
-    /// Converts to current codes. Must be repeated after codebook compaction.
+    /// Converts to codes; repeat after codebook compaction.
     pub fn resolve(&self, books: &[Codebook]) -> DriftDetector {
         let resolve = |known: &AttributeBaseline| {
             let places: hashbrown::HashMap<u128, Code> =
@@ -79,7 +76,6 @@ impl DriftBaseline {
 #[derive(Clone, Debug)]
 struct WatchedAttribute {
     attribute: usize,
-    /// `None`: the value is not in the codebook.
     codes: Vec<Option<Code>>,
     counts: Vec<u64>,
     total: u64,
@@ -92,8 +88,7 @@ pub struct DriftDetector {
 }
 
 impl DriftDetector {
-    /// Attribute with the largest divergence, in bits; on ties the first. `counts` gives the current count of a
-    /// value, `total` the sum of an attribute. `None` if none is watched.
+    /// Returns the attribute with the largest divergence in bits, from counts per value and total.
     pub fn farthest(&self, counts: impl Fn(usize, Code) -> u64, total: impl Fn(usize) -> u64) -> Option<(usize, f64)> {
         let judge = |watched: &WatchedAttribute| {
             let now = |code: &Option<Code>| code.map_or(0, |code| counts(watched.attribute, code));
@@ -107,7 +102,6 @@ impl DriftDetector {
     }
 }
 
-/// Divergence over equal cells and the rest, minus chance; 0 if a sample is empty.
 fn divergence_beyond_chance(p: &[u64], p_total: u64, q: &[u64], q_total: u64) -> f64 {
     if p_total == 0 || q_total == 0 {
         return 0.0;
@@ -156,7 +150,7 @@ mod tests {
         assert_eq!(farthest(&baseline, &[0, 0, 0, 900, 900], &books), Some(0.0));
         let disjoint = farthest(&baseline, &[0, 0, 0, 0, 0, 1000, 1000], &books).expect("a watched attribute");
         assert!((0.99..=1.0).contains(&disjoint), "{disjoint}");
-        // 0.25 bits: half of one value became a third value; by hand, ½·(¼·0 + …).
+        // Half of one value became a third: ½·(¼·0 + …) = 0.25 bits.
         let moved = farthest(&baseline, &[0, 0, 0, 100_000, 50_000, 50_000], &books).expect("a watched attribute");
         let by_hand = 0.5 * (0.5 * (0.5_f64 / 0.375).log2()) + 0.5 * (0.25 * (0.25_f64 / 0.375).log2() + 0.25 * 1.0);
         assert!((moved - by_hand).abs() < 0.002, "{moved} {by_hand}");

@@ -1,4 +1,4 @@
-//! Gathers the [`PlanEvidence`] for a plan: triage by the model, exact check of the window, aggregation.
+//! Gathers the [`PlanEvidence`].
 
 use super::PlannerSettings;
 use super::ladder::expected_loss;
@@ -20,37 +20,37 @@ use throng_risk::inferences::{InferenceRequest, affordable_pairs, find_strongest
 use throng_risk::multigrid::{AttributeAggregation, CoarseAdjacency, ExactAggregation, NodeCounts};
 use throng_risk::qid::{self, QidSearchRequest, QidStrategy};
 
-/// Lists are cut; counts are complete.
+/// Counts are complete.
 const MAX_LISTED_SETS: usize = 100;
 const MAX_LISTED_NON_QIDS: usize = 10;
 const MAX_EVIDENCE_INFERENCES: usize = 40;
 const MAX_RECORD_VISITS: u64 = 20_000_000;
-/// Wider tables have only smaller sets judged; above 894 attributes none.
+/// Wider tables judge only smaller sets; above 894 attributes none.
 const MAX_JUDGED_SETS: u64 = 400_000;
 const MAX_AGGREGATED_EDGES: u64 = 1_000_000;
 
-/// Input for evidence: copies, because the release continues.
+/// Copied input: the release continues.
 #[derive(Clone, Debug)]
 pub struct EvidenceInput {
-    /// Plan for which evidence is gathered.
+    /// Judged plan.
     pub plan: Plan,
-    /// Sample from which the plan was made.
+    /// Sample of the plan.
     pub sample: PlannerSample,
     /// Codebooks by attribute.
     pub books: Vec<Codebook>,
-    /// Columns of the window by attribute, without records that count for no subject.
+    /// Window columns of counted records, by attribute.
     pub columns: Vec<Vec<Code>>,
-    /// Subjects by row; none if the stream has no subjects.
+    /// Subjects by row; none without subjects.
     pub subjects: Option<Vec<u64>>,
-    /// Maximum number of records of the window.
+    /// Maximum records of the window.
     pub capacity: usize,
-    /// Stream records up to the end of the window.
+    /// Stream records up to the window's end.
     pub to: u64,
     /// Version of the code numbering.
     pub numbering: u64,
-    /// Attributes of the model, ascending.
+    /// Model attributes, ascending.
     pub attributes: Vec<usize>,
-    /// Model of the window, or limits for counting it.
+    /// Window model or counting limits.
     pub model: WindowModel,
 }
 
@@ -59,7 +59,7 @@ pub struct EvidenceInput {
 pub enum WindowModel {
     /// Counted with the stream.
     Counted(CoarseAdjacency),
-    /// Counted from the window's rows alone, within these limits.
+    /// Counted within these limits.
     Recount(AdjacencyLimits),
 }
 
@@ -75,7 +75,7 @@ impl EvidenceInput {
     }
 }
 
-/// Reasons why evidence is missing.
+/// Reason for missing evidence.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages document the variants and their fields")]
 pub enum EvidenceError {
@@ -87,10 +87,10 @@ pub enum EvidenceError {
     Model(#[from] AdjacencyError),
 }
 
-/// Gathers evidence on this thread for about `budget`, without the plan's `identifiers`. The state of `counting` does
-/// not affect the result.
+/// Gathers evidence on this thread for about `budget`; the state of `counting` does not affect the result.
 ///
 /// # Errors
+///
 /// When the window is no table, or counting fails.
 pub fn gather_evidence(
     mut from: EvidenceInput,
@@ -141,7 +141,7 @@ pub fn gather_evidence(
         chosen.name()
     };
     let listed = &found.minimal_qids[..found.minimal_qids.len().min(MAX_LISTED_SETS)];
-    // If the whole window is below k, the empty set is the only quasi-identifier.
+    // Below k in all, the empty set is the only quasi-identifier.
     let measurable = if listed.iter().any(AttributeSet::is_empty) { &[] } else { listed };
     let measured =
         measure_qids(table.rows(), chosen.counter(), measurable, k, false, start.checked_add(budget), &|_, _| {})?;
@@ -161,7 +161,7 @@ pub fn gather_evidence(
     let report = found.complete.then(|| triage_evidence(&triage.compare(&minimal)));
     let aggregation = measure_aggregation(&model, &table, &all);
     let shared = plan.attributes_in_several_groups();
-    // Range groups have no ladder, so no loss is expected.
+    // Range groups have no ladder.
     let laddered = plan.groups.iter().filter(|group| !group.ranges);
     let losses = laddered.map(|group| group.without_shared_attributes(&shared)).filter(|(own, _)| !own.is_empty());
     let losses = losses.map(|(own, ladder)| (own.len() as f64, expected_loss(&own, &ladder, sample, books, settings)));
@@ -191,7 +191,6 @@ pub fn gather_evidence(
     })
 }
 
-/// Counts the model of the window, on the device if possible.
 fn count_window_model(
     from: &EvidenceInput,
     limits: AdjacencyLimits,
@@ -205,7 +204,7 @@ fn count_window_model(
         (Some(table), Some(counter)) => model.add_counted(columns, table, &mut |pairs| counter.count_pairs(pairs)),
         _ => model.add(columns),
     };
-    // Leaves the other threads to the release.
+    // Leaves other threads to the release.
     let counted = match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
         Ok(pool) => pool.install(&mut count),
         Err(error) => {
@@ -267,12 +266,11 @@ fn mean_inferences(triage: &Triage) -> Vec<AttributeInference> {
     all
 }
 
-/// Distinct codes for missing values, which begin the dense codes of a table.
 fn missing_codes(column: &[Code]) -> u32 {
     (0..FIRST_VALUE).map(|missing| u32::from(column.contains(&missing))).sum()
 }
 
-/// Strongest inferences, for the pairs with the highest mean first.
+/// By highest mean.
 fn strongest_inferences(
     table: &CountedTable,
     missing: &[u32],
@@ -302,7 +300,7 @@ fn strongest_inferences(
     named.collect()
 }
 
-/// `None` if the model is too large.
+/// `None` if too large.
 fn measure_aggregation(model: &Adjacency, table: &CountedTable, all: &AttributeSet) -> Option<AggregationSize> {
     if model.edge_count() > MAX_AGGREGATED_EDGES {
         return None;

@@ -1,10 +1,5 @@
-//! Merges attributes into groups while a merge costs less than its benefit (docs/internals/methods.md §10.2).
-//!
-//! Loss alone would separate all attributes. Two groups are merged if the added loss per bit of mutual information is
-//! below a price, cheapest first. A wish increases the value of its attribute pairs and is served first.
-//!
-//! Static attributes are never grouped with changing ones, because each record would repeat them (docs/internals/methods.md
-//! §12.4).
+//! Merges attributes into groups by loss per bit, cheapest first (docs/internals/methods.md §10.2). Static and changing
+//! attributes stay apart (§12.4).
 
 use super::ladder::{build_ladder, expected_loss};
 use super::planner_sample::{LadderLimits, PlannerSample, PlannerSettings};
@@ -14,16 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use throng_core::attribute_dependence::AttributeDependence;
 use throng_core::values::codebook::Codebook;
 
-/// Maximum group width; wider groups lose most cells (docs/internals/methods.md §11.6).
+/// Maximum group width (docs/internals/methods.md §11.6).
 pub const MAX_GROUP_WIDTH: usize = 8;
 
-/// Minimum bits per pair, because a sample does not show every relation.
+/// A sample hides some relations.
 const MIN_PAIR_BITS: f64 = 0.02;
 
-/// Above this, not all pairs are tried, because their number is quadratic.
+/// Trying all pairs is quadratic.
 const MAX_ATTRIBUTES_FOR_ALL_PAIRS: usize = 128;
 
-/// Most dependent partners tried per attribute in that case.
 const PARTNERS_PER_ATTRIBUTE: usize = 8;
 
 /// Thousands of trial ladders are built.
@@ -32,7 +26,7 @@ const TRIAL_GROUP_LADDER: LadderLimits = LadderLimits { max_complete_nodes: 300,
 /// Attributes to be released together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupingWish {
-    /// Positions in the schema, ascending.
+    /// Schema positions, ascending.
     pub attributes: Vec<usize>,
     /// Additional bits per pair, above 0.
     pub weight: f64,
@@ -41,28 +35,28 @@ pub struct GroupingWish {
 /// Result of a wish.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WishResult {
-    /// Largest part in one group, ascending.
+    /// Largest grouped part, ascending.
     pub grouped_attributes_of_wish: Vec<usize>,
-    /// Price of the wish: added loss of a record, in cells.
+    /// Added loss of a record, in cells.
     pub loss: f64,
-    /// Other attributes, each with the reason.
+    /// Other attributes, with reasons.
     pub separated_attributes: Vec<(usize, SeparationReason)>,
 }
 
 /// Reason for a separation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SeparationReason {
-    /// One is an identifier and is never released.
+    /// Identifiers are never released.
     Identifier,
-    /// Only one changes within a subject.
+    /// Only one is static.
     ChangeRate,
-    /// The merged group would have too many attributes.
+    /// Too many attributes.
     Width,
     /// Other attributes depend on it more.
     StrongerDependence,
-    /// Kept in a compartment by a rule.
+    /// Kept apart by a rule.
     Compartment,
-    /// The merged group would lose more than it gains.
+    /// More loss than benefit.
     Price {
         /// Added loss of a record, in cells.
         loss: f64,
@@ -70,7 +64,7 @@ pub enum SeparationReason {
 }
 
 impl SeparationReason {
-    /// Name of the reason.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Identifier => "identifier",
@@ -83,7 +77,7 @@ impl SeparationReason {
     }
 }
 
-/// Additional bits of a pair from wishes for both.
+/// Returns the additional bits of a pair.
 pub fn wish_bonus(wishes: &[GroupingWish], a: usize, b: usize) -> f64 {
     let both = |wish: &&GroupingWish| wish.attributes.contains(&a) && wish.attributes.contains(&b);
     wishes.iter().filter(both).map(|wish| wish.weight).sum()
@@ -94,25 +88,25 @@ pub fn wish_bonus(wishes: &[GroupingWish], a: usize, b: usize) -> f64 {
 pub struct MergedGroup {
     /// Attributes, ascending.
     pub attributes: Vec<usize>,
-    /// Expected loss of a cell, in [0, 1].
+    /// Expected loss of a cell.
     pub loss: f64,
-    /// Mutual information in bits, over all pairs.
+    /// Mutual information over all pairs, in bits.
     pub bits: f64,
 }
 
 /// Input for grouping.
 pub struct GroupMergerInput<'a> {
-    /// Quasi attributes to be grouped.
+    /// Quasi attributes.
     pub attributes: &'a [usize],
-    /// Returns true for attributes static within a subject.
+    /// Returns true for static attributes.
     pub is_static: &'a (dyn Fn(usize) -> bool + Sync),
-    /// Dependence between the attributes.
+    /// Dependence of the attributes.
     pub dependence: &'a AttributeDependence,
     /// Records for trial groups.
     pub sample: &'a PlannerSample,
     /// Codebooks by attribute.
     pub books: &'a [Codebook],
-    /// Planner settings, as for later plans.
+    /// Planner settings.
     pub settings: &'a PlannerSettings,
     /// Maximum loss (cells of a record) per bit.
     pub price: f64,
@@ -122,13 +116,11 @@ pub struct GroupMergerInput<'a> {
 pub struct GroupMerger<'a> {
     merger_input: &'a GroupMergerInput<'a>,
     wishes: &'a [GroupingWish],
-    /// Released as `*`.
     identifiers: Vec<usize>,
-    /// Attributes, ascending, and loss of a record in cells.
+    /// Attributes with loss in cells.
     groups: Vec<(Vec<usize>, f64)>,
-    /// By first attributes of both groups.
     merge_costs: BTreeMap<(usize, usize), MergeCost>,
-    /// Pairs that permit a merge, in both directions; none: all.
+    /// None: all.
     candidate_pairs: Option<BTreeSet<(usize, usize)>>,
 }
 
@@ -194,7 +186,7 @@ impl<'a> GroupMerger<'a> {
         MergeCost { loss, cost: (loss - one.1 - other.1).max(0.0) / self.merge_value(&one.0, &other.0) }
     }
 
-    /// Makes the cheapest admitted merges below the price. Returns the added loss of a record, in cells.
+    /// Returns the added loss of a record, in cells.
     fn merge_admitted_groups(&mut self, admits: &(dyn Fn(&[usize]) -> bool + Sync)) -> f64 {
         let mut added = 0.0;
         // First attribute of the new group; none when all are new.
@@ -230,7 +222,6 @@ impl<'a> GroupMerger<'a> {
         }
     }
 
-    /// Merges two groups by their first attributes. Returns the added loss.
     fn merge_pair(&mut self, (one, other): (usize, usize), loss: f64) -> f64 {
         let is_part = |group: &(Vec<usize>, f64)| group.0[0] == one || group.0[0] == other;
         let parts: Vec<(Vec<usize>, f64)> = self.groups.extract_if(.., |group| is_part(group)).collect();
@@ -242,7 +233,7 @@ impl<'a> GroupMerger<'a> {
         loss - parts.iter().map(|part| part.1).sum::<f64>()
     }
 
-    /// Serves the wishes within the price, by descending weight. Returns one answer per wish, in order.
+    /// Serves wishes by descending weight; returns results in order.
     pub fn serve_wishes(&mut self) -> Vec<WishResult> {
         let mut order: Vec<usize> = (0..self.wishes.len()).collect();
         order.sort_by(|&a, &b| self.wishes[b].weight.total_cmp(&self.wishes[a].weight).then(a.cmp(&b)));
@@ -285,12 +276,12 @@ impl<'a> GroupMerger<'a> {
         self.groups.extract_if(.., |group| group.0.len() > 1).map(|group| group.0).collect()
     }
 
-    /// Removes and returns all groups, to be [put](Self::put) back.
+    /// Removes and returns all groups.
     pub fn take_all_groups(&mut self) -> Vec<Vec<usize>> {
         std::mem::take(&mut self.groups).into_iter().map(|group| group.0).collect()
     }
 
-    /// Groups by first attribute.
+    /// Returns groups by first attribute.
     pub fn groups(self) -> Vec<MergedGroup> {
         let grown = |(attributes, loss): (Vec<usize>, f64)| MergedGroup {
             loss: loss / attributes.len() as f64,
@@ -300,7 +291,7 @@ impl<'a> GroupMerger<'a> {
         self.groups.into_iter().map(grown).collect()
     }
 
-    /// Replaces the groups without judging them.
+    /// Replaces the groups.
     pub fn replace_groups(&mut self, groups: Vec<Vec<usize>>) {
         self.groups = groups.into_par_iter().map(|group| (group.clone(), self.group_loss(&group))).collect();
         self.groups.sort_by(|a, b| a.0.cmp(&b.0));
@@ -308,7 +299,6 @@ impl<'a> GroupMerger<'a> {
     }
 }
 
-/// Most dependent pairs of each attribute, and pairs in a wish.
 fn find_candidate_pairs(ground: &GroupMergerInput<'_>, wishes: &[GroupingWish]) -> BTreeSet<(usize, usize)> {
     let nearest = |&a: &usize| -> Vec<(usize, usize)> {
         let others = ground.attributes.iter().copied().filter(|&b| b != a);
@@ -350,7 +340,7 @@ mod tests {
         batch_records: 1000,
     };
 
-    /// `a` and `b` are equal, `c` and `d` are independent of all.
+    /// `a` and `b` are equal.
     fn sample() -> (Vec<Codebook>, PlannerSample) {
         let mut books = test_codebooks(SCHEMA, 1000);
         let mut batch = CodeBatch::new(5);
@@ -426,11 +416,10 @@ mod tests {
 
     #[test]
     fn dependent_attributes_are_grouped() {
-        // A thousand subjects: merging equal attributes costs nothing; independent ones cost loss without benefit.
+        // Only merging equal attributes is free.
         assert_eq!(groups(&|_| false, 1e-6), [vec![1, 2], vec![3], vec![4]]);
     }
 
-    /// Each attribute is tried with few others, including its equal.
     #[test]
     fn wide_schema_tries_only_most_dependent_pairs() {
         const PAIRS: usize = 80;

@@ -1,4 +1,4 @@
-//! Ladders of generalization nodes: the whole lattice if small, otherwise a best-first selection.
+//! Ladders: small lattices, otherwise a best-first selection.
 
 use super::node_scorer::NodeScorer;
 use super::planner_sample::{PlannerSample, PlannerSettings};
@@ -8,14 +8,13 @@ use std::collections::{BinaryHeap, HashSet};
 use throng_core::plan::LadderNode;
 use throng_core::values::codebook::{ABSENT, Codebook, NULL};
 
-/// Scoring rows and scored candidates: together the cost of a plan.
+/// Together the cost of a plan.
 const SCORING_ROWS: usize = 1500;
 const MAX_LADDER_EVALUATIONS: usize = 3000;
 
 struct LadderLattice {
-    /// Allowed levels, ascending: only the top for identifiers; treatments may exclude some.
+    /// Only the top for identifiers.
     levels: Vec<Vec<u8>>,
-    /// Suppresses everything; never part of a ladder.
     suppress_all_levels: Vec<u8>,
     mean_losses: Vec<Vec<f32>>,
 }
@@ -48,7 +47,7 @@ impl LadderLattice {
         Self { levels: levels.collect(), suppress_all_levels: nothing, mean_losses: mean }
     }
 
-    /// Number of nodes, or `None` above `limit`.
+    /// `None` above `limit`.
     fn size(&self, limit: usize) -> Option<usize> {
         let mut levels = self.levels.iter();
         levels.try_fold(1usize, |size, levels| size.checked_mul(levels.len()).filter(|s| *s <= limit))
@@ -83,7 +82,6 @@ impl LadderLattice {
         }
     }
 
-    /// Nodes with one attribute below its coarsest level: the last resort before suppression.
     fn last_resort_levels(&self) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
         for (i, own) in self.levels.iter().enumerate() {
@@ -114,7 +112,7 @@ impl LadderLattice {
     }
 }
 
-/// Builds the ladder of `attributes`: nodes by mean loss, without the node that suppresses all.
+/// Builds the ladder of `attributes` by mean loss.
 pub fn build_ladder(
     attributes: &[usize],
     identifiers: &[usize],
@@ -135,14 +133,11 @@ pub fn build_ladder(
     nodes
 }
 
-/// Upper bound of the gain, node, and number of selected nodes at that time.
+/// Gain bound, node, and selected nodes at that time.
 type LadderCandidate = (OrderedFloat<f64>, Reverse<Vec<u8>>, usize);
 
-/// Selects nodes greedily (lazy submodular cover) by expected loss per supported record.
-///
-/// The worth of a row is one minus its loss at its best supported selected node. An older ledger supports more
-/// classes, so worth is summed over several thresholds. Neighbors of selected nodes become candidates; the search
-/// starts from single attributes and grows where classes are large.
+/// Greedy lazy submodular cover by expected loss. A row's worth is one minus its least loss, summed over thresholds,
+/// because an older ledger supports more classes. The search grows from single attributes to neighbors.
 fn select_ladder_nodes(
     lattice: &LadderLattice,
     attributes: &[usize],
@@ -158,7 +153,7 @@ fn select_ladder_nodes(
     let mut last_resort = lattice.last_resort_levels();
     last_resort.push(lattice.finest_node_levels());
     let mut starts = last_resort.clone();
-    // Diagonal of the lattice: the only choice without data.
+    // Diagonal: the only choice without data.
     for step in 1..8 {
         starts.push(lattice.levels.iter().map(|levels| levels[(levels.len() - 1) * step / 8]).collect());
     }
@@ -205,8 +200,7 @@ fn select_ladder_nodes(
     chosen.into_iter().filter(|l| *l != lattice.suppress_all_levels).map(|l| lattice.node(l)).collect()
 }
 
-/// Mean loss of a cell: each row uses the first ladder node with support, and loses all without one. The true loss is
-/// smaller, because the ledger remembers more than a sample.
+/// Returns the mean cell loss at each row's first supported node, an upper bound because the ledger exceeds the sample.
 pub fn expected_loss(
     attributes: &[usize],
     ladder: &[LadderNode],

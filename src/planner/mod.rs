@@ -1,7 +1,5 @@
-//! Planner: makes a [`Plan`] from a sample of the stream. It does not decide safety.
-//!
-//! A plan depends only on sample, schema and settings. Evaluations, not time, limit the work, so that every machine
-//! makes the same plans.
+//! Planner: a [`Plan`] depends only on sample, schema and settings, and does not decide safety. Evaluations, not time,
+//! limit the work.
 
 pub mod attribute_rarity;
 pub mod change_rates;
@@ -25,13 +23,13 @@ use throng_core::plan::plan_shared_attributes::find_shared_attributes;
 use throng_core::plan::{GroupShape, Plan, PlanGroup};
 use throng_core::values::codebook::Codebook;
 
-/// Quasi and sensitive attributes of all groups, ascending.
+/// Returns grouped attributes, ascending.
 pub fn grouped_attributes(shapes: &[GroupShape]) -> Vec<usize> {
     let all: BTreeSet<usize> = shapes.iter().flat_map(|s| s.quasi.iter().chain(&s.sensitive)).copied().collect();
     all.into_iter().collect()
 }
 
-/// Makes plan number `version`. An empty sample gives a plan from schema and hierarchies alone.
+/// Makes plan number `version`, even for an empty sample.
 pub fn make_plan(
     version: u64,
     shapes: &[GroupShape],

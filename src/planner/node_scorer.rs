@@ -1,28 +1,22 @@
-//! Scores lattice nodes on the rows of a sample.
-
 use super::planner_sample::{PlannerSample, PlannerSettings};
 use throng_core::numbering::KeyNumbering;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::subject_digest::NO_SUBJECT;
 
-/// Ratio of successive support thresholds, up to an eighth of the rows.
+/// Up to an eighth of the rows.
 const THRESHOLD_STEP: u32 = 2;
 
-/// Rows of a sample with their key and loss by attribute and level. A node is scored by sums over columns.
-///
-/// Time per node: O(rows × attributes). Memory: 12 bytes per row, attribute and level.
+/// Keys and losses of sample rows. Time per node: O(rows × attributes). Memory: 12 bytes per row, attribute and level.
 pub(super) struct NodeScorer {
     /// By attribute and level.
     columns: Vec<Vec<ScorerColumn>>,
-    /// By row; rows of a subject are adjacent, so counting needs only the last one.
+    /// Adjacent per subject, so counting needs only the last one.
     subjects: Vec<u64>,
-    /// Subjects that a class needs in the sample.
+    /// In the sample.
     min_class_subjects: u32,
     thresholds: Vec<u32>,
-    /// Best value so far, by threshold and row.
     best_row_values: Vec<Vec<f32>>,
     classes: SubjectClassCounts,
-    /// By row, at the last counted node.
     keys: Vec<u64>,
     values: Vec<f32>,
     of_row: Vec<u32>,
@@ -34,7 +28,7 @@ struct ScorerColumn {
 }
 
 impl NodeScorer {
-    /// Creates a scorer over at most `most_rows` evenly spaced rows.
+    /// Creates a scorer over at most `most_rows` rows.
     pub fn new(
         attributes: &[usize],
         sample: &PlannerSample,
@@ -44,7 +38,7 @@ impl NodeScorer {
     ) -> Self {
         let step = sample.rows().div_ceil(most_rows).max(1);
         let mut rows: Vec<usize> = (0..sample.rows()).step_by(step).collect();
-        // First occurrence, so that a plan does not depend on the digest key.
+        // First occurrence: plans must not depend on the digest key.
         let mut seen = hashbrown::HashMap::new();
         rows.sort_by_cached_key(|&row| {
             let next = seen.len();
@@ -54,7 +48,7 @@ impl NodeScorer {
         // Share of k that the sample represents.
         let least = settings.k as f64 * rows.len() as f64 / settings.batch_records.max(1) as f64;
         let least = (least.ceil() as u32).clamp(2, most.max(2));
-        // A class that is rare on average is large enough in some batches.
+        // A rare class is large enough in some batches.
         let first = (least / 2).max(2);
         let next = |before: &u32| Some(before * THRESHOLD_STEP).filter(|threshold| *threshold <= most);
         let thresholds: Vec<u32> = std::iter::successors(Some(first), next).collect();
@@ -82,12 +76,12 @@ impl NodeScorer {
         }
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.subjects.len()
     }
 
-    /// Groups all rows at the node `levels`.
+    /// Groups all rows at node `levels`.
     pub fn group_sample_rows(&mut self, levels: &[u8]) {
         let rows = self.rows();
         self.keys.clear();
@@ -103,7 +97,6 @@ impl NodeScorer {
         }
     }
 
-    /// One minus the mean loss of each row's cells.
     fn compute_row_values(&mut self, levels: &[u8]) {
         self.values.clear();
         self.values.resize(self.subjects.len(), 0.0);
@@ -115,7 +108,7 @@ impl NodeScorer {
         self.values.iter_mut().for_each(|sum| *sum = 1.0 - *sum / width);
     }
 
-    /// Worth added by the node over all thresholds; at least 0.
+    /// Returns the node's added worth over thresholds.
     pub fn score_gain(&mut self, levels: &[u8]) -> f64 {
         self.group_sample_rows(levels);
         self.compute_row_values(levels);
@@ -143,7 +136,7 @@ impl NodeScorer {
         }
     }
 
-    /// Removes supported rows from `open`. Returns their summed loss.
+    /// Removes supported rows and returns their loss.
     pub fn remove_supported_rows(&mut self, levels: &[u8], open: &mut Vec<u32>) -> f64 {
         self.group_sample_rows(levels);
         self.compute_row_values(levels);
@@ -160,7 +153,7 @@ impl NodeScorer {
     }
 }
 
-/// Subject counts by class key, for rows sorted by subject.
+/// For rows sorted by subject.
 struct SubjectClassCounts {
     rows: usize,
     numbers: KeyNumbering<u64>,
@@ -178,7 +171,7 @@ impl SubjectClassCounts {
         self.subjects.clear();
     }
 
-    /// Adds a row with a uniform key. Returns its class.
+    /// Keys are uniform.
     fn add(&mut self, key: u64, subject: u64) -> u32 {
         let (class, is_new) = self.numbers.number(key, key as usize);
         if is_new {

@@ -1,17 +1,14 @@
-//! Planner settings, and a systematic sample of the recent stream.
-//!
-//! The sample takes every `stride`-th record. The stride doubles when the sample exceeds its limit, until it spans
-//! the window; then the oldest rows are removed. It depends on the stream alone, so a restarted daemon continues with
-//! the same one.
+//! Planner settings, and a systematic sample of the recent stream. The stride doubles until the sample spans the
+//! window, and depends on the stream alone.
 
 use crate::config::Config;
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::Code;
 
-/// Sizes of ladders.
+/// Ladder sizes.
 #[derive(Clone, Copy, Debug)]
 pub struct LadderLimits {
-    /// Nodes of the largest lattice used completely.
+    /// Largest lattice used completely, in nodes.
     pub max_complete_nodes: usize,
     /// Nodes selected from larger lattices.
     pub max_selected_nodes: usize,
@@ -23,23 +20,23 @@ impl Default for LadderLimits {
     }
 }
 
-/// Settings of the planner.
+/// Planner settings.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannerSettings {
-    /// Distinct subjects that a class needs.
+    /// Distinct subjects of a class.
     pub k: usize,
-    /// Size limits of lattices and ladders.
+    /// Ladder sizes.
     pub ladder: LadderLimits,
-    /// Ratio of distinct values to rows from which a flat attribute is an identifier (docs/internals/methods.md §2).
+    /// Minimum distinct values over rows of a flat identifier (docs/internals/methods.md §2).
     pub identifier_cardinality: f64,
-    /// Records of the window.
+    /// Window records.
     pub window_records: usize,
-    /// Rows of a batch, in which a class needs enough subjects.
+    /// Batch rows.
     pub batch_records: usize,
 }
 
 impl PlannerSettings {
-    /// Reads the settings from a configuration.
+    /// Reads the configured settings.
     pub fn settings_from_config(config: &Config) -> Self {
         Self {
             k: config.privacy.required_subjects(),
@@ -50,7 +47,7 @@ impl PlannerSettings {
         }
     }
 
-    /// Sets the batch size to the average of `batches` with `rows` in total.
+    /// Sets the average batch size.
     #[must_use]
     pub fn with_average_batch(self, rows: u64, batches: u64) -> Self {
         let records = rows.checked_div(batches).and_then(|records| usize::try_from(records).ok());
@@ -59,7 +56,7 @@ impl PlannerSettings {
     }
 }
 
-/// Sample of codes, subjects, and serial numbers.
+/// Sample of codes, subjects and serial numbers.
 #[derive(Clone, Debug)]
 pub struct PlannerSample {
     limit: usize,
@@ -71,7 +68,7 @@ pub struct PlannerSample {
 }
 
 impl PlannerSample {
-    /// Creates a sample of at most `limit` rows over at most `window` records.
+    /// Creates a sample of at most `limit` rows over `window` records.
     pub fn new(width: usize, limit: usize, window: usize) -> Self {
         let limit = limit.max(1);
         Self {
@@ -84,7 +81,7 @@ impl PlannerSample {
         }
     }
 
-    /// Empty sample with the stride after `rows` records, which depends on that number alone.
+    /// Returns an empty sample after `rows` records.
     #[must_use]
     pub fn empty_at(&self, rows: u64) -> Self {
         let mut then = Self::new(self.columns.len(), self.limit, self.limit);
@@ -95,51 +92,51 @@ impl PlannerSample {
         then
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.ordinals.len()
     }
 
-    /// Codes of one attribute, by row.
+    /// Returns an attribute's codes by row.
     pub fn column(&self, attribute: usize) -> &[Code] {
         &self.columns[attribute]
     }
 
-    /// Codes of one attribute, for renumbering after compaction.
+    /// Returns an attribute's codes for renumbering.
     pub fn column_mut(&mut self, attribute: usize) -> &mut [Code] {
         &mut self.columns[attribute]
     }
 
-    /// Codes by attribute and row.
+    /// Returns codes by attribute and row.
     pub fn columns(&self) -> &[Vec<Code>] {
         &self.columns
     }
 
-    /// Subjects by row.
+    /// Returns subjects by row.
     pub fn subjects(&self) -> &[u64] {
         &self.subjects
     }
 
-    /// Serial number of a row in the stream.
+    /// Returns a row's serial number.
     pub fn ordinal(&self, row: usize) -> u64 {
         self.ordinals[row]
     }
 
-    /// Distance between sampled records.
+    /// Returns the distance between sampled records.
     pub fn stride(&self) -> u64 {
         self.stride
     }
 
-    /// Continues with a stride from an earlier run (0: from the beginning).
+    /// Restores a stride (0: initial).
     pub fn set_stride(&mut self, stride: u64) {
         self.stride = stride.max(1);
     }
 
-    /// Adds the rows of `batch`, numbered from `first`.
+    /// Adds a `batch`, numbered from `first`.
     pub fn add(&mut self, batch: &CodeBatch, first: u64) {
         for row in 0..batch.rows() {
             self.add_row(first + row as u64, batch.subjects[row], batch.columns.iter().map(|c| c[row]));
-            // A batch may be much larger than the sample.
+            // A batch may far exceed the sample.
             if self.rows() > 2 * self.limit {
                 self.trim();
             }
@@ -147,7 +144,7 @@ impl PlannerSample {
         self.trim();
     }
 
-    /// Restores one row; rows must be in serial order.
+    /// Restores a row, in serial order.
     pub fn restore_row(&mut self, ordinal: u64, subject: u64, codes: impl Iterator<Item = Code>) {
         self.add_row(ordinal, subject, codes);
         self.trim();

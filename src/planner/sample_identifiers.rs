@@ -1,4 +1,4 @@
-//! Standalone identifiers in the sample, by the rule of [`throng_risk::identifiers`].
+//! Identifiers in the sample, by [`throng_risk::identifiers`].
 
 use super::planner_sample::PlannerSample;
 use std::collections::BTreeSet;
@@ -6,11 +6,8 @@ use throng_core::values::codebook::{ABSENT, Codebook, FIRST_VALUE, NULL, UNCOVER
 use throng_core::values::schema::AttributeType;
 use throng_risk::identifiers::{ColumnProfile, IdentifierRule};
 
-/// Attributes among `candidates` that are identifiers alone, ascending.
-///
-/// Cardinality (distinct values over rows, with missing values) only counts without a hierarchy. Values with the
-/// shape of an identifier (e-mail, phone, …) are hidden individually ([`Codebook::shaped`]). If they are half of a
-/// text attribute without a hierarchy, it is an identifier.
+/// Returns identifiers among `candidates`, ascending; half identifier-shaped texts ([`Codebook::shaped`]) suffice
+/// without a hierarchy.
 pub fn find_sample_identifiers(
     sample: &PlannerSample,
     candidates: &[usize],
@@ -24,7 +21,7 @@ pub fn find_sample_identifiers(
         .filter(|&a| {
             let book = &books[a];
             is_mostly_hidden(sample.column(a), book)
-                // The sample alone, so that a restart gives the same result.
+                // The sample alone, so that restarts agree.
                 || rule.judge(&profile_codes(sample.column(a), book), book.levels() > 2, None).identifies()
         })
         .collect();
@@ -32,7 +29,7 @@ pub fn find_sample_identifiers(
     found
 }
 
-/// Returns true if at least half of the texts are hidden: without a hierarchy, by shape or a full dictionary.
+/// Hidden by shape or a full dictionary.
 fn is_mostly_hidden(codes: &[u32], book: &Codebook) -> bool {
     let flat = book.levels() == 2 && book.attribute().kind() == AttributeType::String;
     let hidden = codes.iter().filter(|code| **code == UNCOVERED).count();
@@ -40,10 +37,10 @@ fn is_mostly_hidden(codes: &[u32], book: &Codebook) -> bool {
     flat && hidden > 0 && 2 * hidden >= there
 }
 
-/// Counts of a column of codes.
+/// Counts a column of codes.
 pub fn profile_codes(codes: &[u32], book: &Codebook) -> ColumnProfile {
     let distinct: BTreeSet<u32> = codes.iter().copied().filter(|c| *c >= FIRST_VALUE).collect();
-    // Numbers of eight digits are not telephone numbers.
+    // Eight digits are no telephone number.
     let texts = distinct.into_iter().map(|code| book.canonical(code)).filter(|text| text.starts_with('"'));
     ColumnProfile::of_codes(codes, book.codes(), |code| code < FIRST_VALUE).with_texts(texts)
 }
@@ -62,7 +59,6 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
-        /// By docs/internals/methods.md §2, value by value.
         #[test]
         fn sample_identifiers_match_definition(
             rows in prop_oneof![995_usize..1005, 1_usize..60],
@@ -91,7 +87,7 @@ mod tests {
             let there = cells.iter().flatten().count();
             let shaped = cells.iter().flatten().filter(|text| detect_shape(text).is_some()).count();
             let by_shape = shaped > 0 && 2 * shaped >= there;
-            // All hidden values count as one.
+            // Hidden values count as one.
             let seen = distinct.iter().filter(|cell| cell.as_ref().is_none_or(|text| detect_shape(text).is_none())).count();
             let by_spread = rows >= 1000 && (seen + usize::from(shaped > 0)) as f64 / rows as f64 >= threshold;
             let expected: Vec<usize> = if by_shape || by_spread { vec![0] } else { Vec::new() };

@@ -1,8 +1,4 @@
-//! Selects one level per shared attribute, for all groups of a plan.
-//!
-//! Within each shared value, every group needs enough subjects, and counting must not link groups. A finer level
-//! makes smaller parts, and coarser other cells. Of the levels with nearly all records in large parts, the one with
-//! the least expected loss is selected.
+//! Selects one level per shared attribute: the least expected loss among levels with large parts.
 
 use super::ladder::{build_ladder, expected_loss};
 use super::planner_sample::{LadderLimits, PlannerSample, PlannerSettings};
@@ -12,27 +8,27 @@ use throng_core::plan::LadderNode;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::subject_digest::NO_SUBJECT;
 
-/// Subjects of a large part, in multiples of k.
+/// In multiples of k.
 const MIN_PART_CROWDS: usize = 40;
 const MIN_LARGE_PART_SHARE: f64 = 0.9;
 
-/// Levels of shared attributes, and resulting part size.
+/// Levels of shared attributes, and part size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedLevelChoice {
-    /// Attribute (position in the schema) and level.
+    /// Schema position and level.
     pub levels: Vec<(usize, u8)>,
     /// Mean part size over records; none without data.
     pub records: Option<usize>,
 }
 
 impl SharedLevelChoice {
-    /// Settings for groups with shared attributes: each part is a batch.
+    /// Returns the settings with a part as batch.
     pub fn settings_within_parts(&self, settings: PlannerSettings) -> PlannerSettings {
         let most = settings.batch_records;
         PlannerSettings { batch_records: self.records.map_or(most, |records| records.clamp(1, most)), ..settings }
     }
 
-    /// Inserts the shared levels into a `ladder` of the other `quasi` attributes.
+    /// Inserts the shared levels into a `ladder` of other `quasi` attributes.
     pub fn insert_shared_levels(&self, quasi: &[usize], ladder: Vec<LadderNode>) -> Vec<LadderNode> {
         let fixed: Vec<Option<u8>> =
             quasi.iter().map(|a| self.levels.iter().find(|(of, _)| of == a).map(|(_, level)| *level)).collect();
@@ -46,11 +42,11 @@ impl SharedLevelChoice {
 }
 
 const TRIAL_LEVEL_LADDER: LadderLimits = LadderLimits { max_complete_nodes: 300, max_selected_nodes: 40 };
-/// A coarser level must enlarge parts by this factor.
+/// Per coarser level.
 const MIN_PART_GROWTH: f64 = 1.05;
 
-/// Selects the levels of `attributes` with the least expected loss of a record, including other `groups`, for batches
-/// as in `sample`. Without records, the coarsest below `*`; an identifier is always `*`.
+/// Selects levels with the least expected loss, including other `groups`. Without records: the coarsest below `*`;
+/// identifiers are always `*`.
 pub fn choose_shared_levels(
     attributes: &[usize],
     identifiers: &[usize],
@@ -113,7 +109,6 @@ pub fn choose_shared_levels(
     best.expect("the last choice at least").1
 }
 
-/// By batch and shared cells.
 type SharedBatchParts = BTreeMap<(u64, Vec<u128>), (u64, BTreeSet<u64>)>;
 
 fn split_batches_by_shared(
@@ -134,7 +129,7 @@ fn split_batches_by_shared(
     parts
 }
 
-/// Mean over records, scaled by the stride.
+/// Scaled by the stride.
 fn mean_part_records(parts: &SharedBatchParts, sample: &PlannerSample) -> usize {
     let squares: u64 = parts.values().map(|(rows, _)| rows * rows).sum();
     usize::try_from(squares * sample.stride() / (sample.rows() as u64).max(1)).unwrap_or(usize::MAX)

@@ -1,4 +1,4 @@
-//! Encodes values by a schema and prints each generalization level with its information loss.
+//! Prints each generalization level of encoded values, with its loss.
 //!
 //! `cargo run -p throng-core --example generalize`
 

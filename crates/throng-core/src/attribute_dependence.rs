@@ -8,10 +8,10 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// More values share bins of about equal numbers of rows.
+/// Longer domains share bins.
 const MAX_VALUE_BINS: usize = 16;
 
-/// Distinct codes of `column`: numbers by size, then texts (and times) in text order.
+/// Distinct codes of `column`: numbers by size, then texts and times in text order.
 pub fn sorted_distinct_codes(book: &Codebook, column: &[Code]) -> Vec<Code> {
     let mut codes: Vec<Code> = column.to_vec();
     codes.sort_unstable();
@@ -21,7 +21,7 @@ pub fn sorted_distinct_codes(book: &Codebook, column: &[Code]) -> Vec<Code> {
     codes
 }
 
-/// Bin of every row: one value each, or ordered values in bins of about equal numbers of rows.
+/// Bin of each row: a value, or a range of values.
 pub fn bin_column(book: &Codebook, column: &[Code]) -> Vec<u8> {
     let mut counts = vec![0_usize; book.codes()];
     column.iter().for_each(|&code| counts[code as usize] += 1);
@@ -37,10 +37,9 @@ pub fn bin_column(book: &Codebook, column: &[Code]) -> Vec<u8> {
     column.iter().map(|&code| bin[code as usize]).collect()
 }
 
-/// Mutual information in bits, minus its mean for records paired with random other subjects; at least 0.
+/// Mutual information minus its mean over random pairings of subjects; at least 0 bits.
 ///
-/// Few subjects with many records agree by chance, because static values identify the subject. Pairing whole subjects
-/// preserves this bias.
+/// Pairing whole subjects preserves the bias of few subjects with many records.
 pub fn information_beyond_chance(a: &[u8], b: &[u8], strangers: &[Vec<u32>]) -> f64 {
     let paired = |rows: &Vec<u32>| mutual_information(a, rows.iter().map(|&row| b[row as usize]));
     let chance = strangers.iter().map(paired).sum::<f64>() / strangers.len().max(1) as f64;
@@ -49,9 +48,9 @@ pub fn information_beyond_chance(a: &[u8], b: &[u8], strangers: &[Vec<u32>]) -> 
 
 const RANDOM_PAIRINGS: usize = 3;
 
-/// Row of a randomly drawn subject, by pairing and row.
+/// Rows of randomly drawn subjects, by pairing and row.
 pub fn draw_random_pairings(subjects: &[u64]) -> Vec<Vec<u32>> {
-    // Numbered by first occurrence, so that results do not depend on the digest key.
+    // Numbers by first occurrence do not depend on the digest key.
     let mut number_of: BTreeMap<u64, usize> = BTreeMap::new();
     let mut people: Vec<Vec<u32>> = Vec::new();
     for (row, subject) in (0_u32..).zip(subjects) {
@@ -76,7 +75,7 @@ pub fn draw_random_pairings(subjects: &[u64]) -> Vec<Vec<u32>> {
 }
 
 fn mutual_information(one: &[u8], other: impl Iterator<Item = u8>) -> f64 {
-    // Flat, because filling it dominates the startup of wide schemas.
+    // Filling it dominates the startup of wide schemas.
     let mut joint = [0_u32; MAX_VALUE_BINS * MAX_VALUE_BINS];
     for (&x, y) in one.iter().zip(other) {
         joint[usize::from(x) * MAX_VALUE_BINS + usize::from(y)] += 1;
@@ -98,7 +97,6 @@ fn mutual_information(one: &[u8], other: impl Iterator<Item = u8>) -> f64 {
     (joint_bits - marginal_bits + weighted_log2(rows)) / f64::from(rows)
 }
 
-/// Precomputed for small counts: wide tables need a billion.
 fn weighted_log2(count: u32) -> f64 {
     static SMALL_WEIGHTED_LOGS: LazyLock<[f64; 1024]> = LazyLock::new(|| {
         std::array::from_fn(|count| if count == 0 { 0.0 } else { count as f64 * (count as f64).log2() })
@@ -111,8 +109,7 @@ fn weighted_log2(count: u32) -> f64 {
 pub struct AttributeDependence(BTreeMap<(usize, usize), f64>);
 
 impl AttributeDependence {
-    /// Computes every pair of `attributes` in a sample with the subject of each row, O(attributes² · rows). `column`
-    /// returns the codes of an attribute.
+    /// Computes every pair in O(attributes² · rows). `subjects` is by row.
     pub fn of<'a>(
         attributes: &[usize],
         subjects: &[u64],
@@ -136,13 +133,13 @@ impl AttributeDependence {
         self.0.get(&(a.min(b), a.max(b))).copied().unwrap_or(0.0)
     }
 
-    /// Sum over all pairs of a group, in bits.
+    /// Sum over the pairs of a group, in bits.
     pub fn group_information(&self, group: &[usize]) -> f64 {
         let pairs = group.iter().enumerate().flat_map(|(at, &a)| group[at + 1..].iter().map(move |&b| (a, b)));
         pairs.fold(0.0, |sum, (a, b)| sum + self.pair_information(a, b))
     }
 
-    /// Sum between `attribute` and the attributes of a group, in bits.
+    /// Sum between `attribute` and a group, in bits.
     pub fn information_about(&self, attribute: usize, group: &[usize]) -> f64 {
         group.iter().map(|&a| self.pair_information(a, attribute)).sum()
     }
@@ -159,7 +156,6 @@ mod tests {
         let b: Vec<u8> = subjects.iter().map(|n| (n / 4 % 4) as u8).collect();
         let strangers = draw_random_pairings(&subjects);
         assert!(information_beyond_chance(&a, &b, &strangers) < 1e-9);
-        // Four equally frequent values: two bits, minus chance.
         assert!((information_beyond_chance(&a, &a, &strangers) - 2.0).abs() < 0.01);
     }
 
@@ -172,7 +168,6 @@ mod tests {
 
     #[test]
     fn dependence_excludes_chance_agreement_of_few_subjects() {
-        // 20 subjects with 200 records each; two independent static attributes.
         let subjects: Vec<u64> = (0..4000).map(|n| n / 200).collect();
         let of = |salt: u64| -> Vec<u8> {
             subjects.iter().map(|person| ((person + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as u8).collect()

@@ -1,26 +1,20 @@
-//! Counterfeit catalog: one JSON line per group of classes (\[HCE] Def. 3; docs/internals/methods.md §15.4).
-//!
-//! Example:
-//! `{"attributes":["age","place","illness"],"sensitive":"illness","classes":[{"age":"30-39","place":"north"},…],
-//! "counterfeits":[{"value":"flu","count":2}]}`. Two of the released lines with `flu` in these classes are
-//! counterfeits. The quasi-identifier cells of a line are its class ID. They are compared as text: an omitted cell
-//! has no key, a missing cell is null.
+//! Counterfeit catalog: one JSON line per group of classes (\[HCE] Def. 3; docs/internals/counterfeits.md).
 
 use crate::values::json::push_quoted;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// One group of classes and the counterfeits added to it.
+/// One group of classes and its counterfeits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CatalogGroup {
-    /// Names of all released attributes, in the order of the lines.
+    /// Names of all released attributes, in line order.
     pub attributes: Vec<String>,
     /// Name of the sensitive attribute.
     pub sensitive: String,
-    /// Per class: JSON texts of its cells in the order of `attributes` without `sensitive`; empty if omitted.
+    /// JSON texts by class, in the order of `attributes` without `sensitive`; empty if omitted.
     pub classes: Vec<Vec<String>>,
-    /// JSON text of a sensitive value, and its number of counterfeits over all of these classes.
+    /// JSON text of a sensitive value, and its number of counterfeits.
     pub counterfeits: Vec<(String, u64)>,
 }
 
@@ -44,12 +38,12 @@ struct CatalogLineCount<'a> {
 }
 
 impl CatalogGroup {
-    /// Returns the names of the attributes that identify a class.
+    /// Names of the attributes that identify a class.
     pub fn quasi_identifier_names(&self) -> impl Iterator<Item = &str> {
         self.attributes.iter().map(String::as_str).filter(|name| *name != self.sensitive)
     }
 
-    /// Returns the group as a line without a line break.
+    /// JSON text without line break.
     #[must_use]
     pub fn line(&self) -> String {
         let mut out = String::from("{\"attributes\":[");
@@ -77,8 +71,7 @@ impl CatalogGroup {
         out
     }
 
-    /// Parses a line. Returns `None` if it is not JSON of this form, if `sensitive` is not one of the attributes, or
-    /// if a class has an unknown attribute.
+    /// Parses a line; `None` for another form or unknown attributes.
     #[must_use]
     pub fn parse_catalog_line(line: &str) -> Option<Self> {
         let spelled: CatalogLine<'_> = serde_json::from_str(line).ok()?;

@@ -1,8 +1,6 @@
-//! Values of one attribute of a table and their cells on each level of its hierarchy.
-//!
-//! Values and the cells of every level are dense codes. Level 0 holds the values; the last level holds one cell.
+//! Dense codes of attribute values and their cells on each hierarchy level.
 
-/// One level of a hierarchy.
+/// One hierarchy level; 0 holds the values, the last one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HierarchyLevel {
     /// Cell of each value.
@@ -12,18 +10,17 @@ pub struct HierarchyLevel {
 }
 
 impl HierarchyLevel {
-    /// Returns the number of cells.
+    /// Number of cells.
     pub fn cells(&self) -> usize {
         self.loss.len()
     }
 }
 
-/// Hierarchy of one attribute. Each level only merges cells of the level below.
+/// Hierarchy of one attribute. Each level only merges cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Domain {
     name: String,
     levels: Vec<HierarchyLevel>,
-    /// By level: the cell that reveals nothing about the value, if the level has one.
     uninformative_cells: Vec<Option<u32>>,
 }
 
@@ -48,11 +45,11 @@ pub enum DomainError {
 }
 
 impl Domain {
-    /// Creates the domain of the attribute `name`.
+    /// Creates the domain of `name`.
     ///
     /// # Errors
-    /// There are fewer than 2 or more than 255 levels, a value has no cell, or a level splits a cell. There is more
-    /// than one root. A loss is outside [0, 1] or falls from one level to the next.
+    /// Level count outside 2 to 255, a value without a cell, a split cell, several roots, or a loss outside [0, 1] or
+    /// below that of the previous level.
     pub fn new(name: impl Into<String>, levels: Vec<HierarchyLevel>) -> Result<Self, DomainError> {
         let attribute = name.into();
         if !(2..=255).contains(&levels.len()) {
@@ -86,40 +83,40 @@ impl Domain {
         Ok(Self { name: attribute, levels, uninformative_cells: silent })
     }
 
-    /// Sets the cell of each level, root included, that reveals nothing about the value.
+    /// Sets the cell of each level that reveals nothing.
     #[must_use]
     pub fn with_uninformative_cells(self, below: Vec<Option<u32>>) -> Self {
         debug_assert_eq!(below.len(), self.levels.len());
         Self { uninformative_cells: below, ..self }
     }
 
-    /// Checks that the cell of a value on `level` reveals nothing about the value.
+    /// Checks if the cell of a value reveals nothing.
     pub fn is_uninformative(&self, level: u8, value: u32) -> bool {
         let level = usize::from(level);
         self.uninformative_cells[level] == Some(self.levels[level].cell_of[value as usize])
     }
 
-    /// Returns the name of the attribute.
+    /// Name of the attribute.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the levels, from the values to the root.
+    /// Levels, from the values to the root.
     pub fn levels(&self) -> &[HierarchyLevel] {
         &self.levels
     }
 
-    /// Returns the number of values.
+    /// Number of values.
     pub fn values(&self) -> usize {
         self.levels[0].cell_of.len()
     }
 
-    /// Returns the position of the root among the levels.
+    /// Position of the root.
     pub fn top(&self) -> u8 {
         u8::try_from(self.levels.len() - 1).expect("checked when the domain was made")
     }
 
-    /// Returns for each level above the values the parents of the cells below.
+    /// Parents of the cells below, by level.
     pub fn parents(&self) -> Vec<Vec<u32>> {
         let above = |pair: &[HierarchyLevel]| {
             let mut parents = vec![0; pair[0].cells()];

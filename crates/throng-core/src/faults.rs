@@ -1,9 +1,7 @@
-//! Named crash points at which the crash tests end the process.
-//!
-//! They are between the steps of the commit protocol (`docs/internals/exactly-once.md` lists them). They are compiled only with
-//! the feature `failpoints`.
+//! Named crash points between the steps of the commit protocol (`docs/internals/exactly-once.md`), compiled with the
+//! feature `failpoints`.
 
-/// Guard that keeps the crash points of the environment armed until it is dropped.
+/// Guard that keeps crash points armed.
 #[must_use = "the crash points are disarmed when this is dropped"]
 #[derive(Default)]
 pub struct ArmedFaults {
@@ -20,21 +18,20 @@ pub fn arm() -> ArmedFaults {
     armed
 }
 
-/// Aborts the process when a crash test has armed this point. As after a power cut, no destructor runs and no buffer
-/// is flushed.
+/// Aborts the process at an armed point, without destructors or flushes.
 #[cfg(feature = "failpoints")]
 pub fn crash_point(name: &str) {
     fail::fail_point!(name, |_| std::process::abort());
 }
 
-/// Returns true if a test has set this fault: `FAILPOINTS="name=return"`.
+/// Returns true if a test has set `FAILPOINTS="name=return"`.
 #[cfg(feature = "failpoints")]
 #[must_use]
 pub fn is_set(name: &str) -> bool {
     number(name).is_some()
 }
 
-/// Returns the number that a test has given this fault, or 0 if the test gave none: `FAILPOINTS="name=return(7)"`.
+/// Number of a fault, or 0: `FAILPOINTS="name=return(7)"`.
 #[cfg(feature = "failpoints")]
 #[must_use]
 pub fn number(name: &str) -> Option<i64> {
@@ -42,7 +39,7 @@ pub fn number(name: &str) -> Option<i64> {
     None
 }
 
-/// Returns false: this build has no faults.
+/// Returns false.
 #[cfg(not(feature = "failpoints"))]
 #[inline]
 #[must_use]
@@ -50,7 +47,7 @@ pub fn is_set(_: &str) -> bool {
     false
 }
 
-/// Returns `None`: this build has no faults.
+/// Returns `None`.
 #[cfg(not(feature = "failpoints"))]
 #[inline]
 #[must_use]
@@ -58,7 +55,7 @@ pub fn number(_: &str) -> Option<i64> {
     None
 }
 
-/// Does nothing: this build has no crash points.
+/// Does nothing.
 #[cfg(not(feature = "failpoints"))]
 #[inline]
 pub fn crash_point(_: &str) {}

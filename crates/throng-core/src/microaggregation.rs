@@ -1,13 +1,10 @@
-//! Micro-aggregation: all members of a class show the same aggregate of their numbers \[DOM].
+//! Micro-aggregation: all members of a class show one aggregate \[DOM].
 //!
-//! The policy forms the classes first. The output is not truthful: possibly no member has the shown number. An
-//! attacker that knows all members but one can compute the last number from the sum, up to the rounding. An outlier
-//! moves the mean to a guessable value. Numbers are whole steps of the attribute's rounding, so every aggregate is a
-//! possible value and sums are exact.
+//! An attacker that knows all members but one can compute the last number, up to the rounding.
 
 use crate::values::schema::{AttributeType, Rounding, ValueTyping};
 
-/// Numbers that an attribute can have: multiples of `step`·10⁻ᵈ.
+/// Numbers of an attribute: multiples of `step`·10⁻ᵈ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumericResolution {
     decimals: u32,
@@ -15,7 +12,7 @@ pub struct NumericResolution {
 }
 
 impl NumericResolution {
-    /// Returns the resolution of integers and of floats that are rounded to a step; `None` for other types.
+    /// Resolution of integers and stepped floats; `None` for other types.
     pub fn of(typing: &ValueTyping) -> Option<Self> {
         match (typing.kind, typing.rounding) {
             (AttributeType::Integer, Rounding::None) => Some(Self { decimals: 0, step: 1 }),
@@ -26,13 +23,13 @@ impl NumericResolution {
         }
     }
 
-    /// Returns a number in steps; `None` if it is not a multiple of the step or exceeds 64 bits.
+    /// Number in steps; `None` if not a multiple, or above 64 bits.
     pub fn steps(self, canonical: &str) -> Option<i64> {
         let ticks = crate::values::decimal::exact(canonical, self.decimals)?;
         if ticks % self.step != 0 { None } else { i64::try_from(ticks / self.step).ok() }
     }
 
-    /// Returns the canonical number of `steps` steps.
+    /// Canonical number of `steps` steps.
     pub fn number(self, steps: i64) -> String {
         let mut text = String::new();
         crate::values::decimal::push_ticks(&mut text, i128::from(steps) * self.step, self.decimals);
@@ -40,7 +37,7 @@ impl NumericResolution {
     }
 }
 
-/// Returns the mean, rounded to the nearest step, ties away from zero; `None` for an empty slice.
+/// Mean in steps, ties away from zero; `None` for an empty slice.
 pub fn rounded_mean(steps: &[i64]) -> Option<i64> {
     if steps.is_empty() {
         return None;
@@ -51,7 +48,7 @@ pub fn rounded_mean(steps: &[i64]) -> Option<i64> {
     i64::try_from(if sum < 0 { -size } else { size }).ok()
 }
 
-/// Distortion of the numbers of one attribute by micro-aggregation, in steps.
+/// Distortion of the numbers of one attribute, in steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Distortion {
     count: f64,
@@ -63,7 +60,7 @@ pub struct Distortion {
 }
 
 impl Distortion {
-    /// Adds a number and the number that its record shows.
+    /// Adds a number and its shown number.
     pub fn add(&mut self, number: i64, shown: i64) {
         let x = number as f64;
         self.count += 1.0;
@@ -73,8 +70,7 @@ impl Distortion {
         self.lost += (x - shown as f64).powi(2);
     }
 
-    /// Returns the lost share of the variance, SSE / SST: in [0, 1] for means before rounding, 0 if all numbers are
-    /// equal.
+    /// Lost share of the variance, SSE / SST; 0 for equal numbers.
     pub fn lost_variance_share(&self) -> f64 {
         if self.total > 0.0 { self.lost / self.total } else { 0.0 }
     }
@@ -147,7 +143,6 @@ mod tests {
             prop_assert!((distortion.lost_variance_share() - share).abs() <= 1e-6 * (1.0 + share));
         }
 
-        /// Merging classes that show the same number does not change their aggregate.
         #[test]
         fn mean_of_merged_classes_with_equal_means_is_unchanged(
             a in prop::collection::vec(-6i64..6, 1..8), b in prop::collection::vec(-6i64..6, 1..8),

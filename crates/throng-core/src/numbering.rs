@@ -1,6 +1,6 @@
-//! Assigns consecutive numbers to class keys in the order of their arrival.
+//! Consecutive numbers of class keys, in the order of their arrival.
 
-/// Open-addressing table that is reused without clearing: a slot is valid only if it carries the current epoch.
+/// Open-addressing table with slots that are valid in one epoch.
 #[derive(Clone, Debug, Default)]
 pub struct KeyNumbering<K> {
     epoch: u32,
@@ -16,7 +16,7 @@ struct NumberingSlot<K> {
 }
 
 impl<K: Copy + Default + Eq> KeyNumbering<K> {
-    /// Removes all keys, in constant time if the capacity is sufficient for `keys` keys.
+    /// Removes all keys, in constant time if the table has room for `keys` keys.
     pub fn restart(&mut self, keys: usize) {
         let capacity = (keys.max(8) * 2).next_power_of_two();
         if self.slots.len() < capacity || self.epoch == u32::MAX {
@@ -27,13 +27,12 @@ impl<K: Copy + Default + Eq> KeyNumbering<K> {
         (self.epoch, self.next) = (self.epoch + 1, 0);
     }
 
-    /// Returns the number of slots, a power of two.
+    /// Number of slots, a power of two.
     pub fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// Returns the number of a key, and `true` if the key is new. Only the low bits of `hash`, a hash of the key, are
-    /// used.
+    /// Number of a key, and `true` if new. Uses only low bits of `hash`.
     #[inline]
     pub fn number(&mut self, key: K, hash: usize) -> (u32, bool) {
         let mask = self.slots.len() - 1;

@@ -1,6 +1,4 @@
-//! Immutable plan of the treatment. Exactly one plan treats a batch.
-//!
-//! A plan contains only attribute positions and levels, no values of the data.
+//! Immutable treatment plan of positions and levels, without data values.
 
 pub mod evidence;
 pub mod plan_shared_attributes;
@@ -8,12 +6,12 @@ pub mod plan_shared_attributes;
 use crate::values::schema::ChangeFrequency;
 use serde::{Deserialize, Serialize};
 
-/// Node of a generalization lattice: one level per quasi-identifier of a group (0 = raw).
+/// Node of a generalization lattice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LadderNode {
-    /// One level per quasi-identifier, in the order of the group.
+    /// One level per quasi-identifier of the group; 0 is raw.
     pub levels: Vec<u8>,
-    /// Expected Loss (docs/internals/methods.md §9) of a record released at this node, in [0, 1].
+    /// Expected Loss (docs/internals/methods.md §9) of a record at this node, in [0, 1].
     pub loss: f32,
 }
 
@@ -22,13 +20,13 @@ pub struct LadderNode {
 pub struct GroupShape {
     /// Name in the configuration.
     pub name: String,
-    /// Class attributes (positions in the schema, ascending).
+    /// Class attributes: schema positions, ascending.
     pub quasi: Vec<usize>,
     /// Attributes released with the class.
     pub sensitive: Vec<usize>,
     /// Attributes released unchanged.
     pub insensitive: Vec<usize>,
-    /// Classes show their value ranges instead of ladder levels.
+    /// Set if classes show ranges instead of ladder levels.
     pub ranges: bool,
 }
 
@@ -46,83 +44,81 @@ impl GroupShape {
     }
 }
 
-/// Attribute group: its attributes are released together in one fragment.
+/// Attributes released together in one fragment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanGroup {
-    /// Name in the configuration and in the names of outputs.
+    /// Name in the configuration and of outputs.
     pub name: String,
-    /// Quasi-identifiers; their joint tuple must have support (positions in the schema, ascending).
+    /// Quasi-identifiers: schema positions, ascending.
     pub quasi: Vec<usize>,
-    /// Sensitive attributes, released with the class only where the value has support.
+    /// Sensitive attributes, shown with support only.
     pub sensitive: Vec<usize>,
-    /// Attributes that the schema excludes from any treatment.
+    /// Attributes without treatment.
     pub insensitive: Vec<usize>,
-    /// Nodes by rising loss. A record takes the first node at which its class has support.
+    /// Nodes by rising loss; records take the first with support.
     pub ladder: Vec<LadderNode>,
-    /// Classes show ranges that are computed per batch; the ladder is then empty.
+    /// Set if classes show ranges; the ladder is then empty.
     pub ranges: bool,
 }
 
 impl PlanGroup {
-    /// Returns all attributes of the group in the order of the schema, which is the order of the output.
+    /// All attributes in schema order, which is the output order.
     pub fn attributes(&self) -> Vec<usize> {
         let mut all: Vec<usize> = self.quasi.iter().chain(&self.sensitive).chain(&self.insensitive).copied().collect();
         all.sort_unstable();
         all
     }
 
-    /// Returns the quasi-identifiers and sensitive attributes of the group that are not `attributes_in_several_groups`.
+    /// Quasi-identifiers and sensitive attributes outside `shared`.
     pub fn unshared_attributes<'a>(&'a self, shared: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
         self.quasi.iter().chain(&self.sensitive).copied().filter(|a| !shared.contains(a))
     }
 }
 
-/// Change frequency of an attribute within a subject, and the source of this knowledge.
+/// Change frequency of an attribute, and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AttributeChangeRate {
     /// Position in the schema.
     pub attribute: usize,
     /// Change frequency within a subject.
     pub changes: ChangeFrequency,
-    /// Set if the record schema declares the frequency; otherwise it was measured.
+    /// Set if declared by the schema, otherwise measured.
     pub declared: bool,
-    /// Median over subjects of the share of consecutive records with different values; `None` if too few subjects
-    /// have at least two records.
+    /// Median over subjects of the share of changes between consecutive records; `None` with too few subjects.
     pub share: Option<f32>,
 }
 
-/// Immutable, versioned plan for the treatment of the stream.
+/// Versioned plan for the treatment of the stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Version; 1 is the plan made from the schema alone.
+    /// Version; 1 is made from the schema alone.
     pub version: u64,
-    /// Attributes that were identified as identifiers in the data; always suppressed.
+    /// Detected identifiers, always suppressed.
     pub identifiers: Vec<usize>,
-    /// Attribute groups; an attribute in several groups is [shared](Plan::attributes_in_several_groups).
+    /// Groups; an attribute in several ones is [shared](Plan::attributes_in_several_groups).
     pub groups: Vec<PlanGroup>,
-    /// Number of rows from which the plan was made.
+    /// Number of rows behind the plan.
     pub rows: u64,
-    /// Set if the rows are from `plan.prime` and not from the stream.
+    /// Set if the rows are from `plan.prime`.
     pub primed: bool,
-    /// Change frequencies of the quasi-identifiers and sensitive attributes; empty where they are not used.
+    /// Change frequencies of quasi-identifiers and sensitive attributes; empty if unused.
     pub paces: Vec<AttributeChangeRate>,
 }
 
 impl Plan {
-    /// Returns a plan that treats nothing yet. Its version 0 is never active.
+    /// Plan of version 0, which is never active.
     pub fn inactive(groups: Vec<PlanGroup>) -> Self {
         Self { version: 0, identifiers: Vec::new(), groups, rows: 0, primed: false, paces: Vec::new() }
     }
 
-    /// Returns `true` if no attribute of the group changes within a subject; the group is then released once per
-    /// window.
+    /// Checks that no attribute of the group changes within a subject.
     ///
-    /// Attributes without a known frequency count as unchanging. Identifiers and shared attributes are ignored.
+    /// Unknown frequencies count as unchanging. Identifiers and shared attributes are ignored.
     pub fn is_static(&self, group: &PlanGroup) -> bool {
         !self.paces.is_empty() && self.changing_attributes(group).is_empty()
     }
 
-    /// Returns the attributes of a group that change within a subject from record to record.
+    /// Attributes that change between records of a subject.
     pub fn changing_attributes(&self, group: &PlanGroup) -> Vec<usize> {
         let shared = self.attributes_in_several_groups();
         let changes = |attribute: &usize| {

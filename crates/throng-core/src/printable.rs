@@ -1,12 +1,8 @@
 //! Escaping of external text for log lines and errors.
 
-/// Maximum number of input characters that are kept.
 const MAX_CHARACTERS: usize = 300;
 
-/// Makes external text safe for a log line or an error message.
-///
-/// The result is one line of bounded length, without terminal control characters or marks that change the writing
-/// direction.
+/// Makes external text one bounded line without control or direction marks.
 #[must_use]
 pub fn printable(text: &str) -> String {
     let mut out = String::new();
@@ -18,7 +14,7 @@ pub fn printable(text: &str) -> String {
         match character {
             '\n' | '\t' | '\r' => out.push(' '),
             ' '..='~' => out.push(character),
-            // Letters and digits are safe. Marks, control characters and direction overrides could hide text.
+            // Letters and digits are safe; other characters could hide text.
             _ if character.is_alphanumeric() => out.push(character),
             _ => out.extend(character.escape_unicode()),
         }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Reason for which a release cannot be evaluated. No message repeats a value of the data.
+/// Reason for a failed evaluation. Messages contain no data value.
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum EvaluationError {

@@ -1,4 +1,4 @@
-//! Facts about the cells of an attribute: covered values, loss, level and hidden bits.
+//! Facts about cells.
 
 use super::original::OriginalData;
 use crate::released_lines::{ReleasedGroup, is_foreign};
@@ -8,33 +8,32 @@ use throng_core::values::codebook::{ABSENT, CellId, Code, NULL, SUPPRESSED, is_r
 /// Facts about one cell.
 #[derive(Clone, Debug)]
 pub struct CellFacts {
-    /// Codes of the occurring values that the cell covers, ascending.
+    /// Covered occurring codes, ascending.
     pub codes: Vec<Code>,
-    /// Number of original records with such a value.
+    /// Original records with such a value.
     pub records: u64,
     /// Iyengar's loss (docs/internals/methods.md §9), in [0, 1].
     pub loss: f64,
-    /// True if the cell covers exactly one value.
+    /// True if exactly one value is covered.
     pub exact: bool,
-    /// Finest level that prints the cell, divided by the highest level, in [0, 1].
+    /// Finest level that prints the cell ÷ highest level.
     pub height: f64,
-    /// Entropy of the value behind the cell, given the distribution of the original, in bits.
+    /// Entropy of the value given the cell, in bits.
     pub bits: f64,
 }
 
 /// Facts about the cells of one attribute.
 pub struct AttributeFacts {
     cells: BTreeMap<CellId, CellFacts>,
-    /// Number of original records by code.
+    /// Original records by code.
     pub counts: Vec<u64>,
 }
 
-/// Facts of a falsified cell or of a cell of another file: no value is known.
 static UNKNOWN: CellFacts =
     CellFacts { codes: Vec::new(), records: 0, loss: 1.0, exact: false, height: 1.0, bits: 0.0 };
 
 impl AttributeFacts {
-    /// Collects the facts of an attribute of `original`, including the ranges of it that `groups` show.
+    /// Collects the facts of an attribute, with ranges of `groups`.
     pub fn from_original(original: &OriginalData, attribute: usize, groups: &[ReleasedGroup]) -> Self {
         let columns = groups.iter().filter_map(|group| group.column(attribute));
         let ranges: BTreeSet<CellId> = columns.flatten().copied().filter(|cell| is_range(*cell)).collect();
@@ -53,7 +52,7 @@ impl AttributeFacts {
             let share = |code: &Code| counts[*code as usize] as f64 / records.max(1) as f64;
             let bits = codes.iter().map(share).filter(|share| *share > 0.0).map(|share| -share * share.log2()).sum();
             let loss = f64::from(book.loss(cell));
-            // A range gets the finest level that has no wider label.
+            // A range has the finest level without a wider label.
             let as_wide = || {
                 let wide = |level: &usize| {
                     codes.first().is_some_and(|&code| f64::from(book.losses(*level)[code as usize]) >= loss)
@@ -73,13 +72,13 @@ impl AttributeFacts {
         self.cells.get(&cell).unwrap_or(&UNKNOWN)
     }
 
-    /// Returns true if `cell` is true for a record with a value of this `code`.
+    /// Returns true if `cell` covers `code`.
     pub fn holds(&self, cell: CellId, code: Code) -> bool {
         cell == SUPPRESSED || !is_foreign(cell) && self.get(cell).codes.binary_search(&code).is_ok()
     }
 }
 
-/// Returns true if `code` is a value, neither absent nor null.
+/// Returns true unless absent or null.
 pub fn is_present(code: Code) -> bool {
     !matches!(code, ABSENT | NULL)
 }

@@ -1,8 +1,5 @@
-//! Pairwise information: the share of the mutual information between attributes that a release keeps (docs/internals/methods.md
-//! §14.1).
-//!
-//! The loss of single cells can be zero although every relation between attributes is lost: fragments with one
-//! attribute each. Therefore this measure looks at pairs.
+//! Pairwise information: share of the mutual information between attributes that a release keeps
+//! (docs/internals/methods.md §14.1).
 
 use super::facts::AttributeFacts;
 use super::original::OriginalData;
@@ -11,20 +8,20 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use throng_core::attribute_dependence::{bin_column, draw_random_pairings, information_beyond_chance};
 
-/// Mutual information of two attributes, and the share of it that a release keeps.
+/// Mutual information of two attributes, and kept share.
 #[derive(Clone, Copy, Debug)]
 pub struct PairInformation {
-    /// The two attributes, the lower index first.
+    /// Both attributes, ascending.
     pub attributes: [usize; 2],
     /// Mutual information in the original, in bits.
     pub bits: f64,
-    /// Mean of (1 − loss)(1 − loss) over the lines with both attributes, in [0, 1]; 0 if no line has both.
+    /// Mean of (1 − loss)(1 − loss) over lines with both attributes, or 0.
     pub kept: f64,
-    /// The same mean over all records: a record without such a line counts 0.
+    /// Mean over all records; 0 for a record without such a line.
     pub kept_of_all: f64,
 }
 
-/// Computes every pair of the attributes `of`, which must be distinct.
+/// Computes every pair of the distinct attributes `of`.
 pub fn measure_pairs(
     original: &OriginalData,
     facts: &[AttributeFacts],
@@ -41,7 +38,7 @@ pub fn measure_pairs(
         .into_par_iter()
         .map(|[a, b]| {
             let bits = information_beyond_chance(&binned[&a], &binned[&b], &strangers);
-            // A pair that is in several groups counts in the group that keeps most of it.
+            // Count a pair of several groups where most is kept.
             let (mut kept, mut lines) = (0.0_f64, 0_usize);
             for group in groups {
                 let (Some(left), Some(right)) = (group.column(a), group.column(b)) else { continue };
@@ -58,7 +55,7 @@ pub fn measure_pairs(
         .collect()
 }
 
-/// Returns the mean share that pairs keep, weighted by their mutual information. 1 if no pair has any.
+/// Returns the mean kept share, weighted by mutual information; 1 without any.
 pub fn weighted_share(pairs: &[PairInformation], kept: impl Fn(&PairInformation) -> f64) -> f64 {
     let bits: f64 = pairs.iter().map(|pair| pair.bits).sum();
     if bits <= 0.0 {

@@ -1,12 +1,10 @@
-//! Assigns joined rows to their groups.
+//! Assignment of joined rows to groups.
 //!
-//! A row belongs to the group that has all attributes that the row shows. Several groups can match if the row shows
-//! only shared attributes, or none because every cell is missing. Then only a lineage decides; without one the row
-//! belongs to no group.
+//! A row belongs to the group with all its shown attributes. If several match, the lineage decides.
 
 use std::collections::BTreeMap;
 
-/// Content of a row at one attribute.
+/// Row content at one attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowCellState {
     /// No key, or an empty cell.
@@ -17,21 +15,21 @@ pub enum RowCellState {
     Shown,
 }
 
-/// Reason for which a line is not a joined row.
+/// Reason for rejecting a joined row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinedRowError {
-    /// An attribute is left out.
+    /// A missing attribute.
     Incomplete,
-    /// No group has all shown attributes.
+    /// No group with all shown attributes.
     SeveralGroups,
-    /// The lineage names a group without the shown attributes.
+    /// Lineage group without the shown attributes.
     WrongGroup,
-    /// The row is not in the lineage and its group is ambiguous.
+    /// Row missing in the lineage, with an ambiguous group.
     NotInLineage,
 }
 
 impl JoinedRowError {
-    /// Returns the rule that the row violates.
+    /// Returns the violated rule.
     pub fn violated_rule(self) -> &'static str {
         match self {
             Self::Incomplete => "a joined row has every attribute, null where it has no value",
@@ -42,16 +40,15 @@ impl JoinedRowError {
     }
 }
 
-/// Index of the groups that a joined row can belong to.
+/// Candidate groups of joined rows.
 pub struct RowGroupIndex {
-    /// By attribute of a row, the groups that have it, ascending; several if it is shared.
+    /// By attribute, ascending.
     groups: Vec<Vec<usize>>,
     lineage_groups: Option<BTreeMap<u64, usize>>,
 }
 
 impl RowGroupIndex {
-    /// Builds the index for rows with these `attributes` and for `groups` with these attribute lists. The last
-    /// argument is the group by row, from a lineage.
+    /// Builds the index from row `attributes`, group attributes, and the lineage.
     pub fn new<'g>(
         attributes: &[usize],
         groups: &(impl Iterator<Item = &'g [usize]> + Clone),
@@ -64,17 +61,17 @@ impl RowGroupIndex {
         Self { groups: attributes.iter().map(having).collect(), lineage_groups: told }
     }
 
-    /// Returns the group of row number `row` with these contents; none if several groups match and there is no
-    /// lineage.
+    /// Returns the group of `row`; none if ambiguous without a lineage.
     ///
     /// # Errors
-    /// When it is not a row of exactly one group.
+    ///
+    /// When no group fits.
     pub fn group_of_row(
         &self,
         row: u64,
         at: impl Iterator<Item = RowCellState>,
     ) -> Result<Option<usize>, JoinedRowError> {
-        // The groups that have all shown attributes; `None` while no attribute is shown.
+        // Matching groups; `None` while no attribute is shown.
         let mut having: Option<Vec<usize>> = None;
         for (at, groups) in at.zip(&self.groups) {
             match (at, &mut having) {

@@ -1,4 +1,4 @@
-//! Reader of the lineage, the custodian's file that maps each released line to its record.
+//! Reader of the lineage.
 
 use super::error::EvaluationError;
 use super::original::OriginalData;
@@ -11,22 +11,22 @@ use std::path::{Path, PathBuf};
 use throng_core::plan::GroupShape;
 use throng_core::series::SeriesEntry;
 
-/// One fragment entry of the file.
+/// Fragment entry.
 #[derive(Deserialize)]
 pub struct FragmentLineage {
-    /// Path or topic of the source, partition, and offset of the record.
+    /// Source path or topic, partition, and record offset.
     pub source: (String, i32, i64),
-    /// Index of the array element, if elements are the records.
+    /// Array element, if elements are records.
     pub element: Option<u32>,
-    /// Sequence number of the batch.
+    /// Batch sequence number.
     pub batch: u64,
-    /// Timestamp of the batch, milliseconds since 1970.
+    /// Batch time, milliseconds since 1970.
     pub time: Option<i64>,
-    /// Name of the group.
+    /// Group name.
     pub group: String,
-    /// Line number in the output of the group, from 0.
+    /// Line in the group's output, from 0.
     pub line: u64,
-    /// Keyed digest of the subject, in hexadecimal digits.
+    /// Keyed subject digest, in hexadecimal.
     pub subject: Option<String>,
 }
 
@@ -51,7 +51,7 @@ fn read_lineage_lines(
     }))
 }
 
-/// Reads the fragment entries, with their line numbers from 1.
+/// Reads fragment entries with line numbers, from 1.
 pub fn fragment_entries(
     path: &Path,
 ) -> Result<impl Iterator<Item = NumberedResult<FragmentLineage>> + use<>, EvaluationError> {
@@ -62,7 +62,7 @@ pub fn fragment_entries(
     }))
 }
 
-/// Reads the series entries, with their line numbers from 1.
+/// Reads series entries with line numbers, from 1.
 pub fn series_entries(
     path: &Path,
 ) -> Result<impl Iterator<Item = NumberedResult<SeriesEntry>> + use<>, EvaluationError> {
@@ -73,15 +73,16 @@ pub fn series_entries(
     }))
 }
 
-/// Returns the error of an invalid entry at `line`, from 1.
+/// Returns the error of an invalid entry; `line` starts at 1.
 pub fn lineage_entry_error(path: &Path, line: u64, why: &str) -> EvaluationError {
     EvaluationError::LineageEntry { path: path.to_owned(), line, why: why.into() }
 }
 
-/// Returns the entries of a group by line.
+/// Returns a group's entries by line.
 ///
 /// # Errors
-/// When a line has no entry, or when there are more entries than lines.
+///
+/// When a line has no entry, or an entry no line.
 pub fn complete_lineage<T>(
     path: &Path,
     group: &str,
@@ -98,29 +99,28 @@ pub fn complete_lineage<T>(
     })
 }
 
-/// Lineage that `throng run --lineage` wrote with a release.
+/// Lineage written by `throng run --lineage`.
 pub struct Lineage {
     path: PathBuf,
-    /// Each entry with its line number, from 1, and the index of its group.
     entries: Vec<(u64, usize, FragmentLineage)>,
 }
 
 impl Lineage {
-    /// Reads the lineage of a release with groups of these `shapes`.
+    /// Reads a lineage of groups with these `shapes`.
     pub fn read(path: &Path, shapes: &[GroupShape]) -> Result<Self, EvaluationError> {
         let mut read = Self { path: path.to_owned(), entries: Vec::new() };
         for entry in fragment_entries(path)? {
             let (at, mut entry) = entry?;
             let group = shapes.iter().position(|shape| shape.name == entry.group);
             let group = group.ok_or_else(|| lineage_entry_error(path, at, "its group is not in the configuration"))?;
-            // Drop the texts to save memory; only the numbers are used.
+            // Save memory: only the numbers are used.
             (entry.source.0, entry.group, entry.subject) = (String::new(), String::new(), None);
             read.entries.push((at, group, entry));
         }
         Ok(read)
     }
 
-    /// Returns the group of each line, for a release with all groups in one output.
+    /// Returns each line's group, for a single output.
     pub fn groups_by_line(&self) -> BTreeMap<u64, usize> {
         self.entries.iter().map(|(_, group, entry)| (entry.line, *group)).collect()
     }
@@ -131,7 +131,7 @@ impl Lineage {
         let mut entries = vec![0_u64; groups.len()];
         for (number, group, entry) in &self.entries {
             let refused = |why: &str| lineage_entry_error(&self.path, *number, why);
-            // 0 if the record is the whole message, else the index of the element plus 1.
+            // 0: whole message.
             let element = entry.element.map_or(0, |index| index.saturating_add(1));
             let row = original.row_at(entry.source.2, element);
             let row = row.ok_or_else(|| refused("its record is not in the original"))?;

@@ -1,4 +1,4 @@
-//! Original records before the release, read with the schema of their configuration.
+//! Original records, read with their schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,18 +6,17 @@ use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{CellId, Code, Codebook};
 use throng_core::values::schema::Schema;
 
-/// Records of a source. Memory: 4 bytes per cell, plus every distinct value with its generalizations.
+/// Records of a source (4 bytes per cell) with their distinct values.
 pub struct OriginalData {
     /// Record schema.
     pub schema: Arc<Schema>,
-    /// Codebook of each attribute: values to codes and labels.
+    /// Codebooks by attribute.
     pub books: Vec<Codebook>,
-    /// Readable records, in the order of the source.
+    /// Readable records in source order.
     pub batch: CodeBatch,
-    /// Number of records that are unreadable or have a cell of the wrong type. The daemon makes dead letters of them.
+    /// Unreadable or mistyped records (dead letters).
     pub rejected: u64,
-    /// By attribute and row: numbers and times (in milliseconds) without a code because they are outside the range of
-    /// the hierarchy.
+    /// Numbers and times (milliseconds) outside the hierarchy, by attribute and row.
     pub uncovered: BTreeMap<(usize, usize), f64>,
 }
 
@@ -27,14 +26,12 @@ impl OriginalData {
         self.batch.rows()
     }
 
-    /// Returns the row of the record at `offset` of the source and at `element` of that message (from 1; 0: the whole
-    /// message). Returns none for an unreadable record.
+    /// Returns the row of `element` (from 1; 0: whole message), if readable.
     pub fn row_at(&self, offset: i64, element: u32) -> Option<usize> {
         self.batch.coordinates.binary_search_by_key(&(offset, element), |place| (place.offset, place.element)).ok()
     }
 
-    /// Returns for each cell of an attribute the codes of the occurring values that it covers, ascending. `ranges`
-    /// are cells of ranges.
+    /// Returns each cell's covered codes, ascending; `ranges` are cells of ranges.
     pub fn covered_codes(&self, attribute: usize, ranges: &BTreeSet<CellId>) -> BTreeMap<CellId, Vec<Code>> {
         let book = &self.books[attribute];
         let mut occurring = vec![false; book.codes()];

@@ -1,7 +1,6 @@
-//! Utility of a release: the measures of docs/internals/methods.md §9 and §14, over all groups.
+//! Utility of a release (docs/internals/methods.md §9, §14.1).
 //!
-//! Measures with names that end in `_of_all` count a record without a line as lost. The others look at lines only,
-//! unless their comment states otherwise.
+//! Only measures named `…_of_all` count records without a line, as lost.
 
 use super::facts::{AttributeFacts, is_present};
 use super::information::{PairInformation, measure_pairs, weighted_share};
@@ -15,41 +14,38 @@ use throng_core::values::codebook::{CellId, Code, MISSING, OMITTED, SUPPRESSED};
 /// Quality of one attribute.
 #[derive(Clone, Debug, Serialize)]
 pub struct AttributeQuality {
-    /// Name of the attribute.
+    /// Attribute name.
     pub attribute: String,
-    /// Group that releases the attribute; all of them if several do.
+    /// Groups that release the attribute.
     pub group: String,
-    /// Mean loss of the released cells without missing ones. [0, 1], lower is better.
+    /// Mean loss of present released cells, in [0, 1].
     pub loss: f64,
-    /// Mean loss over all present cells of the original; a cell that is not released counts 1.
+    /// Mean loss of all present cells; an unreleased one counts 1.
     pub loss_of_all: f64,
-    /// Share of the released cells that are exact. [0, 1].
+    /// Share of exact released cells.
     pub exact: f64,
-    /// Mean precision: 1 − level / highest level \[SWE]. [0, 1], higher is better.
+    /// Mean precision: 1 − level / highest level \[SWE].
     pub precision: f64,
-    /// Mean bits that a cell hides, given the distribution of the original: non-uniform entropy per cell. [0, ∞).
+    /// Mean non-uniform entropy per cell, in bits.
     pub bits_hidden: f64,
-    /// Mean reconstruction error of a released cell: 1 − 1 / number of covered values (\[HCE], without counterfeits).
-    /// [0, 1), lower is better.
+    /// Mean reconstruction error: 1 − 1 / number of covered values (\[HCE], without counterfeits).
     pub reconstruction_error: f64,
-    /// Kullback–Leibler divergence, in bits, of the original distribution from the distribution of the cells spread
-    /// evenly over their values. [0, ∞).
+    /// Kullback–Leibler divergence of original values from evenly spread cells, in bits.
     pub kl_divergence: f64,
-    /// Number of falsified cells: no generalization of the original prints them or, with a lineage, none of their
-    /// source record.
+    /// Cells that no generalization or, with a lineage, none of their record prints.
     pub falsified: u64,
 }
 
 /// Quality of one group.
 #[derive(Clone, Debug, Serialize)]
 pub struct GroupQuality {
-    /// Name of the group.
+    /// Group name.
     pub group: String,
-    /// Names of its attributes.
+    /// Attribute names.
     pub attributes: Vec<String>,
-    /// Number of released lines.
+    /// Released lines.
     pub lines: u64,
-    /// Number of equivalence classes by the quasi-identifiers.
+    /// Equivalence classes.
     pub classes: u64,
     /// Average equivalence class size: lines / classes.
     pub aecs: f64,
@@ -57,43 +53,43 @@ pub struct GroupQuality {
     pub discernibility: f64,
 }
 
-/// Pair of attributes with high mutual information.
+/// Attribute pair with high mutual information.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairQuality {
-    /// Names of the attributes.
+    /// Attribute names.
     pub attributes: [String; 2],
     /// Mutual information in the original, in bits.
     pub bits: f64,
-    /// Share of it that lines keep, in [0, 1].
+    /// Share that lines keep.
     pub kept: f64,
 }
 
 /// Quality of a release.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReleaseQuality {
-    /// Number of original records.
+    /// Original records.
     pub records: u64,
-    /// Number of released lines, over all groups.
+    /// Released lines of all groups.
     pub lines: u64,
-    /// Share of the records without a released line; none without a lineage if there are several groups.
+    /// Share of records without a line; none for several groups without a lineage.
     pub nothing_released: Option<f64>,
-    /// Mean loss of the released quasi-identifier cells. [0, 1].
+    /// Mean loss of released quasi-identifier cells.
     pub loss: f64,
-    /// Mean loss over all present quasi-identifier cells of the original.
+    /// Mean loss of all present quasi-identifier cells.
     pub loss_of_all: f64,
-    /// Share of the released quasi-identifier cells that are exact.
+    /// Share of exact released quasi-identifier cells.
     pub exact: f64,
-    /// Pairwise information that lines keep. [0, 1], higher is better.
+    /// Pairwise information that lines keep, in [0, 1].
     pub pairwise_information: f64,
     /// Pairwise information over all records.
     pub pairwise_information_of_all: f64,
-    /// Data score of the release (\[POD] Table 6.1), divided by that of the original.
+    /// Data score (\[POD] Table 6.1) relative to the original.
     pub data_score: f64,
-    /// Share of the released cells that are altered: generalized, suppressed or falsified (\[POD] §6.1). [0, 1].
+    /// Altered share of released cells: generalized, suppressed or falsified (\[POD] §6.1).
     pub distortion: f64,
-    /// Attributes, in the order of the schema.
+    /// Attributes in schema order.
     pub attributes: Vec<AttributeQuality>,
-    /// Groups, in the order of the configuration.
+    /// Groups in configuration order.
     pub groups: Vec<GroupQuality>,
     /// Pairs with the highest mutual information.
     pub pairs: Vec<PairQuality>,
@@ -101,7 +97,7 @@ pub struct ReleaseQuality {
 
 const MAX_LISTED_PAIRS: usize = 12;
 
-/// Measures a release. `facts` has an entry for every attribute.
+/// Measures a release; `facts` covers every attribute.
 pub fn quality(
     original: &OriginalData,
     facts: &[AttributeFacts],
@@ -118,7 +114,7 @@ pub fn quality(
     for (attribute, said) in sums_by_attribute(original, facts, groups) {
         let falsified = said.iter().map(|(_, cells)| cells.falsified).sum();
         let names: Vec<&str> = said.iter().map(|(number, _)| groups[*number].name.as_str()).collect();
-        // An attribute in several groups is counted once: in the group that releases most of it.
+        // Count a shared attribute where most is released.
         let told = |cells: &CellSums| cells.left as f64 - cells.loss;
         let most = said.into_iter().reduce(|best, next| if told(&next.1) > told(&best.1) { next } else { best });
         let Some((number, cells)) = most else { continue };
@@ -153,7 +149,6 @@ pub fn quality(
     }
 }
 
-/// Computes the sums by attribute, ascending, and by group that has it.
 fn sums_by_attribute(
     original: &OriginalData,
     facts: &[AttributeFacts],
@@ -175,7 +170,7 @@ fn top_pairs(mut pairs: Vec<PairInformation>, name: &dyn Fn(usize) -> String) ->
     shown.map(|p| PairQuality { attributes: p.attributes.map(name), bits: p.bits, kept: p.kept }).collect()
 }
 
-/// Returns the share of the records without a line. For a single group the number of lines is sufficient.
+/// A single group needs no lineage.
 fn unreleased_share(records: usize, groups: &[ReleasedGroup]) -> Option<f64> {
     let share = |released: usize| 1.0 - released.min(records) as f64 / records.max(1) as f64;
     if let [group] = groups {
@@ -190,7 +185,7 @@ fn unreleased_share(records: usize, groups: &[ReleasedGroup]) -> Option<f64> {
 
 struct CellSums {
     present: u64,
-    /// Released cells that show or hide a value.
+    /// Cells that show or hide a value.
     left: u64,
     loss: f64,
     exact: u64,
@@ -228,7 +223,7 @@ impl CellSums {
             if is_foreign(cell) || own.is_some_and(|code| !facts.holds(cell, code)) {
                 sums.falsified += 1;
             }
-            // A suppressed missing value has lost no information; only a lineage can show this.
+            // Suppressing a missing value loses nothing.
             if matches!(cell, MISSING | OMITTED) || own.is_some_and(|code| !is_present(code)) {
                 continue;
             }
@@ -263,11 +258,10 @@ impl CellSums {
     }
 }
 
-/// Added to the count of every released value, so that a value that no cell covers is unlikely but not impossible.
+/// Avoids an infinite divergence for an uncovered value.
 const PSEUDO_COUNT: f64 = 0.5;
 
-/// Returns Σ p log₂(p/q). p is the distribution of the present values in the original. q is the distribution of the
-/// cells, counted in `times`, with each cell spread evenly over its present values. 0 if the attribute has no value.
+/// Σ p log₂(p/q) of original values p and evenly spread cells q.
 fn divergence(facts: &AttributeFacts, times: &BTreeMap<CellId, u64>) -> f64 {
     let counts = &facts.counts;
     let codes: Vec<usize> = (0..counts.len()).filter(|code| is_present(*code as Code) && counts[*code] > 0).collect();
@@ -286,7 +280,6 @@ fn divergence(facts: &AttributeFacts, times: &BTreeMap<CellId, u64>) -> f64 {
     codes.iter().map(of).sum::<f64>().max(0.0)
 }
 
-/// Counts the generalized or suppressed cells of a group.
 fn count_altered(facts: &[AttributeFacts], group: &ReleasedGroup) -> u64 {
     let of = |(&attribute, cells): (&usize, &Vec<CellId>)| {
         let facts = &facts[attribute];
@@ -310,7 +303,7 @@ fn group_quality(original: &OriginalData, group: &ReleasedGroup, shape: &GroupSh
     }
 }
 
-/// Returns the number of lines in each equivalence class of a group, by the cells of `quasi`.
+/// Returns the sizes of equivalence classes by `quasi`.
 pub fn class_sizes(group: &ReleasedGroup, quasi: &[usize]) -> Vec<u64> {
     let columns: Vec<&[CellId]> = quasi.iter().filter_map(|&attribute| group.column(attribute)).collect();
     let mut sizes: BTreeMap<Vec<CellId>, u64> = BTreeMap::new();
@@ -320,10 +313,8 @@ pub fn class_sizes(group: &ReleasedGroup, quasi: &[usize]) -> Vec<u64> {
     sizes.into_values().collect()
 }
 
-/// Returns the data score of the release and of the original (\[POD] Table 6.1).
-///
-/// A value that occurs once scores 1; each cell of a value that occurs x times scores tanh(1/x). A suppressed,
-/// missing or falsified cell scores 0. An attribute in several groups is scored in the group that `told_in` names.
+/// Data scores of release and original (\[POD] Table 6.1). A cell of a value that occurs x times scores tanh(1/x), or 1
+/// for x = 1; a suppressed, missing or falsified one 0.
 fn data_scores(
     original: &OriginalData,
     facts: &[AttributeFacts],

@@ -1,8 +1,7 @@
-//! Error of counts from a release: random range queries, answered from the lines and from the records (\[HCE]
-//! §Evaluation).
+//! Error of random range queries on the lines (\[HCE] §Evaluation).
 //!
-//! A query asks for the share of the records with values in a range of each of one to three attributes of a group. An
-//! analyst with only the lines assumes that a cell is spread evenly over the values that it covers.
+//! A query asks for the share of records with one to three attributes in ranges. A cell is spread evenly over its
+//! values.
 
 use super::facts::AttributeFacts;
 use super::original::OriginalData;
@@ -16,23 +15,23 @@ use throng_core::attribute_dependence::sorted_distinct_codes;
 use throng_core::values::codebook::CellId;
 
 const MOST_ATTRIBUTES: usize = 3;
-/// Lower bound of the share by which an error is divided.
+/// Lower bound of the divisor.
 const MIN_DIVISOR_SHARE: f64 = 0.01;
 
-/// Errors of queries with the same number of attributes.
+/// Errors of queries of one width.
 #[derive(Clone, Debug, Serialize)]
 pub struct QueryErrors {
-    /// Number of attributes of a query.
+    /// Attributes per query.
     pub attributes: usize,
-    /// Number of queries asked.
+    /// Number of queries.
     pub queries: usize,
-    /// Mean of |answer − truth| / max(truth, 0.01). [0, ∞).
+    /// Mean of |answer − truth| / max(truth, 0.01).
     pub mean: f64,
-    /// Median of the same errors.
+    /// Median of these errors.
     pub median: f64,
 }
 
-/// Asks `queries` random queries of each width, over all groups. Skips a width that no group has.
+/// Asks `queries` random queries for each possible number of attributes.
 pub fn measure_queries(
     original: &OriginalData,
     facts: &[AttributeFacts],
@@ -64,7 +63,6 @@ pub fn measure_queries(
     found
 }
 
-/// Returns the error of a random query over the attributes at `places` of a group.
 fn query_error(
     original: &OriginalData,
     facts: &[AttributeFacts],
@@ -94,7 +92,7 @@ fn query_error(
     (answer - truth).abs() / truth.max(MIN_DIVISOR_SHARE)
 }
 
-/// Draws a random range of the values of an attribute, by code: from one value to all of them, in their order.
+/// A range of one to all values.
 fn draw_range(original: &OriginalData, attribute: usize, facts: &AttributeFacts, dice: &mut ChaCha8Rng) -> Vec<bool> {
     let codes = sorted_distinct_codes(&original.books[attribute], &original.batch.columns[attribute]);
     let (from, to) = (dice.random_range(0..codes.len()), dice.random_range(0..codes.len()));

@@ -1,7 +1,4 @@
-//! Re-identification risk of a release against two kinds of attackers \[ELE] (docs/internals/methods.md §14.2).
-//!
-//! The prosecutor knows that a subject is in the release and looks for that subject: risk 1 / class size. The
-//! marketer targets all subjects: the mean risk.
+//! Re-identification risk \[ELE] (docs/internals/methods.md §14.2): prosecutor (1 / class size) and marketer (mean).
 
 use super::original::OriginalData;
 use crate::released_lines::{LineOrigin, ReleasedGroup};
@@ -10,33 +7,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use throng_core::plan::GroupShape;
 use throng_core::values::codebook::CellId;
 
-/// Risk of the lines of one group.
+/// Risk of one group.
 #[derive(Clone, Debug, Serialize)]
 pub struct GroupRisk {
-    /// Name of the group.
+    /// Group name.
     pub group: String,
-    /// Unit of class sizes: `subjects` with a lineage and a subject, else `lines`.
+    /// Unit of classes: `people` with lineage and subject, else `lines`.
     pub counted: &'static str,
-    /// Size of the smallest class.
+    /// Smallest class.
     pub smallest_class: u64,
-    /// Size of the smallest class inside one batch; none without a lineage.
+    /// Smallest class in a batch, with a lineage.
     pub smallest_class_in_batch: Option<u64>,
-    /// Highest prosecutor risk of a line: 1 / smallest class size.
+    /// Highest prosecutor risk: 1 / smallest class.
     pub prosecutor_highest: f64,
-    /// Mean risk of the lines, which equals the marketer risk.
+    /// Mean prosecutor risk, equal to the marketer risk.
     pub prosecutor_average: f64,
-    /// Share of the lines in classes below k.
+    /// Share of lines in classes below k.
     pub below_k: f64,
-    /// Share of the lines in classes of size 1.
+    /// Share of lines in classes of size 1.
     pub unique: f64,
-    /// Share of the original records that are unique by the raw values of the group's quasi-identifiers.
+    /// Share of original records with unique raw quasi-identifiers.
     pub unique_before: f64,
-    /// Estimated share of the original records that are unique in a population ten times as large, by Zayatz's
-    /// estimator.
+    /// Estimated share of original records unique in a tenfold population.
     pub population_unique_before: f64,
 }
 
-/// Computes the risk of every group at `k`.
+/// Computes every group's risk at `k`.
 pub fn measure_risks(
     original: &OriginalData,
     shapes: &[GroupShape],
@@ -87,14 +83,9 @@ fn smallest_in_batch(origins: &[LineOrigin], key: &dyn Fn(usize) -> Vec<CellId>,
     classes.values().map(|people| people.len() as u64).min().unwrap_or(0)
 }
 
-/// Returns the share of the records with unique raw values, and the estimated share that is unique in a population of
-/// ten times the size.
-///
-/// The estimator is that of \[ZAY]: the probability that a sample unique is a population unique follows by Bayes' rule
-/// from the sampling fraction π and the class sizes of the sample.
+/// Shares unique in the sample, and in a tenfold population by \[ZAY].
 fn uniqueness(original: &OriginalData, quasi: &[usize]) -> (f64, f64) {
     const FRACTION: f64 = 0.1;
-    /// Larger classes do not contribute to the estimate.
     const LARGEST: u64 = 50;
     let rows = original.rows();
     let mut classes: BTreeMap<Vec<u32>, u64> = BTreeMap::new();
@@ -104,7 +95,7 @@ fn uniqueness(original: &OriginalData, quasi: &[usize]) -> (f64, f64) {
     let mut sizes = vec![0_u64; LARGEST as usize + 1];
     classes.values().filter(|size| **size <= LARGEST).for_each(|size| sizes[*size as usize] += 1);
     let all = classes.len().max(1) as f64;
-    // P(one of j is in the sample) · P(a class has size j).
+    // P(one of j is sampled) · P(class size j).
     let seen_once = |j: usize| j as f64 * FRACTION * (1.0 - FRACTION).powi(j as i32 - 1) * sizes[j] as f64 / all;
     let total: f64 = (1..=LARGEST as usize).map(seen_once).sum();
     let unique = sizes[1] as f64 / rows.max(1) as f64;

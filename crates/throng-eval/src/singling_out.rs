@@ -1,7 +1,5 @@
-//! Attribute combinations of a release that single subjects out: the audit's search on the lines of each group.
-//!
-//! Any subset of the quasi-identifiers of a group is shown by at least k subjects. A combination that is found
-//! therefore includes an attribute outside that guarantee: an insensitive or a sensitive one.
+//! Attribute combinations of a release that single subjects out, by the audit's search per group. A result includes an
+//! insensitive or sensitive attribute, because k protects quasi-identifiers.
 
 use super::original::OriginalData;
 use crate::released_lines::{LineOrigin, ReleasedGroup};
@@ -14,17 +12,17 @@ use throng_risk::qid::{QidSearchRequest, QidStrategy, search};
 /// Result of the search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SinglingOutResult {
-    /// Minimal combinations of attribute names, each sorted and listed once even if several groups release it.
+    /// Minimal attribute combinations, sorted and distinct.
     pub minimal_qids: Vec<Vec<String>>,
     /// True if all searches finished within the budget.
     pub complete: bool,
 }
 
-/// Finds the minimal combinations of attributes in `groups` with some values shown by fewer than `k` subjects.
-/// Without a lineage lines are counted instead of subjects. `budget` is the time limit per group.
+/// Finds minimal combinations with values of fewer than `k` subjects (or lines); `budget` is per group.
 ///
 /// # Errors
-/// When a group has more attributes or lines than one search supports.
+///
+/// When a group exceeds one search.
 pub fn search_singling_out(
     original: &OriginalData,
     groups: &[ReleasedGroup],
@@ -34,7 +32,7 @@ pub fn search_singling_out(
     let mut found = SinglingOutResult { minimal_qids: Vec::new(), complete: true };
     for group in groups.iter().filter(|group| group.lines > 0) {
         let people = group.origin.as_ref().map(|origins| line_subjects(original, origins));
-        // A line without a subject counts for no subject and describes none.
+        // Lines without a subject do not count.
         let kept: Vec<usize> = match &people {
             Some(people) => (0..group.lines).filter(|line| people[*line].is_some()).collect(),
             None => (0..group.lines).collect(),
@@ -58,7 +56,7 @@ pub fn search_singling_out(
             names.sort_unstable();
             names
         };
-        // If all lines together are too few, the empty set is a result: list every attribute.
+        // Fewer than k subjects in all: list every attribute.
         let all = || (0..table.width()).map(|at| names(&AttributeSet::from_iter([at]))).collect::<Vec<_>>();
         let sets = &borders.minimal_qids;
         let is_all = sets.iter().any(AttributeSet::is_empty);
@@ -69,7 +67,6 @@ pub fn search_singling_out(
     Ok(found)
 }
 
-/// Returns the subject number of each line; none if the record has no subject.
 fn line_subjects(original: &OriginalData, origins: &[LineOrigin]) -> Vec<Option<u32>> {
     let mut numbers: HashMap<u64, u32> = HashMap::new();
     let mut number = |origin: &LineOrigin| {

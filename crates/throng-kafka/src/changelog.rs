@@ -1,5 +1,4 @@
-//! Changelog: a compacted topic. Partition 0 holds the markers of all instances, and partition p + 1 holds the state
-//! of source partition p.
+//! Changelog: a compacted topic with markers in partition 0 and the state of source partition p in partition p + 1.
 
 use super::connection::{ClientSettings, KafkaCluster, KafkaFailure, QueryClient};
 use super::failure::is_final_without_group;
@@ -15,30 +14,26 @@ use std::time::{Duration, Instant};
 /// Partition of the markers.
 pub const MARKER_PARTITION: i32 = 0;
 
-/// Group id of the readers, which never join it.
 const CHANGELOG_READER_GROUP: &str = "throng.changelog.reader";
 
-/// Failed action, in errors.
 pub(super) const CHANGELOG_ACTION: &str = "cannot read the changelog";
 
-/// Timeout of one request to the brokers.
 const BROKER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Interval of reports about an open transaction.
 const UNDECIDED_REPORT_INTERVAL: Duration = Duration::from_secs(3);
 
 const UNDECIDED_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Returns the changelog partition with the state of a source partition.
+/// Returns the changelog partition of a source partition.
 #[must_use]
 pub fn partition_of(source_partition: i32) -> i32 {
     source_partition.saturating_add(1)
 }
 
-/// Checks that `topic` has partitions for the markers and for `source_partitions`.
+/// Checks the number of partitions of `topic`.
 ///
 /// # Errors
-/// [`KafkaFailure::TooFewPartitions`], or when the brokers do not answer within `patience`.
+/// [`KafkaFailure::TooFewPartitions`], or no answer.
 pub fn expect_partitions(
     cluster: &KafkaCluster,
     topic: &str,
@@ -52,8 +47,7 @@ pub fn expect_partitions(
     Err(KafkaFailure::TooFewPartitions { topic: topic.to_owned(), partitions, needed })
 }
 
-/// Checks that the brokers compact a topic and delete no record by age. Logs a reminder if the brokers do not report
-/// the policy.
+/// Checks that a topic is compacted and deletes nothing by age.
 ///
 /// # Errors
 /// [`KafkaFailure::DeletedByAge`].
@@ -77,7 +71,7 @@ pub fn expect_compacted(cluster: &KafkaCluster, topic: &str) -> Result<(), Kafka
     }
 }
 
-/// Checks that the topic of contributions to series has one partition: a single instance holds all cohorts.
+/// Checks that the topic of contributions has one partition.
 ///
 /// # Errors
 /// [`KafkaFailure::NotOnePartition`].
@@ -88,12 +82,11 @@ pub fn expect_one_partition(topic: &str, partitions: i32) -> Result<(), KafkaFai
     Err(KafkaFailure::NotOnePartition { topic: topic.to_owned(), partitions })
 }
 
-/// Returns the key of sealed contributions of `group`. Each key is different, so that compaction removes none.
+/// Different keys prevent compaction.
 pub(super) fn key_of_contributions(group: &str, sealed: &[u8]) -> Vec<u8> {
     [group.as_bytes(), &[0], &sealed[..sealed.len().min(24)]].concat()
 }
 
-/// Returns true if `key` belongs to contributions of `group`.
 pub(super) fn is_of_group(key: &[u8], group: &str) -> bool {
     key.strip_prefix(group.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
 }
@@ -101,7 +94,6 @@ pub(super) fn is_of_group(key: &[u8], group: &str) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum IsolationLevel {
     Committed,
-    /// Includes records of open and aborted transactions.
     Uncommitted,
 }
 
@@ -114,21 +106,17 @@ impl IsolationLevel {
     }
 }
 
-/// Returns the settings of a reader that reports the end of each partition. The broker answers immediately if it has
-/// no further records.
 pub(super) fn reader_settings(cluster: &KafkaCluster, isolation: IsolationLevel) -> ClientSettings {
     let mut settings = cluster.consumer(CHANGELOG_READER_GROUP);
     settings.set("enable.partition.eof", "true");
     settings.set("auto.offset.reset", "earliest");
     settings.set("isolation.level", isolation.level());
     settings.set("fetch.wait.max.ms", "1");
-    // The statistics of this client are not used.
     settings.set("statistics.interval.ms", "0");
     settings
 }
 
-/// Returns the end offsets of partitions. For a reader of committed records, a partition ends at its first open
-/// transaction.
+/// Committed records end at the first open transaction.
 pub(super) fn end_offsets(
     cluster: &KafkaCluster,
     reader: &QueryClient,
@@ -148,8 +136,6 @@ fn read_permission(topic: &str) -> String {
     format!("read topic {topic} (Read)")
 }
 
-/// Waits until all transactions before `end_offsets` are committed or aborted, and calls `undecided` at intervals. Returns
-/// false if `is_over` ended the wait.
 pub(super) fn wait_until_decided(
     cluster: &KafkaCluster,
     topic: &str,
@@ -177,11 +163,10 @@ pub(super) fn wait_until_decided(
     Ok(true)
 }
 
-/// Passes to `visit` every record from the first open transaction on, committed or not, of the changelog partitions
-/// of `source_partitions`. Returns false if `is_over` ended the read.
+/// Visits every record from the first open transaction on; false if `is_over` ended the read.
 ///
 /// # Errors
-/// When the brokers do not answer, or refuse.
+/// If the brokers refuse or do not answer.
 pub fn read_undecided(
     cluster: &KafkaCluster,
     topic: &str,
@@ -201,7 +186,6 @@ pub fn read_undecided(
     })
 }
 
-/// Assigns partitions to `reader`, each at its offset in `from`.
 pub(super) fn assign(
     cluster: &KafkaCluster,
     reader: &QueryClient,
@@ -216,8 +200,6 @@ pub(super) fn assign(
     reader.assign(&list).map_err(failed)
 }
 
-/// Passes to `visit` every record of `partitions` from the beginning to the end, under `isolation`. Returns false if
-/// `is_over` ended the read.
 pub(super) fn read_all(
     cluster: &KafkaCluster,
     topic: &str,
@@ -231,8 +213,6 @@ pub(super) fn read_all(
     visit_to_ends(cluster, &reader, partitions.len(), is_over, visit)
 }
 
-/// Passes to `visit` every record up to the ends of the assigned partitions, as the reader sees them. Returns false
-/// if `is_over` ended the read.
 pub(super) fn visit_to_ends(
     cluster: &KafkaCluster,
     reader: &QueryClient,
@@ -247,7 +227,7 @@ pub(super) fn visit_to_ends(
             Some(Ok(message)) => {
                 visit(&message);
                 visited = visited.wrapping_add(1);
-                // Calling `is_over` costs more than reading one record.
+                // `is_over` costs more than reading one record.
                 if !visited.is_multiple_of(1024) {
                     continue;
                 }
@@ -269,16 +249,14 @@ pub(super) fn visit_to_ends(
     Ok(true)
 }
 
-/// Key and value of a changelog record. A removed entry has no value.
+/// Key and value of a changelog record; `None` for a removed entry.
 pub type RawChangelogRecord<'a> = (&'a [u8], Option<&'a [u8]>);
 
-/// Passes to `visit` the committed records of the changelog partitions of `source_partitions`, in order, up to their
-/// ends at the time of the call. Returns false if `is_over` ended the read. `undecided` is called at intervals while
-/// a transaction is open there.
+/// Visits the committed records of changelog partitions up to their current ends; false if `is_over` ended the read.
+/// Calls `undecided` at intervals during an open transaction.
 ///
 /// # Errors
-/// When the brokers do not answer, or refuse; [`KafkaFailure::is_usage`] distinguishes the two. Also when `undecided`
-/// fails.
+/// If the brokers refuse ([`KafkaFailure::is_usage`]) or do not answer, or `undecided` fails.
 pub fn read_state(
     cluster: &KafkaCluster,
     topic: &str,
@@ -293,7 +271,7 @@ pub fn read_state(
     if !wait_until_decided(cluster, topic, &ends, is_over, undecided)? {
         return Ok(false);
     }
-    // A new reader: the first one may have met an earlier end.
+    // A new reader: the first may have met an earlier end.
     read_all(cluster, topic, &partitions, IsolationLevel::Committed, is_over, |message| {
         if let Some(key) = message.key() {
             visit((key, message.payload()));

@@ -1,5 +1,4 @@
-//! Creates all Kafka clients from throng's settings, the librdkafka properties of the configuration, and the
-//! credentials.
+//! Kafka clients from throng's settings, configured librdkafka properties, and credentials.
 
 use super::credential_renewal::{self, RenewalGuard};
 use super::failure::is_denied;
@@ -26,7 +25,6 @@ use zeroize::Zeroizing;
 
 pub use super::failure::KafkaFailure;
 
-/// Interval at which a waiting request checks for refusals.
 const REFUSAL_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Client for queries, which only records refusals.
@@ -36,18 +34,15 @@ pub type QueryClient = ManagedClient<BaseConsumer<QueryContext>>;
 #[derive(Clone)]
 pub struct KafkaCluster(Arc<ClusterAccess>);
 
-/// Credentials of a cluster, and its live clients.
 struct ClusterAccess {
-    /// Bootstrap brokers: `host:port`, separated by commas.
+    /// `host:port`, separated by commas.
     brokers: String,
     security: SecurityConfig,
-    /// Name of the configuration table of `security`.
+    /// Configuration table of `security`.
     table: &'static str,
-    /// librdkafka properties of the configuration; those that throng sets were refused there.
     properties: BTreeMap<String, String>,
     recent_refusals: Arc<RefusalLog>,
     clients: Arc<CredentialDistributor>,
-    /// Password of the last client.
     last_password: Mutex<Option<Zeroizing<String>>>,
     #[allow(dead_code, reason = "dropping it ends the renewal thread")]
     renewal_guard: Option<RenewalGuard>,
@@ -59,7 +54,7 @@ impl fmt::Debug for KafkaCluster {
     }
 }
 
-/// Session timeout in milliseconds, after which the group expels a member that does not respond.
+/// Session timeout in milliseconds.
 const SESSION_TIMEOUT_MS: &str = "10000";
 
 impl KafkaCluster {
@@ -68,7 +63,7 @@ impl KafkaCluster {
         Self::without_renewal(brokers, properties, &SecurityConfig::default(), "source.security")
     }
 
-    /// Creates a cluster without renewal of credentials, for checks of the settings.
+    /// Creates a cluster without renewal of credentials, to check settings.
     pub fn without_renewal(
         brokers: &str,
         properties: BTreeMap<String, String>,
@@ -78,7 +73,7 @@ impl KafkaCluster {
         Self(Arc::new(ClusterAccess::new(brokers, properties, security, table)))
     }
 
-    /// Creates a cluster with the credentials of `security`, the table `table` of the configuration, and renews them.
+    /// Creates a cluster with credentials from the configuration table `table`.
     pub fn with_security(
         brokers: &str,
         properties: BTreeMap<String, String>,
@@ -99,28 +94,26 @@ impl KafkaCluster {
         self.0.brokers.clone()
     }
 
-    /// Returns the refusals that the clients have reported.
+    /// Returns the reported refusals.
     pub fn cluster_refusals(&self) -> &RefusalLog {
         &self.0.recent_refusals
     }
 
-    /// Returns true if the brokers assign the partitions of a group (KIP-848).
+    /// Returns true if the brokers assign partitions (KIP-848).
     pub fn has_consumer_protocol(&self) -> bool {
         self.0.properties.get("group.protocol").is_some_and(|protocol| protocol == "consumer")
     }
 
-    /// Returns the settings shared by all clients.
     fn base(&self) -> ClientSettings {
         ClientSettings::new(self, &[])
     }
 
-    /// Returns the settings of a member of `group`. It reads committed records, and commits no offsets automatically.
-    /// Assignment is cooperative, or done by the brokers if configured (KIP-848).
+    /// Returns the settings of a member of `group` with cooperative or broker-side (KIP-848) assignment.
     pub fn member(&self, group: &str) -> ClientSettings {
         let mut settings = self.reader(group);
         if !self.has_consumer_protocol() {
             settings.set("partition.assignment.strategy", "cooperative-sticky");
-            // The client's default is 45 s, during which the partitions of a killed member are not read.
+            // The default is 45 s.
             if !self.0.properties.contains_key("session.timeout.ms") {
                 settings.set("session.timeout.ms", SESSION_TIMEOUT_MS);
             }
@@ -128,8 +121,7 @@ impl KafkaCluster {
         settings
     }
 
-    /// Returns the settings of a consumer that only names `group`. It reads committed records, and commits no offsets
-    /// automatically.
+    /// Returns the settings of a consumer that only names `group`.
     pub fn consumer(&self, group: &str) -> ClientSettings {
         let mut settings = self.reader(group);
         settings.remove("group.protocol").remove("group.remote.assignor");
@@ -138,13 +130,12 @@ impl KafkaCluster {
 
     fn reader(&self, group: &str) -> ClientSettings {
         let defaults = [
-            // Defaults that an operator may change. librdkafka prefetches 64 MB per partition, which adds up to
-            // gigabytes.
+            // librdkafka prefetches 64 MB per partition by default.
             ("auto.offset.reset", "earliest"),
             ("queued.max.messages.kbytes", "16384"),
             ("queued.min.messages", "20000"),
             ("fetch.message.max.bytes", "2097152"),
-            // Fetch delay when the queue is full. The client's default of one second lets the reader starve.
+            // The default of one second lets the reader starve.
             ("fetch.queue.backoff.ms", "10"),
             ("statistics.interval.ms", "1000"),
         ];
@@ -157,7 +148,6 @@ impl KafkaCluster {
         settings
     }
 
-    /// Creates a client that queries the settings of topics.
     pub(super) fn administrator(
         &self,
         what: &'static str,
@@ -178,15 +168,14 @@ impl KafkaCluster {
         let mut settings = ClientSettings::new(self, &defaults);
         settings.set("transactional.id", transactional_id);
         settings.set("enable.idempotence", "true");
-        // The daemon waits for the transaction, not for each message.
+        // The daemon waits for the transaction only.
         settings.set("delivery.report.only.error", "true");
         settings
     }
 
-    /// Checks every setting by creating a client of each kind, without a connection.
+    /// Checks every setting by creating clients without a connection.
     pub fn try_settings(&self) -> Result<(), KafkaFailure> {
         let (mut consumer, mut producer) = (self.member("throng"), self.producer("throng"));
-        // A client without brokers does not connect.
         drop(consumer.remove("bootstrap.servers").query_client("cannot use the settings")?);
         let reports = ProducerReports::new(producer.shared_refusals(), &[]);
         let _producer: ManagedClient<BaseProducer<ProducerReports>> =
@@ -194,17 +183,17 @@ impl KafkaCluster {
         Ok(())
     }
 
-    /// Returns the most specific reason for a refusal, and its description.
+    /// Returns the most specific reason, and its description.
     pub fn describe_refusal(&self, refusal: ConnectionRefusal) -> (ConnectionRefusal, String) {
         let refusal = refine_refusal(refusal, &self.0.brokers, &self.0.security);
         (refusal, refusal.remedy_message(self.0.table, &self.0.security))
     }
 
-    /// Converts a client error during an action to a failure.
+    /// Converts a client error of an action.
     pub fn failure(&self, what: &'static str, source: KafkaError) -> KafkaFailure {
         let brokers = self.brokers();
         match source {
-            // The client's error contains the value, which may be a password.
+            // The client's error contains the value, perhaps a password.
             KafkaError::ClientConfig(_, _, name, _) => KafkaFailure::Setting { brokers, name },
             KafkaError::ClientCreation(words) if self.0.security.protocol.is_encrypted() => {
                 KafkaFailure::Files { brokers, keys: affected_file_keys(&words, self.0.table) }
@@ -218,7 +207,7 @@ impl KafkaCluster {
         }
     }
 
-    /// Converts an error like [`failure`](Self::failure), and names the denied permission `right`.
+    /// Converts an error like [`failure`](Self::failure), with the denied permission.
     pub fn failure_of(&self, what: &'static str, right: impl Into<String>, source: KafkaError) -> KafkaFailure {
         match self.failure(what, source) {
             KafkaFailure::Denied { brokers, .. } => KafkaFailure::Denied { brokers, right: right.into() },
@@ -232,13 +221,12 @@ impl KafkaCluster {
         Some(KafkaFailure::Refused { brokers: self.brokers(), refusal, told })
     }
 
-    /// Returns the failure for a missing answer within `patience`: the current refusal, or an unreachable cluster.
+    /// Returns the current refusal, or an unreachable cluster after `patience`.
     pub fn no_answer_failure(&self, patience: Duration) -> KafkaFailure {
         let (brokers, seconds) = (self.brokers(), patience.as_secs());
         self.current_refusal().unwrap_or(KafkaFailure::Unreachable { brokers, seconds })
     }
 
-    /// Returns the metadata of `topic`. A final refusal ends the wait immediately.
     fn metadata(&self, client: &QueryClient, topic: &str, patience: Duration) -> Result<Metadata, KafkaFailure> {
         let deadline = Instant::now() + patience;
         loop {
@@ -250,7 +238,7 @@ impl KafkaCluster {
                 }
                 Err(_) => {}
             }
-            // Serves the error callbacks that are queued in the client.
+            // Serves queued error callbacks.
             while client.poll(Duration::ZERO).is_some() {}
             let refused = self.current_refusal();
             let is_final = |refused: &KafkaFailure| !matches!(refused, KafkaFailure::Refused { refusal, .. } if refusal.is_temporary());
@@ -262,10 +250,10 @@ impl KafkaCluster {
         }
     }
 
-    /// Returns the number of partitions of each topic, in order.
+    /// Returns the number of partitions of each topic.
     ///
     /// # Errors
-    /// When the cluster does not answer within `patience`, or a topic does not exist.
+    /// Without an answer or a topic.
     pub fn partitions(&self, topics: &[&str], patience: Duration) -> Result<Vec<i32>, KafkaFailure> {
         let client = self.base().set("allow.auto.create.topics", "false").query_client("cannot create a client")?;
         let deadline = Instant::now() + patience;
@@ -316,8 +304,7 @@ pub struct ClientSettings {
 }
 
 impl ClientSettings {
-    /// Creates settings from defaults. The operator's properties override the defaults, and the security table
-    /// overrides both.
+    /// The security table overrides the operator's properties.
     fn new(cluster: &KafkaCluster, defaults: &[(&str, &str)]) -> Self {
         let mut config = ClientConfig::new();
         for (name, value) in defaults {
@@ -331,19 +318,19 @@ impl ClientSettings {
         Self { config, cluster: cluster.clone() }
     }
 
-    /// Sets a property, and overrides the operator's value.
+    /// Sets a property over the operator's value.
     pub fn set(&mut self, name: &str, value: &str) -> &mut Self {
         self.config.set(name, value);
         self
     }
 
-    /// Removes a property, so that the client's default applies.
+    /// Removes a property: the client's default applies.
     pub fn remove(&mut self, name: &str) -> &mut Self {
         self.config.remove(name);
         self
     }
 
-    /// Returns the configuration with the credentials that the files contain now.
+    /// Reads the files again.
     fn with_credentials(&self) -> Result<ClientConfig, KafkaFailure> {
         let ClusterAccess { security, table, brokers, last_password: known, .. } = &*self.cluster.0;
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -357,7 +344,7 @@ impl ClientSettings {
         Ok(config)
     }
 
-    /// Returns the refusals that the clients have reported.
+    /// Returns the reported refusals.
     pub fn shared_refusals(&self) -> Arc<RefusalLog> {
         Arc::clone(&self.cluster.0.recent_refusals)
     }
@@ -403,7 +390,6 @@ mod tests {
         }
     }
 
-    /// A password under a misspelled name, or in an unsuitable property, appears in no error.
     #[test]
     fn rejected_property_value_is_not_in_error() {
         for name in ["sasl.pasword", "security.protocol", "sasl.oauthbearer.client.secret"] {

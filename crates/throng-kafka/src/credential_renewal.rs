@@ -1,5 +1,4 @@
-//! Renews the credentials of a cluster's clients: requests tokens before they expire, and reloads a changed password
-//! file.
+//! Renewal of credentials: tokens before their expiry, and changed password files.
 
 use super::managed_client::{ClientCredential, CredentialDistributor};
 use super::refusal::ConnectionRefusal;
@@ -12,20 +11,17 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use zeroize::Zeroizing;
 
-/// Interval at which files are checked.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Delay before the next request after a failed one: the first delay, and the longest one (`MAX_RETRY_DELAY`).
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(15);
 
-/// Tolerance in milliseconds within which two expiry times count as the same.
 const EXPIRY_TOLERANCE_MS: i64 = 1_000;
 
-/// Guard of the renewal thread, which ends when this value is dropped.
+/// Ends the renewal thread on drop.
 pub(super) struct RenewalGuard(#[allow(dead_code, reason = "dropping it ends the renewal thread")] Sender<()>);
 
-/// Starts a thread that renews the credentials of `clients`. Returns `None` if these cannot change.
+/// `None` if the credentials cannot change.
 pub(super) fn start_renewal(
     security: &SecurityConfig,
     clients: &Arc<CredentialDistributor>,
@@ -60,19 +56,17 @@ struct CredentialRenewal {
 }
 
 impl CredentialRenewal {
-    /// Waits for `renewal_wait`. Returns false if the renewal is no longer needed.
     fn wait(&self, pause: Duration) -> bool {
         self.gone.recv_timeout(pause) == Err(RecvTimeoutError::Timeout)
     }
 
-    /// Requests tokens, each before the previous one expires.
     fn renew_tokens(&self, provider: &TokenProvider) {
         let mut wait = FIRST_RETRY_DELAY;
         let mut last = (Zeroizing::new(String::new()), i64::MIN);
         loop {
             let taken = provider.token(&self.security).and_then(|token| {
                 let (pause, this) = (provider.renewal_wait(&token), (token.value.clone(), token.expires_ms));
-                // The same token may be returned with a later expiry.
+                // The same token may have a later expiry.
                 if this.0 != last.0 || this.1 > last.1 + EXPIRY_TOLERANCE_MS {
                     if !self.clients.distribute_credential(ClientCredential::Token(token)) {
                         tracing::debug!("a Kafka client rejected a new token");
@@ -105,7 +99,6 @@ impl CredentialRenewal {
         let mut last = self.security.password().ok().flatten();
         let mut stood = stamps();
         while self.wait(FILE_CHECK_INTERVAL) {
-            // A file that is being replaced is read again at the next check.
             if let Ok(Some(password)) = self.security.password()
                 && last.as_ref() != Some(&password)
             {
@@ -134,7 +127,6 @@ mod tests {
     use std::sync::Mutex;
     use std::time::Instant;
 
-    /// Accepts every credential, and records when tokens expire.
     #[derive(Default)]
     struct ExpiryRecorder(Arc<Mutex<Vec<i64>>>);
 
@@ -147,7 +139,6 @@ mod tests {
         }
     }
 
-    /// A provider that reuses a token may report a later expiry, which the clients need.
     #[test]
     fn reused_token_with_later_expiry_is_distributed_again() {
         let body = |seconds| format!("{{\"access_token\":\"opaque\",\"expires_in\":{seconds}}}");

@@ -1,11 +1,5 @@
-//! New producer epoch for every transaction.
-//!
-//! The client repeats requests on new connections without reporting it. The first request of a commit may arrive
-//! after the second one is answered. Under the same epoch it would commit records of the next transaction.
-//!
-//! Each transaction therefore has a new producer. Its `init_transactions` makes the broker refuse late requests of
-//! earlier producers (decision 0017). A separate thread creates it while the next batch is treated, and provides it
-//! when the offsets of the last transaction are known to be committed.
+//! New producer for every transaction (decision 0017), created while the next batch is treated. A late commit request
+//! would otherwise commit records of the next transaction.
 
 use super::connection::{KafkaCluster, KafkaFailure};
 use super::marker::{BatchMarker, MarkerWatch};
@@ -22,36 +16,27 @@ use std::time::{Duration, Instant};
 use throng_core::faults::crash_point;
 use throng_core::stream::release_sink::DeliveryError;
 
-/// Timeout of one call of `init_transactions`. The client continues the operation between calls.
+/// The client continues the operation between calls.
 const INIT_STEP_TIMEOUT: Duration = Duration::from_millis(25);
 
-/// Time in which a client that must retry later sends no request; it retries after 500 ms. Its replacement must be
-/// created earlier, or the retry would take the epoch from the replacement.
+/// Below the client's retry delay of 500 ms: its retry would take the epoch from its replacement.
 const QUIET_PERIOD: Duration = Duration::from_millis(400);
 
-/// Largest number of clients that replace one that must retry later.
+/// Maximum number of replacements.
 const MAX_REPLACEMENTS: u32 = 8;
 
-/// Timeout for the metadata of a topic. The client requests missing metadata again.
 const METADATA_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Timeout of one read of the markers or the offsets before it is repeated.
 const READ_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Time in which lost offsets are committed again before this counts as a failure.
 const RECOMMIT_PERIOD: Duration = Duration::from_secs(60);
 
-/// Retry delay while the credential files do not match, because they are being replaced.
 const CREDENTIAL_RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// Interval at which the wait for a producer checks for the end of the daemon.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Producer of a decided transaction.
 struct DecidedProducer {
-    /// Dropped when the next producer exists.
     writer: TransactionProducer,
-    /// Marker that its transaction wrote, committed or not.
     marker: BatchMarker,
     sent: Vec<SentOffset>,
 }
@@ -59,7 +44,6 @@ struct DecidedProducer {
 enum NextProducer {
     Ready(TransactionProducer),
     InCreation,
-    /// In use, or no longer available.
     NoProducer,
 }
 
@@ -76,14 +60,13 @@ struct ProducerFactory {
     cluster: KafkaCluster,
     transactional_id: String,
     topics: Vec<String>,
-    /// Check of the committed offsets; `NoProducer` without a consumer group.
+    /// `None` without a consumer group.
     committed_check: Option<OffsetCheck>,
     over: Arc<AtomicBool>,
 }
 
 impl ProducerSequence {
-    /// Takes over the transactional id from any other producer. The markers are final afterwards, and show the caller
-    /// another instance with a copy of this state.
+    /// Takes over the transactional id; the markers are then final.
     pub fn open(
         cluster: &KafkaCluster,
         transactional_id: &str,
@@ -111,11 +94,10 @@ impl ProducerSequence {
         Ok(Self { used: Some(used), made, next: NextProducer::Ready(first), maker: Some(maker), over })
     }
 
-    /// Returns a producer for one transaction. Waits without a limit, unless `stop` is set.
+    /// Returns a producer for one transaction; waits unless `stop` is set.
     ///
     /// # Errors
-    /// [`DeliveryError::Fatal`] when no producer will be available: another instance has taken over the id, or the
-    /// client has failed.
+    /// [`DeliveryError::Fatal`] if another instance has the id, or the client has failed.
     pub fn take_producer(&mut self, stop: &AtomicBool) -> Result<TransactionProducer, DeliveryError> {
         match std::mem::replace(&mut self.next, NextProducer::NoProducer) {
             NextProducer::Ready(writer) => Ok(writer),
@@ -124,10 +106,10 @@ impl ProducerSequence {
         }
     }
 
-    /// Waits until the offsets of the last transaction are committed, that is, until the next producer is available.
+    /// Waits until the last offsets are committed.
     ///
     /// # Errors
-    /// [`DeliveryError::Fatal`] when this takes longer than `patience`, or is not possible.
+    /// [`DeliveryError::Fatal`] after `patience`.
     pub fn await_committed_offsets(&mut self, stop: &AtomicBool, patience: Duration) -> Result<(), DeliveryError> {
         if !matches!(self.next, NextProducer::InCreation) {
             return Ok(());
@@ -154,16 +136,15 @@ impl ProducerSequence {
                 Err(RecvTimeoutError::Disconnected) => return Err(no_producer_error()),
             }
         };
-        // The consumer may end next, and its group must not be queried after that.
+        // The consumer may end next; its group must not be queried then.
         self.over.store(true, Ordering::Release);
         Err(DeliveryError::Fatal(why.to_owned()))
     }
 
-    /// Takes back the producer of a decided transaction, which committed the offsets `sent`, and requests the next
-    /// producer.
+    /// Takes back the producer of a decided transaction, and requests the next one.
     ///
     /// # Errors
-    /// [`DeliveryError::Fatal`] when no producer can be created any more.
+    /// [`DeliveryError::Fatal`] if none can be created.
     pub fn request_next(
         &mut self,
         writer: TransactionProducer,
@@ -213,7 +194,6 @@ impl ProducerFactory {
         self.over.load(Ordering::Acquire)
     }
 
-    /// Creates the producer of the next transaction, and waits until the offsets of the last one are committed.
     fn create_next(
         &self,
         watch: &mut MarkerWatch,
@@ -242,8 +222,7 @@ impl ProducerFactory {
                 "the broker lost offsets of a committed batch: committing them again"
             );
             match standing.commit_again(&next, &behind, &self.over) {
-                // Continues with a new epoch, because no epoch has two transactions. A late request may also arrive
-                // twice.
+                // Continues with a new epoch: no epoch has two transactions.
                 Ok(()) => {}
                 Err(DeliveryError::Aborted(why)) => tracing::debug!(%why, "offsets not committed yet"),
                 Err(fatal) => return Err(fatal),
@@ -251,7 +230,6 @@ impl ProducerFactory {
         }
     }
 
-    /// Repeats a read until the cluster answers, or until no producer is needed any more.
     fn read_until_answered<T>(
         &self,
         what: &'static str,
@@ -268,14 +246,13 @@ impl ProducerFactory {
         }
     }
 
-    /// Creates a producer with a new epoch, until `enough` is true.
     fn create_producer(&self, enough: impl Fn() -> bool) -> Result<TransactionProducer, KafkaFailure> {
         let (mut writer, mut since, mut others) = (self.new_client()?, Instant::now(), 0);
         loop {
             match writer.init_transactions(INIT_STEP_TIMEOUT) {
                 Ok(()) => return Ok(writer),
-                // The end of the last transaction is still being written to its partitions. This client would retry
-                // after 500 ms; a new client asks immediately.
+                // The last transaction is still being written. A new client asks immediately; this one would wait 500
+                // ms.
                 Err(KafkaError::Transaction(e))
                     if e.code() == RDKafkaErrorCode::ConcurrentTransactions
                         && since.elapsed() < QUIET_PERIOD
@@ -291,12 +268,11 @@ impl ProducerFactory {
                     return Err(self.cluster.current_refusal().unwrap_or(failure));
                 }
             }
-            // The callbacks that record refusals run in a poll.
+            // Serves the callbacks of refusals.
             writer.poll(Duration::ZERO);
         }
     }
 
-    /// Creates a producer while the daemon runs. Retries while the credential files are being replaced.
     fn create_with_retry(&self) -> Result<TransactionProducer, DeliveryError> {
         loop {
             match self.create_producer(|| self.is_over()) {
@@ -309,12 +285,11 @@ impl ProducerFactory {
         }
     }
 
-    /// Creates a producer that has the metadata of its topics and no epoch yet.
     fn new_client(&self) -> Result<TransactionProducer, KafkaFailure> {
         let settings = self.cluster.producer(&self.transactional_id);
         let writer: TransactionProducer = settings
             .create("cannot create the producer", ProducerReports::new(settings.shared_refusals(), &self.topics))?;
-        // Otherwise the client requests the metadata with the first record, during the transaction.
+        // Otherwise the first record requests the metadata, during the transaction.
         for topic in &self.topics {
             if let Err(error) = writer.client().fetch_metadata(Some(topic), METADATA_TIMEOUT) {
                 tracing::debug!(%error, "metadata of the output topics not available yet");
@@ -324,8 +299,7 @@ impl ProducerFactory {
         Ok(writer)
     }
 
-    /// Checks that no other instance has written markers under the same id since the last transaction. Such an
-    /// instance has continued with a copy of this state.
+    /// Another writer of markers under this id has continued with a copy of this state.
     fn check_ownership(&self, watch: &mut MarkerWatch, last: BatchMarker) -> Result<(), DeliveryError> {
         let markers = self.read_until_answered("the markers", || watch.read_new_markers(READ_TIMEOUT))?;
         if markers.iter().all(|marker| *marker == last) {

@@ -1,10 +1,10 @@
-//! Errors between throng and a Kafka cluster.
+//! Errors of a Kafka cluster.
 
 use super::refusal::ConnectionRefusal;
 use crate::secret_file::AccessError;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-/// Error between throng and a Kafka cluster. It contains no message content.
+/// Error of a Kafka cluster, without message content.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "each variant has an error message")]
 pub enum KafkaFailure {
@@ -65,7 +65,7 @@ pub enum KafkaFailure {
 }
 
 impl KafkaFailure {
-    /// Returns true if the operator must change something before a restart can succeed.
+    /// Returns true if a restart needs a change by the operator.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
@@ -87,7 +87,7 @@ impl KafkaFailure {
         matches!(self, Self::Denied { .. } | Self::ReaderPanicked)
     }
 
-    /// Returns true if waiting may help: no broker answers now, or no token is available now.
+    /// Returns true if waiting may help.
     pub fn may_pass_later(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
@@ -96,7 +96,6 @@ impl KafkaFailure {
         }
     }
 
-    /// Maps a fatal error of a group member to a specific failure, if there is one.
     pub(super) fn of_member(code: RDKafkaErrorCode, brokers: &str) -> Option<Self> {
         let brokers = brokers.to_owned();
         match code {
@@ -110,7 +109,6 @@ impl KafkaFailure {
     }
 }
 
-/// Returns true if a broker denies permission.
 pub(super) fn is_denied(code: RDKafkaErrorCode) -> bool {
     matches!(
         code,
@@ -121,15 +119,13 @@ pub(super) fn is_denied(code: RDKafkaErrorCode) -> bool {
     )
 }
 
-/// Returns true if the client cannot recover from `error`: permission is denied, or the client has failed
-/// permanently. Failed authentication is not final, because a password or token may be replaced at run time.
+/// Failed authentication is not final: credentials may be replaced.
 pub(super) fn is_final(error: &KafkaError) -> bool {
     matches!(error, KafkaError::MessageConsumptionFatal(_))
         || error.rdkafka_error_code().is_some_and(|code| code == RDKafkaErrorCode::Fatal || is_denied(code))
 }
 
-/// Applies `is_final` to a reader that names a group but never joins it. The client looks up the group coordinator
-/// anyway, and a denied group has no effect on such a reader.
+/// Returns true for a final error; a reader that never joins ignores a denied group.
 pub fn is_final_without_group(error: &KafkaError) -> bool {
     is_final(error) && error.rdkafka_error_code() != Some(RDKafkaErrorCode::GroupAuthorizationFailed)
 }

@@ -1,4 +1,4 @@
-//! Ends a transaction that another instance has left open.
+//! End of a transaction that another instance has left open.
 
 use super::connection::{KafkaCluster, KafkaFailure};
 use super::managed_client::ManagedClient;
@@ -7,14 +7,13 @@ use rdkafka::error::KafkaError;
 use rdkafka::producer::{BaseProducer, Producer};
 use std::time::Duration;
 
-/// Timeout of one call. The client continues the operation between calls.
+/// The client continues the operation between calls.
 const FENCE_STEP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Takes over the transactional id of an ended instance, and aborts its open transaction. If that instance still
-/// runs, it is fenced from now on and exits. Returns false if `is_over` ended the wait.
+/// Ends the open transaction of another instance, and fences it. Returns false if `is_over` ended the wait.
 ///
 /// # Errors
-/// When the brokers refuse.
+/// If the brokers refuse.
 pub fn end_transaction_of(
     cluster: &KafkaCluster,
     transactional_id: &str,

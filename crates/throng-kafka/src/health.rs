@@ -1,24 +1,24 @@
-//! State of the Kafka consumer: reachability, assignment, lag.
+//! State of the Kafka consumer.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use throng_core::stream::input_batch::SourceStatus;
 use throng_core::values::raw_batch::RecordPosition;
 
-/// Consumer state, shared between the client's callbacks and the daemon.
+/// Consumer state, shared between callbacks and the daemon.
 #[derive(Debug, Default)]
 pub struct ConsumerHealth {
     /// True while a broker is connected.
     pub reachable: AtomicBool,
     /// True while partitions are assigned.
     pub assigned: AtomicBool,
-    /// Sum of the lag of the assigned partitions, in records; below 0 while unknown.
+    /// Lag of the assigned partitions, in records; negative if unknown.
     pub lag: AtomicI64,
-    /// True if a partition was given up before the daemon had acknowledged the revocation.
+    /// True if a partition was given up without an acknowledgement.
     pub abandoned: AtomicBool,
 }
 
 impl ConsumerHealth {
-    /// Logs an error from which the client recovers. The text is dropped, because it may quote a configuration.
+    /// Logs an error without its text, which may quote a configuration.
     pub fn note_error(&self) {
         tracing::debug!("error of the Kafka client: retrying");
     }

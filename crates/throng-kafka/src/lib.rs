@@ -1,14 +1,4 @@
-//! Kafka client of throng: the consumer that reads batches, topics that are read completely, and the transaction that
-//! writes a batch with its offsets.
-//!
-//! | module | content |
-//! |---|---|
-//! | [`connection`], [`managed_client`] | cluster, client with renewed credentials |
-//! | [`security`], [`secret_file`], [`refusal`], [`refusal_log`] | credentials, and reasons for which brokers refuse them |
-//! | [`subscription`], [`reader`], [`paused`], [`health`] | group member, batches of its partitions, paused partitions, lag |
-//! | [`transaction`], [`marker`], [`fence`] | transaction of a batch, its marker, exclusion of former instances |
-//! | [`changelog`], [`whole_topic`], [`unread_records`], [`offsets`] | topics read completely, number of unread records, committed offsets |
-//! | [`topic`], [`topic_sample`] | topics of outputs, sample of a topic |
+//! Kafka clients of throng: consumers of batches and of complete topics, and the transaction of a batch.
 
 pub mod changelog;
 pub mod connection;

@@ -1,7 +1,5 @@
-//! Registered clients, which receive a new password or token while they run.
-//!
-//! One lock covers the registration of clients and the distribution of credentials. No client misses a credential,
-//! and the distributing thread never destroys a client.
+//! Registered clients, which receive new credentials. One lock covers registration and distribution: no client misses a
+//! credential.
 
 #![allow(unsafe_code, reason = "three librdkafka calls that its Rust client lacks, each with a safety comment")]
 
@@ -19,9 +17,9 @@ use zeroize::Zeroizing;
 /// Token with its expiry.
 #[derive(Clone)]
 pub struct BearerToken {
-    /// Text of the token, which the broker receives.
+    /// Text of the token.
     pub value: Zeroizing<String>,
-    /// Principal of the token, for the client's log lines.
+    /// Principal, for the client's log lines.
     pub principal: String,
     /// Expiry, in milliseconds since 1970.
     pub expires_ms: i64,
@@ -29,10 +27,10 @@ pub struct BearerToken {
     pub extensions: BTreeMap<String, String>,
 }
 
-/// Returns the member id that the group coordinator has assigned to a consumer; empty if it is not a member.
+/// Returns the group member id; empty for a consumer that is no member.
 pub(super) fn member_id<C: ConsumerContext>(consumer: &BaseConsumer<C>) -> String {
     let client = consumer.client().native_ptr();
-    // SAFETY: the client lives as long as the borrow. The text is copied, and freed here.
+    // SAFETY: the client outlives the borrow; the text is copied and freed.
     unsafe {
         let text = bindings::rd_kafka_memberid(client);
         if text.is_null() {
@@ -55,8 +53,7 @@ pub enum ClientCredential {
 
 /// Client that accepts a new credential.
 pub trait CredentialReceiver: Send + Sync {
-    /// Stores `key` for the next authentication. Returns false if the client rejects it: it uses another mechanism,
-    /// or the credential has expired or is invalid.
+    /// Stores `key` for the next authentication; false if rejected.
     fn take(&self, key: &ClientCredential) -> bool;
 }
 
@@ -66,8 +63,7 @@ fn set_credential<C: ClientContext>(client: &Client<C>, key: &ClientCredential) 
             let (Ok(user), Ok(password)) = (CString::new(user.as_str()), CString::new(password.as_str())) else {
                 return false;
             };
-            // SAFETY: the client lives as long as the borrow, and librdkafka copies both texts. A returned error is
-            // destroyed here.
+            // SAFETY: the client outlives the borrow; both texts are copied. A returned error is destroyed here.
             unsafe {
                 let error =
                     bindings::rd_kafka_sasl_set_credentials(client.native_ptr(), user.as_ptr(), password.as_ptr());
@@ -83,9 +79,9 @@ fn set_credential<C: ClientContext>(client: &Client<C>, key: &ClientCredential) 
             let pairs = extensions.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
             let Ok(pairs) = pairs.map(CString::new).collect::<Result<Vec<CString>, _>>() else { return false };
             let mut pairs: Vec<*const std::ffi::c_char> = pairs.iter().map(|text| text.as_ptr()).collect();
-            // The client's error text may quote the token: the buffer has no space for it.
+            // No buffer: the error text may quote the token.
             let mut words = [0; 1];
-            // SAFETY: as above; all texts outlive the call, and the length is that of the list.
+            // SAFETY: as above; all texts outlive the call, and the length is the list's.
             let code = unsafe {
                 bindings::rd_kafka_oauthbearer_set_token(
                     client.native_ptr(),
@@ -137,12 +133,12 @@ impl CredentialDistributor {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a client. It receives the current credential and all later ones.
+    /// Adds a client, which receives current and later credentials.
     pub fn register_client<T: CredentialReceiver + 'static>(self: &Arc<Self>, client: T) -> ManagedClient<T> {
         let client = Arc::new(client);
         let mut known = self.lock_list();
         if known.key.as_ref().is_some_and(|key| !client.take(key)) {
-            // The credential has probably expired. The next one is being requested, and the client waits for it.
+            // Probably expired: the next one is being requested.
             tracing::debug!("a new Kafka client rejected the current credential");
         }
         let place = known.next;
@@ -153,7 +149,7 @@ impl CredentialDistributor {
         ManagedClient { client, registration_id: place, clients: Arc::clone(self) }
     }
 
-    /// Passes `key` to all clients, and keeps it for later ones. Returns false if a client rejects it.
+    /// Passes `key` to all clients; false if one rejects it.
     pub fn distribute_credential(&self, key: ClientCredential) -> bool {
         let mut known = self.lock_list();
         let taken =
@@ -180,7 +176,7 @@ impl<T> Deref for ManagedClient<T> {
 
 impl<T> Drop for ManagedClient<T> {
     fn drop(&mut self) {
-        // After its removal, no other thread can hold the client. It is destroyed next, by its owner.
+        // Its owner destroys the client.
         self.clients.lock_list().alive.remove(&self.registration_id);
     }
 }

@@ -1,7 +1,4 @@
-//! Marker: proof, inside the transaction of a batch, that the batch was released.
-//!
-//! Partition 0 of the changelog maps a transactional id to the number of its last committed batch. Offsets are no
-//! proof, because another instance may have committed past an aborted batch.
+//! Marker: proof of a batch's release inside its transaction (`docs/internals/exactly-once.md`).
 
 use super::changelog::{self, IsolationLevel, MARKER_PARTITION};
 use super::connection::{KafkaCluster, KafkaFailure, QueryClient};
@@ -13,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Last committed batch of a transactional id; zeros if there is none.
+/// Last committed batch; zeros if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchMarker {
     /// Number of the batch.
@@ -23,7 +20,7 @@ pub struct BatchMarker {
 }
 
 impl BatchMarker {
-    /// Returns the marker as it is written to its topic.
+    /// Returns the marker as stored.
     pub fn body(self) -> String {
         let Self { sequence, attempt } = self;
         format!("{{\"sequence\":{sequence},\"attempt\":{attempt}}}")
@@ -34,18 +31,13 @@ impl BatchMarker {
     }
 }
 
-/// Longest time for which an open transaction of another instance may hide a marker: the transaction timeout and a
-/// margin.
+/// Transaction timeout and a margin.
 const MARKER_HIDDEN_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Returns the marker of the last batch that `transactional_id` committed.
-///
-/// Call it after `init_transactions`, which decides the open transaction of an older instance. A reader of committed
-/// records stops at the first open transaction of any instance. A reader of all records therefore finds the last
-/// marker, and the function waits until it is decided.
+/// Returns the last committed marker of `transactional_id`, once decided. Call it after `init_transactions`.
 ///
 /// # Errors
-/// When the topic cannot be read to its end within `patience`, or the last marker is not decided in time.
+/// If the topic is not read within `patience`, or the marker is not decided in time.
 pub fn last_committed(
     cluster: &KafkaCluster,
     topic: &str,
@@ -65,7 +57,7 @@ pub fn last_committed(
             decided_at = Some(message.offset());
         }
     })?;
-    // For a reader of committed records, the end is the start of the first open transaction.
+    // Committed records end at the first open transaction.
     let ends: BTreeMap<i32, i64> = decided_at.map(|offset| (MARKER_PARTITION, offset + 1)).into_iter().collect();
     let deadline = Instant::now() + MARKER_HIDDEN_TIMEOUT;
     if !changelog::wait_until_decided(cluster, topic, &ends, || Instant::now() > deadline, || Ok(()))? {
@@ -83,11 +75,8 @@ pub fn last_committed(
     Ok(last)
 }
 
-/// Detects markers that another instance writes under the same transactional id.
-///
-/// A new producer takes over the id from any holder, also from a copy of this state. The transactions of that copy
-/// are decided and visible once `init_transactions` has returned. A read of the new markers before the first record
-/// therefore replaces the check at startup.
+/// Detects markers of another instance under the same id, such as a copy of this state. Its transactions are decided
+/// after `init_transactions`.
 pub struct MarkerWatch {
     cluster: KafkaCluster,
     topic: String,
@@ -97,7 +86,7 @@ pub struct MarkerWatch {
 }
 
 impl MarkerWatch {
-    /// Starts at the end of the topic. Call it after `init_transactions`, and read [`last_committed`] after it.
+    /// Starts at the end of the topic, after `init_transactions` and before [`last_committed`].
     pub fn start_at_end(cluster: &KafkaCluster, topic: &str, transactional_id: &str) -> Result<Self, KafkaFailure> {
         let reader = changelog::reader_settings(cluster, IsolationLevel::Uncommitted)
             .query_client(changelog::CHANGELOG_ACTION)?;
@@ -107,10 +96,10 @@ impl MarkerWatch {
         Ok(Self { cluster, topic, transactional_id: transactional_id.to_owned(), reader, next })
     }
 
-    /// Returns the markers written under the id since the last call, including those of aborted attempts.
+    /// Returns the new markers under the id, including aborted ones.
     ///
     /// # Errors
-    /// When the topic cannot be read to its end within `patience`. The next call then returns the same markers.
+    /// If the topic is not read within `patience`; the next call repeats the read.
     pub fn read_new_markers(&mut self, patience: Duration) -> Result<Vec<BatchMarker>, KafkaFailure> {
         let from = std::iter::once((MARKER_PARTITION, Offset::Offset(self.next)));
         changelog::assign(&self.cluster, &self.reader, &self.topic, from)?;
@@ -128,7 +117,6 @@ impl MarkerWatch {
                 }
             },
         );
-        // Nothing is fetched or buffered until the next call.
         self.reader.unassign().map_err(|e| self.cluster.failure(changelog::CHANGELOG_ACTION, e))?;
         if !walked? {
             return Err(self.cluster.no_answer_failure(patience));

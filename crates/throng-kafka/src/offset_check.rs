@@ -1,10 +1,5 @@
-//! Checks that the offsets committed by a transaction are visible, and commits lost ones again.
-//!
-//! A successful commit is no proof. The group coordinator (Kafka 3.9.1) refuses a late offset request under an older
-//! epoch. It then also drops the offsets of the producer's open transaction, which is committed without them.
-//!
-//! The check is done before the next transaction begins and before a partition is given up, because its next owner
-//! starts at these offsets.
+//! Check of committed offsets, which Kafka 3.9.1 may drop from a successful transaction
+//! (`docs/internals/exactly-once.md`, Late requests).
 
 use super::connection::{KafkaCluster, KafkaFailure, QueryClient};
 use super::producer::{STEP_TIMEOUT, TransactionProducer, delivery_error_of, retry_step};
@@ -17,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use throng_core::stream::release_sink::DeliveryError;
 
-/// Function that returns the current metadata of the group for which offsets are committed.
+/// Function that returns the metadata of the committing group.
 pub type GroupMetadata = Arc<dyn Fn() -> Option<ConsumerGroupMetadata> + Send + Sync>;
 
 #[derive(Clone, Debug)]
@@ -27,7 +22,6 @@ pub(super) struct SentOffset {
     pub next: i64,
 }
 
-/// Builds the partition list for an offset commit or query.
 pub(super) fn partition_list(sent: &[SentOffset]) -> Result<TopicPartitionList, KafkaError> {
     let mut list = TopicPartitionList::new();
     for SentOffset { topic, partition, next } in sent {
@@ -36,22 +30,18 @@ pub(super) fn partition_list(sent: &[SentOffset]) -> Result<TopicPartitionList, 
     Ok(list)
 }
 
-/// Reads the committed offsets of the group, and commits lost ones again.
 pub(super) struct OffsetCheck {
     cluster: KafkaCluster,
-    /// Client that reads offsets and never joins the group.
     offset_client: QueryClient,
     group: GroupMetadata,
 }
 
 impl OffsetCheck {
     pub fn open(cluster: &KafkaCluster, name: &str, group: GroupMetadata) -> Result<Self, KafkaFailure> {
-        // Its isolation level, read committed, makes the coordinator refuse offsets that an open transaction may
-        // still change.
+        // The coordinator then refuses offsets that an open transaction may change.
         let mut config = cluster.consumer(name);
-        // The statistics of this client are not used.
         config.set("statistics.interval.ms", "0");
-        // The group coordinator learns of a commit with a short delay, and refuses the query until then.
+        // The coordinator learns of a commit with a short delay.
         config.set("retry.backoff.ms", "10");
         Ok(Self {
             cluster: cluster.clone(),
@@ -60,8 +50,7 @@ impl OffsetCheck {
         })
     }
 
-    /// Returns the offsets of `sent` that are not committed. A later committed offset is from the next owner of the
-    /// partition.
+    /// A later committed offset is from the next owner.
     pub fn uncommitted_offsets(
         &self,
         sent: &[SentOffset],
@@ -86,14 +75,11 @@ impl OffsetCheck {
         Ok(behind)
     }
 
-    /// Commits `uncommitted_offsets` in a separate transaction, the only one of `writer`. It writes no marker: the marker of the
-    /// batch is already committed. An unfinished abort is completed by the next epoch.
-    ///
-    /// The partitions are still assigned: a revocation callback waits for this commit. After a callback that timed
-    /// out, the group metadata is no longer available.
+    /// Commits `uncommitted_offsets` in a transaction without a marker, the only one of `writer`. An unfinished abort
+    /// is completed by the next epoch. The partitions are still assigned: a revocation waits for this commit.
     ///
     /// # Errors
-    /// [`DeliveryError::Aborted`] when it may be tried again; [`DeliveryError::Fatal`] when it may not.
+    /// [`DeliveryError::Aborted`] if a retry is allowed, otherwise [`DeliveryError::Fatal`].
     pub fn commit_again(
         &self,
         writer: &TransactionProducer,
@@ -109,7 +95,6 @@ impl OffsetCheck {
     }
 }
 
-/// Returns the fatal error for offsets that could not be committed again.
 pub(super) fn lost_offsets_error(behind: &[SentOffset], why: &str) -> DeliveryError {
     let place = |one: &SentOffset| format!("{} [{}] at {}", one.topic, one.partition, one.next);
     let places: Vec<String> = behind.iter().map(place).collect();

@@ -1,14 +1,14 @@
-//! Reads the committed offsets of a group.
+//! Committed offsets of a group.
 
 use super::connection::{KafkaCluster, KafkaFailure};
 use rdkafka::consumer::Consumer;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use std::time::Duration;
 
-/// Returns the currently committed offsets, like [`committed`], but without waiting for open transactions.
+/// Returns the offsets like [`committed`], without waiting for open transactions.
 ///
 /// # Errors
-/// When the cluster does not answer within `patience`.
+/// Without an answer.
 pub fn committed_now(
     cluster: &KafkaCluster,
     group: &str,
@@ -18,11 +18,10 @@ pub fn committed_now(
     read(cluster, group, places, patience, "read_uncommitted")
 }
 
-/// Returns the offset that `group` has committed for each of `places` (topic and partition), in their order; `None`
-/// without one. The group is not joined.
+/// Returns the offset committed by `group` for each of `places`.
 ///
 /// # Errors
-/// When the cluster does not answer within `patience`, also while an open transaction leaves an offset undecided.
+/// Without an answer, or with an undecided offset.
 pub fn committed(
     cluster: &KafkaCluster,
     group: &str,

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use throng_core::stream::input_batch::InputPartition;
 
-/// Paused partitions. The rebalance callbacks add and remove them, the daemon restores them, and the reader starts
-/// them.
+/// Partitions paused until their restore.
 #[derive(Debug, Default)]
 pub struct PausedPartitions(Mutex<BTreeMap<InputPartition, bool>>);
 
@@ -14,17 +13,15 @@ impl PausedPartitions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds partitions that were just assigned.
     pub(super) fn add(&self, places: &[InputPartition]) {
         self.lock().extend(places.iter().map(|place| (*place, false)));
     }
 
-    /// Removes revoked partitions. A restore that finished earlier is discarded.
+    /// Discards an earlier restore.
     pub(super) fn remove(&self, places: &[InputPartition]) {
         self.lock().retain(|place, _| !places.contains(place));
     }
 
-    /// Returns true if a partition is not started yet.
     pub(super) fn contains(&self, place: InputPartition) -> bool {
         self.lock().contains_key(&place)
     }
@@ -34,7 +31,6 @@ impl PausedPartitions {
         self.lock().iter_mut().filter(|(place, _)| places.contains(place)).for_each(|(_, restored)| *restored = true);
     }
 
-    /// Removes and returns the restored partitions.
     pub(super) fn take_restored(&self) -> BTreeSet<InputPartition> {
         self.lock().extract_if(.., |_, restored| *restored).map(|(place, _)| place).collect()
     }

@@ -1,5 +1,4 @@
-//! Finds the reason for a rejected broker certificate. The client reports only the rejection, so this module connects
-//! to the broker again.
+//! Reason of a rejected broker certificate, from a separate connection.
 
 use super::refusal::ConnectionRefusal;
 use crate::security::SecurityConfig;
@@ -13,11 +12,8 @@ use tokio_rustls::rustls::{
     CertificateError, ClientConfig, ClientConnection, Error, RootCertStore, StreamOwned, crypto::ring,
 };
 
-/// Timeout of the connection, and of each read and write.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Returns the exact reason if `refusal` is a rejected certificate: tries the brokers in order until one gives a
-/// reason.
 pub(super) fn refine_refusal(
     refusal: ConnectionRefusal,
     brokers: &str,
@@ -43,7 +39,7 @@ fn certificate_refusal(broker: &str, authorities: &Path) -> Option<ConnectionRef
     let address = broker.to_socket_addrs().ok()?.next()?;
     let stream = TcpStream::connect_timeout(&address, PROBE_TIMEOUT).ok()?;
     stream.set_read_timeout(Some(PROBE_TIMEOUT)).and_then(|()| stream.set_write_timeout(Some(PROBE_TIMEOUT))).ok()?;
-    // No request is sent: the read runs the handshake, and the broker then waits until the timeout.
+    // No request is sent: the read runs the handshake.
     let failed = StreamOwned::new(connection, stream).read(&mut [0]).err()?;
     if failed.kind() != ErrorKind::InvalidData {
         return None;

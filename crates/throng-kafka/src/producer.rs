@@ -1,4 +1,4 @@
-//! Producer of one transaction: its type, the time limits of its steps, and the classification of its errors.
+//! Producer of one transaction: type, timeouts and errors.
 
 use super::failure::is_denied;
 use super::managed_client::ManagedClient;
@@ -12,14 +12,12 @@ use throng_core::stream::release_sink::DeliveryError;
 /// Producer for one transaction.
 pub type TransactionProducer = ManagedClient<BaseProducer<ProducerReports>>;
 
-/// Timeout of one step of a transaction before it is repeated.
 pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Longest wait of a stopping daemon for the end of a transaction.
 pub(super) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Repeats a step while the client allows it. A commit that timed out is repeated and never aborted, because it may
-/// have succeeded. A stopping daemon gives up after `SHUTDOWN_TIMEOUT`; the next start reads the marker.
+/// Repeats a step. A commit after a timeout is never aborted: it may have succeeded. At a stop the next start reads the
+/// marker.
 pub(super) fn retry_step(
     stop: &AtomicBool,
     mut step: impl FnMut() -> Result<(), KafkaError>,
@@ -34,15 +32,13 @@ pub(super) fn retry_step(
             }
             Ok(()) => return Ok(()),
             Err(KafkaError::Transaction(e)) if e.is_retriable() && !e.is_fatal() && !e.txn_requires_abort() => {}
-            // The wait for acknowledgements timed out: the messages are still in flight.
+            // Messages are still in flight.
             Err(KafkaError::Flush(RDKafkaErrorCode::OperationTimedOut)) => {}
             Err(e) => return Err(delivery_error_of(&e)),
         }
     }
 }
 
-/// Classifies an error by its effect on the transaction. The texts are error codes of the client and contain no
-/// message content.
 pub(super) fn delivery_error_of(error: &KafkaError) -> DeliveryError {
     match error {
         error if error.rdkafka_error_code().is_some_and(is_denied) => {
@@ -50,7 +46,7 @@ pub(super) fn delivery_error_of(error: &KafkaError) -> DeliveryError {
             let said = format!("our user lacks a right that transactions require ({code}): docs/deploy.md lists them");
             match error {
                 KafkaError::Transaction(e) if e.is_fatal() => DeliveryError::Fatal(said),
-                // New permissions may not have reached every broker yet: the transaction is tried again a few times.
+                // New permissions may not have reached every broker.
                 _ => DeliveryError::Aborted(said),
             }
         }
@@ -69,10 +65,9 @@ pub(super) fn delivery_error_of(error: &KafkaError) -> DeliveryError {
     }
 }
 
-/// Returns the cause of a producer's permanent failure, and the remedy.
 pub(super) fn permanent_failure_text(code: RDKafkaErrorCode) -> String {
     match code {
-        // Brokers also return these codes for a transaction that they have timed out.
+        // Brokers also return these codes after a transaction timeout.
         RDKafkaErrorCode::Fatal
         | RDKafkaErrorCode::Fenced
         | RDKafkaErrorCode::ProducerFenced

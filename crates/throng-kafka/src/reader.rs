@@ -1,7 +1,4 @@
-//! Reader thread: polls the consumer, decodes messages, closes batches and passes them to the daemon one at a time.
-//!
-//! At most one closed batch waits. Meanwhile the partitions are paused, and the consumer is polled to serve
-//! rebalances.
+//! Reader thread: polls, decodes and closes batches; pauses the partitions while a closed batch waits.
 
 use super::changelog::is_of_group;
 use super::connection::{KafkaCluster, KafkaFailure};
@@ -31,26 +28,20 @@ mod open_batch;
 mod partition_positions;
 mod rewind;
 
-/// Wait of a closed batch before the partitions are paused.
 const PAUSE_AFTER: Duration = Duration::from_secs(2);
 
-/// Age at which a batch of contributions to series is closed.
 const CONTRIBUTION_MAX_AGE: Duration = Duration::from_secs(1);
 
-/// Delay before a message that cannot be decoded now is read again. Other partitions wait as well.
+/// Other partitions wait as well.
 const REREAD_DELAY: Duration = Duration::from_millis(200);
 
-/// Time without a partition after which a member of a group with the consumer protocol (KIP-848) logs a warning.
+/// Time without a partition until a warning (KIP-848).
 const ASSIGNMENT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Outcome of one fetched message.
 #[derive(Clone, Copy, PartialEq)]
 enum FetchOutcome {
-    /// Consumed: part of the batch, or skipped.
     AddedToBatch,
-    /// To be read again.
     RereadLater,
-    /// Before the position of its partition, or another message at the last offset.
     WentBackwards,
 }
 
@@ -58,28 +49,27 @@ enum FetchOutcome {
 pub struct SourceTopicReader {
     /// Consumer, polled only by this thread.
     pub consumer: Arc<SubscribedConsumer>,
-    /// Cluster of the consumer, for errors.
+    /// Cluster, for errors.
     pub cluster: KafkaCluster,
     /// Decoder of messages.
     pub messages: MessageDecoder,
     /// Number of attributes per record.
     pub width: usize,
-    /// Limits that close a batch.
+    /// Limits of a batch.
     pub closing: BatchLimits,
-    /// Topic of contributions to series, and the only accepted group. Its messages are not records.
+    /// Topic and group of contributions to series.
     pub contributions: Option<(String, String)>,
     /// Attribute that identifies the subject.
     pub subject: Option<SubjectAttribute>,
-    /// Channel for batches and notices.
+    /// Channel of batches and notices.
     pub feed: Sender<ReaderEvent>,
-    /// Channel of the daemon's commands.
+    /// Channel of commands.
     pub commands: Receiver<RewindCommand>,
     /// Set when the reader must end.
     pub stop: Arc<AtomicBool>,
 }
 
-/// Lowers the priority of this thread on Linux, so that decoding does not compete with the treatment for cores.
-/// Decoding can use the time of the commit.
+/// Decoding must not compete with the treatment.
 #[cfg(target_os = "linux")]
 fn yield_to_treatment() {
     if rustix::process::setpriority_process(None, 10).is_err() {
@@ -94,7 +84,7 @@ impl SourceTopicReader {
     /// Reads until stopped, or until the client fails permanently.
     pub fn run(self) {
         yield_to_treatment();
-        // The daemon must learn of the reader's end, even if a message causes a panic in the client or a codec.
+        // The daemon must receive the end, even after a panic of the client or a codec.
         let outcome = catch_unwind(AssertUnwindSafe(|| self.read()));
         if let Err(failure) = outcome.unwrap_or(Err(KafkaFailure::ReaderPanicked))
             && self.feed.send(ReaderEvent::Failed(failure)).is_err()
@@ -114,8 +104,7 @@ impl SourceTopicReader {
     fn read(&self) -> Result<(), KafkaFailure> {
         let mut epoch = 0;
         let mut filling = self.filling(epoch);
-        // Contributions form separate batches: records do not wait for them, and they do not wait for enough
-        // subjects.
+        // Separate batches: records do not wait for contributions, which need not wait for enough subjects.
         let mut contributed = self.filling(epoch);
         let mut followed = PartitionPositions::default();
         let mut replay: Option<BatchReplay> = None;
@@ -144,7 +133,7 @@ impl SourceTopicReader {
             if alone.is_some() && self.consumer.context().health.assigned.load(Ordering::Relaxed) {
                 alone = None;
             }
-            // Brokers without the protocol let the client wait without an error.
+            // Without the protocol, brokers let the client wait without an error.
             if alone.take_if(|since| since.elapsed() > ASSIGNMENT_TIMEOUT).is_some() {
                 tracing::warn!(
                     "no partition assigned: the brokers may be older than Kafka 4.0 (group.protocol = \"consumer\" requires it), or other instances have all partitions"
@@ -258,7 +247,7 @@ impl SourceTopicReader {
             }
             return FetchOutcome::AddedToBatch;
         }
-        // Timing every record is too expensive: one in 64 is timed, and its time is multiplied.
+        // Timing is expensive: one of 64 records is timed.
         let mark = filling.batch.raw.mark();
         let timed = (coordinate.offset % 64 == 0).then(Instant::now);
         let decoded = message.payload().map(|value| self.decode(message, value, coordinate, filling));
@@ -322,7 +311,6 @@ impl SourceTopicReader {
         self.messages.decode(&read, coordinate, &mut filling.batch.raw)
     }
 
-    /// Ends the reader on an error from which the client cannot recover. Logs other errors.
     fn handle_client_error(&self, error: KafkaError) -> Result<(), KafkaFailure> {
         if is_final(&error) {
             let ended = self
@@ -346,7 +334,6 @@ impl SourceTopicReader {
         Ok(())
     }
 
-    /// Returns the failure for a partition that went back without a seek.
     fn offset_regression(&self, message: &BorrowedMessage<'_>) -> KafkaFailure {
         let (brokers, topic) = (self.cluster.brokers(), message.topic().to_owned());
         KafkaFailure::WentBack { brokers, topic, partition: message.partition(), offset: message.offset() }
@@ -364,7 +351,6 @@ impl SourceTopicReader {
         self.contributions.as_ref().is_some_and(|(topic, _)| topic == message.topic())
     }
 
-    /// Returns true if a batch of contributions is old enough or full.
     fn is_contribution_batch_due(&self, OpenBatch { batch, .. }: &OpenBatch, now: Instant) -> bool {
         let is_full = || batch.contribution_bytes() >= self.closing.max_bytes;
         !batch.is_empty() && (now.saturating_duration_since(batch.opened) >= CONTRIBUTION_MAX_AGE || is_full())
@@ -386,9 +372,7 @@ impl SourceTopicReader {
         (age >= limits.max_wait && share.is_enough(batch)).then_some(CloseReason::Time)
     }
 
-    /// Passes a closed batch to the daemon. While the daemon is busy, the partitions are paused and rebalances are
-    /// served. The pause is delayed, because it discards prefetched messages. `other` is the batch that is still
-    /// open.
+    /// The pause is delayed, because it discards prefetched messages.
     fn send_batch(
         &self,
         filling: OpenBatch,
@@ -404,7 +388,7 @@ impl SourceTopicReader {
                 Err(TrySendError::Full(back)) => waiting = back,
             }
             if self.stop.load(Ordering::Acquire) || !self.commands.is_empty() {
-                // The daemon ends or rewinds: this batch is void.
+                // The daemon ends or rewinds: the batch is void.
                 break;
             }
             if since.elapsed() < PAUSE_AFTER {

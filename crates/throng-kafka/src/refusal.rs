@@ -1,11 +1,10 @@
-//! Classifies refusals from the client's error texts. The texts are not passed on: they may quote hosts, subjects and
-//! settings.
+//! Refusals, classified from error texts that may quote hosts and settings.
 
 use crate::security::{SaslMechanism, SecurityConfig};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use serde::{Deserialize, Serialize};
 
-/// Reason of a failed authentication between client and broker.
+/// Reason of a failed authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum SecurityRefusal {
     /// The listener uses another protocol.
@@ -26,7 +25,7 @@ pub enum SecurityRefusal {
 }
 
 impl SecurityRefusal {
-    /// Returns the reason as a label of metrics and logs.
+    /// Returns the label of metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,14 +44,14 @@ impl std::fmt::Display for SecurityRefusal {
     }
 }
 
-/// Cause of a failed connection to a broker that is running: protocol, TLS or authentication.
+/// Cause of a refused connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionRefusal {
-    /// The listener uses another protocol than the configured one.
+    /// The listener uses another protocol.
     Protocol,
     /// No known authority has signed the broker's certificate.
     UnknownAuthority,
-    /// The broker's certificate is for another host name than the one used for the connection.
+    /// The broker's certificate has another host name.
     OtherName,
     /// The broker's certificate has expired.
     Expired,
@@ -60,7 +59,7 @@ pub enum ConnectionRefusal {
     NotYetValid,
     /// The broker's certificate is rejected for another reason.
     Certificate,
-    /// The broker requires a client certificate, or rejects the configured one.
+    /// The client certificate is missing or rejected.
     OurCertificate,
     /// The listener does not offer the configured mechanism.
     Mechanism,
@@ -68,18 +67,17 @@ pub enum ConnectionRefusal {
     Password,
     /// The broker rejects the token.
     Token,
-    /// The identity provider rejects the client or the requested scope.
+    /// The identity provider rejects the client.
     Provider,
-    /// The identity provider or the token file gives no valid token.
+    /// No valid token is available.
     NoToken,
 }
 
 impl ConnectionRefusal {
-    /// Classifies an error text of the client. Returns `None` if it is not about protocol, TLS or authentication.
-    /// `security` holds the settings in use.
+    /// Classifies an error text of a client.
     pub fn of(error: &KafkaError, words: &str, security: &SecurityConfig) -> Option<Self> {
         let has = |part: &str| words.contains(part);
-        // A broker with TLS 1.3 rejects a client certificate in its first response, after the handshake.
+        // TLS 1.3 rejects a client certificate after the handshake.
         if has("certificate required") || has(" alert ") && (has("certificate") || has("unknown ca")) {
             return Some(Self::OurCertificate);
         }
@@ -98,7 +96,7 @@ impl ConnectionRefusal {
         if has("handshake failure") || has("alert number") {
             return Some(Self::OurCertificate);
         }
-        // The connection broke during authentication: nothing was refused.
+        // Interrupted authentication: nothing was refused.
         if has("failed: Local:") {
             return None;
         }
@@ -108,7 +106,7 @@ impl ConnectionRefusal {
             Some(RDKafkaErrorCode::SSL) => return Some(Self::Certificate),
             _ => return None,
         }
-        // Some listeners report an unsupported mechanism only in the text.
+        // Some listeners report this only in the text.
         if has("nsupported") && has("mechanism") || has("mechanism not supported") || has("UnsupportedSaslMechanism") {
             return Some(Self::Mechanism);
         }
@@ -118,7 +116,7 @@ impl ConnectionRefusal {
         }
     }
 
-    /// Returns the label for metrics and status pages.
+    /// Returns the label for metrics and pages.
     pub fn label(self) -> SecurityRefusal {
         match self {
             Self::Protocol => SecurityRefusal::Protocol,
@@ -131,12 +129,12 @@ impl ConnectionRefusal {
         }
     }
 
-    /// Returns true if waiting may help: a token may become available later.
+    /// Returns true if waiting may help.
     pub fn is_temporary(self) -> bool {
         self == Self::NoToken
     }
 
-    /// Returns a message with the cause and the remedy. `table` is the prefix of the configuration keys.
+    /// Returns cause and remedy for the configuration table `table`.
     pub fn remedy_message(self, table: &str, security: &SecurityConfig) -> String {
         let t = table;
         match self {

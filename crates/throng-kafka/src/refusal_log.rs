@@ -1,4 +1,4 @@
-//! Refusals of a cluster, as its clients report them. Error texts are classified here and not stored.
+//! Refusals reported by a cluster's clients. Error texts are classified, not stored.
 
 use super::refusal::ConnectionRefusal;
 use crate::security::SecurityConfig;
@@ -10,40 +10,38 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Lifetime of a refusal that is not reported again. A client repeats its errors after 30 s.
+/// A client repeats its errors after 30 s.
 const REFUSAL_LIFETIME: Duration = Duration::from_secs(60);
 
-/// Number of connections that brokers may close before their first answer. More of them mean a listener with another
-/// protocol; a broker that only stops closes fewer.
+/// More connections closed before an answer mean another protocol; a stopping broker closes fewer.
 const MAX_EARLY_DISCONNECTS: u32 = 2;
 
-/// Last refusal reported by any client of a cluster.
+/// Last refusal of any client of a cluster.
 #[derive(Debug, Default)]
 pub struct RefusalLog {
     security: SecurityConfig,
     last: Mutex<Option<(ConnectionRefusal, Instant)>>,
-    /// Connections closed before the first answer. Counted until a broker has answered, or one could not be reached.
     early_disconnects: AtomicU32,
     answered: AtomicBool,
     unreached: AtomicBool,
 }
 
 impl RefusalLog {
-    /// Creates the state for clients with these security settings.
+    /// Creates the log of clients with these settings.
     pub fn new(security: SecurityConfig) -> Self {
         Self { security, ..Self::default() }
     }
 
-    /// Classifies an error of a client, and records it if it is a refusal.
+    /// Records an error of a client if it is a refusal.
     pub fn classify_error(&self, error: &KafkaError, words: &str) {
         if let Some(refusal) = ConnectionRefusal::of(error, words, &self.security) {
-            // The refusal explains why no broker is available: closed connections are no longer counted.
+            // Closed connections no longer count.
             self.unreached.store(true, Ordering::Release);
             self.note(refusal);
             return;
         }
         match error.rdkafka_error_code() {
-            // The client does not report a closed connection, only that all brokers are down.
+            // The client reports only that all brokers are down.
             Some(RDKafkaErrorCode::AllBrokersDown) => {
                 let silent = !self.answered.load(Ordering::Acquire) && !self.unreached.load(Ordering::Acquire);
                 if silent && self.early_disconnects.fetch_add(1, Ordering::AcqRel) >= MAX_EARLY_DISCONNECTS {
@@ -64,13 +62,13 @@ impl RefusalLog {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((refusal, Instant::now()));
     }
 
-    /// Clears a refusal that was caused by a missing token.
+    /// Clears a refusal for a missing token.
     pub fn clear_token_refusal(&self) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.take_if(|(refusal, _)| matches!(refusal, ConnectionRefusal::NoToken | ConnectionRefusal::Provider));
     }
 
-    /// Clears the refusal: a broker has answered.
+    /// Clears the refusal after an answer.
     pub fn clear(&self) {
         self.answered.store(true, Ordering::Release);
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -88,7 +86,6 @@ impl RefusalLog {
 pub struct QueryContext(pub Arc<RefusalLog>);
 
 impl ClientContext for QueryContext {
-    /// Drops log lines, which may quote keys, hosts and settings.
     fn log(&self, _level: RDKafkaLogLevel, _facility: &str, _message: &str) {}
 
     fn error(&self, error: KafkaError, reason: &str) {

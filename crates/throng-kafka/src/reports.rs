@@ -1,4 +1,4 @@
-//! Producer callbacks that record whether the running transaction has failed.
+//! Producer callbacks that detect a failed transaction.
 
 use super::refusal_log::RefusalLog;
 use rdkafka::client::ClientContext;
@@ -9,16 +9,12 @@ use rdkafka::producer::{NoCustomPartitioner, ProducerContext};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Failure state of a transaction, the only one of its client.
-///
-/// The client offers no query for this state. It reports the failure as the result of a commit, but only when no
-/// message is in flight. Messages that it holds back in a failed transaction stay in flight for up to a minute.
+/// Failure state of the client's only transaction. librdkafka reports it only at a commit without messages in flight,
+/// up to a minute later.
 pub struct ProducerReports {
     failed: AtomicBool,
     hearing: Arc<RefusalLog>,
-    /// Topics that the client writes to.
     topics: Vec<String>,
-    /// The topic of these that lacks the permission to write.
     denied: Mutex<Option<String>>,
 }
 
@@ -28,12 +24,11 @@ impl ProducerReports {
         Self { failed: AtomicBool::new(false), hearing, topics: topics.to_vec(), denied: Mutex::default() }
     }
 
-    /// Returns the topic that lacks the permission to write, if that made the transaction fail.
+    /// Returns the topic whose missing write permission failed the transaction.
     pub fn denied(&self) -> Option<String> {
         self.denied.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Records the topic that an error names, if it is one of `topics`.
     fn note_denied(&self, names: impl Fn(&str) -> bool) {
         if let Some(named) = self.topics.iter().find(|topic| names(topic)) {
             *self.denied.lock().unwrap_or_else(PoisonError::into_inner) = Some(named.clone());
@@ -47,8 +42,7 @@ impl ProducerReports {
 }
 
 impl ClientContext for ProducerReports {
-    /// Detects denied topics and failed transactions. The lines may quote keys, hosts and settings and are not passed
-    /// on.
+    /// The lines may quote keys, hosts and settings.
     fn log(&self, _level: RDKafkaLogLevel, facility: &str, message: &str) {
         if message.contains("Topic authorization failed") {
             self.note_denied(|topic| message.contains(&format!("\"{topic}\"")));
@@ -58,7 +52,6 @@ impl ClientContext for ProducerReports {
         }
     }
 
-    /// Records refusals only: failures of the transaction are reported by its steps.
     fn error(&self, error: KafkaError, reason: &str) {
         self.hearing.classify_error(&error, reason);
     }

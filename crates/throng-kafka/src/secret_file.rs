@@ -1,4 +1,4 @@
-//! Secrets, which are never printed, and the files that contain them.
+//! Secrets, which are never printed, and their files.
 
 use rand::{TryRngCore, rngs::OsRng};
 use std::collections::BTreeSet;
@@ -9,13 +9,12 @@ use std::path::Path;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// Minimum length; shorter secrets can be guessed.
+/// Shorter secrets can be guessed.
 const LEAST_BYTES: usize = 16;
 
-/// Minimum number of different bytes; fewer are not random (zeros, or one repeated character).
 const MIN_DISTINCT_BYTES: usize = 4;
 
-/// Reason to refuse a secret. No variant holds any part of it.
+/// Reason to refuse a secret.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages document the cases")]
 pub enum SecretError {
@@ -25,13 +24,12 @@ pub enum SecretError {
     Repetitive(usize),
 }
 
-/// Secret bytes. Debug prints a placeholder, there is no Display, and the memory is wiped when the last copy is
-/// dropped.
+/// Secret bytes, never printed, wiped after the last drop.
 #[derive(Clone)]
 pub struct Secret(Arc<Zeroizing<Vec<u8>>>);
 
 impl Secret {
-    /// Creates a secret of at least 16 bytes with at least 4 different ones. A last line break is not part of it.
+    /// Creates a secret of at least 16 bytes, 4 of them different.
     pub fn new(bytes: Vec<u8>) -> Result<Self, SecretError> {
         let mut bytes = Zeroizing::new(bytes);
         if bytes.last() == Some(&b'\n') {
@@ -50,20 +48,18 @@ impl Secret {
         Ok(Self(Arc::new(bytes)))
     }
 
-    /// Reads a secret from a file. A file readable by its group is accepted (`start` warns), because Kubernetes mounts secrets with
-    /// that mode.
+    /// Reads a secret from a file, which its group may read, as Kubernetes mounts it.
     ///
     /// # Errors
-    /// [`AccessError`]: the file cannot be read, users other than owner and group may use it, or its content is too
-    /// short.
+    /// [`AccessError`]: unreadable, open to others than owner and group, or too short.
     pub fn read(path: &Path) -> Result<Self, AccessError> {
         Ok(Self::new(secret_bytes(path)?.to_vec())?)
     }
 
-    /// Generates a secret of 32 random bytes, as 64 hexadecimal digits.
+    /// Generates 32 random bytes as 64 hexadecimal digits.
     ///
     /// # Errors
-    /// Fails if the system has no randomness.
+    /// Without randomness.
     pub fn generate() -> std::io::Result<Self> {
         let mut bytes = Zeroizing::new([0_u8; 32]);
         OsRng.try_fill_bytes(&mut *bytes).map_err(std::io::Error::other)?;
@@ -71,10 +67,10 @@ impl Secret {
         Ok(Self(Arc::new(Zeroizing::new(text.into_bytes()))))
     }
 
-    /// Generates a secret and writes it to a new file that only its owner may read (mode 0600).
+    /// Generates a secret into a new file of mode 0600.
     ///
     /// # Errors
-    /// Fails if the file exists or cannot be written, or if the system has no randomness.
+    /// If the file exists or cannot be written.
     pub fn create(path: &Path) -> std::io::Result<Self> {
         let secret = Self::generate()?;
         let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
@@ -83,7 +79,7 @@ impl Secret {
         Ok(secret)
     }
 
-    /// Returns the bytes, only for keying digests and comparing tokens.
+    /// Returns the bytes, only to key digests and compare tokens.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
@@ -91,7 +87,7 @@ impl Secret {
 
 impl PartialEq for Secret {
     fn eq(&self, other: &Self) -> bool {
-        // Compares every byte, so that the time does not reveal the position of the first difference.
+        // Compares every byte: constant time.
         self.0.len() == other.0.len() && self.0.iter().zip(other.0.iter()).fold(0, |d, (a, b)| d | (a ^ b)) == 0
     }
 }
@@ -118,8 +114,7 @@ pub enum AccessError {
     Invisible,
 }
 
-/// Refuses a file that users other than its owner and group may read, change or execute. Every secret file is checked
-/// here, including private keys that a library reads.
+/// Refuses a secret file open to others than owner and group.
 pub fn check_permissions(path: &Path) -> Result<(), AccessError> {
     let mode = std::fs::metadata(path).map_err(|e| AccessError::Unreadable(e.kind()))?.permissions().mode() & 0o7777;
     let others = mode & 0o007;
@@ -130,14 +125,14 @@ const MAX_SECRET_FILE_BYTES: u64 = 64 << 10;
 
 fn secret_bytes(path: &Path) -> Result<Zeroizing<Vec<u8>>, AccessError> {
     check_permissions(path)?;
-    // A pipe would block, and a client cannot use a larger secret.
+    // A pipe would block.
     if !std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() <= MAX_SECRET_FILE_BYTES) {
         return Err(AccessError::Unreadable(std::io::ErrorKind::InvalidInput));
     }
     std::fs::read(path).map(Zeroizing::new).map_err(|error| AccessError::Unreadable(error.kind()))
 }
 
-/// Returns the content of a secret file as text, without its last line breaks.
+/// Returns the text of a secret file, without last line breaks.
 pub fn secret_text(path: &Path) -> Result<Zeroizing<String>, AccessError> {
     let bytes = secret_bytes(path)?;
     let text = std::str::from_utf8(&bytes).map_err(|_| AccessError::Unreadable(std::io::ErrorKind::InvalidData))?;

@@ -1,5 +1,4 @@
-//! Settings of the protection of a connection: credentials for the brokers, and the authorities that authenticate
-//! them.
+//! Settings of credentials and authorities of a connection.
 
 use crate::secret_file::{AccessError, secret_text};
 use serde::{Deserialize, Serialize};
@@ -24,12 +23,12 @@ pub enum BrokerProtocol {
 }
 
 impl BrokerProtocol {
-    /// Returns true if the connection is encrypted.
+    /// Returns true for an encrypted connection.
     pub fn is_encrypted(self) -> bool {
         matches!(self, Self::Tls | Self::SaslTls)
     }
 
-    /// Returns true if the client authenticates by SASL.
+    /// Returns true for authentication by SASL.
     pub fn is_sasl(self) -> bool {
         matches!(self, Self::SaslPlaintext | Self::SaslTls)
     }
@@ -53,7 +52,7 @@ pub enum SaslMechanism {
 }
 
 impl SaslMechanism {
-    /// Returns true if the mechanism needs a user and a password.
+    /// Returns true if the mechanism needs a password.
     pub fn has_password(self) -> bool {
         matches!(self, Self::Plain | Self::ScramSha256 | Self::ScramSha512)
     }
@@ -124,10 +123,10 @@ pub struct OauthConfig {
 }
 
 impl SecurityConfig {
-    /// Reads the user's current password; None if it is not configured.
+    /// Reads the user's current password; `None` if not configured.
     ///
     /// # Errors
-    /// Fails if the file cannot be read, is empty, or is open to other users.
+    /// If the file is unreadable, empty, or open to other users.
     pub fn password(&self) -> Result<Option<Zeroizing<String>>, AccessError> {
         self.password_file.as_deref().map(secret_text).transpose()
     }
@@ -154,10 +153,10 @@ impl SecurityConfig {
 }
 
 impl OauthConfig {
-    /// Reads the client's current secret; None if it is not configured.
+    /// Reads the client's current secret; `None` if not configured.
     ///
     /// # Errors
-    /// Fails if the file cannot be read, is empty, or is open to other users.
+    /// If the file is unreadable, empty, or open to other users.
     pub fn client_secret(&self) -> Result<Option<Zeroizing<String>>, AccessError> {
         self.client_secret_file.as_deref().map(secret_text).transpose()
     }

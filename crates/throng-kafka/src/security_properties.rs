@@ -1,4 +1,4 @@
-//! Converts a security table of the configuration to librdkafka properties.
+//! librdkafka properties of a security table.
 
 use super::failure::KafkaFailure;
 use crate::secret_file::AccessError;
@@ -6,11 +6,7 @@ use crate::security::{BrokerProtocol, SaslMechanism, SecurityConfig};
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// Returns the properties of `security`. `table` is the name of the table in errors. `known` is the last password,
-/// used while the password file cannot be read.
-///
-/// # Errors
-/// [`KafkaFailure::Secret`] when the password file cannot be read and no password is known.
+/// `table` appears in errors; `known` replaces an unreadable password.
 pub(super) fn librdkafka_properties(
     security: &SecurityConfig,
     table: &str,
@@ -34,7 +30,7 @@ pub(super) fn librdkafka_properties(
     };
     let mut found = vec![("security.protocol", text(protocol))];
     if security.protocol.is_encrypted() {
-        // Set explicitly, independent of the client's defaults: the certificate must contain the broker's name.
+        // Explicit: the certificate must contain the broker's name.
         found.push(("ssl.endpoint.identification.algorithm", text("https")));
         found.push(("enable.ssl.certificate.verification", text("true")));
         let files = [
@@ -56,7 +52,6 @@ pub(super) fn librdkafka_properties(
             found.push(("sasl.username", text(security.username.as_deref().unwrap_or_default())));
             let password = match security.password() {
                 Ok(password) => password,
-                // The file may be in the middle of a replacement: the last known password stays in use.
                 Err(_) if known.is_some() => known.cloned(),
                 Err(source) => return Err(failed("password_file", source)),
             };
@@ -66,7 +61,6 @@ pub(super) fn librdkafka_properties(
     Ok(found)
 }
 
-/// Returns the configuration keys of the files that caused a failed client creation, from the text of the error.
 pub(super) fn affected_file_keys(words: &str, table: &str) -> String {
     if words.contains("mismatch") || words.contains("Private key check failed") {
         return format!("{table}.certificate_file or {table}.key_file, which do not match");

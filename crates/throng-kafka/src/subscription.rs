@@ -1,7 +1,4 @@
-//! Messages between the reader and the daemon, and the rebalance callbacks of the consumer.
-//!
-//! Rebalance callbacks run inside `poll`, on the reader's thread. A revocation is sent to the daemon, and
-//! acknowledged by it, before the partitions are given up.
+//! Messages between reader and daemon, and rebalance callbacks, which run inside `poll`.
 
 use super::connection::{KafkaCluster, KafkaFailure};
 use super::health::ConsumerHealth;
@@ -22,49 +19,46 @@ use throng_core::stream::input_batch::{InputBatch, InputPartition, OffsetRanges}
 
 /// Message from the reader to the daemon.
 pub enum ReaderEvent {
-    /// A closed batch.
+    /// Closed batch.
     Batch(Box<InputBatch>),
-    /// A change of the assignment, or a replay that is not possible.
+    /// Change of the assignment, or an impossible replay.
     Notice(AssignmentNotice),
-    /// The client has failed permanently.
+    /// Permanent failure of the client.
     Failed(KafkaFailure),
 }
 
-/// Change of the assignment, or a replay that is not possible.
+/// Change of the assignment, or an impossible replay.
 pub enum AssignmentNotice {
-    /// Partitions are being revoked. The daemon discards their state, waits until its committed offsets are visible,
-    /// and then acknowledges.
+    /// Partitions are being revoked. The daemon discards their state, waits for visible offsets, and acknowledges.
     Revoked {
-        /// The revoked partitions.
+        /// Revoked partitions.
         places: Vec<InputPartition>,
-        /// True if another member may own them already: nothing can be committed for them.
+        /// True if another member may own them.
         is_lost: bool,
         /// Channel for the acknowledgement.
         acknowledge: Sender<()>,
     },
-    /// Partitions were assigned. The reader starts them when their state is restored ([`PausedPartitions`]).
+    /// Partitions were assigned; they start when restored ([`PausedPartitions`]).
     Assigned {
-        /// The assigned partitions.
+        /// Assigned partitions.
         places: Vec<InputPartition>,
     },
-    /// The batch cannot be replayed: a partition was revoked, has a later committed offset, or has lost records.
+    /// A partition was revoked, passed by others, or has lost records.
     CannotReplay {
-        /// Offset ranges that the partitions have lost.
+        /// Lost offset ranges.
         gone: OffsetRanges,
     },
 }
 
-/// Command of the daemon to return to the committed offsets. Batches of older epochs are void.
+/// Command to return to the committed offsets.
 pub struct RewindCommand {
     /// Epoch of the following batches.
     pub epoch: u64,
-    /// Exact offset ranges of the next batch, if it replays an earlier one.
+    /// Offset ranges of a replay.
     pub replay: Option<OffsetRanges>,
 }
 
-/// Progress of a shutdown, shared with the consumer's callbacks.
-///
-/// The daemon ends first, then the reader. After that, only the client polls while it closes.
+/// Progress of a shutdown: daemon, reader, client.
 #[derive(Debug, Default)]
 pub struct ShutdownProgress {
     daemon_ended: AtomicBool,
@@ -73,7 +67,7 @@ pub struct ShutdownProgress {
 }
 
 impl ShutdownProgress {
-    /// Records that the daemon has ended: callbacks must not wait for it.
+    /// Records that the daemon has ended.
     pub fn mark_daemon_ended(&self) {
         self.daemon_ended.store(true, Ordering::Release);
     }
@@ -83,18 +77,17 @@ impl ShutdownProgress {
         self.daemon_ended.load(Ordering::Acquire)
     }
 
-    /// Records that the reader has ended as well.
+    /// Records that the reader has ended.
     pub fn mark_reader_ended(&self) {
         self.mark_daemon_ended();
         self.closing.store(true, Ordering::Release);
     }
 
-    /// Returns true once only the closing client still polls.
     pub(super) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
 
-    /// Returns true on the first call only: a closing client is answered once.
+    /// A closing client is answered once.
     pub(super) fn take_first_answer(&self) -> bool {
         !self.answered.swap(true, Ordering::AcqRel)
     }
@@ -103,28 +96,23 @@ impl ShutdownProgress {
 /// Consumer with the callbacks of this module.
 pub type SubscribedConsumer = ManagedClient<BaseConsumer<ConsumerCallbacks>>;
 
-/// Rebalance, statistics and error callbacks of the consumer.
+/// Rebalance, statistics and error callbacks.
 pub struct ConsumerCallbacks {
     pub(super) topics: Vec<String>,
     reported_refusals: Arc<RefusalLog>,
     feed: Sender<ReaderEvent>,
     pub(super) health: Arc<ConsumerHealth>,
-    /// Partitions revoked since the reader last asked.
     revoked_places: Mutex<Vec<InputPartition>>,
-    /// Assigned partitions that are paused until their state is restored.
     pub(super) paused: Arc<PausedPartitions>,
     changed: AtomicBool,
-    /// Member id under which the current partitions were assigned.
     member: Mutex<String>,
     ending: Arc<ShutdownProgress>,
 }
 
-/// Longest wait for the daemon to acknowledge a revocation. The group expels a member that takes much longer.
 const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_secs(120);
 
 const LOCK_NOT_POISONED: &str = "no panic while it is held";
 
-/// Interval at which a waiting callback checks whether the daemon has ended.
 const END_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 impl ConsumerCallbacks {
@@ -137,12 +125,10 @@ impl ConsumerCallbacks {
         Some((u16::try_from(topic).ok()?, partition))
     }
 
-    /// Returns the partitions revoked since the last call.
     pub(super) fn take_revoked(&self) -> Vec<InputPartition> {
         std::mem::take(&mut *self.revoked_places.lock().expect(LOCK_NOT_POISONED))
     }
 
-    /// Returns the partitions of `list` with restored state.
     pub(super) fn restored_of(&self, list: &TopicPartitionList) -> TopicPartitionList {
         let mut restored = TopicPartitionList::new();
         for element in list.elements() {
@@ -153,21 +139,19 @@ impl ConsumerCallbacks {
         restored
     }
 
-    /// Pauses newly assigned partitions until their state is restored. Other partitions are not affected.
     fn pause_until_restored(&self, consumer: &BaseConsumer<Self>, places: &[InputPartition]) {
         let mut list = TopicPartitionList::new();
         for (topic, partition) in places {
             list.add_partition(&self.topics[usize::from(*topic)], *partition);
         }
         self.paused.add(places);
-        // The reader ignores messages delivered despite the pause, and seeks back later.
+        // Messages delivered despite the pause are read again later.
         if consumer.pause(&list).is_err() {
             self.health.note_error();
         }
     }
 
-    /// Gives up partitions that were assigned under another member id, and returns them. Their state is no longer
-    /// valid.
+    /// Partitions of another member id have no valid state.
     fn give_up_previous_member(&self, consumer: &BaseConsumer<Self>) -> Vec<InputPartition> {
         let id = member_id(consumer);
         if *self.member.lock().expect(LOCK_NOT_POISONED) == id {
@@ -189,8 +173,7 @@ impl ConsumerCallbacks {
         self.changed.swap(false, Ordering::AcqRel)
     }
 
-    /// Sends `notice` and waits for its acknowledgement. Returns false at the deadline or when the daemon has ended.
-    /// The channels may stay open after that end.
+    /// False at the deadline or after the daemon's end.
     fn send_and_await(&self, notice: AssignmentNotice, acknowledged: &Receiver<()>) -> bool {
         let deadline = Instant::now() + ACKNOWLEDGE_TIMEOUT;
         let over = || self.ending.has_daemon_ended() || Instant::now() >= deadline;
@@ -218,13 +201,12 @@ impl ConsumerCallbacks {
         if !self.ending.has_daemon_ended() {
             let (acknowledge, acknowledged) = crossbeam_channel::bounded(1);
             let notice = AssignmentNotice::Revoked { places: places.clone(), is_lost, acknowledge };
-            // After a timeout, the batch in flight must not be committed any more.
+            // After a timeout, the batch in flight must not be committed.
             if !self.send_and_await(notice, &acknowledged) {
                 self.health.abandoned.store(true, Ordering::Release);
             }
         }
-        // Only after the acknowledgement: until then the daemon may still restore these partitions for the assignment
-        // that ends.
+        // Only after the acknowledgement: until then the daemon may restore them for the old assignment.
         self.paused.remove(&places);
         self.revoked_places.lock().expect(LOCK_NOT_POISONED).extend(places);
     }
@@ -253,15 +235,13 @@ impl ClientContext for ConsumerCallbacks {
     }
 
     fn log(&self, _level: rdkafka::config::RDKafkaLogLevel, _facility: &str, _message: &str) {
-        // Log lines of the client may quote keys, hosts and settings. `ConsumerHealth` holds the relevant state.
+        // Log lines may quote keys, hosts and settings.
     }
 }
 
 impl ConsumerContext for ConsumerCallbacks {
-    /// Assigns and unassigns like the client's default callback, except while the client closes.
-    ///
-    /// A closing client takes the first answer as the end of every assignment. Its group may then be gone, and a
-    /// later call to it would never return. One event may already be queued when the client adds the one on close.
+    /// Like the default callback, except during a close. The client then takes the first answer as the end of every
+    /// assignment, and a later call would never return.
     fn rebalance(&self, consumer: &BaseConsumer<Self>, code: RDKafkaRespErr, list: &mut TopicPartitionList) {
         if self.ending.is_closing() {
             self.health.assigned.store(false, Ordering::Relaxed);
@@ -271,8 +251,7 @@ impl ConsumerContext for ConsumerCallbacks {
             return;
         }
         let list: &TopicPartitionList = list;
-        // The client rejoins only after this callback returns. Until then the member id may disappear but is not
-        // replaced.
+        // The client rejoins only after this callback. Until then the member id may disappear but is not replaced.
         let left = self.give_up_previous_member(consumer);
         let rebalance = match code {
             RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS => Rebalance::Assign(list),
@@ -301,7 +280,6 @@ impl ConsumerContext for ConsumerCallbacks {
             self.health.note_error();
         }
         if self.ending.has_daemon_ended() {
-            // The daemon has ended: no partitions are wanted.
             self.health.assigned.store(false, Ordering::Relaxed);
             return;
         }
@@ -322,16 +300,14 @@ impl ConsumerContext for ConsumerCallbacks {
     }
 }
 
-/// Returns the group metadata for committing offsets, or `None` if the membership was interrupted since the
-/// partitions were assigned.
+/// Returns the group metadata for commits; `None` if the membership was interrupted since the assignment.
 ///
-/// An expelled member that rejoins gets another id. A static member of a cooperative group may keep its partitions,
-/// although others have owned them: librdkafka 2.12 does not report them as lost. The group coordinator accepts
-/// transactional offsets that name no member.
+/// A readmitted static member may keep partitions that others have owned: librdkafka 2.12 does not report them as lost.
+/// The coordinator accepts transactional offsets without a member.
 #[must_use]
 pub fn group_metadata_of_member(consumer: &SubscribedConsumer) -> Option<ConsumerGroupMetadata> {
     let metadata = consumer.group_metadata()?;
-    // Read after the metadata: a member id is never reused.
+    // A member id is never reused.
     let id = member_id(consumer);
     let is_member = !id.is_empty() && *consumer.context().member.lock().expect(LOCK_NOT_POISONED) == id;
     (is_member && !consumer.assignment_lost()).then_some(metadata)
@@ -373,10 +349,8 @@ mod tests {
     use rdkafka::types::RDKafkaApiKey;
     use std::collections::BTreeMap;
 
-    /// Longer than any step of this test takes on a busy machine.
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// The group expels a static member and readmits it. The client does not report its partitions as lost.
     #[test]
     fn rejoin_with_new_member_id_loses_partitions() {
         let broker = MockCluster::new(1).expect("librdkafka's mock cluster");
@@ -402,7 +376,7 @@ mod tests {
         let began = Instant::now();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // The time limit ends this loop if the other thread has panicked.
+                // Ends if the other thread has panicked.
                 while !over.load(Ordering::Acquire) && began.elapsed() < 2 * PATIENCE {
                     drop(consumer.poll(Duration::from_millis(50)));
                 }
@@ -427,7 +401,6 @@ mod tests {
             assert!(!consumer.assignment_lost(), "the client knows it by itself now: all of this can go");
             assert!(group_metadata_of_member(&consumer).is_none(), "a batch that is under way could be committed");
             acknowledge.send(()).expect("the callback waits");
-            // Kept partitions are assigned again, either now or when the group has dropped the old member id.
             let mut again = Vec::new();
             while again.len() < both.len() {
                 match next() {

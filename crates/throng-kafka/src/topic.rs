@@ -13,11 +13,7 @@ pub struct OutputTopic {
     pub partitions: i32,
 }
 
-/// Returns `cleanup.policy` of a topic. Returns `None` if the brokers do not report it, for example for lack of
-/// permission.
-///
-/// # Errors
-/// When the client cannot be created, or no broker answers.
+/// `None` if unreported.
 pub(super) fn cleanup_policy(
     cluster: &KafkaCluster,
     topic: &str,

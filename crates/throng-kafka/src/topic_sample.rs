@@ -1,4 +1,4 @@
-//! Reads the messages of a topic for inspection. No group is joined, and no offset is committed.
+//! Messages of a topic for inspection, without a group or commits.
 
 use super::connection::{KafkaCluster, KafkaFailure};
 use super::whole_topic::{TopicReadRequest, WholeTopic};
@@ -6,8 +6,7 @@ use rdkafka::message::OwnedMessage;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Committed messages of a topic, from the first one to the end at the time of opening. Messages of different
-/// partitions are interleaved.
+/// Committed messages of a topic up to its initial end.
 pub struct TopicSample {
     cluster: KafkaCluster,
     topic: WholeTopic,
@@ -15,7 +14,7 @@ pub struct TopicSample {
 }
 
 impl TopicSample {
-    /// Opens `topic`. `patience` is the longest wait for a broker.
+    /// Opens `topic`; waits at most `patience` for a broker.
     pub fn open(cluster: &KafkaCluster, topic: &str, patience: Duration) -> Result<Self, KafkaFailure> {
         let deadline = Instant::now() + patience;
         let (group, what) = ("throng.sample", "cannot read the topic");
@@ -25,7 +24,7 @@ impl TopicSample {
         Ok(Self { cluster: cluster.clone(), topic, patience })
     }
 
-    /// Returns the next message, or `None` at the end. Messages after the initial end are skipped.
+    /// Returns the next message; `None` at the end.
     pub fn next_message(&mut self) -> Result<Option<OwnedMessage>, KafkaFailure> {
         let deadline = Instant::now() + self.patience;
         while !self.topic.has_reached_initial_end() {

@@ -1,4 +1,4 @@
-//! Transaction of one batch: fragments, dead letters, consumed offsets and the marker are written atomically.
+//! Transaction of one batch with its consumed offsets and marker.
 
 use super::changelog::{MARKER_PARTITION, key_of_contributions, partition_of};
 use super::connection::{KafkaCluster, KafkaFailure};
@@ -22,28 +22,27 @@ use throng_core::stream::release_sink::{BatchEnvelope, BatchSink, DeliveryError}
 
 /// Destinations of a batch.
 pub struct TransactionOutputs {
-    /// Topics of fragments: one per attribute group (several groups may share one), or one for joined rows. The
-    /// topics of the series follow. Empty if nothing is released.
+    /// Topics of fragments (per group, or one for joined rows), then of series.
     pub sinks: Vec<OutputTopic>,
-    /// Topic of dead letters; none if they are only counted.
+    /// Topic of dead letters, if written.
     pub dead_letters: Option<OutputTopic>,
     /// Topic of audit records, if configured.
     pub audit: Option<OutputTopic>,
-    /// Changelog topic: markers, and the state of each source partition.
+    /// Changelog topic: markers and partition states.
     pub changelog: String,
-    /// Topic of contributions to series; none without series.
+    /// Topic of contributions to series.
     pub contributions: Option<String>,
-    /// Names of the consumed topics, by index; empty if the source is not in this cluster.
+    /// Consumed topics by index; empty for another cluster.
     pub sources: Vec<String>,
     /// Consumer group of these topics.
     pub group: String,
-    /// True if the cluster stores committed offsets, so that they can be checked. A mock cluster does not.
+    /// True if the cluster stores committed offsets.
     pub keeps_offsets: bool,
     /// Names of the attributes, for dead letters.
     pub attributes: Vec<String>,
 }
 
-/// Header of every fragment of a stream that may contain untrue values.
+/// Header of fragments with possibly untrue values.
 pub const UNTRUTHFUL_HEADER: &str = "throng-untruthful";
 
 /// Sink that writes each batch in one Kafka transaction.
@@ -56,26 +55,21 @@ pub struct TransactionalSink {
     bytes_out: u64,
 }
 
-/// Attempt to write a batch, with a separate producer.
 pub(super) struct TransactionAttempt<'a> {
     pub producer: TransactionProducer,
     pub sink: &'a TransactionalSink,
 }
 
-/// Timeout of one step of an abort.
 const ABORT_STEP_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Longest time for which the client's queue may stay full.
 const QUEUE_FULL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Time for the client to report why a transaction has failed.
 const REPORT_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Poll interval while the queue is full or messages are not acknowledged.
 const FLUSH_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 impl TransactionalSink {
-    /// Opens the first producer, which fences older instances with the same transactional id.
+    /// Opens the first producer, which fences older instances.
     pub fn open(
         cluster: &KafkaCluster,
         transactional_id: &str,
@@ -102,7 +96,6 @@ impl TransactionalSink {
         Ok(Self { epochs, transactional_id: transactional_id.to_owned(), outputs, group, stop, bytes_out: 0 })
     }
 
-    /// Returns the offsets that a batch commits.
     fn offsets(&self, envelope: &BatchEnvelope<'_>) -> Vec<SentOffset> {
         let sent = |(&(topic, partition), &next): (&(u16, i32), &i64)| SentOffset {
             topic: self.outputs.sources[usize::from(topic)].clone(),
@@ -132,17 +125,15 @@ impl TransactionAttempt<'_> {
         for output in 0..batch.outputs() {
             let lines = batch.output(output);
             let Some(sink) = outputs.sinks.get(output) else {
-                // A daemon that only observes has no fragments.
                 if lines.is_empty() {
                     continue;
                 }
                 return Err(DeliveryError::Fatal(format!("output {output} has no topic")));
             };
-            // Ranks are counted per topic.
             rank = if sink.name == before { rank } else { 0 };
             before = &sink.name;
             for (_, line) in lines {
-                // The partition of a fragment reveals only its rank among the sorted bytes of the batch.
+                // The partition reveals only a fragment's rank among the sorted bytes of the batch.
                 let partition = i32::try_from(rank % i64::from(sink.partitions)).expect("below the partition count");
                 rank += 1;
                 bytes += line.bytes.len() as u64;
@@ -180,7 +171,7 @@ impl TransactionAttempt<'_> {
             }
         }
         if let (Some(topic), Some(audit)) = (&outputs.audit, envelope.audit) {
-            // A single partition keeps the records of an instance in the order of its batches.
+            // One partition keeps the batches of an instance in order.
             let record = BaseRecord::<[u8], [u8]>::to(&topic.name).key(audit.key.as_bytes()).partition(0);
             self.send(record.payload(&audit.line).timestamp(envelope.clock_ms))?;
         }
@@ -203,8 +194,7 @@ impl TransactionAttempt<'_> {
         crash_point("produced");
         self.flush()?;
         crash_point("acknowledged");
-        // Sent last: an instance that reads these offsets finds the changelog entries before the end that it reads
-        // next.
+        // Last: their reader finds the changelog entries before the end.
         self.send_offsets(sent)?;
         crash_point("offsets-sent");
         self.commit()?;
@@ -212,7 +202,7 @@ impl TransactionAttempt<'_> {
         Ok(bytes)
     }
 
-    /// Sends the rows of the series as JSON, independent of the format of the fragments. Returns their size in bytes.
+    /// Sends the series as JSON in every output format; returns the bytes.
     fn send_series(&self, batch: &ReleasableBatch, envelope: &BatchEnvelope<'_>) -> Result<u64, DeliveryError> {
         let (series, sinks) = (batch.series(), &self.sink.outputs.sinks);
         let mut bytes = 0;
@@ -266,12 +256,10 @@ impl TransactionAttempt<'_> {
         retry_step(stop, || self.producer.send_offsets_to_transaction(&offsets, &group, STEP_TIMEOUT))
     }
 
-    /// Waits until every message is acknowledged. Polls each millisecond, because the client's flush polls every 100
-    /// ms.
+    /// Waits until every message is acknowledged. The client's flush would poll only every 100 ms.
     pub fn flush(&self) -> Result<(), DeliveryError> {
         let since = Instant::now();
-        // The first call sends all messages immediately instead of after `linger.ms`. The client's count of messages
-        // in flight also includes events, which only a poll removes.
+        // Sends all messages without `linger.ms`. Only a poll removes events from the messages in flight.
         while self.producer.flush(Duration::ZERO).is_err() {
             if let Some((code, _)) = self.producer.client().fatal_error() {
                 return Err(DeliveryError::Fatal(permanent_failure_text(code)));
@@ -284,14 +272,13 @@ impl TransactionAttempt<'_> {
             }
             self.producer.poll(FLUSH_POLL_INTERVAL);
         }
-        // Removes the client events of this batch, which would accumulate.
+        // Removes accumulated events.
         self.producer.poll(Duration::ZERO);
         Ok(())
     }
 
-    /// Returns `error`, or a fatal error with the topic if the permission to write to it is missing.
+    /// Adds the topic with a missing write permission to `error`.
     pub fn name_denied_topic(&self, error: DeliveryError) -> DeliveryError {
-        // The client's report may still be in its queue.
         self.producer.poll(REPORT_TIMEOUT);
         match self.producer.context().denied() {
             Some(topic) => DeliveryError::Fatal(format!(
@@ -305,8 +292,7 @@ impl TransactionAttempt<'_> {
         retry_step(&self.sink.stop, || self.producer.commit_transaction(STEP_TIMEOUT))
     }
 
-    /// Aborts the transaction. An abort discards queued messages and waits until each one is reported, so the reports
-    /// are polled between short steps.
+    /// Aborts the transaction; polls the report of each discarded message.
     pub fn abort(&self) -> Result<(), DeliveryError> {
         retry_step(&self.sink.stop, || {
             let turn = self.producer.abort_transaction(ABORT_STEP_TIMEOUT);
@@ -327,7 +313,7 @@ impl BatchSink for TransactionalSink {
         let outcome =
             match attempt.run(batch, envelope, marker, &sent).map_err(|error| attempt.name_denied_topic(error)) {
                 Err(DeliveryError::Aborted(why)) => {
-                    // An abort purges the queue. If it is not confirmed, the state of this producer is unknown.
+                    // After an unconfirmed abort the producer's state is unknown.
                     match attempt.abort() {
                         Ok(()) => Err(DeliveryError::Aborted(why)),
                         Err(failed) => Err(DeliveryError::Fatal(format!("{why}, and the abort failed: {failed}"))),

@@ -1,5 +1,4 @@
-//! Checks partitions for records after an offset. The end offset is not enough, because transactions write control
-//! records there, and compaction makes gaps.
+//! Check for records after an offset; control records and compaction leave gaps before the end.
 
 use super::changelog::{self, IsolationLevel};
 use super::connection::{KafkaCluster, KafkaFailure};
@@ -11,7 +10,6 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Group id of the reader, which never joins it.
 const IDLE_READER_GROUP: &str = "throng.idle.reader";
 
 const UNREAD_ACTION: &str = "cannot look for unread records";
@@ -19,21 +17,20 @@ const UNREAD_ACTION: &str = "cannot look for unread records";
 /// Timeout for all partitions together.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Returns true for each topic, partition and offset without a committed record at or after the offset.
+/// Returns true for each place without a committed record from its offset on.
 ///
 /// # Errors
-/// When the brokers do not answer, or refuse.
+/// If the brokers refuse or do not answer.
 pub fn without_unread(cluster: &KafkaCluster, places: &[(&str, i32, i64)]) -> Result<Vec<bool>, KafkaFailure> {
     check_unread(cluster, places, IsolationLevel::Committed)
 }
 
-/// Returns the end of a partition, and true if it has no record at or after `from`. Records of open transactions
-/// count.
+/// Returns the end of a partition; true without any record from `from` on.
 ///
 /// # Errors
-/// When the brokers do not answer, or refuse.
+/// If the brokers refuse or do not answer.
 pub fn end_of(cluster: &KafkaCluster, topic: &str, partition: i32, from: i64) -> Result<(i64, bool), KafkaFailure> {
-    // For a reader of committed records, a partition ends at its first open transaction.
+    // Committed records end at the first open transaction.
     let reader = changelog::reader_settings(cluster, IsolationLevel::Uncommitted).query_client(UNREAD_ACTION)?;
     let (_, end) =
         reader.fetch_watermarks(topic, partition, UNREAD_TIMEOUT).map_err(|e| cluster.failure(UNREAD_ACTION, e))?;
@@ -55,7 +52,7 @@ fn check_unread(
     settings.set("statistics.interval.ms", "0");
     let reader = settings.query_client(UNREAD_ACTION)?;
     let failed = |e| cluster.failure(UNREAD_ACTION, e);
-    // The client reports the end of a partition only by number, so topics are read one after another.
+    // The client reports the end of a partition without its topic.
     let mut topics: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, (topic, ..)) in places.iter().enumerate() {
         topics.entry(topic).or_default().push(at);

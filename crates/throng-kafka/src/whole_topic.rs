@@ -1,4 +1,4 @@
-//! Reads a complete topic from its beginning, or from stored offsets, and then follows it. No group is joined.
+//! Read of a complete topic and its later messages, without a group.
 
 use super::connection::{KafkaCluster, KafkaFailure, QueryClient};
 use super::failure::is_final_without_group;
@@ -11,24 +11,18 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Timeout of a query at the start. `LAG_QUERY_TIMEOUT` is the timeout of a query between two messages, and `MESSAGE_POLL_TIMEOUT` the timeout
-/// of one poll.
 const START_QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 const LAG_QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 const MESSAGE_POLL_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Position in one partition.
 struct ReadPosition {
     next: i64,
-    /// End of the partition when it was found.
     end: i64,
-    /// True if the end was reached after the last message.
     at_end: bool,
-    /// True if the partition has been read to `end`.
     whole: bool,
 }
 
-/// Topic to read, and the start offsets.
+/// Topic and start offsets.
 #[derive(Clone, Debug)]
 pub struct TopicReadRequest {
     /// Name of the topic.
@@ -37,7 +31,7 @@ pub struct TopicReadRequest {
     pub group: &'static str,
     /// Failed action, in errors.
     pub what: &'static str,
-    /// Next offset of partitions that were read before. Other partitions are read from their beginning.
+    /// Next offsets of known partitions.
     pub from: BTreeMap<i32, i64>,
 }
 
@@ -47,14 +41,13 @@ pub struct WholeTopic {
     cluster: KafkaCluster,
     reading: TopicReadRequest,
     places: BTreeMap<i32, ReadPosition>,
-    /// Partitions that lost messages before these were read.
+    /// Partitions that lost unread messages.
     missed: Vec<i32>,
-    /// Partitions without a stored offset, and their first offsets.
     begun: Vec<(i32, i64)>,
 }
 
 impl WholeTopic {
-    /// Opens the topic. Returns `None` if `is_over` ended the wait for a broker.
+    /// Opens the topic; `None` if `is_over` ended the wait.
     pub fn open(
         cluster: &KafkaCluster,
         reading: TopicReadRequest,
@@ -82,18 +75,16 @@ impl WholeTopic {
         Ok(Some(whole))
     }
 
-    /// Determines the first offset to read of a partition.
     fn locate_partition(&mut self, partition: i32, patience: Duration) -> Result<(), KafkaFailure> {
         let TopicReadRequest { topic, what, from, .. } = &self.reading;
         let marks = self.consumer.fetch_watermarks(topic, partition, patience);
         let (low, end) = marks.map_err(|e| self.cluster.failure(what, e))?;
         let read = from.get(&partition).copied();
-        // Stored offsets of other partitions exist, so that the partition is new. Its missing messages were written
-        // and deleted since.
+        // Stored offsets of others exist, so the partition is new and has already lost messages.
         if read.map_or(!from.is_empty() && low > 0, |next| next < low) {
             self.missed.push(partition);
         }
-        // An offset beyond the end belongs to an earlier topic of the same name: reading starts at the beginning.
+        // An offset beyond the end belongs to an earlier topic of this name.
         let next = read.filter(|next| (low..=end).contains(next)).unwrap_or(low);
         if read.is_none() {
             self.begun.push((partition, next));
@@ -111,11 +102,10 @@ impl WholeTopic {
         self.consumer.assign(&list).map_err(failed)
     }
 
-    /// Waits briefly for the next message, and passes it to `visit`. Returns true if the message existed at the time
-    /// of opening.
+    /// Waits briefly for the next message; true if it existed at the opening.
     ///
     /// # Errors
-    /// Errors from which the client cannot recover, for example a missing permission to read the topic.
+    /// Permanent errors of the client.
     pub fn poll(&mut self, visit: impl FnOnce(&BorrowedMessage<'_>)) -> Result<bool, KafkaFailure> {
         match self.consumer.poll(MESSAGE_POLL_TIMEOUT) {
             Some(Ok(message)) => {
@@ -141,29 +131,27 @@ impl WholeTopic {
         Ok(false)
     }
 
-    /// Returns the partitions that lost messages before these were read, each once.
+    /// Returns the partitions that lost unread messages, each once.
     pub fn take_lossy_partitions(&mut self) -> Vec<i32> {
         std::mem::take(&mut self.missed)
     }
 
-    /// Returns the partitions without a stored offset, and their first offsets, each once.
+    /// Returns new partitions with their first offsets, each once.
     pub fn take_new_partitions(&mut self) -> Vec<(i32, i64)> {
         std::mem::take(&mut self.begun)
     }
 
-    /// Returns true if all messages that existed at the time of opening have been read.
+    /// Returns true once all initial messages have been read.
     pub fn has_reached_initial_end(&self) -> bool {
         self.places.values().all(|place| place.whole)
     }
 
-    /// Returns the number of records not yet read, or `None` if the broker does not answer. Starts to read partitions
-    /// that were added.
+    /// Returns the number of unread records, if known; starts added partitions.
     pub fn measure_lag(&mut self) -> Result<Option<u64>, KafkaFailure> {
         let known = i32::try_from(self.places.len()).unwrap_or(i32::MAX);
         let metadata = self.consumer.fetch_metadata(Some(&self.reading.topic), LAG_QUERY_TIMEOUT).ok();
         let topics = metadata.iter().flat_map(Metadata::topics);
         let partitions = topics.map(|topic| i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX)).max();
-        // A partition without a leader is tried again in the next call.
         let come = (known..partitions.unwrap_or(known))
             .take_while(|partition| self.locate_partition(*partition, LAG_QUERY_TIMEOUT).is_ok())
             .count();
@@ -196,7 +184,6 @@ mod tests {
     use rdkafka::types::RDKafkaApiKey;
     use std::time::Instant;
 
-    /// A reader without permission waits forever if the error is ignored.
     #[test]
     fn denied_topic_fails_and_temporary_error_is_retried() {
         let broker = MockCluster::new(1).expect("librdkafka's mock cluster");

@@ -1,8 +1,5 @@
-//! Reader of the erasure topic. The key of every message names a subject.
-//!
-//! Every instance reads the whole topic on a separate thread. The thread digests the keys, collects subjects for an
-//! interval and requests one erasure for all of them. The position in the topic becomes durable with that erasure, so
-//! no message is skipped.
+//! Reader of the erasure topic: message keys name subjects, which are erased at intervals. The position becomes durable
+//! with the erasure.
 
 use super::{ErasureAnswer, ErasureOrder, ErasureReceiver, ErasureRequest, ErasureSender};
 use crate::daemon::requests::{PendingRequest, RequestSender};
@@ -22,12 +19,10 @@ use throng_kafka::connection::{KafkaCluster, KafkaFailure};
 use throng_kafka::whole_topic::{TopicReadRequest, WholeTopic};
 use tokio::sync::oneshot;
 
-/// Maximum number of subjects that wait for an erasure. At the limit, reading pauses.
+/// At this limit, reading pauses.
 const MAX_PENDING_SUBJECTS: usize = 100_000;
-/// Maximum length of a key: four times that of the longest text of a record.
 const MAX_KEY_BYTES: usize = 4096;
 const LAG_INTERVAL: Duration = Duration::from_secs(1);
-/// Pause at [`MAX_PENDING_SUBJECTS`].
 const FULL_PAUSE: Duration = Duration::from_millis(100);
 
 /// Error that ended the reader.
@@ -43,28 +38,28 @@ pub enum ErasureTopicError {
 }
 
 impl ErasureTopicError {
-    /// Returns true if the operator must change something before another start can succeed.
+    /// Returns true if a restart needs a change by the operator.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Kafka(failure) if failure.is_usage())
     }
 }
 
-/// The topic and the inputs of its reader.
+/// Topic and inputs of its reader.
 pub struct ErasureTopic {
-    /// The brokers of the source.
+    /// Brokers of the source.
     pub cluster: KafkaCluster,
-    /// Position up to which messages have been processed.
+    /// Position of the next messages.
     pub position: TopicPosition,
     /// Time from the first message to the erasure.
     pub interval: Duration,
     /// Digests subjects as the records' subjects are digested.
     pub subjects: SubjectDigester,
-    /// Receives events and the lag.
+    /// Receiver of events and the lag.
     pub telemetry: Telemetry,
 }
 
-/// Reader of the topic. Its thread ends when this is dropped.
+/// Reader of the topic; its thread ends on drop.
 pub struct TopicReader {
     requests: ErasureReceiver,
     is_over: Arc<AtomicBool>,
@@ -81,7 +76,6 @@ impl TopicReader {
     /// Starts the thread.
     pub fn start(topic: ErasureTopic) -> Result<Self, ErasureTopicError> {
         let (sender, requests) = RequestSender::channel(1);
-        // The lag is unknown until the topic has been read.
         ErasureLag(None).emit(&topic.telemetry);
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);
@@ -90,7 +84,7 @@ impl TopicReader {
         Ok(Self { requests, is_over, thread: Some(thread.map_err(ErasureTopicError::Thread)?) })
     }
 
-    /// Returns the pending request, if there is one.
+    /// Returns the pending request, if any.
     pub fn next_request(&mut self) -> Result<Option<PendingRequest<ErasureRequest, ErasureAnswer>>, ErasureTopicError> {
         match self.requests.try_recv() {
             Ok(request) => Ok(Some(request)),
@@ -107,12 +101,10 @@ impl TopicReader {
 struct PendingErasures {
     pending_subjects: BTreeSet<u64>,
     messages: u64,
-    /// Arrival of the first message.
     since: Option<Instant>,
-    /// A partition has received its first position. It must become durable: only then is the loss of messages that
-    /// are deleted before they are read detected.
+    /// The first position must become durable, to detect messages deleted before they are read.
     has_new_partition: bool,
-    /// The batch contains all messages of the initial read: subjects named while the daemon was down wait no longer.
+    /// Messages of the initial read wait no longer.
     is_backlog: bool,
 }
 
@@ -133,7 +125,6 @@ impl PendingErasures {
         is_due.then(|| std::mem::take(self))
     }
 
-    /// Puts back a failed erasure for another interval.
     fn put_back(&mut self, failed: Self) {
         self.pending_subjects.extend(failed.pending_subjects);
         self.messages += failed.messages;
@@ -192,14 +183,13 @@ impl ErasureTopic {
             if measured_at.is_none_or(|at| at.elapsed() >= LAG_INTERVAL) {
                 (measured_at, unread) = (Some(Instant::now()), topic.measure_lag().map_err(Box::new)?);
             }
-            // Between two measurements the reported lag is an upper bound.
+            // Between two measurements the lag is an upper bound.
             let undone = waiting.messages + requested.as_ref().map_or(0, |(collected, _)| collected.messages);
             ErasureLag(unread.map(|unread| unread + undone)).emit(&self.telemetry);
         }
         Ok(())
     }
 
-    /// Returns the subject that a message names, if any, and advances the position past the message.
     fn read_message(&mut self, message: &BorrowedMessage<'_>) -> Option<u64> {
         let (partition, offset) = (message.partition(), message.offset());
         self.position.next.insert(partition, offset + 1);
@@ -253,8 +243,6 @@ mod tests {
             Some((Vec::new(), 1)),
             "a message that names nobody is passed"
         );
-        // The first position of a partition becomes durable before any subject is named, or together with the waiting
-        // subjects.
         waiting.has_new_partition = true;
         assert_eq!(take_due_contents(&mut waiting, HOUR), Some((Vec::new(), 0)));
         waiting.add(Some(9));

@@ -1,4 +1,4 @@
-//! Handler of `POST /forget`. `http/access.rs` has checked the token.
+//! Handler of `POST /forget`, after the token check.
 
 use super::{ErasureReceipt, ErasureRequest, ErasureSender};
 use crate::daemon::requests::RequestRejection;
@@ -12,13 +12,12 @@ use tokio::time::timeout;
 
 const MAX_FORGET_BYTES: usize = 1 << 20;
 const FORGET_BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time limit for the end of the current batch and the erasure.
 const ERASURE_TIMEOUT: Duration = Duration::from_mins(30);
 
 const ENDING_MESSAGE: &str =
     "the daemon is stopping: the outcome is unknown (repeat the request: it is applied at most once)";
 
-/// Answers with a receipt once the subjects are erased. No answer repeats the request.
+/// Answers with a receipt after the erasure; never repeats the request.
 pub async fn handle_forget(request: Request, erasures: ErasureSender) -> Response {
     match process_forget(request, &erasures).await {
         Ok(receipt) => Json(receipt).into_response(),
@@ -34,7 +33,7 @@ async fn process_forget(request: Request, erasures: &ErasureSender) -> Result<Er
         .map_err(|_| {
             refused(StatusCode::PAYLOAD_TOO_LARGE, "the request is larger than 1 MiB (name fewer subjects per request)")
         })?;
-    // The parser's error message could repeat the request, so it is not returned.
+    // The parser's message could repeat the request.
     let named = serde_json::from_slice(&body)
         .map_err(|_| refused(StatusCode::BAD_REQUEST, "send JSON: {\"subjects\": [\"…\"], \"dry_run\": false}"))?;
     drop(body);

@@ -1,8 +1,5 @@
-//! Erasure of subjects from the state (docs/operation.md).
-//!
-//! Requests come from `POST /forget` ([`page`]), from the erasure topic ([`topic`]) and from `throng forget` on the
-//! directory of a stopped daemon ([`erase_stopped_state`]). Each becomes an [`ErasureOrder`] for [`erase`], which rewrites the
-//! state without these subjects ([`edit`]).
+//! Erasure of subjects from the state (docs/operation.md) by [`forget_page`], [`erasure_topic_reader`] or
+//! [`erase_stopped_state`].
 
 pub mod erasure_topic_reader;
 pub mod forget_page;
@@ -30,30 +27,30 @@ use throng_core::values::raw_batch::RawToken;
 use throng_core::values::schema::Schema;
 use throng_core::values::subject_digest::{NO_SUBJECT, SubjectDigester};
 
-/// Maximum number of subjects in one request.
+/// Maximum number of subjects per request.
 pub const MAX_SUBJECTS: usize = 10_000;
 
 /// Subjects to erase, as named in their records.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamedSubjects {
-    /// Values of the subject attribute, written as in a CSV field.
+    /// Values of the subject attribute, as in a CSV field.
     pub subjects: Vec<String>,
-    /// Only count the entries; erase none.
+    /// Count the entries only.
     #[serde(default)]
     pub dry_run: bool,
 }
 
-/// Subjects to erase, by their keyed digests.
+/// Subjects to erase, by keyed digest.
 #[derive(Clone)]
 pub struct ErasureOrder {
-    /// The digests. Empty if only the position in the erasure topic has changed.
+    /// Digests; empty if only the position has changed.
     pub subject_digests: BTreeSet<u64>,
-    /// Only count the entries; erase none.
+    /// Count the entries only.
     pub dry_run: bool,
-    /// Origin of the request, for the log: `command`, `page` or `topic`.
+    /// Origin for the log: `command`, `page` or `topic`.
     pub by: &'static str,
-    /// Position in the erasure topic that takes effect together with the erasure.
+    /// Position in the topic, durable with the erasure.
     pub position: Option<TopicPosition>,
 }
 
@@ -67,12 +64,12 @@ pub enum ErasureRequest {
 
 /// Outcome of a request.
 pub type ErasureAnswer = Result<ErasureReceipt, ErasureError>;
-/// Receiver of erasure requests, which wait for the end of a batch.
+/// Receiver of requests between batches.
 pub type ErasureReceiver = crossbeam_channel::Receiver<PendingRequest<ErasureRequest, ErasureAnswer>>;
 /// Sender of requests to the loop over batches.
 pub type ErasureSender = RequestSender<ErasureRequest, ErasureAnswer>;
 
-/// Cause of a refused or failed erasure. No variant contains a subject.
+/// Cause of a failed erasure, without subjects.
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum ErasureError {
@@ -101,29 +98,29 @@ pub enum ErasureError {
 }
 
 impl ErasureError {
-    /// Returns true if the request must be changed, false if a retry can succeed.
+    /// Returns true if a retry requires a changed request.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         !matches!(self, Self::State(_) | Self::ChangelogRejected)
     }
 }
 
-/// Answer to an erasure. Its numbers concern the named subjects and are only for the client that named them.
+/// Answer for the client that named the subjects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErasureReceipt {
     /// Number of distinct subjects.
     pub subjects: u64,
-    /// No entry was erased; the numbers are those of a dry run.
+    /// True for a dry run.
     pub dry_run: bool,
     /// Entries removed.
     pub removed: RemovedEntries,
-    /// Held records without a released fragment; they count as dropped.
+    /// Dropped held records: without a released fragment.
     pub dropped_records: u64,
     /// Consequences for later releases.
     pub follows: Vec<String>,
-    /// Data that the state keeps, with the reasons.
+    /// Data kept by the state, with reasons.
     pub kept: Vec<String>,
-    /// Data that an erasure does not reach.
+    /// Data out of reach of an erasure.
     pub not_recalled: Vec<String>,
 }
 
@@ -146,7 +143,7 @@ impl ErasureOrder {
     /// Digests the named subjects.
     ///
     /// # Errors
-    /// If no subject or too many are named, or a text is not a valid value of the subject attribute.
+    /// If none or too many are named, or one is invalid.
     pub fn new(
         named: &NamedSubjects,
         by: &'static str,
@@ -169,17 +166,17 @@ impl ErasureOrder {
     }
 }
 
-/// Parts of the configuration that an erasure needs.
+/// Configuration needed by an erasure.
 pub struct ErasureContext<'a> {
-    /// The record schema.
+    /// Record schema.
     pub schema: &'a Schema,
-    /// The attribute groups of the releases.
+    /// Attribute groups of the releases.
     pub shapes: &'a [GroupShape],
     /// Keyed digest of names.
     pub digest: &'a dyn Fn(&str) -> u128,
     /// Maximum number of records in the window.
     pub window_records: u64,
-    /// Receives the event.
+    /// Receiver of the event.
     pub telemetry: &'a Telemetry,
     /// Entries removed from the changelog.
     pub changelog_removals: ChangelogRemovals,
@@ -190,7 +187,7 @@ pub struct ErasureContext<'a> {
 pub struct ChangelogRemovals {
     /// Number of removed entries.
     pub removed: RemovedEntries,
-    /// Removed waiting records that count as dropped, and that are already counted with the batch that removed them.
+    /// Removed waiting records that were already counted as dropped.
     pub dropped: u64,
 }
 
@@ -209,12 +206,11 @@ pub fn erased_keys(
     ErasedKeys::new(people.clone(), &turns, &bases)
 }
 
-/// Rewrites the state without the subjects of `order`, or counts the entries that would be removed. The caller must
-/// flush pending changes first and decide any intended batch: its intent is removed. If the
-/// [database](StateStore::database) has changed, a running engine must [reload](StateStore::load) its memory.
+/// Rewrites the state without the subjects, or counts their entries. The caller must first flush, and decide any
+/// intended batch. If [`database`](StateStore::database) has changed, an engine must [reload](StateStore::load).
 ///
 /// # Errors
-/// If the state fails. The previous state is then in force, unless the database has changed.
+/// The previous state then stays in force, unless the database has changed.
 pub fn erase(
     store: &mut StateStore,
     context: &ErasureContext<'_>,
@@ -247,15 +243,14 @@ pub fn erase(
     })
 }
 
-/// Erases subjects from the state of a stopped daemon. Refused while the outcome of the last batch is undecided,
-/// because only a start of the daemon decides it.
+/// Erases subjects from the state of a stopped daemon; refused while the last batch is undecided.
 ///
 /// # Errors
-/// [`ErasureError`]; [`StateError::Locked`] if a daemon has locked the state.
+/// [`ErasureError`]; [`StateError::Locked`] if a daemon runs.
 pub fn erase_stopped_state(checked: &CheckedConfig, named: &NamedSubjects) -> Result<ErasureReceipt, ErasureError> {
     let CheckedConfig { config, schema, shapes, .. } = checked;
     let (mut store, keys, recovered) = open_state(checked)?;
-    // Checked after `open_state`: if a daemon runs on the directory, `Locked` must be reported instead.
+    // After `open_state`, which reports `Locked`.
     if config.source.kind == SourceKind::Kafka && !named.dry_run {
         return Err(ErasureError::InChangelog);
     }

@@ -21,36 +21,32 @@ use throng_core::series::{CohortState, SharedSeriesState};
 /// Number of entries removed from each store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemovedEntries {
-    /// Rows of the window, from which the model is counted.
+    /// Rows of the window.
     pub window_rows: u64,
     /// Rows of the planner's sample.
     pub sample_rows: u64,
     /// Held records and delayed fragments.
     pub held_rows: u64,
-    /// Subjects, and classes supported by them, kept for tenure and budgets.
+    /// Subjects and their supported classes, for tenure and budgets.
     pub supporters: u64,
     /// Entries of the release log.
     pub said_lines: u64,
     /// Profiles of joins.
     pub profiles: u64,
-    /// Subjects of series, their open buckets and their memberships in cohorts.
+    /// Subjects of series, open buckets and cohort memberships.
     pub series_entries: u64,
-    /// Decrements of the reference counts, which classes are compared with: one per subject and value.
+    /// Decrements of reference counts: one per subject and value.
     pub reference_counts: u64,
 }
 
-/// Editor that removes subjects from values by their keys. It refuses keys of unknown kinds, because their values
-/// could concern these subjects.
+/// Editor that removes subjects. It refuses unknown kinds, which could concern them.
 pub struct SubjectEraser<'a> {
     keys: ErasedKeys,
     position: Option<&'a TopicPosition>,
     progress: StreamProgress,
-    /// Number of the first row of the window.
     first_row: u64,
-    /// Rows removed from later blocks of the window.
     later_rows: u64,
-    /// Distinct values of the removed sample rows: subject, attribute, text. The reference distributions are counted
-    /// from the sample.
+    /// Values of removed sample rows: subject, attribute, text.
     sampled: BTreeSet<(u64, usize, String)>,
     /// Entries removed so far.
     pub removed: RemovedEntries,
@@ -72,7 +68,7 @@ impl<'a> SubjectEraser<'a> {
         Ok(Self { keys, position, progress, first_row, later_rows: 0, sampled, removed, dropped: 0 })
     }
 
-    /// Counts the entries that would be removed.
+    /// Counts the entries that an erasure would remove.
     pub fn count(&mut self, store: &StateStore) -> Result<(), StateError> {
         store.visit_values(|kind, key, sealed| self.edit(store, kind, key, sealed).map(drop))
     }
@@ -81,11 +77,9 @@ impl<'a> SubjectEraser<'a> {
         self.keys.subjects.contains(&person)
     }
 
-    /// Edits the rows of one batch. The remaining rows are numbered without a gap up to the last row of the stream,
-    /// as if the erased rows had never arrived.
+    /// Renumbers the rows, as if the erased ones had never arrived.
     fn rows(&mut self, store: &StateStore, key: &[u8], sealed: &[u8]) -> Result<ValueEdit, StateError> {
         if key_number(key).is_none_or(|batch| batch > self.progress.sequence) {
-            // The batch was never released.
             return Ok(ValueEdit::Remove);
         }
         let block: RowBlock = store.open_value(key, sealed)?;
@@ -113,8 +107,7 @@ impl<'a> SubjectEraser<'a> {
         Ok(if rows.is_empty() { ValueEdit::Remove } else { edit })
     }
 
-    /// Edits a cohort. A cohort that loses a member is retired as a whole: its next release would differ from the
-    /// previous one by that member.
+    /// Retires a cohort that loses a member: its next release would differ from the previous one by that member.
     fn cohort(&mut self, store: &StateStore, key: &[u8], sealed: &[u8]) -> Result<ValueEdit, StateError> {
         let mut cohort: CohortState = store.open_value(key, sealed)?;
         let before = cohort.all_members().count();
@@ -179,7 +172,7 @@ impl ValueEditor for SubjectEraser<'_> {
         match kind.name {
             "rows" => self.rows(store, key, sealed),
             "sample" => self.sample(store, key, sealed),
-            // Called after `sample`, because keys come in descending order.
+            // Called after `sample`: keys come in descending order.
             "reference" => self.references(store, key, sealed),
             "shard" | "said" | "delta" => self.ledger(store, kind.name, key, sealed),
             "held" => {

@@ -1,5 +1,4 @@
-//! Access control of the pages: host names and the token. Requests with side effects need a bearer token, which a
-//! page of another site cannot send.
+//! Access control. Side effects need a bearer token, which a page of another site cannot send.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,14 +14,14 @@ use sha2::{Digest, Sha256};
 
 use crate::config::{AccessError, TelemetryConfig};
 
-/// Pages for probes, which know neither host names nor tokens. They only show that the daemon runs.
+/// Probes know neither host names nor tokens.
 const PROBE_PAGES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// Access rules of the pages.
 #[derive(Default)]
 pub struct PageAccess {
     hosts: Vec<String>,
-    /// Digest of the token. Digests have the same length and can be compared in constant time.
+    /// Equal lengths allow a comparison in constant time.
     token: Option<[u8; 32]>,
 }
 
@@ -34,13 +33,11 @@ impl PageAccess {
         Ok(Self { hosts, token })
     }
 
-    /// Returns true if a token is required.
     pub(super) fn requires_token(&self) -> bool {
         self.token.is_some()
     }
 
-    /// Returns true if the request's host is a name or an address of this daemon. This prevents DNS rebinding: a
-    /// foreign name that resolves to this daemon is rejected. An IP address cannot be rebound.
+    /// Prevents DNS rebinding by foreign names; an IP address cannot be rebound.
     fn has_known_host(&self, request: &Request) -> bool {
         let mut asked = request.headers().get_all(header::HOST).iter();
         let (Some(host), None) = (asked.next(), asked.next()) else { return false };
@@ -56,17 +53,16 @@ impl PageAccess {
             || self.hosts.iter().any(|host| host == name)
     }
 
-    /// Returns true if the request contains the token, or none is required.
     fn has_valid_token(&self, headers: &HeaderMap) -> bool {
         let Some(token) = &self.token else { return true };
         let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(presented_token);
         let given: [u8; 32] = Sha256::digest(given.unwrap_or_default()).into();
-        // Compares every byte, so that the duration reveals nothing.
+        // Compares every byte: constant time.
         token.iter().zip(given).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
     }
 }
 
-/// Returns the token of `Bearer TOKEN`, or the password of `Basic base64(USER:PASSWORD)`, which browsers send.
+/// Returns the `Bearer` token or the `Basic` password, which browsers send.
 fn presented_token(authorization: &str) -> Option<Vec<u8>> {
     let (scheme, rest) = authorization.split_once(' ')?;
     if scheme.eq_ignore_ascii_case("bearer") {
@@ -84,13 +80,11 @@ fn normalized_host(name: &str) -> String {
     name.trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// Removes the port from `name:port` or `[address]:port`.
 fn without_port(host: &str) -> String {
     let end = host.rfind(':').filter(|at| !host[*at..].contains(']')).unwrap_or(host.len());
     normalized_host(&host[..end])
 }
 
-/// Rejects requests without access to the pages.
 pub(super) async fn admit(State(access): State<Arc<PageAccess>>, request: Request, next: Next) -> Response {
     if PROBE_PAGES.contains(&request.uri().path()) {
         return next.run(request).await;
@@ -110,9 +104,7 @@ pub(super) async fn admit(State(access): State<Arc<PageAccess>>, request: Reques
     next.run(request).await
 }
 
-/// Returns true if the token was sent as `Bearer TOKEN`. A browser repeats a `Basic` password automatically for
-/// requests from any page; a bearer token is sent only by a client that knows it. The token's value was checked
-/// before.
+/// A browser repeats a `Basic` password for any page, but no bearer token.
 fn is_bearer(headers: &HeaderMap) -> bool {
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(one), None) = (given.next(), given.next()) else { return false };
@@ -122,7 +114,6 @@ fn is_bearer(headers: &HeaderMap) -> bool {
         .is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
 }
 
-/// Accepts only requests with a bearer token.
 pub(super) async fn admit_bearer(request: Request, next: Next) -> Response {
     if is_bearer(request.headers()) {
         return next.run(request).await;

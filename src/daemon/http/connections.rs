@@ -1,4 +1,4 @@
-//! Connections of the pages: their number and the time for each request are bounded.
+//! Connections of the pages, bounded in number and time.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -16,18 +16,13 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-/// Maximum number of concurrent connections. For one more, the oldest is closed, so that clients with half-sent
-/// requests cannot block a probe.
+/// Above it the oldest is closed: half-sent requests must not block a probe.
 const MAX_CONNECTIONS: usize = 256;
-/// Time limit for a TLS handshake, and for the head of a request after the previous answer.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEAD_BYTES: usize = 16 << 10;
-/// Time limit for pending answers after the shutdown.
 const PENDING_ANSWERS_TIMEOUT: Duration = Duration::from_secs(2);
-/// Pause before the next accept if the system has no resources for a connection.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Serves `router` until `shutdown` is ready.
 pub(super) async fn serve(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,

@@ -1,5 +1,5 @@
-//! The groups chosen by the planner, as shown by `GET /plan`: names and coarse numbers. A single record of the sample
-//! changes a number only with the outcome of a secret random draw (docs/internals/threats.md, 28).
+//! Groups chosen by the planner, for `GET /plan`. One record changes a number only with a secret random draw
+//! (docs/internals/threats.md, 28).
 
 use crate::config::TreatmentMethod;
 use crate::planner::group_merging::SeparationReason;
@@ -8,18 +8,16 @@ use crate::start::treatment_selection::SelectedTreatment;
 use crate::telemetry::{RoundingDraws, round_to_step};
 use serde_json::{Value, json};
 
-/// Step size of losses, of a cell and of a record in cells.
 const GROUP_LOSS_STEP: f64 = 0.05;
-/// Step size of information in bits.
+/// Step of information in bits.
 const BITS_STEP: f64 = 0.5;
-/// Minimum number of records in the sample for publishing numbers about the groups.
 const MIN_SAMPLE_RECORDS: usize = 1_000;
 
-/// Returns the method of choosing the groups, the numbers for each group, and the outcome of the wishes.
+/// Returns the method, the groups, and the outcome of the wishes.
 #[must_use]
 pub fn group_choice_summary(grown: &ChosenGroups, attribute_names: &[&str], draws: RoundingDraws) -> Value {
     let names = |attributes: &[usize]| attributes.iter().map(|&a| attribute_names[a]).collect::<Vec<_>>();
-    // No number is shown for a small sample, because one record would change it.
+    // One record would change the numbers of a small sample.
     let step = |figure: &str, value: f64, step: f64| {
         (grown.records >= MIN_SAMPLE_RECORDS).then(|| round_to_step(value, step, draws.draw(figure, 0)))
     };
@@ -53,8 +51,7 @@ pub fn group_choice_summary(grown: &ChosenGroups, attribute_names: &[&str], draw
     json!({"how": grown.how.name(), "groups": groups.collect::<Vec<_>>(), "wishes": wishes.collect::<Vec<_>>()})
 }
 
-/// Returns the treatments selected by the rules, with the rule but without the shares that it used. Attributes with
-/// the default treatment, generalization, are omitted.
+/// Returns the selected treatments except generalization, the default.
 #[must_use]
 pub fn treatment_summary(treated: &[SelectedTreatment], attribute_names: &[&str]) -> Value {
     let of = |one: &SelectedTreatment| {
@@ -120,7 +117,7 @@ mod tests {
         assert_eq!(page["wishes"][0]["together"], json!(["age", "zip"]));
         assert_eq!(page["wishes"][0]["apart"][0]["attribute"], "job");
         assert_eq!(page["wishes"][0]["apart"][0]["why"], "price");
-        // In a sample of 3,000 records one record changes a mean by 1/3000, and that rarely changes a page.
+        // One of 3,000 records changes a mean by 1/3000.
         let moved =
             (0..100).map(|n| 0.002 + f64::from(n) / 100.0).filter(|loss| shown(*loss) != shown(loss + 1.0 / 3000.0));
         assert!(moved.count() < 10);

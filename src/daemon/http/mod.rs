@@ -1,5 +1,4 @@
-//! The HTTP pages: metrics, health, plan and the status page. They read only the telemetry, so no record can reach a
-//! page. Clients with the token can also request erasures and reloads.
+//! HTTP pages, which read only the telemetry: no record can reach a page. The token allows erasures and reloads.
 
 mod access;
 mod connections;
@@ -30,7 +29,7 @@ use crate::telemetry::{ReloadOutcome, Telemetry};
 pub use access::PageAccess;
 pub use tls::HttpError;
 
-/// The served pages and their access rules.
+/// Served pages and their access rules.
 #[derive(Clone)]
 pub struct PageSite {
     telemetry: Telemetry,
@@ -41,14 +40,13 @@ pub struct PageSite {
 }
 
 impl PageSite {
-    /// Creates the pages as configured.
+    /// Creates the configured pages.
     pub fn new(telemetry: Telemetry, configured: &config::TelemetryConfig) -> Result<Self, HttpError> {
         let tls = tls::acceptor(&configured.tls)?;
         Ok(Self { telemetry, access: Arc::new(PageAccess::new(configured)?), tls, erasures: None, reloads: None })
     }
 
-    /// Adds the routes for erasures and reloads, which require the token. Without a configured token these routes do
-    /// not exist.
+    /// Adds routes for erasures and reloads, if a token is configured.
     #[must_use]
     pub fn with_requests(self, erasures: ErasureSender, reloads: Option<ReloadSender>) -> Self {
         if !self.access.requires_token() {
@@ -58,19 +56,18 @@ impl PageSite {
     }
 }
 
-/// Listens on `address`; port 0 selects a free port (see `local_addr`).
+/// Listens on `address`; port 0 selects a free port.
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, HttpError> {
     TcpListener::bind(address).await.map_err(|source| HttpError::Bind { address, source })
 }
 
-/// Serves the pages until `shutdown` is ready; pending answers then have two seconds to finish.
+/// Serves the pages until `shutdown`; pending answers then have two seconds.
 pub async fn serve(listener: TcpListener, site: PageSite, shutdown: impl Future<Output = ()>) {
     let tls = site.tls.clone();
     connections::serve(listener, tls, router(site), shutdown).await;
 }
 
-/// Routes `/`, `/metrics`, `/healthz`, `/readyz`, `/plan`, `/series.json` and `/status.json`, for GET and HEAD only;
-/// `POST /forget` and `POST /reload` if enabled.
+/// Routes the pages (GET, HEAD), and `POST /forget` and `POST /reload` if enabled.
 pub fn router(site: PageSite) -> Router {
     let pages = Router::new()
         .route("/", get(|| async { Html(status_page::STATUS_PAGE.html.as_str()) }))
@@ -101,8 +98,6 @@ pub fn router(site: PageSite) -> Router {
         .with_state(site.telemetry)
 }
 
-/// Requests a reload. Answers 200 if the policy was replaced or is unchanged, 422 if the reload is refused, 503 if no
-/// answer is available.
 async fn reload(reloads: ReloadSender) -> Response {
     let unanswered = |text: &'static str| (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
     let answered = match reloads.send(()) {
@@ -119,7 +114,6 @@ async fn reload(reloads: ReloadSender) -> Response {
     }
 }
 
-/// Returns the plan as indented JSON, for readability.
 async fn plan(State(telemetry): State<Telemetry>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], format!("{:#}\n", telemetry.plan()))
 }
@@ -137,12 +131,10 @@ async fn ready(State(telemetry): State<Telemetry>) -> (StatusCode, String) {
 }
 
 static SECURITY_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
-    // The hashes are base64 text, so the conversion succeeds. The fallback policy is safe: it forbids all scripts and
-    // styles.
+    // Base64 always converts; the fallback forbids scripts and styles.
     HeaderValue::from_str(&status_page::STATUS_PAGE.policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 });
 
-/// Adds security headers to every response: a browser may only display it.
 async fn add_security_headers(request: axum::extract::Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();

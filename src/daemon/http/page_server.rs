@@ -1,4 +1,4 @@
-//! Serves the HTTP pages on a separate thread while the daemon runs.
+//! Serves the HTTP pages on a separate thread.
 
 use crate::config::Config;
 use crate::daemon::erasure::ErasureSender;
@@ -7,7 +7,7 @@ use crate::daemon::requests::ReloadSender;
 use crate::daemon::run_error::RunError;
 use crate::telemetry::Telemetry;
 
-/// The running pages.
+/// Running pages.
 #[derive(Default)]
 pub struct PageServer {
     shutdown: Option<tokio::sync::oneshot::Sender<()>>,
@@ -15,11 +15,10 @@ pub struct PageServer {
 }
 
 impl PageServer {
-    /// Starts serving the pages at `telemetry.listen`. Without an address, no pages are served.
+    /// Serves the pages at `telemetry.listen`, if configured.
     ///
     /// # Errors
-    /// [`RunError::Http`] if the address, the token or the TLS files cannot be used; [`RunError::Thread`] if the
-    /// thread cannot be started.
+    /// [`RunError::Http`]; [`RunError::Thread`].
     pub fn serve(
         config: &Config,
         telemetry: &Telemetry,
@@ -38,7 +37,6 @@ impl PageServer {
             .name("pages".to_owned())
             .spawn(move || {
                 runtime.block_on(http::serve(listener, site, async move {
-                    // Dropping the sender also ends the pages.
                     let (Ok(()) | Err(_)) = stopped.await;
                 }));
             })
@@ -46,7 +44,7 @@ impl PageServer {
         Ok(Self { shutdown: Some(shutdown), thread: Some(thread) })
     }
 
-    /// Ends the pages and waits for their thread. A panic of the thread is logged and does not fail the run.
+    /// Ends the pages; a panic of their thread is only logged.
     pub fn end(self) {
         drop(self.shutdown);
         if let Some(thread) = self.thread

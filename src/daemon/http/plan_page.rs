@@ -1,27 +1,22 @@
-//! The plan as shown on the status page and by `GET /plan`: names and levels, but no value of the data. A single
-//! record changes a published number only with the outcome of a secret random draw (docs/internals/threats.md, 28).
+//! The plan for pages, without values of the data. One record changes a number only with a secret random draw
+//! (docs/internals/threats.md, 28).
 
 use crate::telemetry::{RoundingDraws, round_count, round_to_step};
 use serde_json::{Value, json};
 use throng_core::plan::Plan;
 use throng_core::plan::evidence::PlanEvidence;
 
-/// Step size of shares and means.
 const SHARE_STEP: f64 = 0.05;
-/// Step size of the losses of a plan.
 const PLAN_LOSS_STEP: f64 = 0.01;
-/// Minimum step size of counts.
 const COUNT_STEP: u64 = 1_000;
-/// Minimum number of subjects that support a published inference, and of records behind a published mean. One more
-/// then changes the value by less than a fifth of a step.
+/// Minimum subjects behind a published inference, and records behind a mean: one more changes the value by less than a
+/// fifth of a step.
 const MIN_SHOWN_SUBJECTS: u64 = 100;
 const MIN_SHOWN_MEAN_RECORDS: u64 = 1_000;
-/// Minimum number of subjects, in multiples of k, that a published quasi-identifier singles out. A random draw raises
-/// it to at most twice as many.
+/// Multiple of k subjects singled out by a published quasi-identifier; a random draw at most doubles it.
 const MIN_SINGLED_OUT_FACTOR: u64 = 10;
 
-/// Returns the plan as JSON: version, number of rows, identifiers to drop, each group with the ends of its ladder,
-/// and the evidence for this or an earlier plan.
+/// Returns the plan and its evidence as JSON.
 #[must_use]
 pub fn plan_summary(
     plan: &Plan,
@@ -64,8 +59,7 @@ pub fn plan_summary(
     })
 }
 
-/// Returns the quasi-identifiers that single out enough subjects for publication, so that one subject more or less
-/// has little effect.
+/// Returns the quasi-identifiers that single out enough subjects: one more or less has little effect.
 #[must_use]
 pub fn shown_qids(evidence: &PlanEvidence, draws: RoundingDraws) -> Vec<&Vec<usize>> {
     let least = (MIN_SINGLED_OUT_FACTOR * u64::from(evidence.k)) as f64;
@@ -89,8 +83,7 @@ pub fn by_size(qids: &[&Vec<usize>]) -> Vec<u64> {
     sizes
 }
 
-/// Returns, for each of `attributes`, the share of these sets that contain it, 0 to 1. It reveals no more than the
-/// published sets.
+/// Returns the share (0 to 1) of sets that contain each of `attributes`.
 #[must_use]
 pub fn involvement(qids: &[&Vec<usize>], attributes: &[usize]) -> Vec<(usize, f64)> {
     let share = |attribute| {
@@ -108,7 +101,7 @@ fn evidence_summary<'n>(
     let draw = |figure: &str| draws.draw(figure, evidence.plan);
     let count = |figure: &str, value: u64| round_count(value, COUNT_STEP, draw(figure));
     let qids = shown_qids(evidence, draws);
-    // Values are rounded before they are sorted: otherwise the order would reveal the exact values.
+    // Rounded before sorting: the order would reveal exact values.
     let step = |kind: &str, from: usize, to: usize, share: f64| {
         round_to_step(share, SHARE_STEP, draw(&format!("{kind} {from} {to}")))
     };
@@ -184,7 +177,6 @@ mod tests {
         let shown: Vec<&Vec<usize>> = sets.iter().collect();
         assert_eq!(by_size(&shown), [2, 1, 1]);
         assert_eq!(involvement(&shown, &[0, 1, 2, 4]), [(0, 0.75), (1, 0.25), (2, 0.5), (4, 0.0)]);
-        // A window with fewer than k records has the empty set as quasi-identifier, which has no size.
         assert_eq!(by_size(&[&Vec::new()]), [0_u64; 0]);
         assert_eq!(involvement(&[], &[7]), [(7, 0.0)]);
     }

@@ -1,5 +1,4 @@
-//! The status page: one document with embedded style and script, and the content security policy that permits only
-//! these.
+//! The status page, with embedded style and script.
 
 use std::sync::LazyLock;
 
@@ -12,7 +11,7 @@ const STATUS_SCRIPT: &str = include_str!("status.js");
 
 pub(super) struct StatusPage {
     pub html: String,
-    /// Content-Security-Policy: permits only this style, this script and requests to this server.
+    /// Content-Security-Policy for this style and script.
     pub policy: String,
 }
 
@@ -40,7 +39,6 @@ fn facts_table(id: &str) -> Markup {
     html! { table { tbody id=(id) {} } }
 }
 
-/// Returns every reason for a suppressed record or a dead letter, with its description.
 fn reason_descriptions() -> impl Iterator<Item = (&'static str, &'static str)> {
     let suppressed = SuppressionReason::ALL.iter().map(|reason| (reason.as_str(), reason.reason_text()));
     suppressed.chain(RejectionReason::ALL.iter().map(|reason| (reason.as_str(), reason.reason_clause())))
@@ -201,7 +199,6 @@ mod tests {
         assert!(!html.contains(" style=\"") && !html.contains(" onclick="), "the policy would refuse it");
     }
 
-    /// Checks keyboard and screen reader support, and the absence of jargon.
     #[test]
     fn status_page_is_accessible_and_without_jargon() {
         let html = &STATUS_PAGE.html;
@@ -214,7 +211,6 @@ mod tests {
         for jargon in ["triage", "by chance", "ladder", "prosecutor", "entropy"] {
             assert!(!html.contains(jargon), "{jargon} is explained nowhere");
         }
-        // Every chart has an explanation.
         let charts = html.matches("chart(\"flow\"").count() + html.matches("  risk(\"").count();
         assert!(charts >= 9 && html.matches("says: \"").count() == charts, "{charts} charts");
     }

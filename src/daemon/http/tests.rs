@@ -1,4 +1,4 @@
-//! Tests of the pages with clients: over a socket, and in a real browser.
+//! Tests of the pages over a socket and in a real browser.
 
 use std::{
     io::{Read as _, Write as _},
@@ -42,7 +42,6 @@ fn request_over(mut stream: impl std::io::Read + std::io::Write, path: &str, hea
     HttpAnswer { status, head: head.to_ascii_lowercase(), body: body.into() }
 }
 
-/// Runs `visit` against the pages of `telemetry`; the server has stopped when this returns.
 fn with_page_server<T>(telemetry: &Telemetry, visit: impl FnOnce(SocketAddr) -> T) -> T {
     with_configured_server(telemetry, &config::TelemetryConfig::default(), visit)
 }
@@ -71,7 +70,6 @@ fn empty_telemetry() -> Telemetry {
     Telemetry::new(5, &["person".into(), "signals".into()])
 }
 
-/// Emits a batch with the numbers of typical wearable records.
 fn emit_committed_batch(telemetry: &Telemetry, sequence: u32) {
     let swing = (f64::from(sequence) / 9.0).sin();
     let consumed = u64::from(9_000 + (sequence * 7_919) % 2_000);
@@ -186,15 +184,13 @@ fn shutdown_with_silent_client_completes() {
     let _silent = with_page_server(&empty_telemetry(), |address| {
         let mut stream = TcpStream::connect(address).expect("the server listens");
         write!(stream, "GET / HTTP/1.1\r\n").expect("half a request");
-        // The later request was answered, so the half-sent one has been accepted.
         assert_eq!(get(address, "/healthz").status, 200);
         stream
     });
     assert!(before.elapsed() < Duration::from_secs(8), "{:?}", before.elapsed());
 }
 
-/// `THRONG_SCREENSHOT=FILE.png` saves a screenshot; `THRONG_SCREENSHOT_SECONDS` is the number of seconds of records
-/// before it.
+/// `THRONG_SCREENSHOT=FILE.png` saves a screenshot after `THRONG_SCREENSHOT_SECONDS` s of records.
 #[test]
 fn status_page_in_real_browser_is_drawn() {
     let Some(browser) = ["chromium", "chromium-browser", "google-chrome"]
@@ -237,7 +233,7 @@ fn status_page_in_real_browser_is_drawn() {
         assert!(seen.status.success(), "{}", String::from_utf8_lossy(&seen.stderr));
         String::from_utf8_lossy(&seen.stdout).into_owned()
     });
-    // Only the script writes these; a policy that blocked it would leave the page empty.
+    // Only the script writes these.
     let account = page.split("<b id=\"consumed\">").nth(1).and_then(|rest| rest.split('<').next()).unwrap_or_default();
     assert_eq!(account.replace(',', ""), consumed.to_string(), "the account was not drawn: {page}");
     for drawn in [
@@ -254,7 +250,6 @@ fn status_page_in_real_browser_is_drawn() {
     }
 }
 
-/// DNS rebinding: a foreign name resolves to this address, and the browser sends that name.
 #[test]
 fn threat_28_request_for_foreign_host_is_rejected() {
     let configured =
@@ -273,7 +268,6 @@ fn threat_28_request_for_foreign_host_is_rejected() {
         for own in own {
             assert_eq!(get_with_head(address, "/metrics", &own).status, 200, "{own}");
         }
-        // A probe may use any name of the pod.
         assert_eq!(get_with_head(address, "/healthz", "Host: evil.example.org\r\n").status, 200);
         assert_eq!(get_with_head(address, "/readyz", "Host: some-pod\r\n").status, 200);
     });
@@ -307,7 +301,7 @@ fn configured_token_is_required_except_by_probes() {
     });
 }
 
-/// A certificate for `localhost`, valid for a hundred years, and its key; used only by this test.
+/// A certificate for `localhost`, valid for a hundred years, and its key.
 const CERT: &str = include_str!("testing.crt");
 const KEY: &str = include_str!("testing.key");
 
@@ -339,7 +333,6 @@ fn configured_tls_refuses_plain_requests() {
         let mut plain = TcpStream::connect(address).expect("the server listens");
         write!(plain, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("a request");
         let mut text = Vec::new();
-        // The connection may be closed, or answered with an alert.
         let (Ok(_) | Err(_)) = plain.read_to_end(&mut text);
         assert!(!String::from_utf8_lossy(&text).contains("throng_"), "no page without TLS");
     });
@@ -369,7 +362,6 @@ fn half_sent_requests_do_not_block_probes() {
         for _ in 0..20 {
             assert_eq!(get(address, "/healthz").status, 200);
         }
-        // The oldest connection was closed without an answer.
         let mut oldest = &half[0];
         oldest.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
         let mut text = Vec::new();

@@ -12,7 +12,7 @@ use tokio_rustls::rustls::{ServerConfig, version};
 
 use crate::config::{AccessError, PagesTls};
 
-/// Error that prevents serving the pages. The daemon then does not start, because it could not be monitored.
+/// Error of the pages, without which the daemon does not start.
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
@@ -24,7 +24,6 @@ pub enum HttpError {
     Tls { key: &'static str, file: PathBuf, why: String },
 }
 
-/// Returns the acceptor of TLS connections; `None` if no certificate is configured.
 pub(super) fn acceptor(configured: &PagesTls) -> Result<Option<TlsAcceptor>, HttpError> {
     let (Some(cert_file), Some(key_file)) = (&configured.cert_file, &configured.key_file) else { return Ok(None) };
     let (cert, key) = ("telemetry.tls.cert_file", "telemetry.tls.key_file");
@@ -35,7 +34,7 @@ pub(super) fn acceptor(configured: &PagesTls) -> Result<Option<TlsAcceptor>, Htt
     if chain.is_empty() {
         return Err(wrong(cert, cert_file, "it contains no certificate".to_owned()));
     }
-    // Errors of the key file are reported without the parser's message, which could repeat a part of the key.
+    // The message could repeat a part of the key.
     let private = PrivateKeyDer::from_pem_file(key_file)
         .map_err(|_| wrong(key, key_file, "it contains no readable private key".to_owned()))?;
     let server = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))

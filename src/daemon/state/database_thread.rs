@@ -1,8 +1,4 @@
-//! Runs the database on a separate thread, so that its callers have a timeout.
-//!
-//! On a full disk the database may never answer again: its writers and its destructors wait for space in a log that
-//! is no longer written. Only this thread may block on it. A caller gets an error with the cause, and the process
-//! ends without waiting for the thread.
+//! Database thread, which alone may block: on a full disk sled may wait forever. Callers get an error after a timeout.
 
 use super::directory::StateError;
 use super::disk;
@@ -16,18 +12,15 @@ use std::time::{Duration, Instant};
 use throng_core::faults;
 
 const DATABASE_WRITE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Long timeout, because reading a large state takes minutes.
 const DATABASE_READ_TIMEOUT: Duration = Duration::from_secs(1800);
-/// Waiting time after which the disk is probed, and the time limit once the process is asked to end.
 const STALL_THRESHOLD: Duration = Duration::from_secs(5);
 const STALL_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 const DISK_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The open database. Only its thread accesses it.
 pub(super) struct OpenDatabase {
     pub db: sled::Db,
     pub tree: sled::Tree,
-    /// The rows of the window by batch: large values, separate from the small ones that every batch rewrites.
+    /// Rows of the window by batch, apart from values that every batch rewrites.
     pub window: sled::Tree,
 }
 
@@ -35,27 +28,23 @@ const THREAD_ENDED: &str = "the database thread has ended";
 
 type DatabaseJob = Box<dyn FnOnce(&OpenDatabase) + Send>;
 
-/// Handle of the database thread.
 pub(super) struct DatabaseThread {
     path: PathBuf,
     jobs: Option<Sender<DatabaseJob>>,
-    /// Closed when the thread has closed the database.
+    /// Closed with the database.
     ended: Receiver<()>,
-    /// Reason for which the database is no longer used.
     failed: OnceLock<String>,
-    /// Closed when the last glance has been answered.
     pending_try_read: Mutex<Option<Receiver<()>>>,
     watch: OnceLock<(Telemetry, Arc<AtomicBool>)>,
 }
 
-/// A test may set a shorter limit, in seconds.
 fn write_timeout() -> Duration {
     faults::number("state-patience")
         .and_then(|seconds| u64::try_from(seconds).ok())
         .map_or(DATABASE_WRITE_TIMEOUT, Duration::from_secs)
 }
 
-/// Opens sled and converts a panic on a damaged file into an error.
+/// sled panics on a damaged file.
 fn open(path: &Path, name: &str) -> Result<OpenDatabase, StateError> {
     let config = sled::Config::new()
         .path(path.join(name))
@@ -76,7 +65,6 @@ fn open(path: &Path, name: &str) -> Result<OpenDatabase, StateError> {
     }
 }
 
-/// Refuses a write for which the disk may lack space.
 fn require_free_space(path: &Path, bytes: usize) -> Result<(), StateError> {
     let needed = disk::required_bytes(bytes);
     match disk::free_bytes(path) {
@@ -88,10 +76,9 @@ fn require_free_space(path: &Path, bytes: usize) -> Result<(), StateError> {
 }
 
 impl DatabaseThread {
-    /// Opens the database `name` in `path` on a new thread.
     pub(super) fn open(path: &Path, name: &str) -> Result<Self, StateError> {
         require_free_space(path, 0)?;
-        // At most one job is queued. An abandoned glance may still be running.
+        // At most one job is queued; an abandoned read may still be running.
         let (jobs, todo) = bounded::<DatabaseJob>(1);
         let (opened, answer) = bounded(1);
         let (ending, ended) = bounded::<()>(0);
@@ -99,7 +86,7 @@ impl DatabaseThread {
         std::thread::Builder::new()
             .name("state".to_owned())
             .spawn(move || {
-                // Dropped, and thereby closed, after all other values of this thread.
+                // Dropped last, which reports that the database is closed.
                 let _ending = ending;
                 match open(&place, &name) {
                     Ok(database) => {
@@ -123,18 +110,16 @@ impl DatabaseThread {
         Ok(keeper)
     }
 
-    /// Reports an unresponsive disk in the readiness from now on, and shortens the wait for it once `stop` is set.
+    /// Reports an unresponsive disk; waits less once `stop` is set.
     pub(super) fn watch(&self, telemetry: &Telemetry, stop: &Arc<AtomicBool>) {
-        // A process has only one stop flag, so a second call would pass the same one.
+        // A process has only one stop flag.
         self.watch.get_or_init(|| (telemetry.clone(), Arc::clone(stop)));
     }
 
-    /// Takes over the watch of the previous database.
     pub(super) fn inherit_watch(&mut self, before: &Self) {
         self.watch.clone_from(&before.watch);
     }
 
-    /// Runs a read with the time limit for reads.
     pub(super) fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&OpenDatabase) -> sled::Result<T> + Send + 'static,
@@ -142,11 +127,7 @@ impl DatabaseThread {
         self.run_job(DATABASE_READ_TIMEOUT, work)
     }
 
-    /// Writes about `bytes` bytes, if there is room for them.
-    ///
-    /// # Errors
-    /// [`StateError::DiskFull`] before any data is passed to the database; other errors if the database fails or does
-    /// not answer.
+    /// Fails with [`StateError::DiskFull`] before any data reaches the database.
     pub(super) fn write<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -156,8 +137,7 @@ impl DatabaseThread {
         self.run_job(write_timeout(), work)
     }
 
-    /// Runs an optional read. Returns `None` if the answer does not arrive within [`DISK_POLL_INTERVAL`]. A blocked disk
-    /// is reported by the next write.
+    /// Returns `None` without an answer within [`DISK_POLL_INTERVAL`].
     pub(super) fn try_read_database<T: Send + 'static>(
         &self,
         work: impl FnOnce(&OpenDatabase) -> T + Send + 'static,
@@ -200,7 +180,6 @@ impl DatabaseThread {
                 std::thread::park();
             }
             let done = catch_unwind(AssertUnwindSafe(|| work(database)));
-            // The caller may have given up.
             drop(answer.send(done));
         });
         if let Some(why) = self.failed.get() {
@@ -212,7 +191,6 @@ impl DatabaseThread {
         Ok(answered)
     }
 
-    /// Waits for an answer for at most `limit`; less if the disk reports an error.
     fn await_answer<T>(&self, answer: &Receiver<T>, limit: Duration) -> Result<T, StateError> {
         let since = Instant::now();
         let mut stalled = false;
@@ -245,7 +223,6 @@ impl DatabaseThread {
         }
     }
 
-    /// Marks the database as failed: no further jobs are sent to it, and its end is not awaited.
     fn mark_failed(&self, error: StateError) -> StateError {
         self.failed.get_or_init(|| error.to_string());
         if let Some((telemetry, _)) = self.watch.get() {
@@ -277,7 +254,6 @@ impl Drop for DatabaseThread {
 mod tests {
     use super::*;
 
-    /// A gauge that finds the database busy returns no value and ends no operation.
     #[test]
     fn unanswered_gauge_read_does_not_fail_writes() {
         let dir = tempfile::tempdir().expect("a directory");
@@ -285,7 +261,6 @@ mod tests {
         assert_eq!(keeper.try_read_database(|_| 7), Some(7));
         let (release, released) = bounded::<()>(0);
         let begun = Instant::now();
-        // The job runs only once: the channel ends when `release` is dropped.
         assert_eq!(keeper.try_read_database(move |_| released.recv().is_err()), None);
         assert_eq!(keeper.try_read_database(|_| 7), None, "nothing more is asked meanwhile");
         assert!(begun.elapsed() < STALL_THRESHOLD, "nobody waits for a gauge: {:?}", begun.elapsed());

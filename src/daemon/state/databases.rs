@@ -1,8 +1,5 @@
-//! Selection of the database in force, and the lock of the state directory.
-//!
-//! A directory has one database, except while an erasure or a change of the secret replaces it. A file names the
-//! database in force and is written atomically. The next process that opens the directory removes all other
-//! databases.
+//! Database in force, and lock of the state directory. Another database exists only until it replaces that one; a start
+//! removes it.
 
 use super::directory::{FIRST_DATABASE, LOCK_FILE, StateError, write_file_atomically};
 use rustix::fs::{FlockOperation, flock};
@@ -11,10 +8,9 @@ use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// File that names the database in force, if it is not the first one.
 const DATABASE_FILE: &str = "database";
 
-/// Locks the directory for this process until the returned file is closed.
+/// Locks the directory until the returned file is closed.
 pub fn lock_directory(path: &Path) -> Result<fs::File, StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     let opened = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path.join(LOCK_FILE));
@@ -51,15 +47,15 @@ pub fn next_database(name: &str) -> String {
     format!("{FIRST_DATABASE}.{}", database_generation(name).unwrap_or(0) + 1)
 }
 
-/// Puts the database `name` into force: the next start opens it.
+/// Puts the database `name` into force.
 ///
 /// # Errors
-/// If the file cannot be written. The previous database is then in force.
+/// The previous database then stays in force.
 pub fn put_database_in_force(path: &Path, name: &str) -> Result<(), StateError> {
     write_file_atomically(path, DATABASE_FILE, format!("{name}\n").as_bytes())
 }
 
-/// Syncs the folder of the database `name` and its directory entry to disk.
+/// Syncs the database `name` and its directory entry to disk.
 pub fn sync_database(path: &Path, name: &str) -> Result<(), StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     for folder in [path.join(name), path.to_owned()] {
@@ -68,8 +64,7 @@ pub fn sync_database(path: &Path, name: &str) -> Result<(), StateError> {
     Ok(())
 }
 
-/// Removes every database except the one in force: incomplete ones and replaced ones. The caller must have
-/// [locked](lock_directory) the directory.
+/// Removes every other database. The caller must have [locked](lock_directory) the directory.
 pub fn remove_other_databases(path: &Path, in_force: &str) -> Result<(), StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     let mut removed = false;

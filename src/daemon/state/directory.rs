@@ -1,4 +1,4 @@
-//! The state directory: private, locked, and protected against confusion with other directories.
+//! State directory: private, locked, and protected against confusion.
 
 use super::disk::PROBE_FILE;
 use super::state_keys::StateKeys;
@@ -9,8 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use throng_core::faults::crash_point;
 
-/// Error of a state directory that is refused, or that fails while a daemon runs. An existing state is never replaced
-/// by a new one.
+/// Error of a state directory. An existing state is never replaced by a new one.
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
@@ -93,13 +92,13 @@ pub enum StateError {
 }
 
 impl StateError {
-    /// Returns true if the content of the disk differs from the data that was written.
+    /// Returns true if the disk contains other data than was written.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. })
     }
 
-    /// Returns true if the operator must change something before a retry can succeed.
+    /// Returns true if a retry needs a change by the operator.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         matches!(
@@ -119,28 +118,25 @@ impl StateError {
     }
 }
 
-/// Marker file of a directory that is being created: other files may be incomplete, and no state is lost with them.
 const CREATION_MARKER: &str = "making";
 
-/// Format of the state. It is incremented whenever a reader of the old format would misread the new one.
+/// Format of the state, incremented for incompatible changes.
 pub const STATE_FORMAT: u32 = 10;
 
-/// The first database of a directory.
 pub(super) const FIRST_DATABASE: &str = "db";
-/// Lock file. The process that has locked it owns the directory.
 pub(super) const LOCK_FILE: &str = "lock";
 
-/// Checks that the directory contains a completely created state.
+/// Checks for a complete state.
 ///
 /// # Errors
-/// [`StateError::MissingSpellings`] if it does not.
+/// [`StateError::MissingSpellings`].
 pub fn require_state(path: &Path) -> Result<(), StateError> {
     let is_there =
         path.join("format").try_exists().map_err(|source| StateError::Io { path: path.to_owned(), source })?;
     if is_there { Ok(()) } else { Err(StateError::Missing(path.to_owned())) }
 }
 
-/// Opens or creates the directory with mode 0700. Returns true if it is new.
+/// Opens or creates the directory (mode 0700); true if new.
 pub fn prepare_directory(path: &Path) -> Result<bool, StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     if !path.exists() {
@@ -153,8 +149,7 @@ pub fn prepare_directory(path: &Path) -> Result<bool, StateError> {
         .map_err(io)?;
     let is_there = |name: &str| names.iter().any(|n| n == name);
     let known = is_there("format");
-    // A start that was killed while it created the directory has left its marker or its check file. No batch has been
-    // released by it.
+    // A killed creation has left one of these, and has released no batch.
     let unfinished = is_there(CREATION_MARKER) || is_there("check");
     let made_first = ["secret", "making.new"];
     let made_later =
@@ -170,7 +165,7 @@ pub fn prepare_directory(path: &Path) -> Result<bool, StateError> {
     Ok(!known)
 }
 
-/// Detects a wrong secret before any other file is opened. In a new directory, writes the check value.
+/// Detects a wrong secret; in a new directory, writes the check value.
 pub fn check_secret(path: &Path, check: &[u8; 32], new: bool) -> Result<(), StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     let file = path.join("check");
@@ -187,7 +182,7 @@ pub fn check_secret(path: &Path, check: &[u8; 32], new: bool) -> Result<(), Stat
     }
 }
 
-/// Checks the `format` file, which is written last when a directory is created.
+/// Checks the `format` file, the last one written at a creation.
 pub fn check_format(path: &Path) -> Result<(), StateError> {
     let file = path.join("format");
     let text = fs::read_to_string(&file).map_err(|source| StateError::Io { path: file, source })?;
@@ -201,7 +196,7 @@ pub fn check_format(path: &Path) -> Result<(), StateError> {
     Err(StateError::Version { path: path.to_owned(), found, expected: STATE_FORMAT })
 }
 
-/// Writes the `format` file and removes the marker of an incomplete directory.
+/// Writes the `format` file, which completes the directory.
 pub fn write_format(path: &Path) -> Result<(), StateError> {
     write_file_atomically(path, "format", format!("throng-state {STATE_FORMAT}\n").as_bytes())?;
     remove_if_present(path, CREATION_MARKER)
@@ -214,7 +209,6 @@ fn remove_if_present(path: &Path, name: &str) -> Result<(), StateError> {
     }
 }
 
-/// Writes a file atomically.
 pub(super) fn write_file_atomically(path: &Path, name: &str, bytes: &[u8]) -> Result<(), StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     let unfinished = path.join(format!("{name}.new"));
@@ -227,12 +221,11 @@ pub(super) fn write_file_atomically(path: &Path, name: &str, bytes: &[u8]) -> Re
     fs::File::open(path).and_then(|dir| dir.sync_all()).map_err(io)
 }
 
-/// Removes the files left by a killed start: the disk probe, and incomplete snapshots of the database `in_force`,
-/// which the database would take for its newest. In a directory that was not completely created, removes the whole
-/// database.
+/// Removes files of a killed start, with snapshots that sled would take for its newest. In an incomplete directory,
+/// removes the database.
 ///
 /// # Errors
-/// [`StateError::Locked`] if another process has the database open; [`StateError::Io`] if a file cannot be removed.
+/// [`StateError::Locked`]; [`StateError::Io`].
 pub fn clear_unfinished(path: &Path, new: bool, in_force: &str) -> Result<(), StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     remove_if_present(path, PROBE_FILE)?;
@@ -251,7 +244,6 @@ pub fn clear_unfinished(path: &Path, new: bool, in_force: &str) -> Result<(), St
     if unfinished.is_empty() && !void {
         return Ok(());
     }
-    // Holds the lock of the database during the removal.
     let held = match fs::OpenOptions::new().read(true).write(true).open(folder.join("db")) {
         Ok(file) => Some(file),
         Err(e) if e.kind() == ErrorKind::NotFound => None,
@@ -269,8 +261,7 @@ pub fn clear_unfinished(path: &Path, new: bool, in_force: &str) -> Result<(), St
     unfinished.iter().try_for_each(fs::remove_file).map_err(io)
 }
 
-/// Derives the keys of the directory from `secret`, or from the secret stored in the directory. A `new` directory
-/// without a secret gets a random one.
+/// Derives the keys from `secret`, or from the directory's secret, which is created if `new`.
 pub fn directory_keys(path: &Path, secret: Option<&[u8]>, new: bool) -> Result<StateKeys, StateError> {
     Ok(match secret {
         Some(secret) => StateKeys::derive(secret),
@@ -278,8 +269,7 @@ pub fn directory_keys(path: &Path, secret: Option<&[u8]>, new: bool) -> Result<S
     })
 }
 
-/// Returns the secret stored in the directory, which is created on first use. It is sufficient to key digests, but
-/// any reader of the directory can read it. Only a secret from outside the directory also protects the state at rest.
+/// Only a secret from outside the directory protects the state at rest.
 fn local_secret(path: &Path, new: bool) -> Result<Vec<u8>, StateError> {
     use rand::{TryRngCore, rngs::OsRng};
     let file = path.join("secret");

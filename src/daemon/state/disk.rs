@@ -1,50 +1,44 @@
-//! Free space and errors of the disk that contains the state.
+//! Free space and errors of the state's disk.
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Bytes that stay free in addition to the current write. The database allocates segments of half a mebibyte and
-/// occasionally rewrites pages that are larger than the data added to them.
+/// sled allocates segments of 512 KiB, and rewrites whole pages.
 const RESERVED_BYTES: u64 = 16 << 20;
 
-/// Copies of a write that are counted: one in the log, and those in the pages that it is merged into.
+/// Log and pages.
 const WRITE_COPIES: u64 = 4;
 
 const DISK_PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// File written by the disk probe.
 pub(super) const PROBE_FILE: &str = "probe.new";
 
-/// Returns the number of bytes that this process may still write to the disk of `path`; `None` if the system does not
-/// report it.
+/// Returns the free bytes on the disk of `path`, if known.
 #[must_use]
 pub fn free_bytes(path: &Path) -> Option<u64> {
     let told = statvfs(path).ok()?;
     Some(told.f_bavail.saturating_mul(told.f_frsize))
 }
 
-/// Returns the number of bytes that must be free before `bytes` more are passed to the database.
+/// Returns the free bytes required for a write.
 #[must_use]
 pub fn required_bytes(bytes: usize) -> u64 {
     RESERVED_BYTES + WRITE_COPIES * bytes as u64
 }
 
-/// Returns the reason for which the disk of `path` cannot be written to. Returns `None` if a small write succeeds,
-/// or if no result arrives within two seconds.
+/// Returns `None` if a small write succeeds or has no result within two seconds.
 pub(super) fn write_failure_cause(path: &Path) -> Option<String> {
     let read_only = |path: &Path| statvfs(path).is_ok_and(|told| told.f_flag.contains(StatVfsMountFlags::RDONLY));
     let (sender, answer) = crossbeam_channel::bounded(1);
     let path = path.to_owned();
-    // On a separate thread, which may block on a blocked disk.
     let asked = std::thread::Builder::new().name("disk-probe".to_owned()).spawn(move || {
         let found = if read_only(&path) {
             Some("its file system is mounted read-only".to_owned())
         } else {
             probe_write(&path.join(PROBE_FILE)).err().map(|error| error.to_string())
         };
-        // The caller may have stopped waiting.
         let (Ok(()) | Err(_)) = sender.send(found);
     });
     match asked {
@@ -53,7 +47,6 @@ pub(super) fn write_failure_cause(path: &Path) -> Option<String> {
     }
 }
 
-/// Writes a file of the size of two database segments, syncs it to disk and removes it.
 fn probe_write(file: &PathBuf) -> std::io::Result<()> {
     let written = std::fs::File::create(file).and_then(|mut opened| {
         opened.write_all(&vec![0; 1 << 20])?;

@@ -1,8 +1,7 @@
-//! Entries of the changelog: the state of a source partition that must outlive every instance.
+//! Entries of the changelog: the state of a source partition.
 //!
-//! An entry has a name, which is the keyed digest of its partition and key, and a sealed value. The last value of a
-//! name is in force; a removed entry has no value. Topics share the changelog partition of the same number, so each
-//! value contains its source partition.
+//! The name is the keyed digest of partition and key; the value is sealed, or absent if removed. Source partitions of
+//! equal number share a changelog partition.
 
 use super::state_keys::StateKeys;
 use crate::daemon::state::records::StoredRow;
@@ -20,52 +19,50 @@ use throng_core::values::sealer::Sealer;
 
 const ENTRY_NAME_BYTES: usize = 16;
 
-/// One entry. Millions are read when a partition is assigned, most of them release log entries; larger variants are
-/// boxed.
+/// Entry of the changelog; larger variants are boxed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ChangelogEntry {
     /// Progress of the partition.
     Progress(Box<PartitionProgress>),
-    /// Entry of the release log: the key of a group and a subject, and the end of its window.
+    /// Key of a group and a subject, and the end of its window.
     Said(u128, i64),
     /// Tenure of a subject.
     Person(u64, TenureRecord),
-    /// Classes that a subject supports: the key of a group and the subject, and each class with the time of its last
-    /// support.
+    /// Key of a group and a subject; classes with the last support.
     Classes(u128, Vec<(u128, i64)>),
-    /// A waiting record.
+    /// Waiting record.
     Waiting(Box<StoredRow>),
     /// State shared by all series.
     SeriesHead(Box<SharedSeriesState>),
-    /// A subject of the series, by subject digest.
+    /// Subject of the series, by digest.
     SeriesPerson(u64, Box<SubjectState>),
     /// Open buckets of a subject.
     SeriesOpen(u64, Vec<OpenBucket>),
-    /// A cohort, by number.
+    /// Cohort, by number.
     SeriesCohort(u32, Box<CohortState>),
 }
 
-/// Progress of a partition, and the state that processed it.
+/// Progress of a partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionProgress {
-    /// Id of the state that processed the partition last. Only that state may repeat a batch with its records.
+    /// Id of the last state of the partition, which alone may repeat its batch.
     pub author: String,
-    /// Number of the last batch, as counted by its author.
+    /// Number of the author's last batch.
     pub sequence: u64,
-    /// The next offset.
+    /// Next offset.
     pub next: i64,
-    /// Stream, sink and groups that the state is bound to.
+    /// Binding of the state.
     pub binding: StateBinding,
 }
 
-/// Stream, sink and groups that a state is bound to, as keyed digests; 0 if not bound yet.
+/// Keyed digests of stream, sink and groups; 0 if unbound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateBinding {
     /// Schema and source.
     pub stream: u128,
-    /// Destination of its batches.
+    /// Destination of the batches.
     pub sink: u128,
-    /// Groups of attributes.
+    /// Attribute groups.
     pub groups: u128,
 }
 
@@ -81,8 +78,7 @@ impl StateBinding {
         }
     }
 
-    /// Returns the first difference from `other`; `None` if there is none. A part that is not bound in one of them
-    /// does not count.
+    /// Returns the first part bound differently in `other`.
     #[must_use]
     pub fn conflict(&self, other: &Self) -> Option<&'static str> {
         let differ = |a: u128, b: u128| a != 0 && b != 0 && a != b;
@@ -140,16 +136,16 @@ impl ChangelogEntry {
     }
 }
 
-/// Effect of an erasure on an entry about an erased subject.
+/// Effect of an erasure on an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ErasedEntry {
-    /// The entry is removed.
+    /// Removed entry.
     Deleted(EntryKey),
-    /// The entry also concerns other subjects and now has this value.
+    /// New value.
     Rewritten(Box<ChangelogEntry>),
 }
 
-/// Returns the series entries that a batch sets, and the keys of those that it removes.
+/// Returns the series entries set and removed by a batch.
 #[must_use]
 pub fn series_entries(changes: &SeriesChanges) -> (Vec<ChangelogEntry>, Vec<EntryKey>) {
     let mut entries = vec![ChangelogEntry::SeriesHead(Box::new(changes.head.clone()))];
@@ -170,16 +166,16 @@ pub fn series_entries(changes: &SeriesChanges) -> (Vec<ChangelogEntry>, Vec<Entr
     (entries, removed)
 }
 
-/// Encoder and decoder for entries of one consumer group under one secret.
+/// Codec for entries of one group and secret.
 #[derive(Clone)]
 pub struct EntryCodec {
     names: KeyedDigest,
     sealer: Sealer,
-    /// The consumer group and a zero byte: two groups may share a topic.
+    /// Two groups may share a topic.
     prefix: Vec<u8>,
 }
 
-/// Error of an entry sealed with another secret or written by another version.
+/// Error of an entry with another secret or version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an entry of the changelog cannot be read")]
 pub struct UnreadableEntry;
@@ -220,10 +216,10 @@ impl EntryCodec {
         self.sealer.seal(&self.contributions_seal_key(), &plain)
     }
 
-    /// Opens sealed contributions. Returns them with the identity of their series.
+    /// Opens sealed contributions; also returns their identity.
     ///
     /// # Errors
-    /// If they were sealed with another secret or by another version.
+    /// If the secret or the version differs.
     pub fn open_contributions(&self, sealed: &[u8]) -> Result<(String, PartitionContributions), UnreadableEntry> {
         let plain = self.sealer.open(&self.contributions_seal_key(), sealed).ok_or(UnreadableEntry)?;
         postcard::from_bytes(&plain).map_err(|_| UnreadableEntry)
@@ -233,12 +229,12 @@ impl EntryCodec {
         [b"contributions 1 ", &self.prefix[..]].concat()
     }
 
-    /// Returns `None` if the record is of another group.
+    /// `None` for another group.
     fn name<'a>(&self, key: &'a [u8]) -> Option<&'a [u8; ENTRY_NAME_BYTES]> {
         key.strip_prefix(&self.prefix[..])?.try_into().ok()
     }
 
-    /// Returns the entry of a record, if it is of this group and has one.
+    /// Returns the entry of a record of this group.
     #[must_use]
     pub fn entry_of(&self, (key, value): (&[u8], Option<&[u8]>)) -> Option<(InputPartition, ChangelogEntry)> {
         self.name(key)?;
@@ -251,11 +247,10 @@ impl EntryCodec {
     }
 }
 
-/// Collects the entries of some partitions. Records are added in the order of the changelog.
+/// Collector of entries, from records in changelog order.
 pub struct EntryReader {
     codec: EntryCodec,
     found: HashMap<[u8; ENTRY_NAME_BYTES], (InputPartition, ChangelogEntry)>,
-    /// Names with an unreadable last value.
     unreadable: HashSet<[u8; ENTRY_NAME_BYTES]>,
 }
 
@@ -266,7 +261,7 @@ impl EntryReader {
         Self { codec, found: HashMap::new(), unreadable: HashSet::new() }
     }
 
-    /// Adds the next record. Records of other groups are ignored.
+    /// Adds the next record; ignores other groups.
     pub fn add_record(&mut self, (key, value): (&[u8], Option<&[u8]>)) {
         let Some(name) = self.codec.name(key) else { return };
         self.unreadable.remove(name);
@@ -277,10 +272,10 @@ impl EntryReader {
         }
     }
 
-    /// Returns the entries of the partitions selected by `wanted`.
+    /// Returns the entries of wanted partitions.
     ///
     /// # Errors
-    /// If any entry of the group was unreadable: the remaining entries may then be incomplete.
+    /// If any entry was unreadable.
     pub fn into_restored(self, wanted: impl Fn(InputPartition) -> bool) -> Result<RestoredPartitions, UnreadableEntry> {
         if !self.unreadable.is_empty() {
             return Err(UnreadableEntry);
@@ -290,17 +285,16 @@ impl EntryReader {
         for (place, entry) in self.found.into_values().filter(|(place, _)| wanted(*place)) {
             restored.add(place, entry);
         }
-        // Sorted by arrival. A batch processes them in this order, and in the same order when it is repeated after a
-        // restart.
+        // A batch, also a repeated one, processes records in this order.
         restored.waiting.sort_unstable_by_key(StoredRow::processing_order);
         Ok(restored)
     }
 }
 
-/// The state of some partitions, restored from their changelog.
+/// Restored state of some partitions.
 #[derive(Debug, Default)]
 pub struct RestoredPartitions {
-    /// By partition; no entry if the partition has not been processed.
+    /// Progress of the partitions that have been processed.
     pub progress: BTreeMap<InputPartition, PartitionProgress>,
     /// Entries of the release log.
     pub release_entries: Vec<(u128, i64)>,
@@ -308,13 +302,13 @@ pub struct RestoredPartitions {
     pub tenure_records: Vec<(u64, TenureRecord)>,
     /// Classes that subjects support.
     pub restored_classes: Vec<(u128, u128, i64)>,
-    /// Waiting records, in the order in which a batch processes them.
+    /// Waiting records in processing order.
     pub waiting: Vec<StoredRow>,
-    /// State of the series; `None` if there is none, or if its partition is not among these.
+    /// State of the series, if restored here.
     pub series: Option<SeriesState>,
-    /// Number of entries read, including those of other partitions.
+    /// Number of entries read, in all partitions.
     pub entries_read: u64,
-    /// Offsets at which partitions continue although their recorded progress differs; accepted by the operator.
+    /// Offsets accepted by the operator although the progress differs.
     pub accepted_offsets: BTreeMap<InputPartition, i64>,
 }
 

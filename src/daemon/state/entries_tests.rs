@@ -102,7 +102,6 @@ fn binding_conflict_names_the_differing_part() {
 }
 
 proptest! {
-    /// Compares the reader with a map to which the same changes are applied.
     #[test]
     fn entry_reader_keeps_the_last_value_per_name(
         changes in prop::collection::vec((0_i32..2, 0_i64..6, prop::option::of(0_i64..100)), 0..60),

@@ -1,6 +1,6 @@
-//! Database keys that consist of a prefix and a number.
+//! Database keys of a prefix and a number.
 
-/// Returns the key for a prefix and a number. Keys sort in the order of their numbers.
+/// Returns a key; keys sort by number.
 pub(super) fn numbered_key(prefix: &str, number: u64) -> Vec<u8> {
     let mut key = prefix.as_bytes().to_vec();
     key.push(b'/');

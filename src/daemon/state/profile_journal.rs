@@ -1,24 +1,16 @@
-//! Profiles of joins on disk: one sealed value per subject, under the number of the join and the subject's keyed
-//! digest.
-//!
-//! Profiles change only together with the effect of a batch, or while no batch is intended. The table that a batch
-//! reads therefore depends only on the batches released before it. A batch repeated after a crash reads the same
-//! table; its version identifies it.
+//! Profiles of joins on disk, by join and subject digest. They change only with a batch or while none is intended, so
+//! that a repeated batch reads the same table.
 
 use super::records::ProfileChange;
 use super::state_keys::Sealer;
 
-/// Key of the profiles' version.
 pub(super) const PROFILES_VERSION: &[u8] = b"profiles";
-/// Prefix of the keys of profiles.
 pub(super) const PROFILE_PREFIX: &str = "profile";
 
-/// Changes that are not yet written, and the version of the profiles with them.
 #[derive(Default)]
 pub(super) struct ProfileJournal {
     pub version: u64,
     unwritten: Vec<ProfileChange>,
-    /// Number of values in the current write.
     values: usize,
 }
 
@@ -30,7 +22,7 @@ fn profile_key(join: u16, person: u64) -> Vec<u8> {
     key
 }
 
-/// Returns the join and the subject of a key; `None` if it is not the key of a profile.
+/// Returns the join and the subject of a profile's key.
 #[must_use]
 pub fn parse_profile_key(key: &[u8]) -> Option<(u16, u64)> {
     let (join, person) = key.strip_prefix(PROFILE_PREFIX.as_bytes())?.strip_prefix(b"/")?.split_at_checked(2)?;
@@ -46,7 +38,7 @@ impl ProfileJournal {
         }
     }
 
-    /// Adds the queued changes to a write. Returns the number of bytes added.
+    /// Adds the queued changes to a write; returns the bytes added.
     pub fn write(&mut self, batch: &mut sled::Batch, sealer: &Sealer) -> usize {
         if self.unwritten.is_empty() {
             return 0;
@@ -59,7 +51,6 @@ impl ProfileJournal {
         };
         put(PROFILES_VERSION.to_vec(), &postcard::to_stdvec(&self.version).expect("plain values always serialize"));
         let mut gone = Vec::new();
-        // In their order: of two changes for one subject, the later one is in force.
         let changes = self.take_latest_changes();
         self.values += changes.len();
         for ProfileChange { join, person, cells } in changes {
@@ -75,7 +66,7 @@ impl ProfileJournal {
         bytes
     }
 
-    /// Returns the number of values in the current write and resets it.
+    /// Returns and resets the number of values in the current write.
     pub fn take_value_count(&mut self) -> usize {
         std::mem::take(&mut self.values)
     }

@@ -1,4 +1,4 @@
-//! Plain values that are written to the state.
+//! Plain values of the state.
 
 use crate::daemon::engine::durable::clock::ClockAnchor;
 use crate::io::profiles::ProfileCells;
@@ -19,21 +19,21 @@ use throng_core::values::raw_batch::RecordPosition;
 /// Position and totals of the stream after a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamProgress {
-    /// Number of the last released batch (0: none yet).
+    /// Number of the last released batch (0: none).
     pub sequence: u64,
-    /// Timestamp of the last batch, in milliseconds since 1970. It never decreases.
+    /// Timestamp of the last batch, in ms since 1970; never decreases.
     pub clock_ms: i64,
-    /// Age of the state at that batch. The age of support is measured by it.
+    /// Age of the state at that batch, in ms; measures support.
     pub age_ms: i64,
-    /// Clock anchor from which later ages are computed.
+    /// Anchor of later ages.
     pub anchor: ClockAnchor,
     /// Next offset by topic index and partition.
     pub positions: InputPositions,
-    /// Totals of records since the creation of the state, by outcome.
+    /// Totals of records by outcome.
     pub totals: RecordTotals,
-    /// Version of the plan in force (0: none yet).
+    /// Version of the plan in force (0: none).
     pub plan_version: u64,
-    /// Age of the state when the last search for a plan ended, with or without a plan.
+    /// Age of the state at the last search, in ms.
     pub planned_ms: i64,
     /// Value of `rows` at that time.
     pub planned_rows: u64,
@@ -47,41 +47,40 @@ pub struct StreamProgress {
     pub stride: u64,
     /// Plan request with an unfinished search.
     pub asked: Option<SearchRequest>,
-    /// Pairs of attributes that the model no longer counts.
+    /// Attribute pairs that the model no longer counts.
     pub left_out: Vec<(usize, usize)>,
-    /// Attributes that the model does not count, each with the attribute that determines it.
+    /// Attributes not counted, each with its determinant.
     pub derived: Vec<(usize, usize)>,
 }
 
-/// A requested plan that is not in force. It contains enough to repeat the search on the same records after a
-/// restart.
+/// Requested plan, with the data to repeat its search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchRequest {
-    /// Number of the batch before which the plan was requested, among batches with records.
+    /// Batch before which it was requested.
     pub batch: u64,
     /// Rows counted for the sample at that time.
     pub rows: u64,
-    /// For the log; the plan does not depend on it.
+    /// Reason, for the log only.
     pub why: PlanReason,
 }
 
 /// Reason for a new plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PlanReason {
-    /// The stream begins, or its groups have changed.
+    /// Start of the stream, or changed groups.
     Start,
-    /// The window has grown fourfold.
+    /// Fourfold growth of the window.
     Growth,
-    /// `plan.interval` has passed.
+    /// End of `plan.interval`.
     Interval,
-    /// The distribution of values has drifted from the baseline of the plan in force.
+    /// Drift from the plan's baseline.
     Drift,
-    /// The stream begins with a plan from `plan.prime`.
+    /// Start with a plan from `plan.prime`.
     Prime,
 }
 
 impl BatchIntent {
-    /// Returns a copy without the entries that the changelog stores.
+    /// Returns a copy without the entries of the changelog.
     #[must_use]
     pub fn without_changelog_entries(&self) -> Self {
         Self {
@@ -106,8 +105,7 @@ impl BatchIntent {
         }
     }
 
-    /// Returns the partitions with changed state: those that it reads, those of the waiting rows that it settles, and
-    /// that of the series.
+    /// Returns the partitions with changed state.
     #[must_use]
     pub fn affected_partitions(&self) -> BTreeSet<InputPartition> {
         let read = self.ranges.iter().map(|range| (range.topic, range.partition));
@@ -129,67 +127,65 @@ impl PlanReason {
     }
 }
 
-/// An attribute group for which a row waits.
+/// Attribute group for which a row waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingGroup {
-    /// Digest that identifies the group.
+    /// Digest of the group.
     pub group: u128,
-    /// Timestamp of the batch since which it waits.
+    /// Timestamp of its first batch, in ms.
     pub since_ms: i64,
-    /// The fragment is released with the first batch at or after this time.
+    /// Earliest release of the fragment, in ms.
     pub due_ms: i64,
 }
 
-/// A stored row: a held row, or a row of the planner's sample.
+/// Held row, or row of the planner's sample.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredRow {
     /// Number of the row in the stream.
     pub ordinal: u64,
-    /// Subject of the record: a keyed digest, or a hash of the coordinate if the schema names no subject; 0 for no
-    /// subject.
+    /// Digest of the subject, or of the coordinate without a subject attribute; 0 for none.
     pub subject: u64,
-    /// Source position of the record. The row is settled when its partition is revoked.
+    /// Source position.
     pub coordinate: RecordPosition,
-    /// Number of batches that the row has waited for (held rows).
+    /// Number of batches waited (held rows).
     pub waited: u8,
-    /// True if the record counts as released: a fragment of it has been released.
+    /// True if a fragment has been released.
     pub released: bool,
-    /// The groups for which the row waits; `None`: all groups, from the next batch on.
+    /// Groups for which the row waits; `None`: all.
     pub parts: Option<Vec<PendingGroup>>,
-    /// Canonical texts, one per attribute. Codes are valid only within one process.
+    /// Canonical texts, one per attribute.
     pub cells: Vec<String>,
 }
 
 impl StoredRow {
-    /// Sort key for the order in which a batch processes rows. Ordinals may be equal if two instances have assigned
-    /// them.
+    /// Returns the sort key of processing; ordinals may be equal.
     #[must_use]
     pub fn processing_order(&self) -> (u64, RecordPosition) {
         (self.ordinal, self.coordinate)
     }
 }
 
-/// A profile that is set or removed.
+/// Profile that is set or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileChange {
-    /// The number of its join.
+    /// Number of its join.
     pub join: u16,
     /// Keyed digest of its subject.
     pub person: u64,
-    /// Cells of the profile; `None` if it is removed.
+    /// Cells of the profile; `None` if removed.
     pub cells: Option<ProfileCells>,
 }
 
-/// Offset range of one partition in a batch: `from` inclusive, `to` exclusive.
+/// Offset range of one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OffsetRange {
-    /// Index into the topics of the source; 0 for a file.
+    /// Index of the topic; 0 for a file.
     pub topic: u16,
-    /// 0 for a file.
+    /// Partition; 0 for a file.
     pub partition: i32,
-    /// The first offset of the batch.
+    /// First offset.
     pub from: i64,
-    /// The offset after the last one.
+    /// Offset after the last one.
     pub to: i64,
 }
 
@@ -223,41 +219,39 @@ impl Flush {
 /// All data of a batch, fixed before its release.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BatchIntent {
-    /// Random number of this attempt. The marker repeats it. Another attempt at a batch of the same sequence, by a
-    /// copy of the state directory, is therefore not mistaken for this one.
+    /// Random number of this attempt, repeated by the marker.
     pub attempt: u64,
-    /// Consumed offsets; empty if the batch only settles held rows.
+    /// Consumed offsets; empty if it only settles.
     pub ranges: Vec<OffsetRange>,
     /// Held rows that the batch flushes.
     pub flush: Flush,
-    /// Progress after the release of the batch, with its sequence and clock.
+    /// Progress after the release.
     pub after: StreamProgress,
-    /// Changes of the ledger; `None` if no record is released.
+    /// Changes of the ledger, if a record is released.
     pub ledger: Option<LedgerDelta>,
-    /// Rows of the batch that enter the planner's sample.
+    /// Rows that enter the planner's sample.
     pub sampled: Vec<StoredRow>,
     /// Rows that start or continue to wait.
     pub held: Vec<StoredRow>,
-    /// Rows from earlier batches that this batch processes: number and coordinate.
+    /// Number and coordinate of settled rows.
     pub settled: Vec<(u64, RecordPosition)>,
-    /// A plan first used by this batch.
+    /// Plan first used by this batch.
     pub plan: Option<Plan>,
-    /// Distribution of the window when that plan was made.
+    /// Distribution of the window for that plan.
     pub baseline: Option<DriftBaseline>,
     /// Evidence received since the previous batch.
     pub evidence: Option<PlanEvidence>,
-    /// Reference counts that this plan compares classes with.
+    /// Reference counts of that plan.
     pub references: Vec<ReferenceCounts>,
-    /// Findings about the records, up to and including this batch.
+    /// Findings about the records up to this batch.
     pub met: Option<RunStatistics>,
-    /// Version of the profiles joined to its records.
+    /// Version of the joined profiles.
     pub profiles: u64,
-    /// New values of the series state; `None` if there are no series.
+    /// New series state, if any.
     pub series: Option<SeriesChanges>,
-    /// The partition of the contributions, if their state changes.
+    /// Partition of the contributions, if their state changes.
     pub series_place: Option<InputPartition>,
-    /// Source partitions without unread records, each with the offset at which this was observed. Buckets did not
-    /// wait for them.
+    /// Partitions without unread records from these offsets on.
     pub idle: Vec<(InputPartition, i64)>,
     /// All source partitions at that time.
     pub sources: Vec<InputPartition>,

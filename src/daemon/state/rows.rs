@@ -1,13 +1,11 @@
-//! Stored rows of one batch of the window. They are self-contained, because codes are valid only within one process.
-//!
-//! A column consists of its distinct texts, and one index per row in as few bytes as possible. 10,000 wearable
-//! records of 25 attributes take about 30 bytes per record.
+//! Stored rows of one batch, self-contained: codes are valid only within one process. 10,000 records of 25 attributes
+//! take about 30 bytes each.
 
 use serde::{Deserialize, Serialize};
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{ABSENT, Code, Codebook};
 
-/// Distinct values in the order of their first row, and the index of each row's value.
+/// Distinct values in order of first use, and each row's index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PackedColumn<T> {
     values: Vec<T>,
@@ -33,7 +31,6 @@ impl<T> PackedColumn<T> {
         Self { values, width, rows }
     }
 
-    /// Returns the rows at `kept`, with only the values that they use; `None` if a row refers to a missing value.
     fn with_rows_at(&self, kept: &[usize]) -> Option<Self>
     where
         T: Clone,
@@ -55,7 +52,7 @@ impl<T> PackedColumn<T> {
         Some(Self::new(values, &rows))
     }
 
-    /// Returns the value of every row, each distinct value mapped once; `None` if a row refers to a missing value.
+    /// `None` if a row refers to a missing value.
     fn unpack<U: Copy>(&self, map: impl FnMut(&T) -> U) -> Option<Vec<U>> {
         let values: Vec<U> = self.values.iter().map(map).collect();
         let at = |position: u32| values.get(position as usize).copied();
@@ -72,19 +69,17 @@ fn byte_chunks<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + 
     bytes.as_chunks::<N>().0.iter().copied()
 }
 
-/// The rows of one batch.
+/// Rows of one batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowBlock {
     /// Number of the last row in the stream.
     pub last: u64,
     subjects: PackedColumn<u64>,
-    /// Canonical texts, one column per remembered attribute.
     columns: Vec<PackedColumn<String>>,
 }
 
 impl RowBlock {
-    /// Returns the rows as codes of `books`; attributes that are not in `remembered` are absent. `None` if the block
-    /// does not have these attributes or is inconsistent.
+    /// Returns the `remembered` attributes as codes of `books`; `None` if inconsistent.
     #[must_use]
     pub fn unpack(&self, remembered: &[usize], books: &mut [Codebook]) -> Option<CodeBatch> {
         if self.columns.len() != remembered.len() {
@@ -100,9 +95,8 @@ impl RowBlock {
         whole.then_some(CodeBatch { columns, subjects, coordinates: Vec::new() })
     }
 
-    /// Returns the block without subjects selected by `is_gone` and without rows before number `first` of the stream.
-    /// Also returns the number of rows of these subjects. The number of the last row does not change. `None` if the
-    /// block is inconsistent.
+    /// Returns the block without subjects of `is_gone` and rows before `first`, and the number of rows erased; `None`
+    /// if inconsistent.
     #[must_use]
     pub fn without_subjects(&self, is_gone: impl Fn(u64) -> bool, first: u64) -> Option<(Self, u64)> {
         let subjects = self.subjects.unpack(|subject| *subject)?;
@@ -121,16 +115,16 @@ impl RowBlock {
     }
 }
 
-/// Packs batches one after another.
+/// Packer of successive batches.
 #[derive(Clone, Debug, Default)]
 pub struct RowPacker {
-    /// For each code of the current column: the column's number, and the code's position among its values.
+    /// Column, and position among its values, of each code.
     places: Vec<(u32, u32)>,
     column: u32,
 }
 
 impl RowPacker {
-    /// Packs `batch`, which starts at row number `first` of the stream.
+    /// Packs `batch`, which starts at row `first`.
     ///
     /// # Panics
     /// If an attribute is not in the batch.
@@ -161,7 +155,6 @@ impl RowPacker {
         RowBlock { last, subjects: PackedColumn::new(subjects, &rows), columns }
     }
 
-    /// Returns the distinct codes in the order of their first row, and the position of each row's code among them.
     fn index_distinct_codes(&mut self, column: &[Code], codes: usize) -> (Vec<Code>, Vec<u32>) {
         self.places.resize(self.places.len().max(codes), (0, 0));
         self.column = self.column.checked_add(1).unwrap_or_else(|| {
@@ -234,8 +227,6 @@ mod tests {
     }
 
     proptest! {
-        /// A block without one subject equals the block of the other subjects, and contains no value that only this
-        /// subject had.
         #[test]
         fn row_block_without_a_subject_equals_block_of_other_rows(
             rows in proptest::collection::vec((0_u32..300, 0_u64..5), 1..400), passed in 0_usize..50,

@@ -1,21 +1,21 @@
-//! Keys derived from the secret. They seal all data written to disk.
+//! Keys derived from the secret, for all data on disk.
 
 use hkdf::Hkdf;
 use sha2::Sha256;
 pub use throng_core::values::sealer::Sealer;
 use zeroize::Zeroizing;
 
-/// Independent keys derived from one secret.
+/// Independent keys of one secret.
 pub struct StateKeys {
-    /// Key for the digests of subjects.
+    /// Key of subject digests.
     pub subjects: [u8; 32],
-    /// Key for the digests of classes and coverages.
+    /// Key of class and coverage digests.
     pub classes: [u8; 32],
-    /// Key for delays, windows and the choice among a subject's records.
+    /// Key for delays, windows and the choice of records.
     pub repetition: [u8; 32],
-    /// Check value that detects a wrong secret.
+    /// Check value against a wrong secret.
     pub check: [u8; 32],
-    /// Key for the random draws that round the numbers on pages.
+    /// Key for the draws that round numbers on pages.
     pub pages: [u8; 32],
     seal: Zeroizing<[u8; 32]>,
 }
@@ -40,7 +40,7 @@ impl StateKeys {
         }
     }
 
-    /// Returns a sealer, which binds each sealed value to its database key.
+    /// Returns a sealer, which binds values to their database key.
     #[must_use]
     pub fn sealer(&self) -> Sealer {
         Sealer::new(&self.seal)

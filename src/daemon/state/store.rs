@@ -1,4 +1,4 @@
-//! The sled database: one atomic flushed write per batch, and recovery from it.
+//! The sled database: one atomic flushed write per batch, and recovery.
 
 use super::database_thread::DatabaseThread;
 use super::databases;
@@ -42,57 +42,51 @@ const EVIDENCE: &[u8] = b"evidence";
 /// Key of the findings.
 const FINDINGS_KEY: &[u8] = b"met";
 
-/// Data about the database in force, and pending writes.
 #[derive(Default)]
 struct StoreBookkeeping {
-    /// A released batch with an unwritten effect.
+    /// Released batch with an unwritten effect.
     applied: Option<BatchIntent>,
-    /// True if the intent on disk belongs to a batch that was not released and will not be repeated.
+    /// Intent on disk without release or retry.
     given_up: bool,
-    /// Sequence up to which each ledger shard on disk is complete.
+    /// Last complete sequence of each ledger shard.
     shard_sequence: Vec<u64>,
     next_shard: usize,
-    /// Bytes of shards that may be rewritten now. Grows with the deltas.
+    /// Bytes of shards that may be rewritten now.
     credit: usize,
     first_delta: u64,
-    /// Sequence and last row ordinal of each stored part of the sample.
     sample_parts: Vec<(u64, u64)>,
-    /// Sequence and last row number of each stored part of the window.
     row_parts: VecDeque<(u64, u64)>,
-    /// Parts of the sample and of the window that the next write removes.
+    /// Removed by the next write.
     pruned_keys: Vec<Vec<u8>>,
     pruned_row_parts: Vec<u64>,
     profiles: ProfileJournal,
 }
 
-/// The state of one instance.
+/// State of one instance.
 pub struct StateStore {
     path: PathBuf,
     database: String,
     database_handle: Arc<DatabaseThread>,
     sealer: Sealer,
-    /// Identity of this state: part of the transactional id.
+    /// Part of the transactional id.
     id: String,
     bookkeeping: StoreBookkeeping,
-    /// Bytes sealed for the next write.
     unwritten: Cell<usize>,
-    /// True if the changelog stores the data about subjects; the directory then stores only the model and the intents
-    /// of the instance.
+    /// The changelog stores the data about subjects.
     uses_changelog: bool,
-    /// Temporary directory, removed together with the store. No batch is written to it.
+    /// No batch is written to it.
     temporary: Option<TempDir>,
-    /// Name of the original database while the store works on a copy. The original is still in force.
+    /// Original, while the store works on a copy.
     copied_from: Option<String>,
-    /// Lock of the directory. Declared last, so that it is released after all other fields are dropped.
+    /// Declared last: dropped last.
     _lock: File,
 }
 
 impl StateStore {
-    /// Opens or creates the state at `path`. `secret` is `None` if the directory stores its secret. Loads the applied
-    /// batches into `ledger`. The caller decides on the pending intent, if there is one.
+    /// Opens or creates the state, and loads the applied batches into `ledger`. The caller decides a pending intent.
     ///
     /// # Errors
-    /// Every [`StateError`]. The disk is unchanged if the directory is foreign, damaged or belongs to another secret.
+    /// Every [`StateError`]; a foreign or damaged directory stays unchanged.
     pub fn open(
         path: &Path,
         secret: Option<&[u8]>,
@@ -105,16 +99,15 @@ impl StateStore {
         Ok((store, keys, recovered))
     }
 
-    /// Opens the existing state at `path` without reading its values.
+    /// Opens an existing state without reading its values.
     ///
     /// # Errors
-    /// [`StateError::MissingSpellings`], and the errors of [`open`](Self::open).
+    /// As [`open`](Self::open); [`StateError::MissingSpellings`].
     pub fn open_existing(path: &Path, secret: Option<&[u8]>) -> Result<(Self, StateKeys), StateError> {
         directory::require_state(path)?;
         Self::open_prepared(path, secret, false)
     }
 
-    /// `new` is true if the directory was just created.
     fn open_prepared(path: &Path, secret: Option<&[u8]>, new: bool) -> Result<(Self, StateKeys), StateError> {
         if !new {
             directory::check_format(path)?;
@@ -163,37 +156,36 @@ impl StateStore {
         Ok((store, keys))
     }
 
-    /// Reports an unresponsive disk in the readiness from now on, and shortens the wait for it once `stop` is set.
+    /// Reports an unresponsive disk; waits less once `stop` is set.
     pub fn watch(&mut self, telemetry: &Telemetry, stop: &Arc<AtomicBool>) {
         self.database_handle.watch(telemetry, stop);
     }
 
-    /// Returns the number of free bytes on the disk of the state; 0 if the system does not report it.
+    /// Returns the free bytes on the disk; 0 if unknown.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
         disk::free_bytes(&self.path).unwrap_or_default()
     }
 
-    /// Returns the number of bytes on disk; 0 if the disk does not answer in time. The value is only for a gauge, so
-    /// this is no error.
+    /// Returns the bytes on disk, for a gauge; 0 if unknown.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.database_handle.try_read_database(|d| d.db.size_on_disk().unwrap_or_default()).unwrap_or_default()
     }
 
-    /// Path of the directory.
+    /// Returns the path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the identity of this state, which is created once.
+    /// Returns the identity of this state, created once.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Returns the error of a state with inconsistent parts.
+    /// Returns the error of inconsistent parts.
     #[must_use]
     pub fn damage_error(&self, what: &str) -> StateError {
         StateError::Damaged { path: self.path.clone(), what: what.to_owned() }
@@ -205,7 +197,7 @@ impl StateStore {
         postcard::from_bytes(&plain).map_err(|_| self.damage_error("a value cannot be read"))
     }
 
-    /// Reads a value; `None` if there is none.
+    /// Reads a value, if present.
     pub fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StateError> {
         let wanted = key.to_vec();
         match self.database_handle.read(move |d| d.tree.get(wanted))? {
@@ -220,8 +212,7 @@ impl StateStore {
         Ok(found.into_iter().map(|(k, v)| (k.to_vec(), v)).collect())
     }
 
-    /// Returns the keys of the rows of the window. The rows are read one key at a time, because together they are too
-    /// large.
+    /// Rows are read by key, because together they are too large.
     fn row_keys(&self) -> Result<Vec<sled::IVec>, StateError> {
         self.database_handle.read(|d| d.window.scan_prefix("rows/").keys().collect())
     }
@@ -237,14 +228,13 @@ impl StateStore {
         self.sealer.seal(key, &postcard::to_stdvec(value).expect("plain values always serialize"))
     }
 
-    /// Seals a value for the next write and counts its bytes.
     fn seal_for_write<T: Serialize + ?Sized>(&self, key: &[u8], value: &T) -> Vec<u8> {
         let sealed = self.seal_value(key, value);
         self.unwritten.set(self.unwritten.get() + key.len() + sealed.len());
         sealed
     }
 
-    /// Writes the progress of the stream between two batches.
+    /// Writes the progress between two batches.
     pub fn write_progress(&mut self, progress: &StreamProgress) -> Result<(), StateError> {
         let mut batch = sled::Batch::default();
         batch.insert(PROGRESS, self.seal_for_write(PROGRESS, progress));
@@ -257,14 +247,12 @@ impl StateStore {
         self.bookkeeping.profiles.version
     }
 
-    /// Queues changed profiles of the batch passed to [`left`](Self::left). They become durable together with its
-    /// effect.
+    /// Queues changed profiles, durable with the effect of the released batch.
     pub fn queue_profiles(&mut self, changes: Vec<ProfileChange>) {
         self.bookkeeping.profiles.queue_changes(changes);
     }
 
-    /// Writes changed profiles and the effect of the last batch. Any intended batch that was not released is given up
-    /// and will not be repeated.
+    /// Writes changed profiles and the last effect; gives up an unreleased intent.
     pub fn commit_profiles(&mut self, changes: Vec<ProfileChange>, ledger: &SubjectLedger) -> Result<(), StateError> {
         let mut batch = sled::Batch::default();
         self.bookkeeping.profiles.queue_changes(changes);
@@ -284,13 +272,13 @@ impl StateStore {
         self.unwritten.set(self.unwritten.get() + written);
     }
 
-    /// Returns true if the outcome of an intended batch is only in memory: the batch was released or given up.
+    /// Returns true if the last outcome is only in memory.
     #[must_use]
     pub fn is_behind(&self) -> bool {
         self.bookkeeping.applied.is_some() || self.bookkeeping.given_up
     }
 
-    /// Writes the outcome of the last intended batch now.
+    /// Writes the outcome of the last intended batch.
     pub fn flush(&mut self, ledger: &SubjectLedger) -> Result<(), StateError> {
         if !self.is_behind() {
             return Ok(());
@@ -313,12 +301,11 @@ impl StateStore {
         let profiles = self.bookkeeping.profiles.take_value_count();
         self.database_handle.write(self.unwritten.take(), move |d| {
             d.tree.apply_batch(batch)?;
-            // Removed after the effect that makes them obsolete, in the same log.
+            // After the effect that makes them obsolete, in the same log.
             gone.into_iter().try_for_each(|sequence| d.window.remove(numbered_key("rows", sequence)).map(drop))?;
             crash_point("state-unflushed");
             d.tree.flush()?;
-            // sled frees the values replaced by a large write only during later accesses, some per access; otherwise
-            // kilobytes per value remain on disk.
+            // sled frees replaced large values only during later accesses.
             (0..profiles).try_for_each(|_| d.tree.contains_key(CHECK).map(drop))
         })?;
         Ok(())

@@ -1,5 +1,4 @@
-//! Restore of assigned partitions from the changelog. It runs on a separate thread, so that notices are still
-//! handled.
+//! Restore of assigned partitions from the changelog, on a separate thread.
 
 use super::kafka_outputs::transactional_id;
 use crate::daemon::state::directory::StateError;
@@ -17,19 +16,18 @@ use throng_kafka::{fence, offsets};
 
 const RESTORE_QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Timeout of a query that an open transaction may delay, before such transactions are searched for.
+/// Timeout until the open transactions of previous owners are ended.
 const UNDECIDED_QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 
 const RESTORE_RETRY_DELAY: Duration = Duration::from_millis(500);
 const RESTORE_LOG_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Interval while the operator must change something.
 const USAGE_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// Location of the stored state of partitions.
 #[derive(Clone)]
 pub struct ChangelogLocation {
-    /// The cluster of the source, with the group's offsets.
+    /// Cluster of the source, with the group's offsets.
     pub source: KafkaCluster,
     /// The consumer group.
     pub group: String,
@@ -39,13 +37,13 @@ pub struct ChangelogLocation {
     pub cluster: KafkaCluster,
     /// Topic of the changelog.
     pub topic: String,
-    /// Decodes the entries.
+    /// Codec of the entries.
     pub codec: EntryCodec,
-    /// Id of this instance, as the author of progress.
+    /// Id of this instance.
     pub own_id: String,
-    /// True if a changelog that ends before the group's offsets is refused.
+    /// True to refuse a changelog that ends before the group's offsets.
     pub refuses_short: bool,
-    /// True if partitions continue at the group's offsets regardless of the changelog.
+    /// True to continue at the group's offsets regardless.
     pub accepts_any_offset: bool,
 }
 
@@ -64,7 +62,6 @@ struct RunningRestore {
     places: BTreeSet<InputPartition>,
     is_over: Arc<AtomicBool>,
     done: Receiver<Result<RestoredPartitions, RestoreError>>,
-    /// Start of the restore, and time of the last log entry about it.
     since: Instant,
     last_restore_log: Instant,
 }
@@ -101,18 +98,17 @@ impl PartitionRestore {
         assigned.is_subset(&self.restored)
     }
 
-    /// Discards the state of partitions that were revoked or assigned again, and cancels a running restore that
-    /// contains any of them.
+    /// Discards restored state, and cancels a restore of any of `places`.
     pub fn discard_places(&mut self, places: &[InputPartition]) {
         self.restored.retain(|place| !places.contains(place));
         self.running.take_if(|running| places.iter().any(|place| running.places.contains(place)));
     }
 
-    /// Starts the restore of assigned partitions, or polls a running one. A returned state must be adopted by the
-    /// caller immediately. If `waits`, polling is postponed.
+    /// Starts or polls the restore of assigned partitions; polls later if `waits`. The caller must adopt a state
+    /// immediately.
     ///
     /// # Errors
-    /// If the changelog cannot be read, or must not be used.
+    /// If the changelog cannot or must not be used.
     pub fn poll_restore(
         &mut self,
         assigned: &BTreeSet<InputPartition>,
@@ -168,7 +164,6 @@ fn start_restore(changelog: &ChangelogLocation, places: BTreeSet<InputPartition>
 }
 
 impl ChangelogLocation {
-    /// Reads the state of `places`; retries while the brokers do not answer. Returns `None` if it was cancelled.
     fn read_with_retries(
         &self,
         places: &BTreeSet<InputPartition>,
@@ -208,10 +203,9 @@ impl ChangelogLocation {
             partitions.last().map_or(0, |last| last + 1),
             RESTORE_QUERY_TIMEOUT,
         )?;
-        // The offsets must be read before the end of the changelog: otherwise a member that is expelled meanwhile
-        // would find later offsets.
+        // A member that is expelled meanwhile would find later offsets.
         let over = || is_over.load(Ordering::Acquire);
-        // An offset sent in a transaction is undecided while the transaction is open.
+        // An offset sent in an open transaction is undecided.
         let offsets = match self.read_group_offsets(places, UNDECIDED_QUERY_TIMEOUT) {
             Err(failure) if !failure.is_denial() => {
                 self.end_abandoned_transactions(places, &partitions, &over)?;
@@ -240,9 +234,7 @@ impl ChangelogLocation {
         Ok(Some(restored))
     }
 
-    /// Ends open transactions that process records of `places`. Their producers have lost these partitions: they were
-    /// killed, or the group expelled them and rejects their offsets. Entries of our partitions are not readable until
-    /// such a transaction ends or times out.
+    /// Until these transactions end, our entries are not readable. The group has expelled their producers.
     fn end_abandoned_transactions(
         &self,
         places: &BTreeSet<InputPartition>,
@@ -265,7 +257,6 @@ impl ChangelogLocation {
                     tracing::warn!(instance = %author, "ended a transaction that was left open by a previous owner of our partitions");
                 }
                 Ok(false) => {}
-                // It ends at its timeout.
                 Err(failure) => {
                     tracing::warn!(instance = %author, %failure, "cannot end a transaction that a previous owner of our partitions left open: it ends at its timeout");
                 }

@@ -1,4 +1,4 @@
-//! Assembly of a run over files, which is a job, or over standard input, which is a stream.
+//! Pipeline over files (a job) or standard input (a stream).
 
 use super::file_source::{FileReadAhead, FileReader};
 use super::pipeline_context::PipelineContext;
@@ -26,11 +26,8 @@ use throng_core::values::schema::Schema;
 use throng_kafka::connection::KafkaCluster;
 use throng_kafka::transaction::UNTRUTHFUL_HEADER;
 
-/// Runs over files or standard input until the end, or until `stop` is set.
-///
-/// A job writes to temporary files, replaces its outputs at the end and then keeps its state, if it has one. A run
-/// that is killed in between has released records unknown to the state; the next run over the same files repeats them
-/// identically.
+/// Runs over files or standard input until the end or `stop`. A job replaces its outputs before its state; after a kill
+/// in between, the next run repeats the release identically.
 pub fn run_file(
     checked: CheckedConfig,
     supervision: &mut PipelineContext<'_>,
@@ -57,7 +54,7 @@ pub fn run_file(
     let columns = if config.release.fragments { output_columns(&config, &checked.shapes, &schema) } else { Vec::new() };
     let series = checked.series.as_deref().map_or_else(Vec::new, SeriesColumns::of);
     telemetry.set_readiness(|r| r.broker = true);
-    // The fragments of a batch that was about to be released when a process ended count as released.
+    // Fragments of a pending intent count as released.
     let AssembledEngine { mut engine, .. } = assemble(checked, telemetry, options.accept_rewind, &mut |_, _| Ok(true))?;
     engine.watch_store(stop);
     if is_job {
@@ -122,7 +119,6 @@ pub fn run_file(
         Err(StreamError::Source(SourceFailure::Stopped)) => return Err(RunError::Interrupted),
         outcome => outcome?,
     }
-    // The run may have ended without its last batch.
     if is_job && stop.load(Ordering::Acquire) {
         return Err(RunError::Interrupted);
     }
@@ -142,7 +138,7 @@ pub fn run_file(
     Ok(findings)
 }
 
-/// Records the input of a job. Refuses an input that the state has already processed.
+/// Refuses a repeated input.
 fn record_job_input(engine: &mut Engine, config: &Config, input: Option<[u8; 32]>) -> Result<(), RunError> {
     if let Some(input) = input
         && !engine.begin_job(&input)?
@@ -152,7 +148,6 @@ fn record_job_input(engine: &mut Engine, config: &Config, input: Option<[u8; 32]
     Ok(())
 }
 
-/// Refuses a job that has consumed no records, or lost more than the share `most`.
 fn check_loss(
     telemetry: &Telemetry,
     findings: &[RunFinding],
@@ -169,8 +164,7 @@ fn check_loss(
     }
 }
 
-/// Returns the digest of a job's `files` that its state must record, if any. The digest must never be used as a key:
-/// an attacker that knows all of the input except one value could test candidates for that value.
+/// The digest must never be used as a key: it allows an attacker that knows all but one value to test candidates.
 fn recorded_digest(
     checked: &CheckedConfig,
     files: &[PathBuf],
@@ -184,14 +178,13 @@ fn recorded_digest(
     content_digest_of(files, stop)?.map(Some).ok_or(RunError::Interrupted)
 }
 
-/// Returns the message for a run that has lost more than the share `most` of its records, or all of them; otherwise
-/// `None`.
+/// Returns the message for a loss of more than the share `most`, or of all.
 pub fn loss_refusal(telemetry: &Telemetry, of: ShareScope, findings: &[RunFinding], most: f64) -> Option<String> {
     let swallowed = findings.iter().map(RunFinding::swallowed_lines).sum();
     loss_message(telemetry.share_lost(of, swallowed), swallowed, most, telemetry.status().totals.released > 0)
 }
 
-/// Returns the message for a release that represents less than `release.min_represented`; otherwise `None`.
+/// Returns the message for less than `release.min_represented`.
 pub fn share_refusal(telemetry: &Telemetry) -> Option<String> {
     let represented = telemetry.represented();
     let found = represented.below_minimum()?;
@@ -202,8 +195,8 @@ pub fn share_refusal(telemetry: &Telemetry) -> Option<String> {
     ))
 }
 
-/// Returns the message of [`loss_refusal`] for a known share `lost`. `swallowed` of the lost records are lines inside
-/// a quote that is probably open by mistake. `before` is true if other records were released.
+/// Returns the message of [`loss_refusal`]. `swallowed` records are lines inside an unclosed quote; `before` is true
+/// after other releases.
 pub fn loss_message(lost: f64, swallowed: u64, most: f64, before: bool) -> Option<String> {
     if lost <= most && lost < 1.0 {
         return None;
@@ -233,8 +226,6 @@ fn output_columns(config: &Config, shapes: &[GroupShape], schema: &Schema) -> Ve
     }
 }
 
-/// Opens the source: the `files` of a job, or the configured path. Returns `None` if the stream is stopped before it
-/// begins.
 fn open_source(
     config: &Config,
     schema: &Schema,
@@ -256,7 +247,6 @@ fn open_source(
         None => FileSource::reading(path, reading),
     };
     let source = match opened {
-        // The open may have waited for the header of a pipe.
         Err(error) if error.is_stop() => return Ok(None),
         source => source?,
     };
@@ -270,8 +260,7 @@ fn open_source(
     Ok(Some(source))
 }
 
-/// Returns, for each output with an altered attribute, the mark of untruthful data with the reason `how`. If the
-/// schema alters no attribute, earlier alterations are in the state and may be in any output, so all are marked.
+/// If the schema alters no attribute, earlier alterations may be in any output.
 fn untruthful_marks(outputs: &[GroupColumns], schema: &Schema, how: Option<&str>) -> Vec<Option<String>> {
     let is_altered =
         |column: &String| schema.position(column).is_some_and(|a| schema.attributes[a].treatment.is_untruthful());

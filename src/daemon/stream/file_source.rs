@@ -1,4 +1,4 @@
-//! Files and standard input as the source of a run. A separate thread reads ahead.
+//! Files and standard input, read ahead on a separate thread.
 
 use super::source::{BatchSource, SourceEvent, SourceFailure};
 use super::stream_loop::ReadProgressWatcher;
@@ -16,45 +16,40 @@ use throng_core::values::schema::SubjectAttribute;
 
 const FILE_PARTITION: InputPartition = (0, 0);
 
-/// Limits the time between two checks of the stop flag.
 const RECORDS_PER_READ: usize = 10_000;
 
-/// Reader of files or standard input on a separate thread. A file is read until the batch is full, so its batches
-/// depend only on the file. Standard input that pauses is closed by time, like a topic.
+/// Reader of files or standard input; only the latter closes batches by time.
 pub struct FileReader<'a> {
     pub source: FileSource,
     /// Number of attributes.
     pub width: usize,
     pub limits: BatchLimits,
-    /// The attribute that names the subject.
+    /// Attribute that names the subject.
     pub subject: Option<SubjectAttribute>,
-    /// Attributes set by joins; their values in the file are ignored.
+    /// Attributes set by joins; the file's values are ignored.
     pub joined: Vec<usize>,
-    /// True if the files must be one batch, as far as memory allows.
+    /// True if the files must be one batch, memory permitting.
     pub is_whole: bool,
     pub watcher: &'a dyn ReadProgressWatcher,
     /// Set when the run must end.
     pub stop: &'a AtomicBool,
 }
 
-/// A batch that was read, and whether the source has ended with it.
+/// Batch; true at the end of the source.
 pub type FileBatch = Result<(InputBatch, bool), SourceError>;
 
-/// A queued batch, and the settlement if the stream ends with it.
 type QueuedFileBatch = (QueuedBatch, Option<Flush>);
 
 /// Source of the batches read by the reader thread.
 pub struct FileReadAhead<'a> {
     receiver: Receiver<FileBatch>,
     stop: &'a AtomicBool,
-    /// True if the input consists of regular files: a stopped run then replaces no output.
     is_job: bool,
-    /// A prefetched or aborted batch.
     next: Option<Result<QueuedFileBatch, SourceError>>,
 }
 
 impl<'a> FileReadAhead<'a> {
-    /// Creates the source of the batches that [`read_all`] sends to `receiver`.
+    /// Creates the source of the batches in `receiver`.
     pub fn new(receiver: Receiver<FileBatch>, is_job: bool, stop: &'a AtomicBool) -> Self {
         Self { receiver, stop, is_job, next: None }
     }
@@ -91,15 +86,14 @@ impl BatchSource for FileReadAhead<'_> {
             },
         };
         match self.stop.load(Ordering::Acquire) {
-            // `stop` was set while the batch was awaited; the reader may have closed it early.
+            // The reader may have closed the batch early.
             true if self.is_job => Err(SourceFailure::Stopped),
-            // Records from standard input cannot be read again: they are released before the stop.
+            // Standard input cannot be read again: release before the stop.
             true => Ok(SourceEvent::Batch(turn, Some(Flush::Shutdown))),
             false => Ok(SourceEvent::Batch(turn, last)),
         }
     }
 
-    /// Returns the aborted batch again, unchanged.
     fn rewind(&mut self, aborted: Option<QueuedFileBatch>, _: OffsetRanges) -> Result<(), SourceFailure> {
         if let Some((mut turn, last)) = aborted {
             turn.input.closed = CloseReason::Replay;
@@ -114,7 +108,7 @@ impl BatchSource for FileReadAhead<'_> {
 }
 
 impl FileReader<'_> {
-    /// Reads batches until the end of the input, the stop flag or the close of the channel.
+    /// Reads batches until the end, the stop flag or a closed channel.
     pub fn read_all(mut self, sender: &Sender<FileBatch>) {
         let mut is_first = true;
         loop {
@@ -131,7 +125,6 @@ impl FileReader<'_> {
         }
     }
 
-    /// Reads one batch; true if the source has ended.
     fn read_batch(&mut self) -> FileBatch {
         let Self { source, stop, .. } = self;
         let mut batch = InputBatch::new(self.width, 0);

@@ -1,5 +1,4 @@
-//! Search for source partitions without unread records. Buckets of series wait for partitions with older event times;
-//! a partition without unread records would delay them until its next record.
+//! Search for source partitions without unread records.
 
 use crate::daemon::engine::IdleSources;
 use crossbeam_channel::{Receiver, TryRecvError, bounded};
@@ -15,43 +14,40 @@ const IDLE_QUERY_INTERVAL: Duration = Duration::from_secs(1);
 
 const UNREAD_LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Waiting time of buckets after which unread partitions are logged.
 const LONG_UNREAD_WAIT: Duration = Duration::from_secs(300);
 
 #[derive(Clone)]
 struct IdleQuery {
     cluster: KafkaCluster,
     group: String,
-    /// Consumed topics by number; the last one is the topic of contributions.
     topics: Vec<String>,
 }
 
-/// Periodic query for partitions without unread records, on a separate thread.
+/// Periodic query for partitions without unread records.
 pub struct IdlePartitions {
     idle_query: IdleQuery,
     running: Option<Receiver<Result<IdleSources, KafkaFailure>>>,
     last_query: Option<Instant>,
     last_unread_log: Option<Instant>,
-    /// Start of the current waiting time of buckets.
     waits_since: Option<Instant>,
 }
 
 impl IdlePartitions {
-    /// Creates a query for the partitions of the consumed `topics`; the last one is the topic of contributions.
+    /// Creates a query; the last of `topics` has the contributions.
     #[must_use]
     pub fn new(cluster: KafkaCluster, group: String, topics: Vec<String>) -> Self {
         let question = IdleQuery { cluster, group, topics };
         Self { idle_query: question, running: None, last_query: None, last_unread_log: None, waits_since: None }
     }
 
-    /// Returns true if an answer may have arrived or a query is due.
+    /// Returns true for a possible answer or a due query.
     #[must_use]
     pub fn is_poll_due(&self) -> bool {
         self.running.is_some() || self.last_query.is_none_or(|asked| asked.elapsed() >= IDLE_QUERY_INTERVAL)
     }
 
-    /// Periodically queries whether `places` have unread records at or after these offsets, and returns those without
-    /// as soon as the answer has arrived. Contributions have been read up to `position`.
+    /// Queries periodically; returns an arrived answer: those of `places` without unread records. Contributions have
+    /// been read up to `position`.
     pub fn poll_idle(&mut self, places: &BTreeMap<InputPartition, i64>, position: i64) -> Option<IdleSources> {
         if places.is_empty() {
             self.waits_since = None;
@@ -101,7 +97,6 @@ impl IdlePartitions {
         is_time
     }
 
-    /// Logs the partitions for which buckets have waited long: possibly no instance reads them.
     fn log_unread_partitions(&mut self, places: &BTreeMap<InputPartition, i64>, idle: &IdleSources) {
         let is_unread = |place: &InputPartition| !idle.now.contains_key(place) && !idle.later.contains_key(place);
         let unread: Vec<String> = places
@@ -122,8 +117,8 @@ impl IdleQuery {
         self.topics.get(usize::from(place.0)).map_or("", String::as_str)
     }
 
-    /// Queries the brokers. If the group has committed offsets beyond `places`, the contributions of these records
-    /// may still be unread. Such a partition counts as idle once contributions are read up to their current end.
+    /// Contributions of offsets beyond `places` may be unread. Such a partition is idle once they are read up to their
+    /// current end.
     fn query_brokers(
         &self,
         places: &BTreeMap<InputPartition, i64>,

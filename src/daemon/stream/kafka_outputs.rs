@@ -1,4 +1,4 @@
-//! Common parts of sinks that write to a cluster: the output topics, and the check of the marker against the state.
+//! Output topics, and the check of the marker against the state.
 
 use crate::config::{Config, SinkKind};
 use crate::daemon::state::directory::StateError;
@@ -9,16 +9,13 @@ use throng_kafka::marker::BatchMarker;
 use throng_kafka::topic::OutputTopic;
 use throng_kafka::transaction::TransactionOutputs;
 
-/// Time limit of a start for a query to a cluster.
 pub(super) const CLUSTER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Returns the transactional id of the state `id` in `group`. It is unique for any group name, because the id of a
-/// state contains no `/`.
+/// Unique for any group: a state's id contains no `/`.
 pub(super) fn transactional_id(group: &str, id: &str) -> String {
     format!("{group}/{id}")
 }
 
-/// Returns the output topics of a batch, which must all exist.
 pub(super) fn transaction_outputs(
     config: &Config,
     cluster: &KafkaCluster,
@@ -55,10 +52,8 @@ pub(super) fn transaction_outputs(
     })
 }
 
-/// Checks that the state and the marker agree after the pending intent has been decided. If the marker is ahead, the
-/// state is an older copy. If it is behind, the markers were lost or belong to another group, and the intent cannot
-/// be decided from them. The operator cannot accept either: unlike files, a topic cannot be truncated to the end of
-/// an older state, and the records held by that state were already released.
+/// Checks the marker of the last batch. A marker ahead means an older copy of the state; one behind means lost markers.
+/// Neither can be accepted: the state's held records were already released.
 pub(super) fn check_marker(config: &Config, sequence: u64, marker: BatchMarker) -> Result<(), StateError> {
     let committed = marker.sequence;
     if sequence == committed {
@@ -73,8 +68,7 @@ pub(super) fn check_marker(config: &Config, sequence: u64, marker: BatchMarker) 
     })
 }
 
-/// Returns true if the batch of an intent was released, according to the marker. A marker of a later batch, or of
-/// another attempt, is not from this state: an instance with a copy of the state has written it.
+/// Compares the marker with the intent. A later batch, or another attempt, comes from a copy of the state.
 pub(super) fn was_batch_released(config: &Config, intent: &BatchIntent, last: BatchMarker) -> Result<bool, StateError> {
     let sequence = intent.after.sequence;
     if sequence > last.sequence + 1 {

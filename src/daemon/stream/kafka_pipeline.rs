@@ -1,4 +1,4 @@
-//! Assembly of a daemon with a topic as its source.
+//! Pipeline with a topic as its source.
 
 use super::changelog_restore::{ChangelogLocation, PartitionRestore};
 use super::idle_partitions::IdlePartitions;
@@ -39,7 +39,7 @@ use throng_kafka::refusal::ConnectionRefusal;
 use throng_kafka::subscription::{ShutdownProgress, SubscribedConsumer, group_metadata_of_member, subscribe};
 use throng_kafka::transaction::TransactionalSink;
 
-/// Queries the cluster until it answers: a daemon may start before its broker. A missing topic counts as an answer.
+/// A daemon may start before its broker. A missing topic counts as an answer.
 fn wait_for_cluster(
     cluster: &KafkaCluster,
     address: &str,
@@ -72,22 +72,16 @@ fn wait_for_cluster(
     }
 }
 
-/// Parts shared by the reader of the topics and the sink.
 struct KafkaPipeline<'a> {
     config: &'a Config,
-    /// File name of the configuration, for messages.
     file: &'a str,
     schema: &'a Schema,
     telemetry: &'a Telemetry,
     stop: &'a Arc<AtomicBool>,
-    /// Cluster of the source.
     cluster: KafkaCluster,
-    /// Cluster of the sink.
     sink: KafkaCluster,
-    /// The consumer, once it is created.
     consumer: Arc<OnceLock<Arc<SubscribedConsumer>>>,
     health: Arc<ConsumerHealth>,
-    /// True if the broker is the demo broker inside this process.
     stand_in: bool,
 }
 
@@ -185,7 +179,7 @@ pub fn run_kafka(
     Ok(engine.findings())
 }
 
-/// Returns the partition of contributions, numbered after the source topics, and all partitions of the source topics.
+/// Contributions are numbered after the source topics.
 fn contribution_partitions(source_partitions: &[i32]) -> (InputPartition, Vec<InputPartition>) {
     let topics = (0u16..).zip(source_partitions);
     let sources = topics.flat_map(|(topic, partitions)| (0..*partitions).map(move |partition| (topic, partition)));
@@ -200,7 +194,7 @@ fn report_new_refusal(cluster: &KafkaCluster, heard: &mut Option<ConnectionRefus
     *heard = refusal;
 }
 
-/// Guard that ends the reader on every exit, including a panic.
+/// Ends the reader on every exit.
 struct ReaderEndGuard<'a> {
     ending: &'a ShutdownProgress,
     reader: &'a AtomicBool,
@@ -213,7 +207,7 @@ impl Drop for ReaderEndGuard<'_> {
     }
 }
 
-/// Guard that marks the reader as ended on every exit, so that the client may close.
+/// Allows the client to close on every exit.
 struct ClientCloseGuard(Arc<ShutdownProgress>);
 
 impl Drop for ClientCloseGuard {
@@ -232,14 +226,13 @@ impl KafkaPipeline<'_> {
         Ok(Some(TopicReader::start(ErasureTopic { cluster, position, interval, subjects, telemetry })?))
     }
 
-    /// Opens the sink for the state `id`. Returns it with the marker of the last committed batch.
     fn open_sink(&self, id: &str) -> Result<(TransactionalSink, BatchMarker), KafkaFailure> {
         let (config, cluster) = (self.config, &self.sink);
         let transactional_id = transactional_id(&config.source.group, id);
         let attributes = self.schema.attributes.iter().map(|a| a.name.clone()).collect();
         let outputs = transaction_outputs(config, cluster, attributes, !self.stand_in)?;
         let (group, stop) = (self.commit_group(), Arc::clone(self.stop));
-        // The order matters: fencing the previous producer ends its open transaction. Only then is the marker final.
+        // Order matters: fencing ends the previous producer's open transaction, and only then is the marker final.
         let sink = TransactionalSink::open(cluster, &transactional_id, outputs, group, stop, CLUSTER_TIMEOUT)?;
         let last = marker::last_committed(cluster, &config.sink.changelog_topic, &transactional_id, CLUSTER_TIMEOUT)?;
         Ok((sink, last))
@@ -256,17 +249,16 @@ impl KafkaPipeline<'_> {
             topic: config.sink.changelog_topic.clone(),
             codec,
             own_id: id.to_owned(),
-            // The demo broker does not keep the committed offsets of a group.
+            // The demo broker does not keep a group's offsets.
             refuses_short: !self.stand_in,
             accepts_any_offset: accepts && !self.stand_in,
         }))
     }
 
-    /// Returns the group metadata for offset commits: that of the consumer as a member of its group.
     fn commit_group(&self) -> GroupMetadata {
         let (consumer, health) = (Arc::clone(&self.consumer), Arc::clone(&self.health));
-        // A reader that stopped waiting has released partitions that a batch in flight still uses. No offsets may be
-        // committed for the group then, although the client may have joined its next generation.
+        // After an unacknowledged revocation, a batch in flight may use partitions of other members: the group must
+        // receive no offsets.
         Arc::new(move || {
             let consumer = consumer.get().filter(|_| !health.abandoned.load(Ordering::Acquire))?;
             group_metadata_of_member(consumer)
@@ -320,7 +312,6 @@ impl KafkaPipeline<'_> {
         std::thread::scope(|scope| {
             let thread = scope.spawn(move || reader.run());
             let end_reader = ReaderEndGuard { ending: &ending, reader: &reader_stop };
-            // Updates the readiness independently of a batch that waits for the broker.
             scope.spawn(|| {
                 let mut heard = [None, None];
                 while !ending.has_daemon_ended() {

@@ -15,26 +15,25 @@ use throng_kafka::offsets;
 use throng_kafka::paused::PausedPartitions;
 use throng_kafka::subscription::{ReaderEvent, RewindCommand};
 
-/// The consumer group; its committed offsets show the progress of all members.
+/// Consumer group; its committed offsets are the progress.
 pub struct SourceGroup<'a> {
     /// Cluster of its coordinator.
     pub cluster: &'a KafkaCluster,
     /// Name of the group.
     pub name: &'a str,
-    /// The consumed topics, by number.
+    /// Consumed topics, by number.
     pub topics: &'a [String],
 }
 
 const FINAL_OFFSET_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Source that receives the events of the reader of a topic and sends it commands.
+/// Source that reads a topic.
 pub struct KafkaSource<'a> {
     group: SourceGroup<'a>,
     feed: &'a Receiver<ReaderEvent>,
     commands: &'a Sender<RewindCommand>,
     paused: &'a PausedPartitions,
     health: &'a Arc<ConsumerHealth>,
-    /// Configured address of the brokers.
     address: &'a str,
     telemetry: &'a Telemetry,
     stop: &'a AtomicBool,
@@ -44,7 +43,6 @@ pub struct KafkaSource<'a> {
     connected: bool,
 }
 
-/// A batch may be encoded before its turn.
 fn source_event(event: ReaderEvent) -> Result<SourceEvent, SourceFailure> {
     match event {
         ReaderEvent::Batch(input) => Ok(SourceEvent::Batch(input.into(), None)),
@@ -54,8 +52,7 @@ fn source_event(event: ReaderEvent) -> Result<SourceEvent, SourceFailure> {
 }
 
 impl<'a> KafkaSource<'a> {
-    /// Creates the source of `group`. Its reader sends events to `feed` and executes `commands`; the source ends when
-    /// `stop` is set.
+    /// Creates the source of `group` from its reader's channels.
     pub fn new(
         group: SourceGroup<'a>,
         feed: &'a Receiver<ReaderEvent>,
@@ -126,7 +123,7 @@ impl BatchSource for KafkaSource<'_> {
         Ok(next)
     }
 
-    /// Ignores the aborted batch and reads its records again: one of its partitions may have been revoked meanwhile.
+    /// One of the batch's partitions may have been revoked.
     fn rewind(&mut self, _: Option<(QueuedBatch, Option<Flush>)>, ranges: OffsetRanges) -> Result<(), SourceFailure> {
         self.epoch += 1;
         let replay = Some(ranges).filter(|ranges| !ranges.is_empty());

@@ -1,16 +1,4 @@
-//! The stream: combinations of sources and sinks, and the loop over batches.
-//!
-//! | module | content |
-//! |---|---|
-//! | [`run`] | the main loop, for any source |
-//! | [`source`] | the interface of a source |
-//! | `file_source`, `kafka_source` | files and topics as sources |
-//! | `read_file_hierarchy`, `from_kafka` | assembly of a daemon for each kind of source |
-//! | `supervision` | parts of the process used by a pipeline |
-//! | `restore` | restore of assigned partitions from the changelog |
-//! | `idle` | search for partitions without unread records |
-//! | `profiles` | initial read of the profiles that records are joined to |
-//! | `to_kafka` | common parts of every sink that writes to a topic |
+//! Pipelines of a source and a sink, and their loop ([`stream_loop`]).
 
 mod changelog_restore;
 mod file_pipeline;
@@ -36,7 +24,6 @@ pub(super) use pipeline_context::PipelineContext;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Runs a pipeline over the configured source until it ends, `stop` is set or a reload replaces it.
 pub(super) fn run_source(
     checked: CheckedConfig,
     supervision: &mut PipelineContext<'_>,

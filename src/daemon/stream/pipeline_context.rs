@@ -12,8 +12,8 @@ pub struct PipelineContext<'a> {
     pub options: &'a RunOptions,
     /// Requests for erasures.
     pub erasures: &'a ErasureReceiver,
-    /// Receives the next configuration when this pipeline must end for it.
+    /// Receiver of the configuration that ends this pipeline.
     pub next: &'a Receiver<NextConfig>,
-    /// Called when all parts are open and the stream begins.
+    /// Called when all parts are open.
     pub on_start: &'a mut dyn FnMut() -> Result<(), RunError>,
 }

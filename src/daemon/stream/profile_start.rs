@@ -11,8 +11,7 @@ use std::sync::atomic::AtomicBool;
 use throng_core::values::schema::Schema;
 use throng_kafka::connection::KafkaCluster;
 
-/// Starts the readers of profiles and waits until all existing profiles are read. Does not wait if an `intent` must
-/// be repeated first. Returns false if `stop` was set before.
+/// Waits for existing profiles, except before a retry. Returns false if stopped.
 pub(super) fn read_initial_profiles(
     engine: &mut Engine,
     intent: Option<&BatchIntent>,

@@ -9,13 +9,13 @@ use throng_kafka::connection::KafkaFailure;
 
 pub use throng_kafka::subscription::AssignmentNotice;
 
-/// A source of batches. While one batch is released, the next one is available for preparation ([`NextBatchSource`]).
+/// Source of batches.
 pub trait BatchSource: NextBatchSource {
-    /// Returns the next event; waits at most `wait` for it.
+    /// Returns the next event within `wait`.
     fn next_event(&mut self, wait: Duration) -> Result<SourceEvent, SourceFailure>;
 
-    /// Rewinds the source: the next batch consists of exactly `ranges`. If `ranges` is empty, it begins at the
-    /// committed positions. `aborted` is the batch that was not released, if it is still in memory.
+    /// Rewinds to exactly `ranges`, or to the committed positions if empty. `aborted` is the unreleased batch, if in
+    /// memory.
     fn rewind(
         &mut self,
         aborted: Option<(QueuedBatch, Option<Flush>)>,
@@ -25,16 +25,15 @@ pub trait BatchSource: NextBatchSource {
     /// Starts reading restored partitions.
     fn start_partitions(&mut self, _places: &BTreeSet<InputPartition>) {}
 
-    /// Returns true if records arrive continuously, so that a pause means that there are none.
+    /// Returns true if a pause means no records.
     fn is_live(&self) -> bool;
 
-    /// Returns true if this instance has partitions to read; false if all are assigned to other instances.
+    /// Returns true if partitions are assigned here.
     fn has_partitions(&self) -> bool {
         true
     }
 
-    /// Returns true if another consumer has committed offsets beyond the start of `ranges`; false also if that is
-    /// unknown.
+    /// Returns true if another consumer has committed offsets beyond the start of `ranges`.
     fn is_passed_by_others(&self, _ranges: &OffsetRanges) -> bool {
         false
     }
@@ -42,13 +41,13 @@ pub trait BatchSource: NextBatchSource {
 
 /// Event of a source.
 pub enum SourceEvent {
-    /// A batch. If the source ends with it, also the reason for which the held records are settled with it.
+    /// Batch; at the end, also the reason to settle.
     Batch(QueuedBatch, Option<Flush>),
-    /// A change of the assignment, or ranges that cannot be replayed.
+    /// Changed assignment, or an impossible replay.
     Notice(AssignmentNotice),
-    /// No event within the time limit.
+    /// No event before the timeout.
     TimedOut,
-    /// The end of the source; held records are settled.
+    /// End of the source; held records are settled.
     End(Flush),
 }
 
@@ -61,10 +60,10 @@ pub enum SourceFailure {
     /// The file cannot be read.
     #[error(transparent)]
     File(#[from] SourceError),
-    /// A job was asked to end; its records are not released.
+    /// The job was stopped.
     #[error("the job was interrupted")]
     Stopped,
-    /// The reader thread has ended without an error: its channel is closed.
+    /// The reader thread has ended without an error.
     #[error("the reader of the source ended without an error (this is a bug: please report it)")]
     ReaderThreadEnded,
 }

@@ -1,7 +1,4 @@
-//! The daemon's main loop, for any source.
-//!
-//! The engine manages the states of a batch (`docs/internals/exactly-once.md`). This loop selects the next step: a batch from
-//! the source, a revocation, a rewind after an abort, or the end.
+//! The daemon's main loop, for any source (`docs/internals/exactly-once.md`).
 
 use super::changelog_restore::{PartitionRestore, RestoreError};
 use super::idle_partitions::IdlePartitions;
@@ -26,16 +23,16 @@ use throng_core::values::raw_batch::RecordPosition;
 /// Error that ended the daemon.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
-    /// The source cannot be read any further, or not from the required position.
+    /// The source cannot be read further.
     #[error(transparent)]
     Source(#[from] SourceFailure),
-    /// A batch was not released, or must not be read again; a retry does not help.
+    /// A batch was not released; a retry does not help.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// Changes in memory could not be written to the state.
+    /// The state could not be written.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The erasure topic cannot be read any further.
+    /// The erasure topic cannot be read further.
     #[error(transparent)]
     ErasureTopic(#[from] ErasureTopicError),
 }
@@ -49,76 +46,67 @@ impl From<RestoreError> for StreamError {
     }
 }
 
-/// Receives the progress of reading files, for a progress bar.
+/// Receiver of the progress of reading files.
 pub trait ReadProgressWatcher: Sync {
-    /// Called periodically with the number of bytes read from all files.
+    /// Receives the number of bytes read.
     fn bytes_read(&self, bytes: u64);
 }
 
-/// Maximum number of attempts at one batch. The daemon then ends, and a supervisor may restart it.
 const MAX_BATCH_ATTEMPTS: u32 = 20;
 
-/// Maximum number of consecutive attempts to settle held records before the next event of the source is handled, and
-/// the pause until the next attempts. The group rejects an expelled member until its client has joined again.
+/// Attempts before the next event of the source: an expelled member must first join again.
 const MAX_SETTLEMENT_ATTEMPTS: u32 = 3;
 const SETTLEMENT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Poll interval of the source. It is shorter while the effect of the last batch is unwritten, because the intent of
-/// an immediately following batch saves a separate write (decision 0006).
+/// Shorter while an effect is unwritten: the next intent saves its write (decision 0006).
 const SOURCE_POLL_INTERVAL: Duration = Duration::from_millis(100);
 const UNWRITTEN_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Timeouts for the offsets of the last batch to become visible: slightly below the group's timeout on a revocation,
-/// and that of the other final steps at the end.
+/// Timeouts for visible offsets on a revocation (group: 120 s), and at the end.
 const REVOCATION_TIMEOUT: Duration = Duration::from_secs(100);
 const FINAL_COMMIT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Time without partitions after which an instance is a standby.
 const STANDBY_DELAY: Duration = Duration::from_secs(30);
 
-/// Interval at which an instance without partitions checks whether another consumer has passed the batch to be
-/// repeated.
 const PASSED_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A stream, its sink, and the state of the loop.
+/// Main loop with its source, engine and sink.
 pub struct StreamLoop<'a> {
-    /// Provides batches and notices of assignment changes.
+    /// Source of batches and assignment changes.
     pub source: &'a mut dyn BatchSource,
-    /// Treats and verifies batches; continues after the last released batch.
+    /// Engine, which continues after the last released batch.
     pub engine: &'a mut Engine,
-    /// Output of the batches, with one transaction or one flushed write per batch.
+    /// Output of the batches.
     pub sink: &'a mut dyn BatchSink,
-    /// Receives aborts, refusals and rebalances.
+    /// Receiver of aborts, refusals and rebalances.
     pub telemetry: &'a Telemetry,
-    /// Provides the timestamp of each attempt and the age of the state.
+    /// Clock of attempts and of the state's age.
     pub clock: StateClock,
-    /// Time without batches of a live source after which held records are settled.
+    /// Pause of a live source until held records are settled.
     pub max_age: Duration,
-    /// A batch that must be repeated exactly.
+    /// Batch that must be repeated exactly.
     pub retry: Option<BatchIntent>,
-    /// Requests for erasures.
+    /// Receiver of erasure requests.
     pub erasures: &'a ErasureReceiver,
-    /// Reader of the erasure topic; `None` if there is no such topic.
+    /// Reader of the erasure topic.
     pub erasure_topic: Option<TopicReader>,
-    /// Finds partitions that delay no bucket; `None` if there are no series from topics.
+    /// Search for partitions that delay no bucket.
     pub idle: Option<IdlePartitions>,
-    /// The assigned partitions.
+    /// Assigned partitions.
     pub assigned: BTreeSet<InputPartition>,
-    /// Restores the state of assigned partitions; `None` if the source is a file.
+    /// Restore of assigned partitions; `None` for files.
     pub restore: Option<PartitionRestore>,
-    /// Receives the configuration for which this run must end; empty while it continues.
+    /// Receiver of the configuration that ends this run.
     pub next: &'a Receiver<NextConfig>,
     /// Set when the daemon must end.
     pub stop: &'a AtomicBool,
 }
 
-/// Outcome of a batch.
 enum BatchStepOutcome {
-    /// It was released.
     OutputReleased,
-    /// It was aborted for this reason and will be repeated.
+    /// Aborted for this reason.
     WillRepeat(String),
-    /// The daemon ends before the batch could begin; the next start reads it again.
+    /// The next start reads the batch again.
     NotBegun,
 }
 
@@ -130,11 +118,10 @@ impl StreamLoop<'_> {
     /// Runs until the source ends, or an error requires a new start.
     ///
     /// # Errors
-    /// See [`StreamError`]. No batch is partly released: all committed batches stay, and the next run continues after
-    /// the last one.
+    /// No batch is partly released.
     pub fn run(mut self) -> Result<(), StreamError> {
         let outcome = self.run_loop().and_then(|()| Ok(self.engine.drop_all_partitions()?));
-        // After any end, another consumer continues at the committed offsets. A file has none.
+        // Another consumer continues at the committed offsets.
         let stood = if self.source.is_live() { self.wait_for_offsets(FINAL_COMMIT_TIMEOUT) } else { Ok(()) };
         match (outcome, stood) {
             (Err(error), Err(also)) => {
@@ -145,18 +132,17 @@ impl StreamLoop<'_> {
         }
     }
 
-    /// Waits until the offsets of the last batch are visible. Partitions are released only then, because their next
-    /// owner begins there.
+    /// The next owner of a partition begins at these offsets.
     fn wait_for_offsets(&mut self, patience: Duration) -> Result<(), StreamError> {
         self.sink.wait_until_visible(patience).map_err(|e| BatchError::Fatal(e.to_string()).into())
     }
 
     fn run_loop(&mut self) -> Result<(), StreamError> {
         let mut attempts = 0;
-        // True if batches that were read were dropped and must be read again.
+        // True if dropped batches must be read again.
         let mut is_dropped = false;
         let begun = Instant::now();
-        // A batch without records only changes the changelog, and no consumer has seen it.
+        // No consumer has seen a batch without records.
         let empty = self.retry.take_if(|retry| self.restore.is_some() && retry.affected_partitions().is_empty());
         self.discard_retry(empty)?;
         let mut quiet_since = Instant::now();
@@ -166,8 +152,7 @@ impl StreamLoop<'_> {
         }
         loop {
             self.restore_partitions(&mut is_dropped)?;
-            // An aborted settlement may have been seen, and other batches could include the held records. Therefore
-            // it is repeated first.
+            // Repeated first: its output may have been seen, and other batches could include its records.
             let pause = if self.restore.is_some() { SETTLEMENT_RETRY_DELAY } else { Duration::ZERO };
             let is_time = settled_at.is_none_or(|at: Instant| at.elapsed() >= pause) && self.can_repeat();
             if let Some(intent) = self.retry.take_if(|retry| is_time && retry.ranges.is_empty()) {
@@ -178,7 +163,7 @@ impl StreamLoop<'_> {
                     let why = format!("release or suppression of held records was aborted {MAX_BATCH_ATTEMPTS} times");
                     return Err(BatchError::Fatal(why).into());
                 }
-                // Without a changelog, records that are read in the meantime cannot be read again.
+                // Without a changelog, records read meanwhile cannot be read again.
                 if self.retry.is_some() && self.restore.is_none() && !self.stop.load(Ordering::Acquire) {
                     continue;
                 }
@@ -190,15 +175,14 @@ impl StreamLoop<'_> {
             {
                 self.engine.note_idle(found);
             }
-            // An erasure that runs before partitions are assigned would miss the entries of these partitions.
+            // The erasure would miss entries of later assignments.
             let waits = self.restore.is_some() && self.assigned.is_empty() && begun.elapsed() < STANDBY_DELAY;
             if self.is_fully_restored() && !waits {
                 self.process_erasure_requests()?;
             }
-            // A batch is repeated under the policy of its first attempt.
+            // A retry keeps its policy.
             if self.retry.is_none() && !self.next.is_empty() {
                 crash_point("reload-begun");
-                // Held records stay in the state and continue to wait.
                 return Ok(self.engine.flush()?);
             }
             let next = self.source.next_event(if self.engine.is_behind() {
@@ -207,7 +191,7 @@ impl StreamLoop<'_> {
                 SOURCE_POLL_INTERVAL
             });
             if next.is_err() && self.engine.is_behind() {
-                // Released records must not be read again: input from a broken source may be lost after its repair.
+                // A broken source may lose input after its repair.
                 self.engine.flush()?;
             }
             match next? {
@@ -221,7 +205,6 @@ impl StreamLoop<'_> {
                     }
                     attempts = match self.process_next_batch(turn, last)? {
                         BatchStepOutcome::OutputReleased if last.is_none() => 0,
-                        // Held records continue to wait for a batch that has not begun.
                         BatchStepOutcome::OutputReleased | BatchStepOutcome::NotBegun => {
                             return Ok(self.engine.flush()?);
                         }
@@ -262,31 +245,26 @@ impl StreamLoop<'_> {
         }
     }
 
-    /// Returns true if the state of all assigned partitions is restored.
     fn is_fully_restored(&self) -> bool {
         self.restore.as_ref().is_none_or(|restore| restore.are_all_restored(&self.assigned))
     }
 
-    /// Returns true if all partitions of a pending retry are assigned and restored.
     fn can_repeat(&self) -> bool {
         self.retry.as_ref().is_some_and(|retry| {
             retry.affected_partitions().into_iter().all(|place| self.is_assigned_and_restored(place))
         })
     }
 
-    /// Returns true if a partition is assigned and restored.
     fn is_assigned_and_restored(&self, place: InputPartition) -> bool {
         self.restore.as_ref().is_none_or(|restore| self.assigned.contains(&place) && restore.is_restored(place))
     }
 
-    /// Adopts the restored state of assigned partitions. While a batch must be repeated, the state of other
-    /// partitions waits, because the retry needs unchanged memory.
+    /// Other partitions wait during a retry, which needs unchanged memory.
     fn restore_partitions(&mut self, is_dropped: &mut bool) -> Result<(), StreamError> {
         let waits = self.can_repeat();
         let Some(restore) = &mut self.restore else { return Ok(()) };
         let restored = restore.poll_restore(&self.assigned, waits)?;
-        // A retry without ranges has no records to read. It waits for its own partitions only, like the reader for
-        // those of other retries.
+        // A retry without ranges waits only for its own partitions.
         let is_elsewhere = self.retry.take_if(|retry| {
             retry.ranges.is_empty()
                 && !self.assigned.is_empty()
@@ -297,8 +275,7 @@ impl StreamLoop<'_> {
         let mut reads_again = *is_dropped && !settles;
         if let Some((restored, places)) = restored {
             let is_to_repeat = self.retry.is_some();
-            // An instance that has processed one of its partitions meanwhile may have tried its records in another
-            // batch.
+            // Another owner may have tried its records in another batch.
             let assigned = &self.assigned;
             let engine = &self.engine;
             let is_ours = |of: &BTreeSet<InputPartition>| {
@@ -306,7 +283,7 @@ impl StreamLoop<'_> {
             };
             let moved = self.retry.take_if(|retry| !is_ours(&retry.affected_partitions()));
             self.discard_retry(moved)?;
-            // A repeated batch keeps its timestamp, so support that has expired since then still counts for it.
+            // A repeated batch keeps its timestamp, so support that has expired since counts for it.
             let now = self.clock.now().age_ms;
             let age_ms = self.retry.as_ref().map_or(now, |retry| now.min(retry.after.age_ms));
             self.engine.adopt_partitions(restored, &places, age_ms)?;
@@ -325,7 +302,6 @@ impl StreamLoop<'_> {
         Ok(())
     }
 
-    /// Closes buckets of series that are due and need only a batch.
     fn close_due_series(&mut self) -> Result<(), StreamError> {
         match self.engine.close_series(self.sink, self.clock.now()) {
             Ok(()) => {}
@@ -338,23 +314,21 @@ impl StreamLoop<'_> {
         Ok(())
     }
 
-    /// Erases the subjects of pending requests. Requests wait while a batch must be repeated, because that batch must
-    /// not change.
+    /// Requests wait during a retry, which must not change.
     fn process_erasure_requests(&mut self) -> Result<(), StreamError> {
         if self.retry.is_some() {
             return Ok(());
         }
         let from_topic = self.erasure_topic.as_mut().map_or(Ok(None), TopicReader::next_request)?;
         for (request, answer) in from_topic.into_iter().chain(self.erasures.try_recv()) {
-            // The client may have disconnected; it may ask again.
+            // The client may have disconnected.
             drop(answer.send(self.engine.erase(request, self.sink, self.clock.now())?));
         }
         Ok(())
     }
 
-    /// Returns true if a batch may be processed. Refused are batches before the one to be repeated, and records of
-    /// partitions that are not assigned or not restored. The latter occur after a fast reassignment. Dropped batches
-    /// and their successors are read again.
+    /// Refuses batches before a retry, and records of partitions without restored state. They and their successors are
+    /// read again.
     fn is_admitted(&self, turn: &QueuedBatch) -> bool {
         let repeats = |retry: &BatchIntent| !retry.ranges.is_empty() && turn.input.closed == CloseReason::Replay;
         let is_next = self.restore.is_none() || self.retry.as_ref().is_none_or(repeats);
@@ -414,21 +388,18 @@ impl StreamLoop<'_> {
             AssignmentNotice::Revoked { places, is_lost, acknowledge } => {
                 self.assigned.retain(|place| !places.contains(place));
                 self.discard_partition_state(&places)?;
-                // Offsets of lost partitions must not be pending in the next generation either: they would be taken
-                // for offsets of this member.
+                // In the next generation they would be taken for offsets of this member.
                 self.wait_for_offsets(REVOCATION_TIMEOUT)?;
                 let gone = places.len() as u64;
                 let (revoked, lost) = if is_lost { (0, gone) } else { (gone, 0) };
                 PartitionsChanged { assigned: 0, revoked, lost }.emit(self.telemetry);
-                // A reader that has stopped waiting has continued without an acknowledgement; later commits are
-                // fenced.
+                // After its timeout the reader has continued; later commits are fenced.
                 if acknowledge.send(()).is_err() {
                     tracing::debug!("the reader no longer waits for an acknowledgement");
                 }
             }
             AssignmentNotice::Assigned { places } => {
                 PartitionsChanged { assigned: places.len() as u64, revoked: 0, lost: 0 }.emit(self.telemetry);
-                // A partition that is already assigned was assigned again.
                 let again: Vec<InputPartition> =
                     places.iter().filter(|place| self.assigned.contains(place)).copied().collect();
                 self.discard_partition_state(&again)?;
@@ -438,7 +409,7 @@ impl StreamLoop<'_> {
                 self.assigned.extend(places);
             }
             AssignmentNotice::CannotReplay { .. } => {
-                // The reader repeats ranges; a retry without ranges is unaffected.
+                // The reader repeats ranges only.
                 let aborted = self.retry.take_if(|retry| !retry.ranges.is_empty());
                 self.discard_retry(aborted)?;
             }
@@ -446,8 +417,7 @@ impl StreamLoop<'_> {
         Ok(())
     }
 
-    /// Discards the state of partitions that were revoked or assigned again. A pending retry with any of them is
-    /// given up, even if they come back: another instance may have tried its records in another batch.
+    /// Also gives up a pending retry of these partitions: another instance may have tried its records in another batch.
     fn discard_partition_state(&mut self, places: &[InputPartition]) -> Result<(), StreamError> {
         if let Some(restore) = &mut self.restore {
             restore.discard_places(places);
@@ -455,8 +425,7 @@ impl StreamLoop<'_> {
         let is_gone =
             self.retry.take_if(|retry| retry.affected_partitions().iter().any(|place| places.contains(place)));
         if is_gone.as_ref().is_some_and(|retry| !retry.ranges.is_empty()) {
-            // The reader has read a part of it, which would be taken for the whole batch when the partitions come
-            // back.
+            // The reader has read only a part of the retry.
             self.source.rewind(None, OffsetRanges::new())?;
         }
         self.discard_retry(is_gone)?;
@@ -464,8 +433,7 @@ impl StreamLoop<'_> {
         Ok(())
     }
 
-    /// Gives up a pending retry if all its partitions are assigned to other instances. Otherwise it, and all steps
-    /// between batches, would wait forever.
+    /// Gives up a retry if all its partitions are assigned elsewhere: it would wait forever.
     fn give_up_passed_retry(&mut self, begun: Instant, asked_at: &mut Option<Instant>) -> Result<(), StreamError> {
         let waits = self.retry.is_some() && !self.source.has_partitions();
         if !waits || asked_at.is_some_and(|asked: Instant| asked.elapsed() < PASSED_CHECK_INTERVAL) {
@@ -478,26 +446,21 @@ impl StreamLoop<'_> {
             if retry.ranges.is_empty() { is_standby } else { self.source.is_passed_by_others(&ranges_of(retry)) }
         });
         if passed.is_some() {
-            // All records of it that the reader has read are void.
             self.source.rewind(None, OffsetRanges::new())?;
         }
         self.discard_retry(passed)
     }
 
-    /// Discards the pending changes of an aborted batch that is not repeated here.
     fn discard_retry(&mut self, aborted: Option<BatchIntent>) -> Result<(), StreamError> {
         Ok(aborted.map_or(Ok(()), |intent| self.engine.discard_aborted(&intent))?)
     }
 
-    /// Repeats an aborted settlement, possibly of the previous process.
     fn repeat_settlement(&mut self, intent: BatchIntent) -> Result<(), StreamError> {
         let settled: BTreeSet<RecordPosition> = intent.settled.iter().map(|(_, at)| *at).collect();
         self.settle_held(|c| settled.contains(&c), intent.flush, Some(intent))
     }
 
-    /// Settles held records at the positions selected by `of`, and flushes all changes in memory. Held records
-    /// continue to wait while a batch must be repeated, because it includes them. They also wait while the initial
-    /// profiles are not read; this function does not wait for these.
+    /// Held records wait during a pending retry, which includes them, and for the initial profiles.
     fn settle_held(
         &mut self,
         of: impl Fn(RecordPosition) -> bool,
@@ -515,7 +478,7 @@ impl StreamLoop<'_> {
                     retry = None;
                     break;
                 }
-                // After the end of a stream no later event could settle it.
+                // No later event could settle it.
                 Err(error @ BatchError::Aborted { .. }) if attempt == MAX_BATCH_ATTEMPTS => return Err(error.into()),
                 Err(BatchError::Aborted { intent, .. }) => {
                     BatchAborted { reason: AbortReason::Transaction }.emit(self.telemetry);
@@ -525,8 +488,7 @@ impl StreamLoop<'_> {
             }
         }
         if retry.is_some() {
-            // The records stay held, because their offsets are ours. They are released exactly as attempted, or not
-            // at all.
+            // The records are released exactly as attempted, or not at all.
             self.retry = retry;
             return Ok(());
         }

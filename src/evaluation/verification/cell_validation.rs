@@ -1,9 +1,5 @@
-//! Checks that a printed cell is valid for its attribute: a canonical value, or a label of its hierarchy.
-//!
-//! A text is a value if reading it as released text gives the same canonical text. A label is recognized by a value
-//! that it covers. For a tree these are the listed values. For other hierarchies they are derived from the label
-//! text: points of an interval or of a grid cell, moments of a calendar unit, the kept characters with fillings. The
-//! only state is a cache of the texts of each attribute.
+//! Validation of printed cells. A label is valid if one of its values prints it: a listed value of a tree, otherwise a
+//! value derived from the label.
 
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::canonical::{AttributeType, CanonicalKind};
@@ -13,18 +9,14 @@ use throng_core::values::moment;
 use throng_core::values::raw_batch::RawToken;
 use throng_core::values::schema::{Attribute, Role, Schema};
 
-/// Kind of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PrintedCellKind {
     /// `*`
     Suppressed,
-    /// A value, or a missing value.
     Exact,
-    /// A label that covers several values.
     Label,
 }
 
-/// Validator of the printed cells of all attributes, with a cache.
 pub(super) struct CellValidator {
     attributes: Vec<AttributeValidator>,
     known_kinds: Vec<BTreeMap<String, Option<PrintedCellKind>>>,
@@ -37,7 +29,7 @@ impl CellValidator {
         Self { known_kinds: vec![BTreeMap::new(); attributes.len()], attributes }
     }
 
-    /// Returns true if a JSON text is a range of an attribute: from one bound of its intervals to another.
+    /// Ranges join bounds of the attribute's intervals.
     pub(super) fn is_range(&self, attribute: usize, text: &str) -> bool {
         let Hierarchy::Ruler(ruler) = &self.attributes[attribute].attribute.hierarchy else { return false };
         let string: Option<String> = serde_json::from_str(text).ok();
@@ -48,7 +40,7 @@ impl CellValidator {
         })
     }
 
-    /// Returns the kind of a JSON text (empty for an absent value) of an attribute; none if it is invalid.
+    /// Accepts a JSON text, or an empty one for an absent value; none if invalid.
     pub(super) fn printed_kind(&mut self, attribute: usize, text: &str) -> Option<PrintedCellKind> {
         if let Some(known) = self.known_kinds[attribute].get(text) {
             return *known;
@@ -60,7 +52,7 @@ impl CellValidator {
 }
 
 struct AttributeValidator {
-    /// The attribute in its released form.
+    /// In released form.
     attribute: Attribute,
     labels: BTreeSet<String>,
 }
@@ -93,10 +85,9 @@ impl AttributeValidator {
         is_label.then_some(PrintedCellKind::Label)
     }
 
-    /// Returns true if `text` is the canonical text of a value that the hierarchy covers and that does not look like
-    /// an identifier.
+    /// Canonical, covered and not identifier-shaped.
     fn is_value(&self, string: Option<&str>, text: &str) -> bool {
-        // A text of `*` after backslashes is the escaped form of the raw text, which has one backslash less.
+        // An escaped `*` has one backslash more than its raw text.
         let is_escaped =
             |string: &&str| string.len() > 1 && string.ends_with('*') && string.trim_start_matches('\\') == "*";
         let token = match (string, text) {
@@ -120,14 +111,12 @@ impl AttributeValidator {
         (read == CanonicalKind::Value).then_some(canonical)
     }
 
-    /// Returns true if a level of `value` prints `text`.
     fn has_label(&self, value: &str, text: &str) -> bool {
         let canonical = self.canonical(RawToken::Text(value));
         canonical
             .is_some_and(|canonical| labels_above(&self.attribute.hierarchy, &canonical).any(|label| label == text))
     }
 
-    /// Returns values that a label can cover, derived from its text.
     fn example_values<'a>(&'a self, label: &'a str) -> Box<dyn Iterator<Item = String> + 'a> {
         match &self.attribute.hierarchy {
             Hierarchy::Flat | Hierarchy::Tree(_) => Box::new(std::iter::empty()),
@@ -151,7 +140,7 @@ impl AttributeValidator {
     }
 }
 
-/// Returns the labels of a canonical value at the levels between the value and the root.
+/// Between value and root.
 fn labels_above(hierarchy: &Hierarchy, canonical: &str) -> impl Iterator<Item = String> {
     hierarchy.covers(canonical).into_iter().flatten().filter_map(|cover| match cover {
         ValueCover::Set { text, .. } => Some(text),
@@ -159,13 +148,13 @@ fn labels_above(hierarchy: &Hierarchy, canonical: &str) -> impl Iterator<Item = 
     })
 }
 
-/// Returns the ends of an interval: `30-39`, `-5--1`, `[36.5,37)`.
+/// `30-39`, `-5--1`, `[36.5,37)`.
 fn interval_ends(label: &str) -> Option<[f64; 2]> {
     let (low, high, _) = interval_texts(label)?;
     Some([low.parse().ok()?, high.parse().ok()?])
 }
 
-/// Returns the ends as texts, and true if the upper end is exclusive.
+/// The flag marks an exclusive upper end.
 fn interval_texts(label: &str) -> Option<(&str, &str, bool)> {
     let inner = label.strip_prefix('[').map(|rest| rest.trim_end_matches([')', ']']));
     let dash = label.char_indices().skip(1).find(|(_, c)| *c == '-').map(|(at, _)| at);
@@ -174,31 +163,29 @@ fn interval_texts(label: &str) -> Option<(&str, &str, bool)> {
     Some((low, high, label.ends_with(')')))
 }
 
-/// Returns the ends of one side of a grid cell: `47.3..47.4`.
+/// `47.3..47.4`.
 fn grid_side(label: &str) -> Option<(f64, f64)> {
     let (low, high) = label.split_once("..")?;
     Some((low.parse().ok()?, high.parse().ok()?))
 }
 
-/// Returns points of an interval, including whole numbers for integers. With rounded values, the ends alone may not
-/// be values.
+/// Includes integers. Because of rounding, the ends may not be values.
 fn interval_points(low: f64, high: f64) -> impl Iterator<Item = String> {
     const PARTS: u32 = 16;
     let at = move |part: u32| low + (high - low) * f64::from(part) / f64::from(PARTS);
     (0..=PARTS).map(at).flat_map(|point| [point, point.floor()]).map(|point| point.to_string())
 }
 
-/// Returns texts that a masked label can cover: each possible number of its last stars is filled.
+/// Fills each possible number of last stars.
 fn unmasked_texts(label: &str) -> impl Iterator<Item = String> {
     let stars = label.chars().rev().take_while(|c| *c == '*').count();
     (1..=stars).rev().flat_map(move |masked| {
         let kept = &label[..label.len() - masked];
-        // A digit for numeric texts, and a letter.
+        // For numeric texts, and for others.
         ["0", "a"].map(|filling| format!("{kept}{}", filling.repeat(masked)))
     })
 }
 
-/// Returns the first moment of a calendar unit.
 fn first_moments(label: &str) -> impl Iterator<Item = i64> {
     let first = label.split('/').next().unwrap_or(label);
     let day = match first.split_once('-') {
@@ -221,14 +208,13 @@ fn first_moments(label: &str) -> impl Iterator<Item = i64> {
     ["", ":00", "Z"].into_iter().filter_map(move |rest| moment::parse(&format!("{day}{rest}")))
 }
 
-/// Returns a moment and later ones. With rounded values, or with a domain that begins within a unit, the first moment
-/// may not be a value.
+/// Because of rounding or the domain, the first moment may not be a value.
 fn later_moments(first: i64) -> impl Iterator<Item = i64> {
     const DAY: i64 = moment::DAY;
     [0, 1_000, 60_000, 3_600_000, DAY, 7 * DAY, 31 * DAY, 92 * DAY, 366 * DAY].into_iter().map(move |span| first + span)
 }
 
-/// Returns true for JSON without white space around its tokens, in which each string has only the necessary escapes.
+/// Returns true for JSON without optional white space and escapes.
 pub(super) fn is_compact(line: &str) -> bool {
     let mut rest = line;
     while let Some(at) = rest.find(|c: char| c == '"' || c.is_whitespace()) {

@@ -1,5 +1,4 @@
-//! Recounts anonymity sets from texts: classes over the release and in each batch, sensitive values, lines per
-//! subject, and pairs that are forced by counting.
+//! Recount of anonymity sets.
 
 use super::cell_validation::PrintedCellKind;
 use super::group_reader::GroupLines;
@@ -9,7 +8,6 @@ use super::violation_log::{GroupClassCounts, RecountRequirements, ViolationLog};
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::plan::GroupShape;
 
-/// Subjects that show a value or class, and the first line with it.
 #[derive(Default)]
 struct SubjectSet {
     shown_by: BTreeSet<u32>,
@@ -23,7 +21,7 @@ impl SubjectSet {
     }
 }
 
-/// Counts a group. The lineage entries are indexed by line.
+/// `told` is indexed by line.
 pub(super) fn count_group(
     group: &GroupLines,
     shape: &GroupShape,
@@ -36,13 +34,13 @@ pub(super) fn count_group(
     };
     let (quasi, sensitive) = (place(&shape.quasi), place(&shape.sensitive));
     let who = |line: usize| match told {
-        // Without subjects, every line counts as one subject.
+        // Without subjects, a line counts as one.
         Some(told) if asked.counts_subjects => told[line].person,
         _ => Some(line as u32),
     };
     let (mut classes, mut in_batch) = (BTreeMap::<Vec<&str>, SubjectSet>::new(), BTreeMap::<_, SubjectSet>::new());
     let mut values = BTreeMap::<(usize, &str, Option<u64>), SubjectSet>::new();
-    // Subjects that show a cell that is not exact, by attribute, cell, batch and class.
+    // By attribute, cell, batch and class.
     let mut hidden = BTreeMap::<(usize, &str, u64, Vec<&str>), SubjectSet>::new();
     let mut of_person = BTreeMap::<(u64, Option<u32>), Vec<usize>>::new();
     for (line, cells) in group.lines.iter().enumerate() {
@@ -114,9 +112,7 @@ pub(super) fn count_group(
     }
 }
 
-/// Checks pairs of cells of two groups that are forced by counting. Of the N records of a batch, n show one cell and
-/// m the other. If n + m > N, some records show both, and they must be of at least a crowd of subjects. For groups
-/// with shared attributes, the check is repeated within each of their values.
+/// If n and m of N records show cells of two groups, n + m > N forces a pair, which needs a crowd of subjects.
 pub(super) fn check_forced_cells(
     groups: &[GroupLines],
     told: &[Vec<LineLineage>],
@@ -178,7 +174,7 @@ fn check_pairs_among(
     }
 }
 
-/// Returns the lines of every shown cell, by attribute; only cells that can force a pair.
+/// Only cells that can force a pair.
 fn lines_of_cells(group: &GroupLines, lines: &[usize], all: usize) -> Vec<Vec<usize>> {
     let mut shown = Vec::new();
     for at in 0..group.attributes.len() {
@@ -186,7 +182,7 @@ fn lines_of_cells(group: &GroupLines, lines: &[usize], all: usize) -> Vec<Vec<us
         for &line in lines.iter().filter(|line| group.cell_kinds[**line][at] != PrintedCellKind::Suppressed) {
             of_cell.entry(group.lines[line][at].as_str()).or_default().push(line);
         }
-        // A cell that all records show gives no information about another cell.
+        // A cell of all records forces nothing.
         shown.extend(of_cell.into_values().filter(|lines| lines.len() < all));
     }
     shown

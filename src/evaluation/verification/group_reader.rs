@@ -1,4 +1,4 @@
-//! Reader of the lines of a release, with checks of their form.
+//! Reader of released lines, with checks of their form.
 
 use super::cell_validation::{CellValidator, PrintedCellKind, is_compact};
 use super::violation_log::ViolationLog;
@@ -20,40 +20,37 @@ use throng_formats::{DecodeLimits, FieldPath, UnknownCellPolicy};
 
 const READ_CHUNK_LINES: usize = 10_000;
 
-/// Lines of one group.
 pub(super) struct GroupLines {
     /// Name of the group.
     pub name: String,
-    /// File of the group, or the first of several.
+    /// First of several.
     pub file: PathBuf,
-    /// Attributes of the group, in the order of the schema.
+    /// In schema order.
     pub attributes: Vec<usize>,
     /// Names of the attributes.
     pub names: Vec<String>,
-    /// Cells of each line as JSON texts; empty for an absent value.
+    /// Cells by line as JSON; empty if absent.
     pub lines: Vec<Vec<String>>,
-    /// Kind of each cell by line; suppressed if the cell is invalid.
+    /// Kinds by line; suppressed for invalid cells.
     pub cell_kinds: Vec<Vec<PrintedCellKind>>,
-    /// Bytes of each line, if the format has lines.
+    /// Lines, if the format has them.
     pub bytes: Vec<String>,
-    /// Line numbers in the file, ascending, if the file also holds lines of other groups.
+    /// File line numbers, if shared with other groups.
     pub line_numbers: Option<Vec<usize>>,
 }
 
 impl GroupLines {
-    /// Returns the number in the file of a line of the group.
     pub(super) fn line_number(&self, line: usize) -> usize {
         self.line_numbers.as_ref().map_or(line, |places| places[line])
     }
 
-    /// Returns the line of the group at number `line_number` of the file; none if that line belongs to another group.
+    /// None for another group's line.
     pub(super) fn line_at(&self, place: u64) -> Option<usize> {
         let place = usize::try_from(place).ok()?;
         self.line_numbers.as_ref().map_or(Some(place), |places| places.binary_search(&place).ok())
     }
 }
 
-/// Reads a group and records the violations of its lines.
 pub(super) fn read(
     config: &Config,
     schema: &Schema,
@@ -69,8 +66,7 @@ pub(super) fn read(
     Ok(group)
 }
 
-/// Reads joined rows, records their violations, and splits them by group. The fourth argument is the group by row,
-/// from a lineage; rows that match several groups need it and are skipped without it.
+/// Ambiguous rows need the groups in `told` and are skipped without it.
 pub(super) fn read_joined(
     (config, schema): (&Config, &Schema),
     shapes: &[GroupShape],
@@ -134,7 +130,6 @@ impl GroupLines {
         Ok(group)
     }
 
-    /// Returns an empty group for rows of this output.
     fn empty_group(&self, shape: &GroupShape) -> Self {
         let attributes = shape.without_ladder().attributes();
         let of_group = self.attributes.iter().zip(&self.names).filter(|(a, _)| attributes.contains(a));
@@ -181,7 +176,6 @@ impl GroupLines {
         Ok(())
     }
 
-    /// Assigns the cells of an object to the attributes.
     fn assign_cells(
         &self,
         schema: &Schema,
@@ -210,7 +204,6 @@ impl GroupLines {
         }
     }
 
-    /// Assigns the cells of a nested line to the attributes.
     fn assign_nested(
         &self,
         schema: &Schema,
@@ -220,7 +213,7 @@ impl GroupLines {
         findings: &mut ViolationLog,
     ) {
         let all: Vec<&Attribute> = schema.attributes.iter().map(AsRef::as_ref).collect();
-        // A released attribute can have the path of an attribute that is not released, so own attributes come first.
+        // Own attributes first: an unreleased one can have the same path.
         let own = self.attributes.iter().copied();
         let in_order: Vec<usize> = own.chain((0..all.len()).filter(|a| !self.attributes.contains(a))).collect();
         let ranks = attribute_ranks(schema, &self.attributes);
@@ -250,7 +243,7 @@ impl GroupLines {
         let columns: Vec<FieldPath> = self.names.iter().map(|name| FieldPath::top_level(name)).collect();
         let limits = DecodeLimits { max_record_bytes: usize::MAX, ..DecodeLimits::default() };
         let format = file_format(config.sink.format(), config.source.separator);
-        // The reader refuses a file with a column of another group and names the column.
+        // The reader refuses columns of other groups.
         let mut source = FileSource::open(path, format, &columns, limits, UnknownCellPolicy::Refuse)?;
         loop {
             let (mut raw, mut refused) = (RawBatch::new(columns.len()), Vec::new());
@@ -277,7 +270,7 @@ impl GroupLines {
             let mut spelled = Vec::with_capacity(cells.len());
             for (at, cell) in cells.iter_mut().enumerate() {
                 let attribute = self.attributes[at];
-                // A table does not distinguish a number from a text: a cell can be either.
+                // Tables do not distinguish numbers from texts.
                 let as_text = || cell.strip_prefix('\u{0}').map(|text| serde_json::Value::from(text).to_string());
                 let judged = match as_text() {
                     None => spelling.printed_kind(attribute, cell),
@@ -317,7 +310,7 @@ impl GroupLines {
     }
 }
 
-/// Records a value of an attribute outside the group; `known` is its attribute in the schema.
+/// `known` is its attribute in the schema.
 fn report_foreign_value(
     schema: &Schema,
     known: Option<usize>,
@@ -330,11 +323,11 @@ fn report_foreign_value(
         Some(false) => "identifiers and subjects are not released",
         None => "a line has attributes of the schema only",
     };
-    // An unknown name can contain personal data, so it is not recorded.
+    // An unknown name may be personal data.
     findings.add_violation(promise, path, number, known.map(|attribute| attribute.name.as_str()), None);
 }
 
-/// Returns a cell as JSON; marks an untyped one, because it can be a number or a text.
+/// Marks untyped cells.
 fn json_cell(token: RawToken<'_>) -> String {
     match token {
         RawToken::Absent => String::new(),

@@ -1,4 +1,4 @@
-//! Lineage entries of the released lines: batch, record and subject, without the records.
+//! Lineage entries of released lines.
 
 use super::group_reader::GroupLines;
 use std::collections::BTreeMap;
@@ -7,16 +7,15 @@ use throng_core::plan::GroupShape;
 use throng_eval::error::EvaluationError;
 use throng_eval::lineage::{complete_lineage, fragment_entries, lineage_entry_error};
 
-/// Lineage entry of one line.
 #[derive(Clone, Debug)]
 pub(super) struct LineLineage {
     /// Sequence number of the batch.
     pub batch: u64,
-    /// Number of the record, in order of first appearance.
+    /// By first appearance.
     pub record: u32,
-    /// Number of the subject, in order of first appearance; none for a record without a subject.
+    /// By first appearance; none without a subject.
     pub person: Option<u32>,
-    /// Timestamp of the batch, milliseconds since 1970; none if the lineage has none.
+    /// Batch time, milliseconds since 1970.
     pub time: Option<i64>,
 }
 
@@ -25,18 +24,17 @@ fn number_by_appearance<K: Ord>(known: &mut BTreeMap<K, u32>, key: K) -> u32 {
     *known.entry(key).or_insert(next)
 }
 
-/// Returns the group of each row, for a release with all groups in one output.
+/// For a single output.
 pub(super) fn groups_by_row(path: &Path, shapes: &[GroupShape]) -> Result<BTreeMap<u64, usize>, EvaluationError> {
     let mut groups = BTreeMap::new();
     for entry in fragment_entries(path)? {
         let (_, entry) = entry?;
-        // An unknown group is refused later, by `read_line_lineage`.
+        // `read_line_lineage` refuses unknown groups.
         groups.extend(shapes.iter().position(|shape| shape.name == entry.group).map(|group| (entry.line, group)));
     }
     Ok(groups)
 }
 
-/// Reads the lineage entries of all lines, by group and line.
 pub(super) fn read_line_lineage(path: &Path, groups: &[GroupLines]) -> Result<Vec<Vec<LineLineage>>, EvaluationError> {
     let mut told: Vec<Vec<Option<LineLineage>>> = groups.iter().map(|group| vec![None; group.lines.len()]).collect();
     let mut counts = vec![0_u64; groups.len()];

@@ -1,19 +1,5 @@
-//! Recounts a release as an independent auditor: from its bytes, the configuration and an optional lineage, without
-//! the daemon, its state or the original records (docs/internals/methods.md §14.4). It shares only schema, hierarchies and
-//! codebooks with the verification inside the daemon (`release/`).
-//!
-//! | file | content |
-//! |---|---|
-//! | `max_lines_per_batch` | files of a release, line by line, and violations of their form |
-//! | `spelled` | canonical form of lines and cells: a value of the attribute or a label of its hierarchy |
-//! | `told` | lineage entries of the lines |
-//! | `counts` | class sizes, by class, batch and sensitive value |
-//! | `models` | diversity of the sensitive values of a class |
-//! | `order` | order of lines |
-//! | `repetition` | lines per subject in a static group |
-//! | `check_series`, `series_rows`, `series_values` | rows of series: sets, atoms, rounding, roll-ups; values, if the original is given |
-//! | `check_shared` | attributes of several groups |
-//! | `finding` | requirements of the configuration, violations and their positions |
+//! Recount of a release by an independent auditor (docs/internals/methods.md §14.4). Shares only schema, hierarchies
+//! and codebooks with the daemon's verification.
 
 mod cell_validation;
 mod class_counts;
@@ -43,12 +29,11 @@ use throng_eval::error::EvaluationError;
 use throng_eval::original::OriginalData;
 use violation_log::{RecountRequirements, ViolationLog};
 
-/// Recounts the release at `path`, written by the sink of `config`. With a `lineage`, subjects and batches are
-/// counted. Values of series with `terms` are recounted from the `original`.
+/// Recounts the release at `path`; a `lineage` adds subjects and batches, an `original` the values of series.
 ///
 /// # Errors
-/// When a file cannot be read, or the lineage is not of this release. A violation is not an error: it is in the
-/// [`ReleaseRecount`].
+///
+/// When a file is unreadable or the lineage is of another release.
 pub fn recount_release(
     (config, schema, shapes): (&Config, &Schema, &[GroupShape]),
     path: &Path,
@@ -117,7 +102,6 @@ pub fn recount_release(
     })
 }
 
-/// Checks the lines per subject over the batches in static groups, if their number is limited.
 fn check_repetition(
     config: &Config,
     schema: &Schema,

@@ -1,8 +1,4 @@
-//! Recounts, from texts, the ℓ-diversity of the sensitive values of each class.
-//!
-//! Distinct pairs of a value and a subject are counted; `*` is not a value. The code follows the definitions
-//! (docs/internals/methods.md §8, §11.5). t-closeness needs its reference sample, and k-map and δ-presence need a population: a
-//! release has neither.
+//! Recount of ℓ-diversity (docs/internals/methods.md §8, §11.5). Other models need a sample or population.
 
 use super::cell_validation::PrintedCellKind;
 use super::group_reader::GroupLines;
@@ -18,13 +14,11 @@ const DIVERSITY_RULE: &str = "a class has values as diverse as `privacy.model` r
 
 type ValueSubjects<'a> = BTreeMap<&'a str, BTreeSet<u32>>;
 
-/// Returns true for a model that can be checked with a release and its lineage.
 pub(super) fn is_checkable(model: &PrivacyModel) -> bool {
     matches!(model.kind, ModelKind::LDiversity)
 }
 
-/// Checks the models of a group in each batch. The lineage entries are indexed by line. Without `subjects` every line
-/// counts as one subject.
+/// `told` is indexed by line. Without subjects a line counts as one.
 pub(super) fn check_models(
     (schema, models): (&Schema, &[PrivacyModel]),
     (group, shape): (&GroupLines, &GroupShape),
@@ -41,7 +35,7 @@ pub(super) fn check_models(
             (0..group.attributes.len()).filter(|at| shape.quasi.contains(&group.attributes[*at])).collect();
         let mut classes: BTreeMap<(u64, Vec<&str>), (usize, ValueSubjects<'_>)> = BTreeMap::new();
         for (line, told) in told.iter().enumerate() {
-            // A record without a subject counts for no value.
+            // Without a subject, a record does not count.
             let person = if people { told.person } else { Some(line as u32) };
             let Some(person) = person.filter(|_| group.cell_kinds[line][column] == PrintedCellKind::Exact) else {
                 continue;
@@ -81,7 +75,7 @@ fn is_diverse(values: &ValueSubjects<'_>, model: &PrivacyModel) -> bool {
     is_met && can_assign_subjects(values, least)
 }
 
-/// Returns true if distinct subjects can be assigned to `least` of the values (Kuhn's augmenting paths).
+/// Bipartite matching (Kuhn's augmenting paths).
 fn can_assign_subjects(values: &ValueSubjects<'_>, least: usize) -> bool {
     let people: Vec<&BTreeSet<u32>> = values.values().collect();
     let mut owner: BTreeMap<u32, usize> = BTreeMap::new();

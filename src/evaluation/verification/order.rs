@@ -1,5 +1,4 @@
-//! Checks that the lines of a batch are sorted by their bytes, so that their order carries no information beyond the
-//! cells.
+//! Check that each batch is sorted by bytes: order must reveal nothing.
 
 use super::group_reader::GroupLines;
 use super::line_lineage::LineLineage;
@@ -14,7 +13,7 @@ use throng_core::values::formula::guarded;
 
 const ORDER_RULE: &str = "lines of a batch are sorted by their bytes";
 
-/// Sort key of a line: the least of its possible spellings, and the greatest if there are two.
+/// Least and, if two are possible, greatest spelling.
 struct LineSortKey {
     least: String,
     greatest: Option<String>,
@@ -31,8 +30,7 @@ impl LineSortKey {
     }
 }
 
-/// Checks that the lines of each batch are sorted by their bytes, joined rows over all groups. Rows of a table are
-/// encoded again from their cells.
+/// Table rows are encoded again.
 pub(super) fn check_order(
     config: &Config,
     groups: &[GroupLines],
@@ -46,7 +44,7 @@ pub(super) fn check_order(
     for (group, told) in groups.iter().zip(told) {
         let spelled = |line: usize| match group.bytes.get(line) {
             Some(bytes) => LineSortKey { least: bytes.clone(), greatest: None },
-            // A parsed CSV cell does not distinguish an empty text, which is quoted, from a missing value.
+            // Parsed CSV does not distinguish empty texts from missing values.
             None => LineSortKey::from_spellings(
                 ["", "\"\""].map(|nothing| encode_row(config, group, line, &columns, nothing)),
             ),
@@ -65,8 +63,7 @@ pub(super) fn check_order(
     }
 }
 
-/// Encodes a row of a table as a line: separated values with `nothing` for missing ones, or an object for Parquet.
-/// Joined rows have a cell for each of `columns`.
+/// Missing values are `nothing`. Joined rows have a cell for each of `columns`.
 fn encode_row(
     config: &Config,
     group: &GroupLines,

@@ -1,7 +1,5 @@
-//! Counts the lines of a subject in a static group over the batches.
-//!
-//! The start of a subject's windows depends on the secret. For any start, an interval of the length of the window has
-//! at most two lines.
+//! Count of a subject's lines in a static group. Window starts are secret, but any interval of one window length has at
+//! most two lines.
 
 use super::group_reader::GroupLines;
 use super::line_lineage::LineLineage;
@@ -11,12 +9,10 @@ use throng_core::plan::GroupShape;
 use throng_core::values::schema::{ChangeFrequency, Schema};
 
 const REPETITION_RULE: &str = "a person has at most two static lines in any interval of length `static_window`";
-/// One line in each of the two windows that an interval can overlap.
+/// One per overlapping window.
 const MAX_LINES_PER_INTERVAL: usize = 2;
 
-/// Returns true if the schema declares that the attributes of a group are constant per subject; `shared` attributes
-/// belong to other groups. Undeclared quasi-identifiers may have been measured as changing; undeclared sensitive
-/// attributes are never measured.
+/// Undeclared quasi-identifiers may be measured as changing; undeclared sensitive attributes never are.
 pub(super) fn is_declared_static(schema: &Schema, shape: &GroupShape, shared: &[usize]) -> bool {
     let mut quasi = shape.quasi.iter().filter(|a| !shared.contains(a)).peekable();
     let mut sensitive = shape.sensitive.iter().peekable();
@@ -28,7 +24,7 @@ pub(super) fn is_declared_static(schema: &Schema, shape: &GroupShape, shared: &[
         && sensitive.all(|a| changes(a) != Some(ChangeFrequency::Always))
 }
 
-/// Checks a static group. The lineage entries are indexed by line.
+/// `told` is indexed by line.
 pub(super) fn check_static_group(
     group: &GroupLines,
     told: &[LineLineage],

@@ -1,5 +1,3 @@
-//! The recount accepts releases of every type, spelling, hierarchy and file format.
-
 use super::recount_release;
 use crate::config::{self, Config};
 use crate::io::file::{ReleaseTarget, SinkError};
@@ -92,7 +90,6 @@ fn texts() -> impl Strategy<Value = SampledAttribute> {
     prop_oneof![4 => text, 1 => truth]
 }
 
-/// Formats a moment according to the keys of an attribute.
 fn format_moment(spelling: &str, millis: i64) -> String {
     let moment = chrono::DateTime::from_timestamp_millis(millis).expect("a moment");
     match spelling {
@@ -131,7 +128,7 @@ fn moments() -> impl Strategy<Value = SampledAttribute> {
             ", min = \"2021-04-07T10:30:20Z\", max = \"2022-12-31\"",
             ", min = \"2020-12-28\", max = \"2022-05-31\"",
         ]),
-        // From 2020-09 to 2022-12.
+        // 2020-09 to 2022-12.
         prop::collection::vec(prop_oneof![1_600_000_000_000..1_670_000_000_000_i64, Just(1_621_814_400_000)], 1..8),
     );
     sampled.prop_map(|(kind, spelling, missing, rounding, levels, domain, values)| {
@@ -169,17 +166,16 @@ fn attribute() -> impl Strategy<Value = SampledAttribute> {
     prop_oneof![numbers(), texts(), moments(), places()]
 }
 
-/// Builds a schema of these attributes and a constant attribute, which keeps every line from being all suppressed.
+/// A constant attribute prevents all-suppressed lines.
 fn schema(attributes: &[SampledAttribute]) -> Option<Schema> {
     let mut text = "name = \"t\"\n[[attribute]]\nname = \"always\"\ntype = \"string\"\n".to_owned();
     for (number, attribute) in attributes.iter().enumerate() {
         text += &format!("[[attribute]]\nname = \"a{number}\"\npointer = \"/deep/a{number}\"\n{}\n", attribute.keys);
     }
-    // A combination can be invalid, for example levels that are not coarser than the rounding.
+    // Such as levels below the rounding.
     Schema::parse(&text, "s.toml", Path::new(".")).ok()
 }
 
-/// Writes every cell of every level twice, in the file format of `config`.
 fn release(config: &Config, schema: &Schema, attributes: &[SampledAttribute]) {
     let names: Vec<&str> = schema.attributes.iter().map(|attribute| attribute.name.as_str()).collect();
     let layout = line_format(config, schema).layout(&names);

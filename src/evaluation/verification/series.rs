@@ -1,8 +1,4 @@
-//! Recounts the rows of series: sets, atoms, present subjects, rounding, roll-ups, buckets and, with the original,
-//! values.
-//!
-//! The code that proposes rows and the verification inside the daemon share only the terms of the series and the
-//! format of a row with this module.
+//! Recount of series rows. Shares only the terms and the row format with the proposal and the daemon's verification.
 
 use super::series_moments::check_moments;
 use super::series_noise::check_noise;
@@ -21,11 +17,11 @@ use throng_eval::series::{
     CohortRecord, SeriesLineage, compute_original_subjects, contributor_sets, is_contributor_row,
 };
 
-/// Recounts the rows of all series at `path`. Without a `lineage`, form, rounding, buckets and roll-ups are checked;
-/// without an `original`, no values.
+/// Recounts all series at `path`. Values need `original`, sets and subjects need `lineage`.
 ///
 /// # Errors
-/// When a file cannot be read, or the lineage is of another original.
+///
+/// When a file is unreadable, or the lineage is of another original.
 pub(super) fn check_series(
     config: &Config,
     terms: &AllSeriesTerms,
@@ -100,7 +96,7 @@ fn count_series_rows(
     terms.series.iter().enumerate().map(count).collect()
 }
 
-/// Checks that atoms have new members, that cohorts have each subject once, and that lineage entries do not conflict.
+/// Atoms have new members, cohorts have each subject once, and entries do not conflict.
 fn check_lineage(terms: &AllSeriesTerms, lineage: &SeriesLineage, findings: &mut ViolationLog) {
     let mut at =
         |promise, line: u64, counts| findings.add_violation(promise, &lineage.path, line as usize - 1, None, counts);
@@ -118,10 +114,10 @@ fn check_lineage(terms: &AllSeriesTerms, lineage: &SeriesLineage, findings: &mut
         }
         let mut own: BTreeSet<u64> = BTreeSet::new();
         for atom in &cohort.atoms {
-            // An erased subject that comes back is not a new member.
+            // A returning erased subject is not new.
             let is_new = |member: &&u64| !known.contains(*member) && !erased.contains(&(**member as u16));
             let fresh = atom.iter().filter(is_new).collect::<BTreeSet<_>>().len();
-            // Cohorts of an earlier run lack their erased members and are retired.
+            // Retired cohorts of an earlier run lack erased members.
             if fresh < crowd && !(cohort.is_older && cohort.retired_after.is_some()) {
                 at("an atom has the required number of new members", cohort.line, Some([fresh, crowd]));
             }
@@ -139,7 +135,6 @@ fn check_lineage(terms: &AllSeriesTerms, lineage: &SeriesLineage, findings: &mut
     }
 }
 
-/// Checks the form of rows, independent of the subjects behind them.
 fn check_form(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], findings: &mut ViolationLog) {
     let crowd = basis.terms.cohorts.crowd;
     for at in placed {
@@ -151,7 +146,7 @@ fn check_form(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], findin
         if row.n < crowd as u64 {
             note("a set has the required number of people", Some([row.n as usize, crowd]));
         }
-        // Of n subjects at most n (1 − filled + half a tenth) were present.
+        // `filled` is rounded to tenths; at most this many subjects were present.
         let present = row.n as f64 * (1.05 - row.filled) + 1e-6;
         if at.of_sets && present < crowd as f64 {
             note("the required number of members is present", Some([present as usize, crowd]));
@@ -175,13 +170,12 @@ fn check_form(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], findin
                     );
                 }
             }
-            // Checked in other modules.
+            // Checked elsewhere.
             RowStatistic::Moment(_) | RowStatistic::Noisy(_) => {}
         }
     }
 }
 
-/// Returns the violations that are visible in the numbers of a mean of `n` subjects.
 fn form_violations(statistic: &MeanStatistic, n: u64, may_have_quartiles: bool) -> Vec<&'static str> {
     let mut broken = Vec::new();
     if statistic.sd.is_nan() || statistic.sd <= 0.0 {
@@ -203,7 +197,7 @@ fn form_violations(statistic: &MeanStatistic, n: u64, may_have_quartiles: bool) 
     broken
 }
 
-/// Checks the rows of one signal, bucket, cohort and stratum: one mean, or the shares of all intervals of one level.
+/// One mean, or all shares of one level, per signal, bucket, cohort and stratum.
 fn check_blocks(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], findings: &mut ViolationLog) {
     for block in row_blocks(placed) {
         let first = block[0];
@@ -225,13 +219,13 @@ fn check_blocks(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], find
     }
 }
 
-/// Returns true if a value is a multiple of a step, up to floating-point error.
+/// Up to floating-point error.
 fn is_multiple(value: f64, step: f64) -> bool {
     let multiple = value / step;
     (multiple - multiple.round()).abs() <= 1e-6 * multiple.abs().max(1.0)
 }
 
-/// Checks that a bucket is published once, in order, and only after it is closed.
+/// Each bucket once, in order, after closing.
 fn check_buckets(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], findings: &mut ViolationLog) {
     let mut seen = BTreeSet::new();
     let mut latest: BTreeMap<usize, (i64, i64)> = BTreeMap::new();
@@ -268,7 +262,7 @@ fn check_buckets(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], fin
     }
 }
 
-/// Checks that a row is of a locked set of whole atoms of a cohort that existed at that time.
+/// A locked set of whole atoms of an existing cohort.
 fn check_set(basis: &SeriesCheckInput<'_>, at: &PositionedRow<'_>, findings: &mut ViolationLog) {
     let (Some(lineage), row) = (basis.lineage, at.row) else { return };
     if row.sets.is_empty() {
@@ -298,7 +292,7 @@ fn check_set(basis: &SeriesCheckInput<'_>, at: &PositionedRow<'_>, findings: &mu
     }
 }
 
-/// Checks that a subject is in one set per bucket and signal.
+/// Each subject in one set per bucket and signal.
 fn check_subjects_once(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], findings: &mut ViolationLog) {
     let mut seen: BTreeMap<(usize, i64, usize), BTreeSet<u64>> = BTreeMap::new();
     for at in row_blocks(placed).iter().map(|block| block[0]) {
@@ -309,7 +303,7 @@ fn check_subjects_once(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>
     }
 }
 
-/// Checks that rows of several cohorts follow from the rows of the cohorts and cover all of them.
+/// Roll-ups follow from all rows of their cohorts.
 fn check_roll_ups(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], findings: &mut ViolationLog) {
     let mut buckets: BTreeMap<(usize, i64, usize), Vec<&PositionedRow<'_>>> = BTreeMap::new();
     for at in placed {

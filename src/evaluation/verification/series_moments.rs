@@ -1,5 +1,4 @@
-//! Recounts moments from the original: the rows of every subject in every epoch, and means over subjects of means
-//! over their rows.
+//! Recount of moments from the original.
 
 use super::series_rows::{PositionedRow, SeriesCheckInput, step_below};
 use super::series_values::{is_dominated, is_dominated_from, reference_points as series_points};
@@ -7,12 +6,11 @@ use super::violation_log::ViolationLog;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::series::{MomentStatistic, RowStatistic, SeriesRow};
 
-/// Values of all signals in one bucket of a subject.
+/// By signal.
 type EpochRow = Vec<f64>;
 type RowsOfEpochs = BTreeMap<u64, BTreeMap<i64, Vec<EpochRow>>>;
 
-/// Checks the rows of moments: their form, their sets, and with contributions their values. Returns for each series
-/// the fewest subjects with rows in an epoch, if contributions are known.
+/// Returns the fewest subjects of an epoch per series.
 pub(super) fn check_moments(
     basis: &SeriesCheckInput<'_>,
     placed: &[PositionedRow<'_>],
@@ -68,7 +66,6 @@ fn moment(row: &SeriesRow) -> Option<MomentStatistic> {
     }
 }
 
-/// Returns the guarantee that a row violates alone or with the variances of its block.
 fn moment_violation(signal: usize, of: MomentStatistic, variances: &BTreeMap<usize, f64>) -> Option<&'static str> {
     let scale = variances.get(&signal).zip(variances.get(&of.with)).map(|(one, other)| (one * other).sqrt());
     let Some(scale) = scale.filter(|scale| *scale > 0.0) else {
@@ -97,7 +94,7 @@ fn check_epoch_subjects(basis: &SeriesCheckInput<'_>, at: &PositionedRow<'_>, fi
     }
     let length = basis.terms.series[row.series].moments.as_ref().map_or(0, |moments| moments.every_ms);
     let (start, of) = (row.bucket, &basis.terms.series[row.series]);
-    // End of the last bucket that overlaps the epoch. The last epoch of a job ends earlier, with the input.
+    // A job's last epoch ends with the input.
     let end = of.end(of.bucket(row.bucket.saturating_add(length) - 1));
     if start >= lineage.closed_ms[row.series] {
         basis.add_row_violation(findings, "an epoch is closed before it is published", at, None);
@@ -127,7 +124,7 @@ fn check_epoch_subjects(basis: &SeriesCheckInput<'_>, at: &PositionedRow<'_>, fi
     }
 }
 
-/// Collects the buckets with a value of every signal, by subject and epoch.
+/// Complete buckets by subject and epoch.
 fn rows_of(basis: &SeriesCheckInput<'_>, series: usize) -> RowsOfEpochs {
     let mut rows = RowsOfEpochs::new();
     let Some(moments) = &basis.terms.series[series].moments else { return rows };
@@ -140,7 +137,7 @@ fn rows_of(basis: &SeriesCheckInput<'_>, series: usize) -> RowsOfEpochs {
             }
         }
     }
-    // An epoch counts for a subject with enough rows.
+    // Subjects need enough rows.
     let least = basis.terms.series[series].min_values as usize;
     rows.values_mut().for_each(|epochs| epochs.retain(|_, rows| rows.len() >= least));
     rows
@@ -178,7 +175,7 @@ fn check_moment_values(
             return present;
         };
         let (center, other_center) = (mean(&one), mean(&other));
-        // Values are centered before summing, unlike in the release.
+        // Centered before summing, unlike in the release.
         let distance = |row: &EpochRow| (row[signal] - center) * (row[of.with] - other_center);
         let exact = values(&distance).map_or(f64::NAN, |products| mean(&products));
         let scale = variances.get(&signal).zip(variances.get(&of.with)).map_or(0.0, |(a, b)| a.sqrt() * b.sqrt());
@@ -207,8 +204,7 @@ fn check_moment_values(
     present
 }
 
-/// Returns the mean of a value over the rows of a subject in an epoch. Without enough rows, returns the mean over
-/// earlier epochs, or else that of the first epoch.
+/// Without enough rows: mean over earlier epochs, else of the first.
 fn epoch_mean(epochs: &BTreeMap<i64, Vec<EpochRow>>, epoch: i64, value: &dyn Fn(&EpochRow) -> f64) -> Option<f64> {
     let mean = |rows: &Vec<EpochRow>| rows.iter().map(value).sum::<f64>() / rows.len() as f64;
     if let Some(rows) = epochs.get(&epoch) {

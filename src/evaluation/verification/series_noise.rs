@@ -1,23 +1,22 @@
-//! Recounts rows with noise: their form and, with the original, the distance from the exact count and mean.
+//! Recount of noisy rows.
 
 use super::series_rows::{PositionedRow, SeriesCheckInput};
 use super::violation_log::ViolationLog;
 use std::collections::BTreeMap;
 use throng_core::series::{DAY_MS, DELTA, RowStatistic, SeriesTerms};
 
-/// Noise beyond this number of deviations is a violation: probability 4 · 10⁻³³ per row.
+/// Probability of a larger deviation: 4 · 10⁻³³ per row.
 const MAX_NOISE_DEVIATIONS: f64 = 12.0;
 
-/// Returns the deviation of the noise of a count, and that of a sum in units of the signal range.
+/// For a count, and for a sum in units of the range.
 fn noise_deviations(epsilon: f64, series: &SeriesTerms) -> (f64, f64) {
-    // The root of ρ + 2 √(ρ L) = ε.
+    // Root of ρ + 2 √(ρ L) = ε.
     let log = -DELTA.ln();
     let week = 2.0 * log + epsilon - 2.0 * (log * (log + epsilon)).sqrt();
     let rho = week * series.every_ms as f64 / (7.0 * DAY_MS as f64 * series.signals.len() as f64);
     ((2.0 / (3.0 * rho)).sqrt() + 0.002, (0.5 / rho).sqrt() + 1e-6)
 }
 
-/// Checks the rows with noise.
 pub(super) fn check_noise(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<'_>], findings: &mut ViolationLog) {
     for at in placed {
         let (row, series) = (at.row, &basis.terms.series[at.row.series]);
@@ -50,7 +49,7 @@ pub(super) fn check_noise(basis: &SeriesCheckInput<'_>, placed: &[PositionedRow<
                 None,
             );
         }
-        // In units of the range, around the middle: each value is at most half a grid step from its exact position.
+        // Centered, in units of the range.
         let sum: f64 = values.iter().map(|value| (value - low) / (high - low) - 0.5).sum();
         let reach = MAX_NOISE_DEVIATIONS * sum_deviation + values.len() as f64 / 131_072.0;
         let mean = |sum: f64| low + (high - low) * (0.5 + sum / n).clamp(0.0, 1.0);

@@ -1,5 +1,4 @@
-//! Checks the completeness of released rows: each bucket has exactly the rows that the run has published, in their
-//! order.
+//! Check that each bucket has exactly the rows published by the run, in order.
 
 use super::violation_log::ViolationLog;
 use crate::evaluation::released_series_rows::ReleasedSeriesFiles;
@@ -8,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use throng_core::series::{AllSeriesTerms, RowFormat};
 use throng_eval::series::{RowsDigest, SeriesLineage};
 
-/// Series, start of a bucket or an epoch, and true for an epoch.
+/// Series, start, and true for an epoch.
 type PublishedKey = (usize, i64, bool);
 
 #[derive(Default)]
@@ -18,7 +17,6 @@ struct FileBucketRows {
     hash: Sha256,
 }
 
-/// Compares number, content and order of the rows of each bucket with the lineage.
 pub(super) fn check_published(
     terms: &AllSeriesTerms,
     lineage: &SeriesLineage,
@@ -40,8 +38,7 @@ pub(super) fn check_published(
         of_bucket.hash.update(b"\n");
     }
     let keys: BTreeSet<PublishedKey> = found.keys().chain(lineage.published.keys()).copied().collect();
-    // A violation is reported at the first row of its bucket; for a missing bucket, at the position where its rows
-    // would be.
+    // Line of a violation: the first row, or the position of a missing bucket.
     let mut next: BTreeMap<usize, u64> = BTreeMap::new();
     for at in &read.rows {
         next.insert(at.series, at.number + 1);
@@ -57,7 +54,6 @@ pub(super) fn check_published(
     }
 }
 
-/// Returns the guarantee that the rows of a bucket violate.
 fn bucket_violation(
     found: Option<&FileBucketRows>,
     published: Option<&RowsDigest>,

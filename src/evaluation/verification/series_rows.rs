@@ -1,4 +1,4 @@
-//! Rows of series with their positions, and the data for their checks.
+//! Positioned series rows, and inputs of their checks.
 
 use super::violation_log::ViolationLog;
 use std::collections::BTreeMap;
@@ -6,21 +6,20 @@ use std::path::Path;
 use throng_core::series::{AllSeriesTerms, RowStatistic, SeriesRow};
 use throng_eval::series::{OriginalContributions, SeriesLineage};
 
-/// Row with its position.
 #[derive(Clone, Copy)]
 pub(super) struct PositionedRow<'a> {
     /// File of the row.
     pub file: &'a Path,
-    /// Line of the row, from 0.
+    /// From 0.
     pub line: usize,
-    /// The row, with its sets if there is a lineage.
+    /// Sets come from the lineage.
     pub row: &'a SeriesRow,
-    /// True for a row of contributor sets, false for a roll-up of other rows.
+    /// False for a roll-up.
     pub of_sets: bool,
 }
 
 impl PositionedRow<'_> {
-    /// Returns label and share of an interval; none for a mean.
+    /// None for a mean.
     pub(super) fn share(&self) -> Option<(&str, f64)> {
         match &self.row.statistic {
             RowStatistic::Bin { label, share } => Some((label, *share)),
@@ -29,18 +28,17 @@ impl PositionedRow<'_> {
     }
 }
 
-/// Inputs of the checks of rows.
 pub(super) struct SeriesCheckInput<'a> {
     /// Terms of the series.
     pub terms: &'a AllSeriesTerms,
     /// Cohorts and sets.
     pub lineage: Option<&'a SeriesLineage>,
-    /// Subject digests, ascending, and the contributions of each subject.
+    /// Subject digests, ascending, and contributions.
     pub people: Option<(&'a [u64], &'a OriginalContributions)>,
 }
 
 impl SeriesCheckInput<'_> {
-    /// Returns the index of a row's history among all histories of a subject.
+    /// Index of the row's history per subject.
     pub(super) fn channel(&self, row: &SeriesRow) -> usize {
         row.channel(self.terms)
     }
@@ -49,7 +47,6 @@ impl SeriesCheckInput<'_> {
         &self.terms.series[row.series].signals[row.signal].name
     }
 
-    /// Records a violation of a row.
     pub(super) fn add_row_violation(
         &self,
         findings: &mut ViolationLog,
@@ -60,7 +57,6 @@ impl SeriesCheckInput<'_> {
         findings.add_violation(promise, at.file, at.line, Some(self.signal(at.row)), counts);
     }
 
-    /// Returns the digests of the subjects of a row's contributor set.
     pub(super) fn members(&self, row: &SeriesRow) -> Vec<u64> {
         let Some(lineage) = self.lineage else { return Vec::new() };
         let cohorts = row.sets.iter().filter_map(|(number, atoms)| Some((lineage.cohorts.get(number)?, *atoms)));
@@ -68,13 +64,12 @@ impl SeriesCheckInput<'_> {
     }
 }
 
-/// Returns the rounding step of a row of `n` subjects with this deviation: at most half of the standard error of the
-/// mean.
+/// At most half the standard error of the mean.
 pub(super) fn row_rounding_step(deviation: f64, n: f64) -> f64 {
     step_below(0.5 * deviation / n.sqrt())
 }
 
-/// Returns the largest of 1, 2 and 5 times a power of ten that is at most `target`.
+/// 1, 2 or 5 times a power of ten.
 pub(super) fn step_below(target: f64) -> f64 {
     let powers = (-330..330).map(|power| 10f64.powi(power));
     let steps = powers.flat_map(|power| [power, 2.0 * power, 5.0 * power]);
@@ -85,7 +80,6 @@ pub(super) fn step_below(target: f64) -> f64 {
         .unwrap_or(f64::MIN_POSITIVE)
 }
 
-/// Returns the level of the hierarchy that has all of these intervals.
 pub(super) fn interval_level(basis: &SeriesCheckInput<'_>, row: &SeriesRow, shares: &[(&str, f64)]) -> Option<usize> {
     let ruler = basis.terms.series[row.series].signals[row.signal].intervals.as_ref()?;
     let is_of_level = |level: &usize| {
@@ -98,7 +92,7 @@ pub(super) fn interval_level(basis: &SeriesCheckInput<'_>, row: &SeriesRow, shar
     (0..ruler.cuts().len()).find(is_of_level)
 }
 
-/// Returns the lower end of an interval `30-34` or `[30,35)`, or the number itself.
+/// `30-34`, `[30,35)`, or a number.
 fn lower_end(label: &str) -> Option<f64> {
     let inner = label.strip_prefix('[').and_then(|inner| inner.split_once(',')).map(|(low, _)| low);
     // A leading minus is a sign.
@@ -106,7 +100,7 @@ fn lower_end(label: &str) -> Option<f64> {
     inner.or(dash).unwrap_or(label).parse().ok()
 }
 
-/// Groups the rows of sets by signal, bucket, cohort and stratum, in the order of the files.
+/// Groups contributor rows by signal, bucket, cohort and stratum, in file order.
 pub(super) fn row_blocks<'b, 'a>(placed: &'b [PositionedRow<'a>]) -> Vec<Vec<&'b PositionedRow<'a>>> {
     let mut blocks: BTreeMap<_, Vec<&PositionedRow<'_>>> = BTreeMap::new();
     for at in placed.iter().filter(|at| at.of_sets) {

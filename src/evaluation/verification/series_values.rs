@@ -1,14 +1,14 @@
-//! Recounts the values of rows from the original: present members, carried values, statistics and dominance.
+//! Recount of row values from the original: presence, carried values, statistics and dominance.
 
 use super::series_rows::{PositionedRow, SeriesCheckInput, interval_level, row_rounding_step};
 use super::violation_log::ViolationLog;
 use std::collections::BTreeMap;
 use throng_core::series::{MeanStatistic, RowStatistic, SeriesRow, SeriesTerms};
 
-/// Factor per missed window for the distance of a carried value from the mean.
+/// Weight of a carried value's distance from the mean, per missed window.
 const CARRY_FACTOR: f64 = 0.5;
 
-/// Summary of the earlier values of a subject in a channel.
+/// Earlier values of a subject in a channel.
 #[derive(Clone, Copy, Default)]
 struct ChannelHistory {
     values: f64,
@@ -18,7 +18,7 @@ struct ChannelHistory {
 }
 
 impl ChannelHistory {
-    /// Returns the value carried to `bucket` for a missing one; none before the first value.
+    /// None before the first value.
     fn carried(&self, terms: &SeriesTerms, bucket: i64) -> Option<f64> {
         let mean = self.sum / self.values;
         let windows = terms.windows_between(self.bucket, bucket);
@@ -26,7 +26,7 @@ impl ChannelHistory {
     }
 }
 
-/// Values of a contributor set: those of present subjects, and carried ones.
+/// Present and carried values of a set.
 #[derive(Default)]
 struct SetValues {
     present: Vec<f64>,
@@ -39,9 +39,8 @@ impl SetValues {
     }
 }
 
-/// Checks the rows of contributor sets against the contributions, and returns the fewest present subjects by series.
-/// Does nothing without contributions, or for a lineage that begins with cohorts of an earlier run: carried values
-/// depend on records of that run.
+/// Checks contributor rows and returns the fewest present subjects by series. Does nothing without contributions or
+/// after an earlier run, whose records determine carried values.
 pub(super) fn check_set_values(
     basis: &SeriesCheckInput<'_>,
     placed: &[PositionedRow<'_>],
@@ -62,7 +61,6 @@ pub(super) fn check_set_values(
     fewest
 }
 
-/// Checks the rows of one signal and slot, bucket by bucket.
 fn check_channel(
     basis: &SeriesCheckInput<'_>,
     rows: &BTreeMap<i64, Vec<&PositionedRow<'_>>>,
@@ -156,8 +154,7 @@ fn check_row(basis: &SeriesCheckInput<'_>, at: &PositionedRow<'_>, set: &SetValu
     }
 }
 
-/// Returns the reference points for distances of values: the ends of the range of the signal, or 0 without a finite
-/// range, and the median.
+/// Returns the ends of a finite range, or 0, and the median.
 pub(super) fn reference_points((low, high): (f64, f64), values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -168,9 +165,8 @@ pub(super) fn reference_points((low, high): (f64, f64), values: &[f64]) -> Vec<f
     points
 }
 
-/// Returns true if one value dominates a sum. This holds if the largest distance exceeds half of the sum. It also
-/// holds if the sum without the largest and the next max(1, colluders) distances is below a tenth of the largest.
-/// `error` bounds the floating-point difference between sums in different order.
+/// Returns true if the largest distance exceeds half of the sum, or if the rest without the next max(1, colluders) is
+/// below a tenth of it. `error` bounds floating-point differences.
 pub(super) fn is_dominated(mut distances: Vec<f64>, colluders: usize, error: f64) -> bool {
     distances.iter_mut().for_each(|distance| *distance = distance.abs());
     distances.sort_by(|one, other| other.total_cmp(one));
@@ -180,13 +176,13 @@ pub(super) fn is_dominated(mut distances: Vec<f64>, colluders: usize, error: f64
     })
 }
 
-/// Returns true if the distances of values from any of the points are dominated.
+/// Applies [`is_dominated`] to the distances from each point.
 pub(super) fn is_dominated_from(points: &[f64], values: &[f64], colluders: usize) -> bool {
     let error = values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs())) * 1e-13;
     points.iter().any(|point| is_dominated(values.iter().map(|value| value - point).collect(), colluders, error))
 }
 
-/// Returns the guarantee that the share of an interval violates. A carried value at an edge can be on either side.
+/// A carried value at an edge can be on either side.
 fn share_violation(
     basis: &SeriesCheckInput<'_>,
     row: &SeriesRow,
@@ -211,7 +207,6 @@ fn share_violation(
     (!is_near).then_some("a share is that of the contributions")
 }
 
-/// Returns the guarantee that a mean, a deviation or a quartile violates.
 fn statistics_violation(row: &MeanStatistic, values: &[f64], crowd: usize) -> Option<&'static str> {
     let n = values.len() as f64;
     let within = |step: f64, shown: f64, exact: f64| (shown - exact).abs() <= step * 0.500_001 + exact.abs() * 1e-9;

@@ -1,11 +1,10 @@
-//! Checks attributes of several groups, from texts: lines of one record agree, and shown values have enough subjects.
+//! Checks of shared attributes: lines of a record agree, and values have enough subjects.
 
 use super::group_reader::GroupLines;
 use super::line_lineage::LineLineage;
 use super::violation_log::{RecountRequirements, ViolationLog};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the texts of the attributes `of` in a line.
 fn shown_texts<'g>(group: &'g GroupLines, line: usize, of: &[usize]) -> Vec<&'g str> {
     let place = |a: &usize| group.attributes.iter().position(|own| own == a);
     of.iter().filter_map(place).map(|at| group.lines[line][at].as_str()).collect()
@@ -15,8 +14,7 @@ fn has_shown_value(texts: &[&str]) -> bool {
     texts.iter().any(|text| *text != "\"*\"")
 }
 
-/// Partitions the lines of two groups by their values of shared attributes. Returns no parts if there are no shared
-/// attributes, or if a group shows none of them.
+/// Partitions two groups' lines by shared values; empty if either group shows none.
 pub(super) fn partition_by_shared(groups: [&GroupLines; 2], lines: [&[usize]; 2]) -> Vec<[Vec<usize>; 2]> {
     let of: Vec<usize> = groups[0].attributes.iter().copied().filter(|a| groups[1].attributes.contains(a)).collect();
     if of.is_empty()
@@ -33,8 +31,7 @@ pub(super) fn partition_by_shared(groups: [&GroupLines; 2], lines: [&[usize]; 2]
     parts.into_values().collect()
 }
 
-/// Checks that all lines of a record show the same shared values, and that shown values have enough subjects in their
-/// batch.
+/// Checks agreement per record, and subjects per value and batch.
 pub(super) fn check_shared(
     groups: &[GroupLines],
     told: &[Vec<LineLineage>],

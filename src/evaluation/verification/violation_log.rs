@@ -1,33 +1,32 @@
-//! Violations and their positions: files, line numbers and counts, never a value.
+//! Violations and their positions, never a value.
 
 use serde::Serialize;
 use std::path::Path;
 
-/// Requirements of the configuration.
 pub(super) struct RecountRequirements {
-    /// Minimum number of subjects of a class in its batch.
+    /// Minimum subjects of a class in its batch.
     pub crowd: usize,
-    /// Maximum number of lines of a subject in a batch; 0: unlimited.
+    /// Maximum lines per subject and batch; 0: unlimited.
     pub max_lines_per_batch: usize,
-    /// True if the schema has a subject attribute.
+    /// True with a subject attribute.
     pub counts_subjects: bool,
 }
 
-/// Maximum number of listed violations; further ones are only counted.
+/// Further violations are only counted.
 const MAX_LISTED_VIOLATIONS: usize = 100;
 
-/// Guarantee that a line or a class violates.
+/// Violated guarantee at a line or class.
 #[derive(Clone, Debug, Serialize)]
 pub struct RecountViolation {
-    /// The guarantee, as text.
+    /// Guarantee.
     pub promise: &'static str,
-    /// File of the violation.
+    /// File.
     pub file: String,
-    /// Line number, from 1; for a class, its first line.
+    /// Line, from 1; for a class its first.
     pub line: u64,
-    /// Name of the attribute, if the violation concerns one.
+    /// Attribute, if any.
     pub attribute: Option<String>,
-    /// Counted number, if there is one.
+    /// Counted number.
     pub found: Option<u64>,
     /// Required number.
     pub asked: Option<u64>,
@@ -36,57 +35,56 @@ pub struct RecountViolation {
 /// Counts of one group.
 #[derive(Clone, Debug, Serialize)]
 pub struct GroupClassCounts {
-    /// Name of the group.
+    /// Group name.
     pub group: String,
     /// Number of lines.
     pub lines: u64,
-    /// Number of equivalence classes, by the quasi-identifier cells.
+    /// Number of equivalence classes.
     pub classes: u64,
-    /// Subjects (or lines) of the smallest class, over the whole release.
+    /// Smallest class of the release.
     pub smallest_class: u64,
-    /// Size of the smallest class inside a batch; none without a lineage.
+    /// Smallest class in a batch, with a lineage.
     pub smallest_class_in_batch: Option<u64>,
 }
 
 /// Counts of one series.
 #[derive(Clone, Debug, Serialize)]
 pub struct SeriesRowCounts {
-    /// Name of the series.
+    /// Series name.
     pub series: String,
     /// Number of rows.
     pub rows: u64,
-    /// Number of buckets with a row; number of epochs for a series with moments.
+    /// Buckets with a row; epochs for moments.
     pub buckets: u64,
-    /// Number of subjects in the smallest contributor set.
+    /// Smallest contributor set.
     pub smallest_set: u64,
-    /// Fewest subjects present in a published bucket or epoch; none without the original.
+    /// Fewest present subjects, with the original.
     pub fewest_present: Option<u64>,
 }
 
 /// Result of a recount.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReleaseRecount {
-    /// True if no checked guarantee is violated.
+    /// True without violations.
     pub kept: bool,
-    /// Unit of class sizes: `subjects` or `max_lines_per_batch`.
+    /// Unit of class sizes: `people` or `lines`.
     pub counted: &'static str,
-    /// Required class size: k plus the colluders.
+    /// Required class size: k plus colluders.
     pub crowd: usize,
-    /// Number of lines of all groups.
+    /// Lines of all groups.
     pub lines: u64,
-    /// Groups, in the order of the configuration.
+    /// Groups in configuration order.
     pub groups: Vec<GroupClassCounts>,
-    /// Series, in the order of the configuration.
+    /// Series in configuration order.
     pub series: Vec<SeriesRowCounts>,
-    /// Total number of violations.
+    /// Number of violations.
     pub broken_in_all: u64,
-    /// The first violations.
+    /// First violations.
     pub broken: Vec<RecountViolation>,
-    /// Guarantees that could not be checked, as text.
+    /// Unchecked guarantees.
     pub not_checked: Vec<&'static str>,
 }
 
-/// Collector of violations.
 #[derive(Default)]
 pub(super) struct ViolationLog {
     listed_violations: Vec<RecountViolation>,
@@ -94,7 +92,7 @@ pub(super) struct ViolationLog {
 }
 
 impl ViolationLog {
-    /// Records a violation of `promise` at a line (from 0).
+    /// `line` starts at 0.
     pub(super) fn add_violation(
         &mut self,
         promise: &'static str,

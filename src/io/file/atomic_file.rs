@@ -1,4 +1,4 @@
-//! Atomic file replacement: the file is written to a temporary name, synced to disk, then renamed.
+//! Atomic file replacement: write a temporary file, sync, rename.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
@@ -11,19 +11,16 @@ use rustix::fs::OFlags;
 use super::SinkError;
 use crate::config;
 
-/// Open flags that do not follow links and do not wait for pipes.
 const NO_FOLLOW_FLAGS: i32 = (OFlags::NOFOLLOW.bits() | OFlags::NONBLOCK.bits()) as i32;
 
-/// Permissions of a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutputFileMode {
     /// Mode of the replaced file; for a new file 0666 minus the umask.
     Shared,
-    /// Mode 0600.
     Private,
 }
 
-/// Temporary file that has not been renamed to its target. It is removed on drop unless renamed.
+/// Temporary file, removed on drop unless renamed.
 #[derive(Debug)]
 pub(super) struct UnfinishedFile {
     /// Path as configured, for messages.
@@ -32,17 +29,16 @@ pub(super) struct UnfinishedFile {
     unfinished: PathBuf,
     access: OutputFileMode,
     file: File,
-    /// Bytes written so far.
     pub written: u64,
     pub is_named: bool,
     _claimed: Option<File>,
 }
 
 impl UnfinishedFile {
-    /// Creates a file that will replace `path`. Both files stay locked until it is dropped.
+    /// Creates a file that will replace `path`; both stay locked.
     ///
     /// # Errors
-    /// When `path` is not a regular file, another process writes it, or it cannot be opened.
+    /// If `path` is not regular, is in use, or cannot be opened.
     pub fn create(path: &Path, access: OutputFileMode) -> Result<Self, SinkError> {
         let fault = |source| SinkError::Open { path: path.into(), source };
         reject_irregular(path)?;
@@ -61,13 +57,11 @@ impl UnfinishedFile {
         Ok(Self { path, place, unfinished, access, file, written, is_named, _claimed: claimed })
     }
 
-    /// Syncs the file to disk.
     pub fn sync(&self) -> Result<(), SinkError> {
         self.file.sync_all().map_err(|source| SinkError::Sync { path: self.path.clone(), source })
     }
 
-    /// Checks that the rename can succeed: the target is absent or regular, and the temporary name still refers to
-    /// this file.
+    /// Checks that the target is absent or regular, and the temporary name still refers to this file.
     pub fn check_place(&self) -> Result<(), SinkError> {
         reject_irregular(&self.path)?;
         let fault = |source| SinkError::Open { path: self.path.clone(), source };
@@ -80,7 +74,7 @@ impl UnfinishedFile {
         }
     }
 
-    /// Renames the file to its target with the mode of the replaced file. Call [`sync`](Self::sync) first.
+    /// Renames the file with the mode of the replaced one. Call [`sync`](Self::sync) first.
     pub fn rename(&mut self) -> Result<(), SinkError> {
         self.check_place()?;
         let fault = |source| SinkError::Write { path: self.path.clone(), byte: self.written, source };
@@ -108,17 +102,13 @@ impl Write for UnfinishedFile {
 impl Drop for UnfinishedFile {
     fn drop(&mut self) {
         if !self.is_named {
-            // The file is locked, so it belongs to this process. The earlier error is the one to report.
+            // The file is locked, so it belongs to this process. The earlier error is reported.
             let (Ok(()) | Err(_)) = fs::remove_file(&self.unfinished);
         }
     }
 }
 
-/// Removes a temporary file of a killed process: a regular file of this user with one name and no lock. `path`
-/// appears in messages.
-///
-/// # Errors
-/// [`SinkError::ForeignFile`] for any other file; [`SinkError::Locked`] if another process writes it.
+/// Removes a temporary file of a killed process: regular, of this user, with one name and no lock.
 fn remove_leftover(unfinished: &Path, path: &Path) -> Result<(), SinkError> {
     let fault = |source| SinkError::Open { path: path.into(), source };
     let in_the_way = || SinkError::ForeignFile { path: unfinished.into() };
@@ -139,7 +129,7 @@ fn remove_leftover(unfinished: &Path, path: &Path) -> Result<(), SinkError> {
     fs::remove_file(unfinished).map_err(fault)
 }
 
-/// Restricts an existing file to mode 0600. A file of another user, or with several names, is rejected.
+/// Rejects a file of another user, or with several names.
 pub(super) fn make_private(file: &File, found: &Metadata, path: &Path) -> Result<(), SinkError> {
     if !is_removable(found) {
         return Err(SinkError::ForeignFile { path: path.into() });
@@ -148,12 +138,10 @@ pub(super) fn make_private(file: &File, found: &Metadata, path: &Path) -> Result
     made.map_err(|source| SinkError::Open { path: path.into(), source })
 }
 
-/// Reports that this is a regular file of this user with one name.
 fn is_removable(found: &Metadata) -> bool {
     found.is_file() && found.nlink() == 1 && found.uid() == rustix::process::geteuid().as_raw()
 }
 
-/// Opens a file for reading without following links or waiting for the writer of a pipe.
 fn open_no_follow(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(NO_FOLLOW_FLAGS).open(path)
 }
@@ -162,7 +150,6 @@ fn inode(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
-/// Rejects an existing path that is not a regular file.
 pub(super) fn reject_irregular(path: &Path) -> Result<(), SinkError> {
     match fs::metadata(path) {
         Ok(found) if !found.is_file() => Err(SinkError::NotRegular { path: path.into() }),
@@ -170,8 +157,7 @@ pub(super) fn reject_irregular(path: &Path) -> Result<(), SinkError> {
     }
 }
 
-/// Returns the target of a path and its temporary name. Links are followed, so their target is replaced, even if it
-/// does not exist yet.
+/// Returns the target of a path, through links, and its temporary name.
 pub fn place_and_unfinished(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let place = match fs::canonicalize(path) {
         Ok(place) => place,
@@ -186,10 +172,7 @@ pub fn place_and_unfinished(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
     Ok((place, unfinished))
 }
 
-/// Locks an existing file at `path`, because another process may be writing it.
-///
-/// # Errors
-/// As [`lock_if_present`]; when the directory is missing or the temporary name is taken by another file.
+/// Locks an existing file at `path`.
 pub(super) fn lock_output_place(path: &Path) -> Result<Option<File>, SinkError> {
     let fault = |source| SinkError::Open { path: path.into(), source };
     let (place, unfinished) = place_and_unfinished(path).map_err(fault)?;
@@ -202,10 +185,6 @@ pub(super) fn lock_output_place(path: &Path) -> Result<Option<File>, SinkError> 
     lock_if_present(&place, path)
 }
 
-/// Locks an existing file at `resolve_links`; `path` appears in messages.
-///
-/// # Errors
-/// [`SinkError::Locked`] when another process has it open as an output; when it cannot be opened.
 fn lock_if_present(place: &Path, path: &Path) -> Result<Option<File>, SinkError> {
     match open_no_follow(place) {
         Ok(file) => lock(&file, place, path).map(|()| Some(file)),
@@ -214,7 +193,6 @@ fn lock_if_present(place: &Path, path: &Path) -> Result<Option<File>, SinkError>
     }
 }
 
-/// Locks the file at `resolve_links` against other processes while it is open; `path` appears in messages.
 pub(super) fn lock(file: &File, place: &Path, path: &Path) -> Result<(), SinkError> {
     let fault = |source| SinkError::Open { path: path.into(), source };
     let locked = || SinkError::Locked { path: path.into() };
@@ -222,7 +200,7 @@ pub(super) fn lock(file: &File, place: &Path, path: &Path) -> Result<(), SinkErr
         TryLockError::WouldBlock => locked(),
         TryLockError::Error(source) => fault(source),
     })?;
-    // The previous owner of the lock may have renamed the file since it was opened here.
+    // The previous owner may have renamed the file.
     match fs::metadata(place) {
         Ok(found) if inode(&found) == inode(&file.metadata().map_err(fault)?) => Ok(()),
         Ok(_) => Err(locked()),
@@ -231,16 +209,15 @@ pub(super) fn lock(file: &File, place: &Path, path: &Path) -> Result<(), SinkErr
     }
 }
 
-/// Syncs the directory of `resolve_links`, so that created, renamed and removed names survive a power failure.
 fn sync_parent(place: &Path) -> io::Result<()> {
     let parent = place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(parent)?.sync_all()
 }
 
-/// Checks that [`write()`] can succeed, before the work that produces the content.
+/// Checks that [`write()`] can succeed.
 ///
 /// # Errors
-/// When `path` is a directory, its directory is missing, or another process writes it.
+/// If `path` is a directory, in a missing directory, or in use.
 pub fn check_writable(path: &Path) -> Result<(), SinkError> {
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => {
@@ -251,10 +228,10 @@ pub fn check_writable(path: &Path) -> Result<(), SinkError> {
     }
 }
 
-/// Writes a file atomically. A pipe or device is written directly.
+/// Writes a file atomically; a pipe or device directly.
 ///
 /// # Errors
-/// When writing fails, or another process writes the file; the previous content remains.
+/// If writing fails, or the file is in use; the previous content remains.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), SinkError> {
     let fault = |source| SinkError::Write { path: path.into(), byte: 0, source };
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {

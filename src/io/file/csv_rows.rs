@@ -1,4 +1,4 @@
-//! CSV rows under a header, with quoted fields that may contain line breaks.
+//! CSV rows under a header.
 
 use std::io;
 use std::path::Path;
@@ -16,16 +16,12 @@ use throng_core::values::raw_batch::{RawBatch, RecordPosition};
 use throng_formats::{CsvCodec, CsvRow, DecodeLimits, FieldPath, UnknownCellPolicy};
 
 enum ParsedRow {
-    /// A row, now in `text` and `ends`.
     Row,
     Rejected(RejectionReason),
     End,
 }
 
-/// Rows of a CSV file or of standard input. Blank lines are skipped.
-///
-/// The reader of the csv crate keeps a whole record in memory, and a stray quote makes the rest of a file one record.
-/// This type drives the parser of csv_core directly and skips rows over the limit in bounded memory.
+/// Rows of a CSV input, parsed by csv_core: the csv crate would keep the rest of a file in memory after a stray quote.
 #[derive(Debug)]
 pub(super) struct CsvRows {
     pub stream: TextStream,
@@ -38,15 +34,12 @@ pub(super) struct CsvRows {
     ends_len: usize,
     /// Line breaks read so far, without those between rows.
     line: u64,
-    /// Rows since the last take that span suspiciously many lines.
     pub long: Option<LongRows>,
 }
 
-/// Lines from which a readable row is suspicious. An unreadable row is suspicious from two lines.
 const SUSPICIOUS_LINES: u64 = 50;
 
 impl CsvRows {
-    /// Opens the file and maps its header to the fields.
     pub fn open(path: &Path, separator: u8, reading: &FileReadSettings) -> Result<Self, SourceError> {
         let mut rows = Self::under_header(path, separator, reading.limits, &reading.stop)?;
         rows.codec = CsvCodec::new(rows.row(), &reading.fields, reading.unknown)
@@ -54,7 +47,6 @@ impl CsvRows {
         Ok(rows)
     }
 
-    /// Opens a file without a schema; the header names the columns.
     pub fn open_schemaless(
         path: &Path,
         separator: u8,
@@ -70,7 +62,6 @@ impl CsvRows {
         Ok((rows, names))
     }
 
-    /// Opens the file and parses its header, which is then the current row.
     fn under_header(path: &Path, separator: u8, limits: DecodeLimits, stop: &StopFlag) -> Result<Self, SourceError> {
         if !separator.is_ascii() || matches!(separator, b'"' | b'\n' | b'\r' | 0) {
             return Err(SourceError::Separator);
@@ -144,14 +135,14 @@ impl CsvRows {
                 self.stream.stop.check()?;
             }
             let input = self.stream.fill()?;
-            // At the end of the file, a line break is supplied: it ends the last row unless a quote is open.
+            // A supplied line break ends the last row, unless a quote is open.
             let ended = input.is_empty();
             let input = if ended { b"\n" } else { input };
             let (result, read, written, fields) =
                 self.automaton.read_record(input, &mut self.text[self.text_len..], &mut self.ends[self.ends_len..]);
             self.text_len += written;
             self.ends_len += fields;
-            // The supplied line break is not counted if the file ends with one.
+            // Not counted if the file ends with one.
             if !(ended && last == b'\n') {
                 self.line += input[..read].iter().filter(|byte| **byte == b'\n').count() as u64;
             }
@@ -172,9 +163,9 @@ impl CsvRows {
                     let reason = if fits { RejectionReason::MalformedRow } else { RejectionReason::Oversized };
                     return Ok(ParsedRow::Rejected(reason));
                 }
-                // `End` is returned only for empty input, which is never passed.
+                // `End` requires empty input, which is never passed.
                 ReadRecordResult::InputEmpty | ReadRecordResult::End => {}
-                // A row over the limit reuses the existing buffer.
+                // A row over the limit reuses the buffer.
                 ReadRecordResult::OutputFull if size > self.max_record_bytes => self.text_len = 0,
                 ReadRecordResult::OutputFull => self.text.resize(self.text.len() * 2, 0),
                 ReadRecordResult::OutputEndsFull if size > self.max_record_bytes => self.ends_len = 0,
@@ -199,7 +190,6 @@ impl CsvRows {
         }
     }
 
-    /// Memory used by the current row.
     #[cfg(test)]
     pub fn held_bytes(&self) -> usize {
         self.text.capacity() + size_of::<usize>() * self.ends.capacity()

@@ -1,4 +1,4 @@
-//! Detects and decompresses gzip and Zstandard inputs.
+//! Gzip and Zstandard inputs.
 
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
@@ -8,11 +8,9 @@ use super::pipe_reader::is_stop;
 
 const BUFFER_BYTES: usize = 64 << 10;
 const SIGNATURE_BYTES: usize = 4;
-/// Largest window of a Zstandard frame, as a power of two: 128 MiB, the default limit of `zstd -d`. Larger frames are
-/// rejected to bound memory.
+/// 128 MiB, as in `zstd -d`.
 const MAX_WINDOW_LOG: u32 = 27;
 
-/// Compression of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InputCompression {
     Gzip,
@@ -20,11 +18,10 @@ pub(super) enum InputCompression {
 }
 
 impl InputCompression {
-    /// Detects the compression from the first bytes; none for uncompressed input.
     pub fn of(start: &[u8]) -> Option<Self> {
         match start {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
-            // A frame, or a skippable frame, which parallel compressors write first.
+            // Parallel compressors write a skippable frame first.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstandard),
             _ => None,
         }
@@ -42,13 +39,9 @@ fn may_be_compressed(start: &[u8]) -> bool {
 type ByteInput = Box<dyn Read + Send>;
 type RewoundInput = Chain<Cursor<Vec<u8>>, ByteInput>;
 
-/// Reader of an input as plain text. Gzip and Zstandard are detected by the first bytes and decompressed; their
-/// members or frames are concatenated. Other input is passed through.
-///
-/// Memory is bounded by one compression window, at most 128 MiB. A read that fails with `WouldBlock` can be repeated.
-/// After any other error, each read fails.
+/// Plain text of an input with concatenated members or frames, in at most one window of 128 MiB. A read may be repeated
+/// after `WouldBlock` only.
 pub(super) enum DecompressedInput {
-    /// The first bytes read, which do not yet identify the compression.
     Undetected(Vec<u8>, ByteInput),
     Plain(RewoundInput),
     Gzip(GzipMembers<BufReader<RewoundInput>>),
@@ -57,12 +50,10 @@ pub(super) enum DecompressedInput {
 }
 
 impl DecompressedInput {
-    /// Wraps an input at its start without reading.
     pub fn new(input: ByteInput) -> Self {
         Self::Undetected(Vec::new(), input)
     }
 
-    /// Detects the compression from the first bytes. It reads a pipe only while the bytes are ambiguous.
     fn detect_compression(&mut self) -> io::Result<()> {
         let Self::Undetected(start, input) = self else { return Ok(()) };
         let mut bytes = vec![0; BUFFER_BYTES];
@@ -113,7 +104,6 @@ impl Read for DecompressedInput {
     }
 }
 
-/// Keeps a system error; replaces a decompression error by a message with a remedy.
 fn decompression_error(error: &io::Error, name: &str, tester: &str) -> io::Error {
     if let Some(code) = error.raw_os_error() {
         return io::Error::from_raw_os_error(code);
@@ -130,12 +120,10 @@ fn decompression_error(error: &io::Error, name: &str, tester: &str) -> io::Error
     io::Error::new(kind, format!("{name} {what}"))
 }
 
-/// Concatenated members of a gzip file. Zero bytes after the last member are padding (from tapes and block devices)
-/// and accepted, as in `gzip -d`.
+/// Zero bytes after the last member are padding, as in `gzip -d`.
 pub(super) struct GzipMembers<R> {
     /// Always present between two reads.
     member: Option<GzDecoder<R>>,
-    /// Zero bytes followed the member.
     padded: bool,
 }
 

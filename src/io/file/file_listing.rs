@@ -1,4 +1,4 @@
-//! Lists the files of a directory or pattern.
+//! Files of a directory or pattern.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,22 +13,17 @@ use crate::config;
 pub use crate::config::names_several_files;
 use sha2::{Digest, Sha256};
 
-/// Maximum number of files, because all names are held in memory.
 const MAX_FILES: usize = 100_000;
 
-/// Reports that the records of a path can be read repeatedly: a regular file or several files.
+/// Returns true if a path can be read repeatedly.
 pub fn is_rereadable(path: &Path) -> bool {
     path.is_file() || names_several_files(path)
 }
 
-/// Returns the files of a path in byte order of their names; none if it names one file.
-///
-/// A directory gives the files with an extension of the format, without subdirectories. A pattern gives the files
-/// that match.
+/// Returns the files of a directory or pattern in byte order; `None` for a single file.
 ///
 /// # Errors
-/// When there is no file or too many, a directory cannot be read, a link is broken, two names refer to one file, or a
-/// name is not UTF-8.
+/// If there is no file or too many, one is unreadable or has two names, or a name is not UTF-8.
 pub fn files_of(path: &Path, format: FileFormat) -> Result<Option<Vec<PathBuf>>, SourceError> {
     let wanted = |file: &Path| extensions(format).contains(&extension(file).as_str());
     if !names_several_files(path) {
@@ -50,7 +45,7 @@ pub fn files_of(path: &Path, format: FileFormat) -> Result<Option<Vec<PathBuf>>,
         return Err(SourceError::TooManyFiles { path: path.into(), limit: MAX_FILES });
     }
     files.sort_unstable_by(|a, b| bytes(a).cmp(bytes(b)));
-    // Different names that are not UTF-8 may be displayed alike.
+    // Such names may be displayed alike.
     let is_text = |file: &Path| {
         let found = if is_of_directory { file.file_name().unwrap_or_default() } else { file.as_os_str() };
         found.to_str().is_some()
@@ -62,15 +57,10 @@ pub fn files_of(path: &Path, format: FileFormat) -> Result<Option<Vec<PathBuf>>,
     Ok(Some(files))
 }
 
-/// Returns the files of a path; a single file gives itself.
 pub(super) fn files_or_self(path: &Path, format: FileFormat) -> Result<Vec<PathBuf>, SourceError> {
     Ok(files_of(path, format)?.unwrap_or_else(|| vec![path.to_owned()]))
 }
 
-/// Returns the files of further paths in the given order, to be read after `first`.
-///
-/// # Errors
-/// As [`files_of`]; when a path does not exist, and when two names refer to one file, including `first`.
 pub(super) fn files_after(
     first: &[PathBuf],
     more: &[PathBuf],
@@ -87,8 +77,7 @@ pub(super) fn files_after(
     Ok(files.split_off(first.len()))
 }
 
-/// Rejects two names of one file (symbolic or hard links): its records would be read twice and inflate the anonymity
-/// sets.
+/// A second name would repeat records and inflate the anonymity sets.
 fn refuse_links_to_one(files: &[PathBuf]) -> Result<(), SourceError> {
     let mut seen = BTreeMap::new();
     for file in files {
@@ -100,7 +89,7 @@ fn refuse_links_to_one(files: &[PathBuf]) -> Result<(), SourceError> {
     Ok(())
 }
 
-/// Digest of the concatenated bytes of `files`; none if `stop` was set.
+/// Returns the digest of the concatenated `files`; `None` if stopped.
 pub fn content_digest_of(files: &[PathBuf], stop: &AtomicBool) -> Result<Option<[u8; 32]>, SourceError> {
     let mut digest = Sha256::new();
     let mut bytes = vec![0; 1 << 20];
@@ -119,8 +108,7 @@ pub fn content_digest_of(files: &[PathBuf], stop: &AtomicBool) -> Result<Option<
     Ok(Some(digest.finalize().into()))
 }
 
-/// Returns the file used to detect the format of a path. For a directory this is the first file with an extension of
-/// any format, otherwise the path itself.
+/// Returns the file that shows the format of a path.
 pub fn format_sample_of(path: &Path) -> PathBuf {
     let known = |file: &Path| {
         [FileFormat::Ndjson, FileFormat::Csv { separator: b',' }, FileFormat::Parquet]
@@ -153,7 +141,6 @@ fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
 
-/// Extension of a file in lower case, without a compression suffix.
 fn extension(file: &Path) -> String {
     let file = if config::has_compressed_extension(file) { &file.with_extension("") } else { file };
     file.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()

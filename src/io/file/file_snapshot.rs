@@ -1,4 +1,4 @@
-//! Detects changes of input files during a long read.
+//! Detection of changed input files during a long read.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use super::file_listing::{files_of, files_or_self};
 use super::{FileFormat, SourceError};
 
-/// Device, inode, length, and seconds and nanoseconds of the last modification.
+/// Device, inode, length, modification time (s, ns).
 type FileState = (u64, u64, u64, i64, i64);
 
-/// State of the files of some paths at one moment. Single paths that are not regular files are omitted.
+/// State of regular files at one moment.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FileSnapshot(Vec<(PathBuf, FileState)>);
 
 impl FileSnapshot {
-    /// Records the state of the files of `path` and `more`.
+    /// Records the state of files.
     ///
     /// # Errors
     /// As [`files_of`].
@@ -28,7 +28,7 @@ impl FileSnapshot {
         Ok(Self(files.into_iter().map(state).collect::<Result<_, _>>()?))
     }
 
-    /// Records the state of the files of `path`, which must all be regular.
+    /// Records the state of regular files.
     ///
     /// # Errors
     /// As [`files_of`]; [`SourceError::NotRegular`].
@@ -40,15 +40,15 @@ impl FileSnapshot {
         Ok(Self(files_or_self(path, format)?.into_iter().map(state).collect::<Result<_, _>>()?))
     }
 
-    /// Files in order.
+    /// Returns the files in order.
     pub fn files(&self) -> Vec<PathBuf> {
         self.0.iter().map(|(file, _)| file.clone()).collect()
     }
 
-    /// Rejects changed files. Files added later are ignored.
+    /// Rejects changed files.
     ///
     /// # Errors
-    /// [`SourceError::Changed`] with the first changed file.
+    /// [`SourceError::Changed`].
     pub fn reject_changed_files(&self) -> Result<(), SourceError> {
         let is_as_before =
             |(file, before): &&(PathBuf, FileState)| current_state(file).is_ok_and(|(now, _)| now == *before);
@@ -61,7 +61,7 @@ impl FileSnapshot {
     /// Rejects changed, added and removed files.
     ///
     /// # Errors
-    /// [`SourceError::Changed`] with the first of them; as [`of`](Self::of).
+    /// [`SourceError::Changed`]; as [`of`](Self::of).
     pub fn reject_differences(&self, path: &Path, more: &[PathBuf], format: FileFormat) -> Result<(), SourceError> {
         let now = Self::of(path, more, format)?;
         if *self == now {
@@ -73,7 +73,6 @@ impl FileSnapshot {
     }
 }
 
-/// Returns the current state of a file, and true if it is regular.
 fn current_state(file: &Path) -> Result<(FileState, bool), SourceError> {
     let found = file.metadata().map_err(|source| SourceError::Open { path: file.to_owned(), source })?;
     let state = (found.dev(), found.ino(), found.len(), found.mtime(), found.mtime_nsec());

@@ -1,4 +1,4 @@
-//! Shared helpers for the tests of this module.
+//! Test helpers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,6 @@ pub const LIMITS: DecodeLimits =
     DecodeLimits { max_record_bytes: 64, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };
 pub const CSV: FileFormat = FileFormat::Csv { separator: b',' };
 
-/// Settings for records with two attributes, `a` and `b`.
 pub fn reading(format: FileFormat) -> FileReadSettings {
     let (fields, unknown) = (vec![FieldPath::top_level("a"), FieldPath::top_level("b")], UnknownCellPolicy::Drop);
     FileReadSettings { format, fields, limits: LIMITS, unknown, stop: StopFlag::default() }
@@ -21,7 +20,7 @@ pub fn open(path: &Path, format: FileFormat) -> Result<FileSource, SourceError> 
     FileSource::reading(path, reading(format))
 }
 
-/// Creates a file that exists until the directory is dropped.
+/// Exists until the directory is dropped.
 pub fn file(content: &[u8]) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("in");
@@ -29,7 +28,6 @@ pub fn file(content: &[u8]) -> (tempfile::TempDir, PathBuf) {
     (directory, path)
 }
 
-/// Creates a named pipe without opening it.
 pub fn pipe() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pipe");

@@ -1,12 +1,11 @@
-//! Detects files of another format by their first bytes.
+//! Detection of other formats by the first bytes of a file.
 
 use serde::de::IgnoredAny;
 
 use super::FileFormat;
 use super::separator::{most_frequent, separator_line};
 
-/// Signatures of compressed and binary files, with the remedy. Printable letters alone do not suffice because they
-/// may be a column name.
+/// Signatures with a remedy. Printable letters alone do not suffice: they may be a column name.
 const SIGNATURES: [(&[u8], &str); 15] = [
     (b"\x1f\x8b", "gzip data inside a compressed file: decompress it once (gunzip)"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Excel workbook: save its sheet as CSV (UTF-8)"),
@@ -36,7 +35,7 @@ const WORKBOOK_PARTS: [&[u8]; 5] = [
     b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet",
 ];
 
-/// Describes a zip archive; the name of its first part follows after 30 bytes.
+/// The name of its first part follows after 30 bytes.
 fn describe_archive(start: &[u8]) -> Option<&'static str> {
     let names = start.strip_prefix(b"PK\x03\x04")?.get(26..).unwrap_or_default();
     Some(if WORKBOOK_PARTS.iter().any(|sheet| names.starts_with(sheet)) {
@@ -46,20 +45,18 @@ fn describe_archive(start: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// Detects a tar archive by its signature at byte 257.
 fn is_tar(start: &[u8]) -> bool {
     start.get(257..262) == Some(b"ustar")
 }
 
-/// Detects Stata files before format 117: format number, byte order, 1, 0.
+/// Format number, byte order, 1, 0.
 fn is_old_stata(start: &[u8]) -> bool {
     matches!(start, [105 | 108 | 110..=115, 1 | 2, 1, 0, ..])
 }
 
-/// Tags that begin an HTML page or an HTML table exported by other programs.
 const HTML_TAGS: [&[u8]; 7] = [b"<!doctype html", b"<html", b"<head>", b"<body", b"<table", b"<div", b"<style"];
 
-/// Describes a markup file. A record never starts with `<`; a header with only `<` is improbable.
+/// A record never starts with `<`.
 fn describe_markup(start: &[u8]) -> Option<&'static str> {
     let text = start.trim_ascii_start();
     let begins = |with: &[u8]| text.len() >= with.len() && text[..with.len()].eq_ignore_ascii_case(with);
@@ -72,10 +69,9 @@ fn describe_markup(start: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Start of a bzip2 block after the four header bytes, and the end marker of an empty file.
+/// Block start, and end marker of an empty file.
 const BZIP2_BLOCKS: [&[u8]; 2] = [b"1AY&SY", b"\x17rE8P\x90"];
 
-/// Detects bzip2: `BZh`, a digit, a block.
 fn is_bzip2(start: &[u8]) -> bool {
     let block = start.strip_prefix(b"BZh").and_then(|rest| rest.split_first());
     block.is_some_and(|(digit, rest)| {
@@ -83,16 +79,13 @@ fn is_bzip2(start: &[u8]) -> bool {
     })
 }
 
-/// Number of leading bytes in which a Parquet file always has a non-text byte.
 const PARQUET_CHECK_BYTES: usize = 64;
 
-/// Detects Parquet: `PAR1`, followed closely by a non-text byte.
 fn is_parquet(start: &[u8]) -> bool {
     let binary = |byte: &u8| matches!(byte, 0..=8 | 11 | 12 | 14..=31 | 127);
     start.strip_prefix(b"PAR1").is_some_and(|rest| rest.iter().take(PARQUET_CHECK_BYTES).any(binary))
 }
 
-/// Describes a file that is not text, with the remedy.
 pub(super) fn describe_non_text(start: &[u8]) -> Option<&'static str> {
     if let Some((_, what)) = SIGNATURES.iter().find(|(beginning, _)| start.starts_with(beginning)) {
         return Some(what);
@@ -112,7 +105,7 @@ pub(super) fn describe_non_text(start: &[u8]) -> Option<&'static str> {
     if is_parquet(start) {
         return Some("a Parquet file: set the format to parquet");
     }
-    // In UTF-16 without a byte order mark, every second byte of ASCII text is zero.
+    // UTF-16 without a byte order mark.
     let zeros = |places: [usize; 2]| places.iter().all(|&place| start.get(place) == Some(&0));
     let letters =
         |places: [usize; 2]| places.iter().all(|&place| start.get(place).is_some_and(|b| (b' '..=b'~').contains(b)));
@@ -120,7 +113,6 @@ pub(super) fn describe_non_text(start: &[u8]) -> Option<&'static str> {
     wide.then_some("UTF-16 text: convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8)")
 }
 
-/// Describes a file that does not start with an NDJSON line, with the remedy.
 pub(super) fn describe_non_ndjson(start: &[u8]) -> Option<&'static str> {
     if let Some(what) = describe_non_text(start) {
         return Some(what);
@@ -143,7 +135,7 @@ pub(super) fn describe_non_ndjson(start: &[u8]) -> Option<&'static str> {
 }
 
 fn is_table(line: &[u8]) -> bool {
-    // A header starts with a letter, possibly quoted; a truncated record seldom does.
+    // A header starts with a letter, possibly quoted.
     let first = line.iter().find(|byte| **byte != b'"');
     let is_name = first.is_some_and(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii() || *byte == b'_');
     let is_broken_json = !is_name || line.iter().any(|byte| b"{}[]:".contains(byte));
@@ -153,7 +145,6 @@ fn is_table(line: &[u8]) -> bool {
         && std::str::from_utf8(line).is_ok_and(|line| serde_json::from_str::<IgnoredAny>(line).is_err())
 }
 
-/// Detects the format of a file by its first bytes. The default is NDJSON, and its reader reports the actual content.
 pub(super) fn format_of(start: &[u8]) -> FileFormat {
     if is_parquet(start) {
         return FileFormat::Parquet;
@@ -167,7 +158,6 @@ pub(super) fn format_of(start: &[u8]) -> FileFormat {
     FileFormat::Csv { separator: separator_line(start).0.unwrap_or_else(|| most_frequent(line)) }
 }
 
-/// Describes a file that does not start with a CSV header, with the remedy.
 pub(super) fn describe_non_csv(start: &[u8]) -> Option<&'static str> {
     let text = start.trim_ascii_start();
     let json =

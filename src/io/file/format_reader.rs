@@ -1,4 +1,4 @@
-//! Reader of one file in any supported format.
+//! Reader of one file in any format.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +13,6 @@ use throng_core::stream::input_batch::LongRows;
 use throng_core::values::raw_batch::{RawBatch, RecordPosition};
 use throng_formats::{DecodeLimits, FieldPath};
 
-/// Open file with its format reader.
 #[derive(Debug)]
 pub(super) enum FormatReader {
     Ndjson(Box<NdjsonLines>),
@@ -21,17 +20,15 @@ pub(super) enum FormatReader {
     Parquet(Box<ParquetRows>),
 }
 
-/// Columns declared by a file. All files of one source must declare the same.
 #[derive(Debug, PartialEq, Eq)]
 struct DeclaredColumns {
     absent: Vec<usize>,
-    /// Unknown columns (no type), and for Parquet the columns read, with their types.
+    /// Unknown columns (no type), and for Parquet those read.
     types: BTreeMap<String, Option<String>>,
 }
 
 impl DeclaredColumns {
-    /// Describes the first difference between two Parquet files. It names only columns, which come from the schemas
-    /// and are not values.
+    /// Names only columns, which are not values.
     fn describe_difference(&self, first: &Self) -> String {
         let names: BTreeSet<&String> = self.types.keys().chain(first.types.keys()).collect();
         let difference = names.into_iter().find_map(|name| match (self.types.get(name), first.types.get(name)) {
@@ -47,7 +44,6 @@ impl DeclaredColumns {
 }
 
 impl FormatReader {
-    /// Opens a file at its start.
     pub fn open(path: &Path, reading: &FileReadSettings) -> Result<Self, SourceError> {
         if reading.format != FileFormat::Ndjson && reading.fields.iter().any(|field| field.elements.is_some()) {
             return Err(SourceError::ExplodeUnsupported { path: path.into() });
@@ -59,7 +55,6 @@ impl FormatReader {
         })
     }
 
-    /// Opens a file without a schema and returns the columns that it declares.
     pub fn open_schemaless(
         path: &Path,
         format: FileFormat,
@@ -82,18 +77,14 @@ impl FormatReader {
         })
     }
 
-    /// Reads NDJSON without a schema.
     pub fn lines(stream: TextStream, limits: DecodeLimits, columns: ColumnChoice<'_>) -> Self {
         Self::Ndjson(Box::new(NdjsonLines::schemaless(stream, limits, columns)))
     }
 
-    /// Continues with another file that has the same columns.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open), and when the columns differ.
+    /// Continues with another file of the same columns.
     pub fn switch_file(&mut self, path: &Path, first: &Path, reading: &FileReadSettings) -> Result<(), SourceError> {
         if let Self::Ndjson(lines) = self {
-            // Without a schema, keys found in earlier files stay known.
+            // Keys of earlier files stay known.
             return lines.continue_with_file(path);
         }
         let next = Self::open(path, reading)?;
@@ -113,7 +104,6 @@ impl FormatReader {
         DeclaredColumns { absent: self.absent(), types: unknown.chain(read).collect() }
     }
 
-    /// Columns that the schema does not contain; empty for NDJSON.
     pub fn unknown(&self) -> &[String] {
         match self {
             Self::Ndjson(_) => &[],
@@ -122,7 +112,6 @@ impl FormatReader {
         }
     }
 
-    /// Attributes without a column in the file; empty for NDJSON.
     pub fn absent(&self) -> Vec<usize> {
         match self {
             Self::Ndjson(_) => Vec::new(),
@@ -131,7 +120,6 @@ impl FormatReader {
         }
     }
 
-    /// Text stream of the file; none for Parquet.
     pub fn stream(&mut self) -> Option<&mut TextStream> {
         match self {
             Self::Ndjson(lines) => Some(&mut lines.stream),
@@ -140,7 +128,6 @@ impl FormatReader {
         }
     }
 
-    /// Text bytes before the next record; for Parquet the length of the file.
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Ndjson(lines) => lines.stream.byte,
@@ -153,7 +140,7 @@ impl FormatReader {
         if let Self::Csv(rows) = self { rows.long.take() } else { None }
     }
 
-    /// Returns the next record and the number of bytes it used.
+    /// Returns the next record and its bytes.
     pub fn next(
         &mut self,
         path: &Path,

@@ -33,8 +33,6 @@ fn compressed(by: InputCompression, text: &[u8]) -> Vec<u8> {
 
 const COMPRESSIONS: [InputCompression; 2] = [InputCompression::Gzip, InputCompression::Zstandard];
 
-/// Reads a file in calls of `size` records. Returns the records and rejections of each call, with the position after
-/// it.
 fn all(path: &Path, format: FileFormat, size: usize) -> Result<Vec<(String, SourcePosition)>, SourceError> {
     let mut calls = Vec::new();
     let mut source = open(path, format)?;
@@ -62,8 +60,6 @@ fn line() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// A compressed file gives the same records and positions as the plain file, for any boundaries between members
-    /// or frames.
     #[test]
     fn compressed_input_reads_like_plain_text(
         lines in prop::collection::vec(line(), 0..30),
@@ -99,7 +95,6 @@ fn text() -> Vec<u8> {
 fn truncated_compressed_file_is_an_error() {
     for by in COMPRESSIONS {
         let content = compressed(by, &text());
-        // A shorter beginning is text without a record.
         for cut in 4..content.len() {
             let (_directory, path) = file(&content[..cut]);
             let Err(error) = all(&path, FileFormat::Ndjson, 1000) else { panic!("{by:?} cut after {cut} bytes") };
@@ -134,7 +129,6 @@ fn corrupted_byte_never_changes_records_silently() {
     }
 }
 
-/// Tapes and block devices append zero bytes to a file, and `gzip -d` skips them.
 #[test]
 fn zero_bytes_after_gzip_are_padding() {
     let content = gzip(&text());
@@ -160,7 +154,6 @@ fn zero_bytes_after_gzip_are_padding() {
     );
 }
 
-/// 256 MiB without a line break, compressed to a few kilobytes.
 #[test]
 fn decompression_bomb_is_one_oversized_record() {
     for by in COMPRESSIONS {
@@ -178,7 +171,7 @@ fn decompression_bomb_is_one_oversized_record() {
     }
 }
 
-/// Peak resident memory of this process in bytes.
+/// Peak, in bytes.
 fn resident() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -219,7 +212,6 @@ fn compression_is_detected_by_first_bytes() {
     }
 }
 
-/// A pipe that pauses in the middle returns available records immediately, compressed or not.
 #[test]
 fn pipe_returns_available_records() {
     for by in [None, Some(InputCompression::Gzip), Some(InputCompression::Zstandard)] {

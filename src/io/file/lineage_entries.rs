@@ -1,4 +1,4 @@
-//! Entries of the lineage file: the source of each fragment and the history of the series. For the custodian only.
+//! Lineage of fragments and series, for the custodian only.
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -6,31 +6,31 @@ use std::collections::BTreeMap;
 use throng_core::series::{AllSeriesTerms, CohortState, RowFormat, SeriesEntry, SeriesRow, SeriesTerms};
 use throng_core::stream::release_sink::SeriesLineage;
 
-/// Released fragment with its source record. For the custodian's evaluation only.
+/// Released fragment with its source record.
 #[derive(Clone, Debug, Serialize)]
 pub struct FragmentEntry<'a> {
-    /// Path of the source, partition, and number of the record, from 0.
+    /// Path, partition and number of the record, from 0.
     pub source: (&'a str, i32, i64),
-    /// Index of the array element, if elements are the records.
+    /// Index of the array element, if elements are records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub element: Option<u32>,
     /// Sequence number of the batch.
     pub batch: u64,
-    /// Time stamp of the batch, in milliseconds since 1970.
+    /// Timestamp of the batch, in milliseconds since 1970.
     pub time: i64,
-    /// Attribute group of the fragment.
+    /// Attribute group.
     pub group: &'a str,
-    /// Line in the output of the group, from 0, without the header.
+    /// Line in the group's output, from 0, without the header.
     pub line: u64,
-    /// Keyed digest of the subject, in hexadecimal digits; none if the record has no subject.
+    /// Keyed digest of the subject, in hexadecimal digits.
     pub subject: Option<String>,
 }
 
 impl FragmentEntry<'_> {
-    /// Serializes the entry as one line with its line break.
+    /// Serializes the entry as one line.
     ///
     /// # Panics
-    /// Never: numbers and texts always serialize.
+    /// Never.
     #[must_use]
     pub fn to_line(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).expect("plain values always serialize");
@@ -39,14 +39,12 @@ impl FragmentEntry<'_> {
     }
 }
 
-/// Cohort state already recorded in the lineage file.
 #[derive(Debug, Default)]
 struct RecordedCohort {
     sets: Vec<Option<u16>>,
     is_retired: bool,
 }
 
-/// Records the changes of the series from batch to batch.
 #[derive(Debug, Default)]
 pub(super) struct SeriesRecorder {
     has_started: bool,
@@ -55,8 +53,7 @@ pub(super) struct SeriesRecorder {
 }
 
 impl SeriesRecorder {
-    /// Returns the entries of a batch. `rows` are written after `lines` existing lines per series. The first batch
-    /// also records the state of an earlier run.
+    /// The first batch also records the state of an earlier run.
     pub fn entries(&mut self, batch: &SeriesLineage<'_>, rows: &[SeriesRow], lines: &[u64]) -> Vec<u8> {
         let mut text = Vec::new();
         if !self.has_started {
@@ -165,7 +162,6 @@ fn append_published_rows(terms: &AllSeriesTerms, rows: &[SeriesRow], text: &mut 
     }
 }
 
-/// Returns the series, signal and slot of a channel; no signal for the channel of the moments.
 fn channel_position(terms: &AllSeriesTerms, channel: usize) -> (&SeriesTerms, Option<usize>, usize) {
     let mut within = channel;
     for series in &terms.series {

@@ -1,7 +1,4 @@
 //! Files as sources and sinks.
-//!
-//! Sources read NDJSON, CSV and Parquet in order, also compressed or from a pipe. Outputs are written to temporary
-//! files and renamed into place, except standard input and lines that are appended as they are released.
 
 pub mod atomic_file;
 mod csv_rows;
@@ -45,42 +42,38 @@ use throng_formats::{DecodeLimits, FieldPath, UnknownCellPolicy};
 pub enum FileFormat {
     /// One JSON object per line.
     Ndjson,
-    /// A header row, then one row per record. Fields may be quoted with `"` and may then contain line breaks.
+    /// Header row, then one row per record.
     Csv {
-        /// One ASCII byte that is neither a quote nor a line break.
+        /// ASCII byte, neither quote nor line break.
         separator: u8,
     },
     /// Apache Parquet.
     Parquet,
 }
 
-/// Settings for reading the files of a source.
+/// Settings of a file source.
 #[derive(Clone, Debug)]
 pub struct FileReadSettings {
     /// Format of the files.
     pub format: FileFormat,
-    /// Fields read from each record.
+    /// Fields of a record.
     pub fields: Vec<FieldPath>,
     /// Size limits of a record.
     pub limits: DecodeLimits,
     /// Treatment of unknown members.
     pub unknown: UnknownCellPolicy,
-    /// Flag that interrupts long reads.
+    /// Interrupts long reads.
     pub stop: StopFlag,
 }
 
-/// Next record of a file, as returned by the format readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NextRecord {
-    /// Rows were added to the batch: one, or one per element that was not refused.
     Record,
     Rejected(RejectionReason),
     Tombstone,
-    /// A blank line, which is not a record.
     Blank,
-    /// The input has another format; the text describes it and the remedy.
+    /// Another format, with the remedy.
     Foreign(&'static str),
-    /// More columns than allowed; only for files without a schema.
     TooManyColumns,
     End,
 }

@@ -1,4 +1,4 @@
-//! Expands a file name pattern to paths.
+//! Expansion of a file name pattern.
 
 use std::collections::BTreeSet;
 use std::fs::{DirEntry, FileType, Metadata};
@@ -7,20 +7,18 @@ use std::path::{Component, Path, PathBuf};
 
 use super::SourceError;
 
-/// Case-sensitive matching; `*` stays within one name and hidden files are excluded.
+/// `*` stays within one name and excludes hidden files.
 const MATCH_OPTIONS: glob::MatchOptions =
     glob::MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
 const ANY_DEPTH: &str = "**";
 
-/// Returns the files that match `path`, including links to files, without duplicates.
-///
-/// `*`, `?` and `[ ]` match within one name. `**` matches any number of directories, including none. It does not
-/// follow links to directories, which may repeat files or form a cycle. A leading dot must be matched explicitly.
+/// Returns the files that match `path`, without duplicates. `**` matches any number of directories, without links,
+/// which may form a cycle.
 pub(super) fn expand_pattern(path: &Path) -> Result<Vec<PathBuf>, SourceError> {
     let unreadable = || SourceError::Pattern { path: path.into() };
     let parts: Vec<Component<'_>> = path.components().collect();
-    // Paths matched so far; an empty path is the working directory.
+    // An empty path is the working directory.
     let mut at = BTreeSet::from([PathBuf::new()]);
     for (index, part) in parts.iter().enumerate() {
         if matches!(part, Component::CurDir) {
@@ -45,7 +43,6 @@ pub(super) fn expand_pattern(path: &Path) -> Result<Vec<PathBuf>, SourceError> {
     retain_files(at)
 }
 
-/// Keeps paths that are regular files or link to one.
 pub(super) fn retain_files(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<PathBuf>, SourceError> {
     let file = |path: PathBuf| Ok(metadata(&path)?.is_file().then_some(path));
     paths.into_iter().filter_map(|path| file(path).transpose()).collect()
@@ -71,7 +68,6 @@ fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotADirectory | io::ErrorKind::NotFound)
 }
 
-/// Adds the directory and all directories below it, except hidden ones.
 fn add_directories_below(directory: PathBuf, found: &mut BTreeSet<PathBuf>) -> Result<(), SourceError> {
     if !directory_or_current(&directory).is_dir() {
         return Ok(());
@@ -85,12 +81,10 @@ fn add_directories_below(directory: PathBuf, found: &mut BTreeSet<PathBuf>) -> R
     Ok(())
 }
 
-/// Reports that a name begins with a dot.
 pub(super) fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-/// Adds entries of a directory that match `pattern`; only directories unless it is the last part of the path.
 fn add_matching_entries(
     directory: &Path,
     pattern: &glob::Pattern,
@@ -98,7 +92,6 @@ fn add_matching_entries(
     found: &mut BTreeSet<PathBuf>,
 ) -> Result<(), SourceError> {
     for (path, _) in entries(directory)? {
-        // A name that is not UTF-8 is matched in its displayed form; the caller decides on its use.
         let matches = path.file_name().is_some_and(|name| pattern.matches_with(&name.to_string_lossy(), MATCH_OPTIONS));
         if matches && (is_last || metadata(&path)?.is_dir()) {
             found.insert(path);
@@ -107,7 +100,6 @@ fn add_matching_entries(
     Ok(())
 }
 
-/// Lists a directory; empty if it does not exist or is not a directory.
 fn entries(directory: &Path) -> Result<Vec<(PathBuf, FileType)>, SourceError> {
     let entries = match directory_or_current(directory).read_dir() {
         Err(error) if is_missing(&error) => return Ok(Vec::new()),

@@ -19,10 +19,7 @@ enum NdjsonDecoder {
     Keys(SchemalessJsonCodec),
 }
 
-/// Lines of an NDJSON file or of standard input.
-///
-/// A line over the limit is skipped without being held in memory. A line `null` is a tombstone. Blank lines are
-/// skipped, as in CSV.
+/// Lines of an NDJSON input. A line over the limit is skipped without being held.
 #[derive(Debug)]
 pub(super) struct NdjsonLines {
     pub stream: TextStream,
@@ -32,7 +29,6 @@ pub(super) struct NdjsonLines {
 }
 
 impl NdjsonLines {
-    /// Opens a file with configured fields.
     pub fn open(path: &Path, reading: &FileReadSettings) -> Result<Self, SourceError> {
         let FileReadSettings { fields, limits, unknown, stop, .. } = reading;
         let stream = TextStream::open(path, stop)?;
@@ -40,13 +36,12 @@ impl NdjsonLines {
         Ok(Self { stream, codec, max_record_bytes: limits.max_record_bytes, line: Vec::new() })
     }
 
-    /// Reads every line without a schema; each new key adds a column.
+    /// Reads without a schema: each new key adds a column.
     pub fn schemaless(stream: TextStream, limits: DecodeLimits, columns: ColumnChoice<'_>) -> Self {
         let codec = NdjsonDecoder::Keys(SchemalessJsonCodec::new(limits, columns.wanted, columns.at_most));
         Self { stream, codec, max_record_bytes: limits.max_record_bytes, line: Vec::new() }
     }
 
-    /// Continues with the lines of another file.
     pub fn continue_with_file(&mut self, path: &Path) -> Result<(), SourceError> {
         self.stream = TextStream::open(path, &self.stream.stop)?;
         Ok(())
@@ -60,7 +55,6 @@ impl NdjsonLines {
         }
     }
 
-    /// Key path of each column.
     pub fn key_paths_by_column(&self) -> &[Vec<String>] {
         match &self.codec {
             NdjsonDecoder::Fields(_) => &[],
@@ -111,7 +105,6 @@ impl NdjsonLines {
         })
     }
 
-    /// Memory used by the current line.
     #[cfg(test)]
     pub fn held_bytes(&self) -> usize {
         self.line.capacity()

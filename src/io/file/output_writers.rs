@@ -1,4 +1,4 @@
-//! Output files of the groups of a release.
+//! Output files of a release.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -21,7 +21,6 @@ use throng_formats::{DecodeLimits, FieldPath, JsonCodec, UnknownCellPolicy};
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Parquet rows buffered before encoding, or bytes of their cells.
 const MAX_BUFFERED_ROWS: usize = 1 << 16;
 const MAX_BUFFERED_BYTES: usize = 64 << 20;
 
@@ -36,39 +35,31 @@ pub enum ParquetColumnType {
     Number,
 }
 
-/// Columns of an attribute group, which is released together.
+/// Columns of an attribute group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupColumns {
-    /// Name of the group: letters, digits, `-`, `_` and `.`.
+    /// Name: letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// Column names in the order of a line.
+    /// Column names in line order.
     pub columns: Vec<String>,
 }
 
-/// Time at which readers of an output see its lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutputVisibility {
-    /// All lines together when the output is complete; it then replaces the previous file.
+    /// All lines together, replacing the previous file.
     AtEnd,
-    /// Lines as they are released, in a new file.
     AsReleased,
 }
 
-/// Destination of the bytes of an output.
 #[derive(Debug)]
 pub(super) enum OutputTarget {
-    /// Temporary file that is renamed at the end.
     Unfinished(UnfinishedFile),
-    /// Unnamed file that is copied to standard output at the end.
     Buffered(File),
-    /// File that is appended to.
     Appended(PathBuf, File),
-    /// Standard output.
     StandardOutput,
 }
 
 impl OutputTarget {
-    /// Opens the file at `path`, or standard output for `-`.
     pub fn open(path: &Path, visible: OutputVisibility, access: OutputFileMode) -> Result<Self, SinkError> {
         let fault = |source| SinkError::Open { path: path.into(), source };
         let is_dash = path == Path::new("-");
@@ -95,12 +86,11 @@ impl OutputTarget {
         }
     }
 
-    /// Checks that [`make_visible`](Self::make_visible) can succeed.
     pub fn check_place(&self) -> Result<(), SinkError> {
         if let Self::Unfinished(file) = self { file.check_place() } else { Ok(()) }
     }
 
-    /// Reports that the file has been renamed, even if a later step failed.
+    /// True even if a later step failed.
     pub fn is_named(&self) -> bool {
         matches!(self, Self::Unfinished(file) if file.is_named)
     }
@@ -118,7 +108,7 @@ impl OutputTarget {
         SinkError::Write { path: self.path().into(), byte, source }
     }
 
-    /// Makes the content visible if it is not yet: renames the file or copies it to standard output.
+    /// Renames the file or copies it to standard output.
     pub fn make_visible(&mut self) -> Result<(), SinkError> {
         match self {
             Self::Unfinished(file) => file.rename(),
@@ -149,21 +139,18 @@ impl Write for OutputTarget {
     }
 }
 
-/// Output of text lines, or of Parquet rows decoded from the lines.
 pub(super) enum OutputWriter {
     Lines(BufWriter<OutputTarget>),
     Rows(Box<ParquetRowWriter>),
 }
 
 impl OutputWriter {
-    /// Creates an output of lines that starts with `header`.
     pub fn of_lines(target: OutputTarget, header: &[u8]) -> Result<Self, SinkError> {
         let mut output = Self::Lines(BufWriter::with_capacity(BUFFER_BYTES, target));
         output.append(header)?;
         Ok(output)
     }
 
-    /// Creates the output of a group.
     pub fn of_group(target: OutputTarget, format: FileFormat, columns: &[String]) -> Result<Self, SinkError> {
         match format {
             FileFormat::Ndjson => Self::of_lines(target, b""),
@@ -175,12 +162,12 @@ impl OutputWriter {
         }
     }
 
-    /// Creates a Parquet file with typed columns; its input is NDJSON.
+    /// Creates a Parquet file of typed columns from NDJSON lines.
     pub fn of_columns(target: OutputTarget, columns: &[(String, ParquetColumnType)]) -> Result<Self, SinkError> {
         Ok(Self::Rows(Box::new(ParquetRowWriter::new(target, columns)?)))
     }
 
-    /// Appends complete lines, each with its line break. Lines for Parquet are NDJSON.
+    /// Appends complete lines; those for Parquet are NDJSON.
     pub fn append(&mut self, lines: &[u8]) -> Result<(), SinkError> {
         match self {
             Self::Lines(writer) => writer.write_all(lines).map_err(|source| writer.get_ref().write_error(source)),
@@ -188,7 +175,6 @@ impl OutputWriter {
         }
     }
 
-    /// Flushes buffered lines, so that readers of an appended file see them.
     pub fn flush(&mut self) -> Result<(), SinkError> {
         match self {
             Self::Lines(writer) => writer.flush().map_err(|source| writer.get_ref().write_error(source)),
@@ -196,7 +182,7 @@ impl OutputWriter {
         }
     }
 
-    /// Ends the output and syncs a file that is renamed later.
+    /// Syncs a file that is renamed later.
     pub fn finish(self) -> Result<OutputTarget, SinkError> {
         let target = match self {
             Self::Lines(mut writer) => {
@@ -212,7 +198,7 @@ impl OutputWriter {
     }
 }
 
-/// Rows of a Parquet file. A missing or omitted cell is null.
+/// Parquet rows; a missing cell is null.
 pub(super) struct ParquetRowWriter {
     path: PathBuf,
     schema: Arc<Schema>,
@@ -293,13 +279,11 @@ fn columns(rows: &RawBatch, schema: &Arc<Schema>) -> Result<RecordBatch, arrow::
     RecordBatch::try_new(Arc::clone(schema), arrays.collect())
 }
 
-/// Returns the number of a token; none for other tokens.
 fn number<T: std::str::FromStr>(token: RawToken<'_>) -> Option<T> {
     let RawToken::Number(text) = token else { return None };
     text.parse().ok()
 }
 
-/// Converts an encoding error. An I/O error keeps its cause, so that a full disk is reported.
 fn encoding_error(path: &Path, error: ParquetError) -> SinkError {
     let path = path.to_owned();
     match error {
@@ -311,7 +295,6 @@ fn encoding_error(path: &Path, error: ParquetError) -> SinkError {
     }
 }
 
-/// Returns the file of each group; `-` for standard output.
 pub(super) fn output_paths(path: &Path, names: &[&str]) -> Vec<PathBuf> {
     if path == Path::new("-") {
         return vec![path.to_owned()];
@@ -319,14 +302,13 @@ pub(super) fn output_paths(path: &Path, names: &[&str]) -> Vec<PathBuf> {
     names.iter().map(|name| SinkConfig::file_of(path, name, names.len() == 1)).collect()
 }
 
-/// Returns the header line of a CSV file.
 fn header(columns: &[String], separator: u8) -> Vec<u8> {
     let mut writer = csv::WriterBuilder::new().delimiter(separator).from_writer(Vec::new());
     let written = writer.write_record(columns).ok();
     written.and_then(|()| writer.into_inner().ok()).expect("writing to a vector cannot fail")
 }
 
-/// Target of a release that is written in one pass.
+/// Target of a release in one pass.
 #[derive(Debug)]
 pub struct ReleaseTarget {
     path: PathBuf,
@@ -335,7 +317,7 @@ pub struct ReleaseTarget {
 }
 
 impl ReleaseTarget {
-    /// Returns the files that a release at `path` writes, to compare them with the input files.
+    /// Returns the files written at `path`, for comparison with the inputs.
     pub fn files(path: &Path) -> Vec<UsedFile> {
         if path == Path::new("-") {
             return Vec::new();
@@ -344,10 +326,10 @@ impl ReleaseTarget {
         vec![UsedFile::file("--output", path), UsedFile::file("the unfinished file of --output", &unfinished)]
     }
 
-    /// Checks and locks the target without changing it.
+    /// Checks and locks the target.
     ///
     /// # Errors
-    /// When the target is not a regular file, and when another process writes it.
+    /// If it is not regular, or in use.
     pub fn claim_target(path: &Path, format: FileFormat) -> Result<Self, SinkError> {
         let claimed = if path == Path::new("-") {
             None
@@ -358,11 +340,10 @@ impl ReleaseTarget {
         Ok(Self { path: path.to_owned(), format, _claimed: claimed })
     }
 
-    /// Writes the lines (each with its line break) atomically: on a full disk the previous file remains. `write`
-    /// passes the lines one after the other.
+    /// Writes the lines passed by `write` atomically.
     ///
     /// # Errors
-    /// When writing fails, or another process has begun a release there; errors of `write`.
+    /// If writing fails, or the target is in use; errors of `write`.
     pub fn write_release<E: From<SinkError>>(
         self,
         columns: &[String],

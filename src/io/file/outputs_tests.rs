@@ -94,7 +94,6 @@ fn appended_output_requires_new_file() {
     assert!(matches!(open(), Err(SinkError::NotEmpty { .. })));
 }
 
-/// All cells of a file, row after row; null is `None`.
 fn cells(path: &Path) -> Vec<Vec<Option<String>>> {
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap().build().unwrap();
     let mut rows = Vec::new();

@@ -21,19 +21,18 @@ use throng_formats::{ArrowCodec, ArrowRows, DecodeLimits, FieldPath, UnknownCell
 
 const PARQUET_BATCH_ROWS: usize = 1024;
 
-/// Rows of a Parquet file. Only the columns that the schema needs are decoded.
+/// Decodes only columns of the schema.
 pub(super) struct ParquetRows {
     reader: ParquetRecordBatchReader,
     pub codec: ArrowCodec,
     rows: Option<ArrowRows>,
     next_row: usize,
     rows_at_hand: usize,
-    /// Rows of the file not yet returned.
+    /// Rows not yet returned.
     left: u64,
     groups: Vec<u64>,
     /// Name and type of every column that is read.
     pub types: Vec<(String, String)>,
-    /// Length of the file in bytes.
     pub length: u64,
 }
 
@@ -44,7 +43,6 @@ impl std::fmt::Debug for ParquetRows {
 }
 
 impl ParquetRows {
-    /// Opens a file with configured fields.
     pub fn open(path: &Path, reading: &FileReadSettings) -> Result<Self, SourceError> {
         Self::of(path, open_parquet(path)?, &reading.fields, reading.limits, reading.unknown)
     }
@@ -75,7 +73,7 @@ impl ParquetRows {
         Ok(Self { reader, codec, rows: None, next_row: 0, rows_at_hand: 0, left: found, groups, types, length })
     }
 
-    /// Opens a file without a schema; its Parquet schema names the columns, and each struct member is a column.
+    /// Opens a file without a schema: each struct member is a column.
     pub fn open_schemaless(
         path: &Path,
         limits: DecodeLimits,
@@ -135,8 +133,7 @@ impl ParquetRows {
     }
 }
 
-/// Opens a Parquet file and reads 96-bit timestamps in milliseconds. The library's default, 64-bit nanoseconds,
-/// overflows outside the years 1677 to 2262.
+/// 64-bit nanoseconds overflow outside 1677 to 2262, so 96-bit timestamps are read in milliseconds.
 fn builder_of(file: File) -> Result<ParquetRecordBatchReaderBuilder<File>, ParquetError> {
     let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())?;
     let leaves = metadata.parquet_schema().columns();
@@ -151,8 +148,7 @@ fn builder_of(file: File) -> Result<ParquetRecordBatchReaderBuilder<File>, Parqu
     Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata))
 }
 
-/// Changes 96-bit timestamps of the field to milliseconds. `physical` yields the types of its leaves and of the
-/// leaves after it.
+/// `physical` yields leaf types.
 fn in_millis(field: &FieldRef, physical: &mut impl Iterator<Item = PhysicalType>) -> FieldRef {
     let kind = match field.data_type() {
         DataType::Struct(members) => {
@@ -172,7 +168,6 @@ fn in_millis(field: &FieldRef, physical: &mut impl Iterator<Item = PhysicalType>
     Arc::new(field.as_ref().clone().with_data_type(kind))
 }
 
-/// Rejects columns to be read that use an unsupported compression.
 fn check_codecs(
     path: &Path,
     builder: &ParquetRecordBatchReaderBuilder<File>,
@@ -191,7 +186,6 @@ fn check_codecs(
     Ok(())
 }
 
-/// Returns the first column of `roots` with an unreadable page in the row group; called after a joint read failed.
 fn damaged_column(path: &Path, group: usize, roots: &[usize]) -> Option<String> {
     roots.iter().find_map(|&root| {
         let builder = builder_of(open_parquet(path).ok()?.0).ok()?;
@@ -202,7 +196,6 @@ fn damaged_column(path: &Path, group: usize, roots: &[usize]) -> Option<String> 
     })
 }
 
-/// Opens the file and returns its length, or 0 if it is not regular.
 fn open_parquet(path: &Path) -> Result<(File, u64), SourceError> {
     if path == Path::new("-") {
         return Err(SourceError::ParquetOnStandardInput);
@@ -213,7 +206,7 @@ fn open_parquet(path: &Path) -> Result<(File, u64), SourceError> {
 
 const MAX_COUNTED_FILES: usize = 1000;
 
-/// Sum of the row counts in the metadata of a path's files; none if one cannot be read, or there are too many files.
+/// Returns the declared number of rows, if readable.
 pub fn declared_row_count(path: &Path) -> Option<u64> {
     let files = files_or_self(path, FileFormat::Parquet).ok()?;
     if files.len() > MAX_COUNTED_FILES {
@@ -226,7 +219,6 @@ pub fn declared_row_count(path: &Path) -> Option<u64> {
     files.iter().map(rows).sum()
 }
 
-/// Collects the path of every column that is not a struct.
 fn leaves_of(field: &ArrowField, above: &mut Vec<String>, leaves: &mut Vec<Vec<String>>) {
     above.push(field.name().clone());
     match field.data_type() {
@@ -238,7 +230,7 @@ fn leaves_of(field: &ArrowField, above: &mut Vec<String>, leaves: &mut Vec<Vec<S
     above.pop();
 }
 
-/// Maps an error to a fixed text; the library's text may quote file content.
+/// The library's text may quote file content.
 fn parquet_error(path: &Path, record: u64, error: &ParquetError) -> SourceError {
     let fault = match error {
         ParquetError::NYI(_) => "unsupported feature",

@@ -59,7 +59,7 @@ fn damaged_parquet_page_names_its_column() {
     assert!(error.contains("a page of column \"b\" is damaged") && error.contains("row group 1 of 1"), "{error}");
 }
 
-/// Builds a 96-bit timestamp: nanoseconds of the day, then the Julian day.
+/// Nanoseconds of the day, then the Julian day.
 fn int96(days_since_1970: i64, nanos: u64) -> Int96 {
     let mut value = Int96::new();
     let day = u32::try_from(days_since_1970 + 2_440_588).expect("a Julian day");

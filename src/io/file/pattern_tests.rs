@@ -22,7 +22,6 @@ fn write(folder: &Path, files: &[&str]) {
     }
 }
 
-/// Collects all files below a directory by a full walk, as an independent reference.
 fn all(at: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(at).unwrap().map(Result::unwrap) {
         if entry.file_type().unwrap().is_dir() { all(&entry.path(), found) } else { found.push(entry.path()) }
@@ -30,13 +29,12 @@ fn all(at: &Path, found: &mut Vec<PathBuf>) {
 }
 
 proptest! {
-    /// Without links, a pattern gives exactly the files that match its full path, each once.
     #[test]
     fn pattern_returns_exactly_the_matching_files(
         files in prop::collection::btree_set("([a.]/){0,2}[ab.]b?x", 1..8),
         pattern in "(([a?]|\\*|\\*\\*)/){0,3}([abx?]|\\*|\\[a-b\\]){1,3}",
     ) {
-        // At the end of a path, `**` matches directories, which are not files.
+        // At the end of a path, `**` matches directories only.
         prop_assume!(!pattern.ends_with("**"));
         let folder = tempfile::tempdir().unwrap();
         let usable = |file: &&String| !file.split('/').any(|name| name == ".");

@@ -1,4 +1,4 @@
-//! Reader of pipes with timeouts, and the flag that interrupts it.
+//! Reader of pipes with timeouts, and its stop flag.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,11 +9,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
-/// Poll interval of a silent pipe, after which the reader checks timers and the stop flag.
 pub(super) const PIPE_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Flag that asks the reader to end. It interrupts slow operations: waiting for the rest of a record, and skipping a
-/// long record. The default flag is never set.
+/// Flag that interrupts slow reads.
 #[derive(Clone, Debug, Default)]
 pub struct StopFlag(Arc<AtomicBool>);
 
@@ -27,22 +25,19 @@ impl StopFlag {
         Self(flag)
     }
 
-    /// Fails with an error that [`is_stop`] recognizes if the flag is set.
     pub(super) fn check(&self) -> io::Result<()> {
         if self.0.load(Ordering::Acquire) { Err(io::Error::other(ReadInterrupted)) } else { Ok(()) }
     }
 }
 
-/// Reports that the error was caused by a [`StopFlag`].
 pub(super) fn is_stop(error: &io::Error) -> bool {
     matches!(error.get_ref(), Some(inner) if inner.is::<ReadInterrupted>())
 }
 
-/// Time in milliseconds that a read of a [`PipeReader`] waits before it fails with [`io::ErrorKind::WouldBlock`];
-/// [`u64::MAX`] waits without limit.
+/// Milliseconds until [`io::ErrorKind::WouldBlock`]; [`u64::MAX`] for no limit.
 pub(super) type PipeTimeout = Arc<AtomicU64>;
 
-/// Pipe input. Its end counts as readable.
+/// Pipe whose end counts as readable.
 pub(super) struct PipeReader {
     pub input: File,
     pub read_timeout: PipeTimeout,

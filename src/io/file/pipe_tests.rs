@@ -11,23 +11,19 @@ use crate::io::file::text_stream::plain_length;
 use crate::io::file::{FileFormat, FileReadSettings, FileSource, SourceError, separator_of};
 use throng_core::values::raw_batch::RawBatch;
 
-/// Generous reaction time for a busy machine.
 const REACTION_LIMIT: Duration = Duration::from_secs(10);
 
 fn open(path: &Path, format: FileFormat, flag: &Arc<AtomicBool>) -> Result<FileSource, SourceError> {
     FileSource::reading(path, FileReadSettings { stop: StopFlag::new(Arc::clone(flag)), ..reading(format) })
 }
 
-/// Creates a pipe that contains `text`. Its writer stays silent while the returned file is open.
 fn open_pipe(text: &[u8]) -> (tempfile::TempDir, PathBuf, fs::File) {
     let (directory, path) = pipe();
-    // Opened for reading and writing, so that the open does not wait for a peer.
     let mut open = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
     open.write_all(text).unwrap();
     (directory, path, open)
 }
 
-/// Sets a flag after 100 ms; returns the result of `work` and its delay after the flag.
 fn run_with_stop<T>(flag: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> (T, Duration) {
     let other = Arc::clone(flag);
     let setter = std::thread::spawn(move || {
@@ -65,7 +61,6 @@ fn stop_interrupts_wait_for_rest_of_record() {
     }
 }
 
-/// 64 GiB of one letter, compressed to a few megabytes; the stop flag interrupts the skip.
 #[test]
 fn stop_interrupts_skipping_of_decompression_bomb() {
     let block = zstd::stream::encode_all(&vec![b'x'; 64 << 20][..], 1).unwrap();
@@ -84,7 +79,7 @@ fn stop_interrupts_skipping_of_decompression_bomb() {
     }
 }
 
-/// A check of a pipe must not open it: this would wait for a writer, or break the pipe of a present one.
+/// Opening would wait for a writer, or break its pipe.
 #[test]
 fn inspection_does_not_open_pipe() {
     let (directory, path) = pipe();

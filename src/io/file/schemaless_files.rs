@@ -1,4 +1,4 @@
-//! Column choice, separator and format of files without a schema.
+//! Columns, separator and format of files without a schema.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,18 +11,13 @@ use super::{FileFormat, SourceError, StopFlag, format_detection};
 /// Selection of the columns to read.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnChoice<'a> {
-    /// The only columns to read, or all if none.
+    /// Columns to read; `None` for all.
     pub wanted: Option<&'a [String]>,
-    /// Maximum number of columns; a file with more is rejected.
+    /// Maximum number of columns in a file.
     pub at_most: usize,
 }
 
 impl ColumnChoice<'_> {
-    /// Returns the columns to read, in the order of the file.
-    ///
-    /// # Errors
-    /// When a wanted column is missing, two columns have the same name, or there are more than
-    /// [`at_most`](Self::at_most).
     pub(super) fn choose(self, path: &Path, announced: &[String]) -> Result<Vec<String>, SourceError> {
         if let Some(wanted) = self.wanted {
             reject_missing_columns(path, wanted, announced)?;
@@ -47,14 +42,13 @@ impl ColumnChoice<'_> {
     }
 }
 
-/// Rejects wanted columns that the file does not have.
 pub(super) fn reject_missing_columns(path: &Path, wanted: &[String], there: &[String]) -> Result<(), SourceError> {
     match wanted.iter().find(|name| !there.contains(name)) {
         None => Ok(()),
         Some(name) => {
             let plain = |name: &str| name.trim().to_lowercase();
             let near = there.iter().find(|other| plain(other) == plain(name));
-            // A column name of the file is shown only if the user's name differs in case or blanks alone.
+            // A column name of the file is shown only if nearly equal.
             let near = near
                 .map_or_else(String::new, |near| format!(", but \"{near}\" (quotes preserve spaces: '\"{near}\"')"));
             Err(SourceError::NoSuchColumn { path: path.into(), column: name.clone(), near })
@@ -62,10 +56,8 @@ pub(super) fn reject_missing_columns(path: &Path, wanted: &[String], there: &[St
     }
 }
 
-/// Returns the separator of a CSV file: the one of `,` `;` tab `|` that occurs most often outside quotes in its first
-/// line. A `sep=` line takes precedence.
-///
-/// Returns a comma if none occurs, and for an input that cannot be read twice, which is not opened.
+/// Returns the separator of a `sep=` line, else the most frequent of `,` `;` tab `|` in the first line; comma by
+/// default.
 pub fn separator_of(path: &Path) -> Result<u8, SourceError> {
     if path == Path::new("-") {
         return Ok(b',');
@@ -83,11 +75,10 @@ pub fn separator_of(path: &Path) -> Result<u8, SourceError> {
     Ok(separator_line(&line).0.unwrap_or_else(|| most_frequent(&line)))
 }
 
-/// Detects the format of a file by its first bytes, when its name does not show it. Inputs that cannot be read twice
-/// count as NDJSON.
+/// Detects the format of a file by its first bytes; NDJSON by default.
 ///
 /// # Errors
-/// When the file cannot be read.
+/// If the file cannot be read.
 pub fn format_by_content(path: &Path) -> Result<FileFormat, SourceError> {
     if !path.is_file() {
         return Ok(FileFormat::Ndjson);

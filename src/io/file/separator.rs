@@ -1,9 +1,8 @@
-//! Detects the separator of CSV fields from the first line of a file.
+//! Separator of CSV fields from the first line.
 
 const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// Parses a spreadsheet line such as `sep=;`. Returns its separator and its length including the line break; none and
-/// 0 for other lines.
+/// Also returns the length of a `sep=;` line, else 0.
 pub(super) fn separator_line(start: &[u8]) -> (Option<u8>, usize) {
     let length = start.iter().position(|byte| *byte == b'\n').map_or(start.len(), |at| at + 1);
     let line = &start[..length];
@@ -29,7 +28,7 @@ pub(super) fn most_frequent(line: &[u8]) -> u8 {
     };
     let open: Vec<u8> = line.iter().copied().filter(is_open).collect();
     let count = |separator: &u8| open.iter().filter(|byte| *byte == separator).count();
-    // On a tie, `max_by_key` returns the last one, so the order is reversed.
+    // `max_by_key` returns the last of equal ones.
     SEPARATORS.into_iter().rev().max_by_key(count).unwrap_or(b',')
 }
 

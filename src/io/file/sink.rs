@@ -1,4 +1,4 @@
-//! Writes verified batches to files: group outputs, series, dead letters, audit records and lineage.
+//! Sink of verified batches in files.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use throng_core::series::{self, AllSeriesTerms, RowFormat, SeriesTerms};
 use throng_core::stream::dead_letter::DeadLetter;
 use throng_core::stream::release_sink::{BatchEnvelope, BatchSink, DeliveryError};
 
-/// Names used in dead letters and lineage.
+/// Names for dead letters and lineage.
 #[derive(Clone, Debug)]
 pub struct LineageNames {
     /// Path of the source.
@@ -28,17 +28,15 @@ pub struct LineageNames {
 
 /// Output files of one run.
 pub struct FileSink {
-    /// Outputs of fragments, followed by those of the series.
+    /// Outputs of fragments, then of series.
     outputs: Vec<OutputWriter>,
     fragments: usize,
     row_format: RowFormat,
-    /// Lines written per output, for the lineage.
     lines: Vec<u64>,
     dead_letters: Option<OutputWriter>,
     audit: Option<OutputWriter>,
     lineage: Option<OutputWriter>,
     series_recorder: SeriesRecorder,
-    /// Paths and texts of the marker files for outputs that may be untrue.
     marks: Vec<(PathBuf, String)>,
     names: LineageNames,
     visible: OutputVisibility,
@@ -50,12 +48,12 @@ pub struct FileSink {
 pub struct SeriesColumns {
     /// Name of the series.
     pub name: String,
-    /// Columns in the order of a row.
+    /// Columns in row order.
     pub columns: Vec<(String, ParquetColumnType)>,
 }
 
 impl SeriesColumns {
-    /// Returns the name and columns of each configured series.
+    /// Returns the columns of each configured series.
     #[must_use]
     pub fn of(terms: &AllSeriesTerms) -> Vec<Self> {
         let typed = |(name, kind): (String, series::ColumnType)| match kind {
@@ -79,11 +77,10 @@ impl SeriesColumns {
     }
 }
 
-/// Rejects the replacement of files that no job writes again: series outputs, `lineage`, dead letters and audit
-/// records. Call it for a job with published rows in its state.
+/// Rejects the replacement of files that no job writes again, for a job with published rows in its state.
 ///
 /// # Errors
-/// [`SinkError::WouldLoseRows`] for the first of these files that is not empty.
+/// [`SinkError::WouldLoseRows`].
 pub fn refuse_replacement(
     config: &Config,
     groups: &[GroupColumns],
@@ -102,15 +99,11 @@ pub fn refuse_replacement(
 }
 
 impl FileSink {
-    /// Opens and locks all files: one output per group and series, dead letters, audit records and `lineage`.
-    /// `untruthful` holds, per output, the text of a marker file for output that may be untrue.
-    ///
-    /// Several groups write one file each ([`BatchSink::file_of`](crate::config::BatchSink::file_of)). `-` is standard output,
-    /// for NDJSON of one group. A CSV file starts with its header.
+    /// Opens and locks all files ([`BatchSink::file_of`](crate::config::BatchSink::file_of)); `-` is standard output.
+    /// `untruthful` holds the text of each output's marker file.
     ///
     /// # Errors
-    /// When a file cannot be opened, is not regular or is open in another process, and when an appended output is not
-    /// empty.
+    /// If a file cannot be opened, is not regular or is in use, or an appended output is not empty.
     pub fn open(
         config: &Config,
         format: FileFormat,
@@ -234,13 +227,10 @@ impl FileSink {
         beside.into_iter().flatten().chain(&mut self.outputs)
     }
 
-    /// Ends all files: syncs them, then renames one after the other. Dead letters, lineage and audit records come
-    /// first, then the outputs in order.
+    /// Syncs all files, then renames them, outputs last.
     ///
     /// # Errors
-    /// When a sync fails, or the target of an output is blocked: no output has been replaced then.
-    /// [`SinkError::PartlyReplaced`] when a later rename fails: the earlier files have been replaced, the later ones are
-    /// unchanged.
+    /// No output is replaced if a sync fails; [`SinkError::PartlyReplaced`] if a later rename fails.
     pub fn finish(self) -> Result<(), SinkError> {
         let beside = [self.dead_letters, self.lineage, self.audit];
         let all = beside.into_iter().flatten().chain(self.outputs);
@@ -268,7 +258,7 @@ impl FileSink {
 }
 
 impl BatchSink for FileSink {
-    /// Every failure is fatal: appended lines cannot be removed, and an unfinished file is discarded.
+    /// Fatal: appended lines cannot be removed.
     fn deliver(&mut self, batch: &ReleasableBatch, envelope: &BatchEnvelope<'_>) -> Result<(), DeliveryError> {
         self.write(batch, envelope).map_err(|error| DeliveryError::Fatal(error.to_string()))
     }
@@ -278,7 +268,7 @@ impl BatchSink for FileSink {
     }
 }
 
-/// Sink that releases no data (`sink.kind = "none"` with a file source).
+/// Sink without releases (`sink.kind = "none"`).
 #[derive(Debug, Default)]
 pub struct NullFileSink;
 

@@ -42,7 +42,7 @@ pub enum SinkError {
 }
 
 impl SinkError {
-    /// Reports that the user must change something before a retry.
+    /// Returns true if a retry needs a change by the user.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,

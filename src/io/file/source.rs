@@ -1,4 +1,4 @@
-//! File source: reads records from files or standard input in order.
+//! Source of records from files or standard input.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -19,60 +19,49 @@ use throng_formats::{DecodeLimits, FieldPath, UnknownCellPolicy};
 /// Result of one call of [`FileSource::read`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadOutcome {
-    /// Rows added, records rejected and tombstones, together.
+    /// Rows, rejected records and tombstones.
     pub records: u64,
-    /// NDJSON and CSV: bytes of the text. Parquet: bytes of the cells.
+    /// Bytes of the text; for Parquet of the cells.
     pub bytes: u64,
-    /// Deletion markers (NDJSON `null`), which are dropped.
+    /// Dropped deletion markers (NDJSON `null`).
     pub tombstones: u64,
     /// True at the end of the last file.
     pub end: bool,
-    /// True if the flag [`FileReadSettings::stop`] interrupted the read; an unfinished record is not counted.
+    /// True if [`FileReadSettings::stop`] interrupted the read.
     pub stopped: bool,
 }
 
 /// Read position of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourcePosition {
-    /// Lines or rows read, including rejected records and tombstones. One line may contain several records.
+    /// Lines or rows read, including rejected ones.
     pub records: u64,
-    /// NDJSON and CSV: bytes of the text. Parquet: total length of the files read.
+    /// Bytes of the text; for Parquet of the files.
     pub bytes: u64,
 }
 
-/// Source of records from one file, a sequence of files, or standard input.
-///
-/// Coordinates are topic 0, partition 0 and the ordinal of the line or row across all files.
+/// Source of records; coordinates are topic 0, partition 0 and the ordinal.
 #[derive(Debug)]
 pub struct FileSource {
     path: PathBuf,
-    /// Current file under its display name, and the files that follow it.
     file: PathBuf,
     following: VecDeque<PathBuf>,
     reader: FormatReader,
     reading: FileReadSettings,
     records: u64,
-    /// Byte position after the last record in the current file.
     byte: u64,
-    /// Bytes of the files already finished.
     bytes_before: u64,
-    /// Files opened since the last [`take_opened`](Self::take_opened), with the number of their first record.
     opened: Vec<(PathBuf, u64)>,
-    /// Long rows of the files already finished.
     long: Option<LongRows>,
-    /// For a file without a schema: columns known before its records are read.
     names: Vec<String>,
     at_most: usize,
 }
 
 impl FileSource {
-    /// Opens `path`: a file, a directory, a pattern, or `-` for standard input (NDJSON and CSV only). The files of a
-    /// directory or pattern are read in name order.
-    ///
-    /// Gzip and Zstandard are detected by the first bytes. Byte positions then refer to the decompressed text.
+    /// Opens a file, a directory, a pattern, or `-` for standard input. Byte positions refer to the decompressed text.
     ///
     /// # Errors
-    /// When the input cannot be opened, and when its header or columns do not fit the fields.
+    /// If the input cannot be opened, or its columns do not fit.
     pub fn open(
         path: &Path,
         format: FileFormat,
@@ -84,12 +73,12 @@ impl FileSource {
         Self::reading(path, FileReadSettings { format, fields, limits, unknown, stop: StopFlag::default() })
     }
 
-    /// Opens `path` with the settings in `reading`; see [`open`](Self::open).
+    /// Opens `path` with settings; see [`open`](Self::open).
     pub fn reading(path: &Path, reading: FileReadSettings) -> Result<Self, SourceError> {
         Self::reading_files(path, files_or_self(path, reading.format)?, reading)
     }
 
-    /// Opens `path` like [`reading`](Self::reading) when its `files` are already listed.
+    /// Opens the listed `files` of `path`; see [`reading`](Self::reading).
     pub fn reading_files(path: &Path, files: Vec<PathBuf>, reading: FileReadSettings) -> Result<Self, SourceError> {
         let reader = FormatReader::open(&files[0], &reading)?;
         let width = reading.fields.len();
@@ -126,18 +115,11 @@ impl FileSource {
         }
     }
 
-    /// Opens a file without a schema at its start.
-    ///
-    /// CSV has the columns of its header. Parquet has those of its schema, with struct members named `a.b`. NDJSON
-    /// has the keys found so far, with nested keys named `a.b`. With several files, the first one defines the
-    /// columns.
-    ///
-    /// A batch passed to [`read`](Self::read) has one attribute per column of [`names`](Self::names). With NDJSON,
-    /// each new key adds a column.
+    /// Opens a file without a schema, with one attribute per column of [`names`](Self::names). Nested columns are named
+    /// `a.b`.
     ///
     /// # Errors
-    /// When the input cannot be opened, or its columns are ambiguous, too many, or lack a wanted one. NDJSON reports
-    /// missing columns at the end; see [`missing_columns`](Self::missing_columns).
+    /// If the input cannot be opened, or its columns are ambiguous, too many or missing.
     pub fn open_schemaless(
         path: &Path,
         format: FileFormat,
@@ -152,10 +134,10 @@ impl FileSource {
         Ok(Self::of(path, files, reader, reading, names, columns.at_most))
     }
 
-    /// Appends the files of further paths to this source.
+    /// Appends the files of further paths.
     ///
     /// # Errors
-    /// When a path names no file, a directory cannot be read, or two names refer to one file.
+    /// If a path has no readable file, or a file twice.
     pub fn followed_by(mut self, more: &[PathBuf]) -> Result<Self, SourceError> {
         if !more.is_empty() {
             let own: Vec<PathBuf> = std::iter::once(&self.file).chain(&self.following).cloned().collect();
@@ -164,7 +146,7 @@ impl FileSource {
         Ok(self)
     }
 
-    /// Reads generated NDJSON lines without a schema; `display_name` appears in messages.
+    /// Reads generated NDJSON lines; `named` appears in messages.
     pub fn of_lines(
         named: &Path,
         lines: Box<dyn Read + Send>,
@@ -188,7 +170,7 @@ impl FileSource {
         &self.file
     }
 
-    /// Columns of a file opened by [`open_schemaless`](Self::open_schemaless); for NDJSON those found so far.
+    /// Returns the columns of a file without a schema, found so far.
     pub fn names(&self) -> &[String] {
         match &self.reader {
             FormatReader::Ndjson(lines) => lines.names(),
@@ -196,8 +178,7 @@ impl FileSource {
         }
     }
 
-    /// Returns the key path of column number `column` of [`names`](Self::names): the name alone if the file has no
-    /// nested records.
+    /// Returns the key path of a column of [`names`](Self::names).
     pub fn column_key_path(&self, column: usize) -> Vec<String> {
         let way = match &self.reader {
             FormatReader::Ndjson(lines) => lines.key_paths_by_column().get(column).cloned(),
@@ -206,24 +187,18 @@ impl FileSource {
         way.unwrap_or_else(|| self.names().get(column).cloned().into_iter().collect())
     }
 
-    /// Rejects `wanted` columns that have not appeared; call it at the end of a file.
+    /// Rejects `wanted` columns missing at the end of a file.
     ///
     /// # Errors
-    /// Names the first missing column.
+    /// For the first one.
     pub fn missing_columns(&self, wanted: &[String]) -> Result<(), SourceError> {
         reject_missing_columns(&display_name(&self.path), wanted, self.names())
     }
 
-    /// Reads records into `batch` until `max_records` or `max_bytes` are consumed or the input ends.
-    ///
-    /// Reads at least one record if one exists and `max_records` is not 0. A line with several records is read
-    /// completely and may exceed the limit.
-    ///
-    /// On a pipe, the call returns when no more data is available, so a full batch may take several calls. It waits
-    /// briefly for the first record, and without limit only for the rest of a record that has begun.
+    /// Reads at least one record into `batch`, up to the limits, the end, or a pause of a pipe.
     ///
     /// # Errors
-    /// When reading fails; rows added before the failure remain in `batch`.
+    /// If reading fails; earlier rows remain in `batch`.
     pub fn read(
         &mut self,
         batch: &mut RawBatch,
@@ -234,7 +209,7 @@ impl FileSource {
         let mut outcome = ReadOutcome::default();
         let (before, repeated) = (self.records, batch.repeated_bytes());
         while outcome.records < max_records as u64 {
-            // Cells shared by the elements of a line are counted again for each further element.
+            // Shared cells count for each element of a line.
             let bytes = outcome.bytes + batch.repeated_bytes() - repeated;
             if outcome.records > 0 && bytes >= max_bytes {
                 break;
@@ -303,35 +278,33 @@ impl FileSource {
         Ok(true)
     }
 
-    /// Returns the number of lines or rows and bytes read so far, over all files.
+    /// Returns the position over all files.
     pub fn position(&self) -> SourcePosition {
         SourcePosition { records: self.records, bytes: self.bytes_before + self.byte }
     }
 
-    /// Reports that the input is a regular file, not a pipe.
+    /// Returns true for a regular file.
     pub fn is_regular(&mut self) -> bool {
         self.reader.stream().is_none_or(|stream| stream.is_regular())
     }
 
-    /// Returns the files opened since the last call, each with the number of its first record; only for several
-    /// files.
+    /// Returns files opened since the last call, with their first record number.
     pub fn take_opened(&mut self) -> Vec<(PathBuf, u64)> {
         std::mem::take(&mut self.opened)
     }
 
-    /// Returns the CSV rows since the last call that span enough lines to suggest an unclosed quote.
+    /// Returns rows since the last call that suggest an unclosed quote.
     pub fn take_long_rows(&mut self) -> Option<LongRows> {
         LongRows::and(self.long.take(), self.reader.take_long())
     }
 
-    /// Attributes without a column in this file, ascending; they are absent in every record. Empty for NDJSON, where
-    /// only the records show it.
+    /// Returns the attributes without a column, ascending; empty for NDJSON.
     pub fn absent_attributes(&self) -> Vec<usize> {
         self.reader.absent()
     }
 
-    /// Columns that the schema does not contain. Empty for NDJSON because its keys may be data, and for CSV unless
-    /// every attribute has a column: otherwise the first row may not be a header.
+    /// Returns columns outside the schema; empty for NDJSON, and for CSV without all attributes, whose first row may be
+    /// data.
     pub fn unknown_columns(&self) -> &[String] {
         match &self.reader {
             FormatReader::Csv(rows) if !rows.codec.absent().is_empty() => &[],

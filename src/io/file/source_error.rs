@@ -1,4 +1,4 @@
-//! Errors of file sources. No message repeats the content of a file.
+//! Errors of file sources, without file content.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use super::pipe_reader::is_stop;
 use crate::telemetry::RejectionReason;
 use throng_formats::{ArrowColumnError, HeaderError};
 
-/// Error that ends the reading of a file, as opposed to a rejected record.
+/// Error that ends the reading of a file.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "each variant has an error message")]
 pub enum SourceError {
@@ -90,7 +90,7 @@ pub enum SourceError {
 }
 
 impl SourceError {
-    /// Reports that reading was interrupted by the stop flag, not by a fault.
+    /// Returns true if the stop flag interrupted the read.
     pub fn is_stop(&self) -> bool {
         matches!(self, Self::Read { source, .. } if is_stop(source))
     }

@@ -8,7 +8,6 @@ use crate::io::file::file_test_helpers::{CSV, file, open, reading};
 use crate::io::file::ndjson_lines::NdjsonLines;
 use crate::io::file::{ReleaseTarget, SinkError};
 
-/// Records of a file in order: rows as text, rejections by name.
 #[derive(Debug, Default, PartialEq)]
 struct ObservedRecords {
     records: Vec<(i64, String)>,
@@ -30,7 +29,7 @@ impl ObservedRecords {
     }
 }
 
-/// Reads the file in calls of the given sizes; the last size is repeated.
+/// The last size is repeated.
 fn read_all(path: &Path, format: FileFormat, sizes: &[usize]) -> (ObservedRecords, SourcePosition) {
     let mut seen = ObservedRecords::default();
     let mut source = open(path, format).unwrap();
@@ -93,7 +92,6 @@ fn oversized_record_is_never_kept_in_memory() {
     assert_eq!(lines.next(at, &mut batch).unwrap(), NextRecord::Record);
     assert!(lines.held_bytes() < 1024, "{}", lines.held_bytes());
 
-    // A quote that is never closed makes the rest of the file one record.
     for tail in ["x", "\n", ",", "\"\""] {
         let text = format!("a,b\n1,2\n\"{}", tail.repeat(4 << 20));
         let (_directory, path) = file(text.as_bytes());
@@ -252,7 +250,6 @@ proptest! {
         prop_assert_eq!(read_all(&path, FileFormat::Ndjson, &sizes), (whole, end));
     }
 
-    /// Compares with the reader of the csv crate, and reads in pieces against a single read.
     #[test]
     fn csv_reads_are_independent_of_call_sizes(
         rows in csv_rows(),

@@ -15,18 +15,15 @@ use super::pipe_reader::{PipeReader, PipeTimeout, StopFlag};
 const BUFFER_BYTES: usize = 256 << 10;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Buffered input with a byte position, for files and pipes.
 pub(super) struct TextStream {
     input: BufReader<DecompressedInput>,
-    /// Bytes consumed from the start of the (decompressed) text.
+    /// Position in the decompressed text.
     pub byte: u64,
-    /// Start of the text, after a byte order mark.
     start: u64,
-    /// True after the end of a regular file. Data appended later belongs to another run.
+    /// Later data belongs to another run.
     end_seen: bool,
-    /// Flag that ends waiting on a pipe and skipping of a long line.
     pub stop: StopFlag,
-    /// Waiting time, for pipes only. Regular files never wait.
+    /// For pipes only.
     pipe_timeout: Option<PipeTimeout>,
 }
 
@@ -37,12 +34,10 @@ impl std::fmt::Debug for TextStream {
 }
 
 impl TextStream {
-    /// Opens the input at its start, after a byte order mark if present. `-` is standard input. Opening does not wait
-    /// for a pipe.
     pub fn open(path: &Path, stop: &StopFlag) -> Result<Self, SourceError> {
         let fault = |source| SourceError::Open { path: path.into(), source };
         let (input, is_regular) = if path == Path::new("-") {
-            // The buffer of `std::io::stdin` is avoided because its content cannot be polled.
+            // The buffer of `std::io::stdin` cannot be polled.
             (File::from(io::stdin().as_fd().try_clone_to_owned().map_err(fault)?), false)
         } else {
             let (file, length) = open_file(path)?;
@@ -59,18 +54,16 @@ impl TextStream {
         Ok(Self { stop, pipe_timeout: Some(patience), ..Self::of(Box::new(pipe)) })
     }
 
-    /// Wraps text that never has to be waited for.
     pub fn of(text: Box<dyn Read + Send>) -> Self {
         let input = BufReader::with_capacity(BUFFER_BYTES, DecompressedInput::new(text));
         Self { input, byte: 0, start: 0, end_seen: false, stop: StopFlag::default(), pipe_timeout: None }
     }
 
-    /// Reports that reads never wait.
     pub fn is_regular(&self) -> bool {
         self.pipe_timeout.is_none()
     }
 
-    /// Returns the buffered bytes and reads more if the buffer is empty. Empty at the end of the input.
+    /// Returns buffered text; empty at the end.
     pub fn fill(&mut self) -> io::Result<&[u8]> {
         if self.end_seen {
             return Ok(&[]);
@@ -94,18 +87,17 @@ impl TextStream {
         }
     }
 
-    /// Reports that no text has been consumed, except a byte order mark.
     pub fn is_at_start(&self) -> bool {
         self.byte == self.start
     }
 
-    /// Consumes `count` of the bytes last returned by [`fill`](Self::fill).
+    /// Consumes bytes returned by [`fill`](Self::fill).
     pub fn consume(&mut self, count: usize) {
         self.input.consume(count);
         self.byte += count as u64;
     }
 
-    /// Reports whether data or the end of the input is ready; a pipe is polled for about `timeout`.
+    /// Returns true for data or the end within about `timeout`.
     pub fn is_ready_within(&mut self, timeout: Duration) -> io::Result<bool> {
         let Some(patience) = self.pipe_timeout.clone() else { return Ok(true) };
         let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
@@ -118,7 +110,7 @@ impl TextStream {
         }
     }
 
-    /// Appends bytes to `line` through the next line break, at most `limit`, and returns their number.
+    /// Appends a line of at most `limit` bytes; returns their number.
     pub fn take_line(&mut self, limit: usize, line: &mut Vec<u8>) -> io::Result<usize> {
         if self.fill()?.is_empty() {
             return Ok(0);
@@ -129,10 +121,7 @@ impl TextStream {
         Ok(taken)
     }
 
-    /// Skips everything through the next line break without keeping it.
-    ///
-    /// # Errors
-    /// When reading fails, and when the stop flag is set, because a line may be arbitrarily long.
+    /// Skips a line unless the stop flag is set: it may be arbitrarily long.
     pub fn skip_line(&mut self) -> io::Result<()> {
         loop {
             self.stop.check()?;
@@ -147,12 +136,12 @@ impl TextStream {
     }
 }
 
-/// Opens the text of a file, decompressed if necessary.
+/// Opens the decompressed text of a file.
 pub fn open_text(path: &Path) -> io::Result<impl Read + use<>> {
     Ok(DecompressedInput::new(Box::new(File::open(path)?)))
 }
 
-/// Text length of a regular, uncompressed file; none for other inputs.
+/// Returns the text length of a regular, uncompressed file.
 pub fn plain_length(path: &Path) -> Option<u64> {
     // Opening and closing a pipe would break it for its writer.
     if !path.metadata().ok()?.is_file() {
@@ -164,7 +153,6 @@ pub fn plain_length(path: &Path) -> Option<u64> {
     length.filter(|_| InputCompression::of(&start).is_none())
 }
 
-/// Opens a file and returns its length if it is regular.
 pub(super) fn open_file(path: &Path) -> Result<(File, Option<u64>), SourceError> {
     let fault = |source| SourceError::Open { path: path.into(), source };
     let file = File::open(path).map_err(fault)?;

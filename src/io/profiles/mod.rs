@@ -1,4 +1,4 @@
-//! Subject profiles: slowly changing attributes, read from a topic or a file and joined to the records of a subject.
+//! Subject profiles, joined to the records of a subject.
 
 mod profile_decoder;
 mod profile_feed;

@@ -1,4 +1,4 @@
-//! Decodes raw rows into profiles: the digest of the subject and its canonical cells.
+//! Decoder of profiles: subject digest and canonical cells.
 
 use super::profile_table::ProfileCells;
 use crate::telemetry::RejectionReason;
@@ -8,7 +8,7 @@ use throng_core::values::raw_batch::{RawBatch, RawToken};
 use throng_core::values::schema::Attribute;
 use throng_core::values::subject_digest::{NO_SUBJECT, SubjectDigester};
 
-/// Column of the subject in a profile row; the attributes follow.
+/// Column of the subject, before the attributes.
 pub const SUBJECT_COLUMN: usize = 0;
 
 /// Change or removal of a profile.
@@ -16,11 +16,11 @@ pub const SUBJECT_COLUMN: usize = 0;
 pub struct ProfileRevision {
     /// Keyed digest of the subject.
     pub person: u64,
-    /// New cells; none if the profile was removed.
+    /// New cells; `None` if removed.
     pub cells: Option<ProfileCells>,
 }
 
-/// Decoder of profile rows: the subject first, then the attributes.
+/// Decoder of profile rows.
 #[derive(Debug)]
 pub struct ProfileDecoder {
     subjects: SubjectDigester,
@@ -29,22 +29,22 @@ pub struct ProfileDecoder {
 }
 
 impl ProfileDecoder {
-    /// Creates a decoder that digests subjects with `subjects` and reads cells of `attributes`.
+    /// Creates a decoder of cells of `attributes`.
     pub fn new(subjects: SubjectDigester, attributes: Vec<Arc<Attribute>>) -> Self {
         Self { subjects, attributes, text: String::new() }
     }
 
-    /// Number of cells in a row.
+    /// Returns the number of cells in a row.
     pub fn width(&self) -> usize {
         SUBJECT_COLUMN + 1 + self.attributes.len()
     }
 
-    /// Returns the digest of the subject in `row`; none if it is missing or has the wrong type.
+    /// Returns the digest of the subject in `row`.
     pub fn subject_of_row(&mut self, raw: &RawBatch, row: usize) -> Option<u64> {
         self.subjects.digest(raw.token(row, SUBJECT_COLUMN)).ok().filter(|person| *person != NO_SUBJECT)
     }
 
-    /// Reason for which `row` has no subject.
+    /// Returns the reason for a missing subject.
     pub fn missing_subject_reason(&self, raw: &RawBatch, row: usize) -> RejectionReason {
         match raw.token(row, SUBJECT_COLUMN) {
             RawToken::Absent => RejectionReason::MissingField,
@@ -52,11 +52,10 @@ impl ProfileDecoder {
         }
     }
 
-    /// Returns the cells of the profile in `row`, typed and rounded like those of records. Absent cells become
-    /// missing.
+    /// Returns the cells in `row`; absent ones become missing.
     ///
     /// # Errors
-    /// The first cell that does not fit the type of its attribute.
+    /// The first cell of a wrong type.
     pub fn cells(&mut self, raw: &RawBatch, row: usize) -> Result<ProfileCells, CellError> {
         let mut cells = String::new();
         for (at, attribute) in self.attributes.iter().enumerate() {

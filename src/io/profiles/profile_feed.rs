@@ -1,4 +1,4 @@
-//! Channel from a thread that reads profiles to its consumer.
+//! Channel from a reader of profiles.
 
 use super::profile_decoder::ProfileRevision;
 use super::profile_table::ProfileTable;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use throng_kafka::connection::KafkaFailure;
 
-/// Maximum number of updates that wait for the end of a batch. The reader blocks beyond it.
+/// The reader blocks beyond it.
 const MAX_PENDING_UPDATES: usize = 10_000;
 
 /// Failure to read profiles.
@@ -38,7 +38,7 @@ pub enum ProfileReadError {
 }
 
 impl ProfileReadError {
-    /// Reports that the operator must change something before a restart.
+    /// Returns true if a restart needs a change by the operator.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::NoColumn { .. } | Self::Rows { .. } => true,
@@ -50,16 +50,15 @@ impl ProfileReadError {
 
 /// Message from a reader of profiles.
 pub enum ProfileMessage {
-    /// All profiles present at the start.
+    /// All profiles at the start.
     InitialTable(ProfileTable),
-    /// A profile changed later.
+    /// Later change of a profile.
     Changed(ProfileRevision),
-    /// The reader failed and has ended.
+    /// Failure that ended the reader.
     Failed(ProfileReadError),
 }
 
-/// Receiver of profiles: first the whole table, then the changes. The channel closes when the reader ends; dropping
-/// the feed ends the reader.
+/// Receiver of the table, then of changes; ends the reader on drop.
 pub struct ProfileFeed {
     /// Messages in read order.
     pub profile_messages: Receiver<ProfileMessage>,
@@ -79,28 +78,23 @@ impl Drop for ProfileFeed {
     }
 }
 
-/// Sender of a profile reader.
 pub(super) struct ProfileSender {
     profile_messages: Sender<ProfileMessage>,
     feed_closed: Arc<AtomicBool>,
 }
 
-/// Error returned after the feed was dropped.
 pub(super) struct FeedClosed;
 
 impl ProfileSender {
-    /// Sends a message; blocks while the channel is full.
     pub fn send_message(&self, news: ProfileMessage) -> Result<(), FeedClosed> {
         self.profile_messages.send(news).map_err(|_| FeedClosed)
     }
 
-    /// Reports that the feed was dropped.
     pub fn is_feed_closed(&self) -> bool {
         self.feed_closed.load(Ordering::Acquire)
     }
 }
 
-/// Starts a thread that reads the profiles of `join` with `read`.
 pub(super) fn spawn_profile_reader(
     join: &str,
     read: impl FnOnce(&ProfileSender) -> Result<(), ProfileReadError> + Send + 'static,
@@ -109,7 +103,7 @@ pub(super) fn spawn_profile_reader(
     let feed = ProfileFeed::new(news);
     let told = ProfileSender { profile_messages: sender, feed_closed: Arc::clone(&feed.feed_closed) };
     let name = join.to_owned();
-    // A panic closes the channel, which the consumer detects.
+    // A panic closes the channel.
     let started = std::thread::Builder::new().name("profiles".to_owned()).spawn(move || {
         if let Err(error) = read(&told)
             && told.send_message(ProfileMessage::Failed(error)).is_err()

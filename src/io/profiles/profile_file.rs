@@ -1,4 +1,4 @@
-//! Profiles in a file, one row each. The last row of a subject wins. A row without a readable subject is refused.
+//! Profiles in a file; the last row of a subject wins.
 
 use super::profile_decoder::ProfileDecoder;
 use super::profile_feed::{ProfileFeed, ProfileMessage, ProfileReadError, spawn_profile_reader};
@@ -17,7 +17,7 @@ pub struct ProfileFile {
     pub join: String,
     /// Path of the file.
     pub path: PathBuf,
-    /// Read settings; the fields are the subject and the attributes.
+    /// Read settings of subject and attributes.
     pub reading: FileReadSettings,
     /// Names of these columns, for messages.
     pub columns: Vec<String>,
@@ -25,7 +25,7 @@ pub struct ProfileFile {
     pub people: ProfileDecoder,
     /// Maximum number of subjects.
     pub max_people: usize,
-    /// Receives refusals and progress.
+    /// Receiver of refusals and progress.
     pub telemetry: Telemetry,
 }
 
@@ -33,11 +33,11 @@ pub struct ProfileFile {
 pub struct ProfileFileContent {
     /// Profiles read.
     pub table: ProfileTable,
-    /// Rows that cannot be read.
+    /// Number of unreadable rows.
     pub refused: u64,
-    /// Number of the first such row, from 1, and the reason.
+    /// Number of the first such row, from 1, and reason.
     pub first: Option<(i64, RejectionReason)>,
-    /// True if the file has more subjects than the maximum.
+    /// True for too many subjects.
     pub full: bool,
 }
 
@@ -64,7 +64,7 @@ impl ProfileFile {
         self.read_rows(&|| false)?.ok_or(gone)
     }
 
-    /// Reads the file; returns none if `is_feed_closed` becomes true.
+    /// `None` once `is_over`.
     fn read_rows(mut self, is_over: &dyn Fn() -> bool) -> Result<Option<ProfileFileContent>, ProfileReadError> {
         let failed = |join: &str| {
             let join = join.to_owned();
@@ -105,7 +105,6 @@ impl ProfileFile {
         };
         let cells = match self.people.cells(raw, row) {
             Ok(cells) => Some(cells),
-            // The earlier profile of the subject is removed.
             Err(_) => {
                 self.refuse(coordinate, RejectionReason::WrongType, true, found);
                 None

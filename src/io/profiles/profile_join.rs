@@ -1,4 +1,4 @@
-//! Joins profile cells to records.
+//! Join of profile cells to records.
 
 use super::profile_table::ProfileTable;
 use hashbrown::HashMap;
@@ -14,8 +14,7 @@ pub struct ProfileJoinCounts {
     pub unjoined: u64,
 }
 
-/// Sets the cells of `attributes` in `batch` from the profile of each record's subject, or to missing. With
-/// `waiting`, the rows were withheld earlier, and absent cells stay absent because they are no longer needed.
+/// Sets `attributes` from the profile of each subject, or to missing; absent cells of `waiting` rows stay.
 pub fn join(
     table: &ProfileTable,
     attributes: &[usize],

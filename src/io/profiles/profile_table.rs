@@ -1,9 +1,8 @@
-//! Bounded table of profiles, keyed by the digest of the subject.
+//! Bounded table of profiles by subject digest.
 
 use hashbrown::HashMap;
 
-/// Canonical JSON texts of the cells of one profile, in attribute order, joined by line breaks; `null` for a missing
-/// cell. The texts contain no line breaks.
+/// Canonical JSON cells, joined by line breaks; `null` if missing.
 pub type ProfileCells = Box<str>;
 
 /// Result of setting a profile.
@@ -11,9 +10,9 @@ pub type ProfileCells = Box<str>;
 pub enum ProfileSetOutcome {
     /// The table changed.
     Changed,
-    /// The profile was already equal.
+    /// The profile was equal.
     AlreadyEqual,
-    /// The table is full and the subject is new.
+    /// The table is full, and the subject new.
     Full,
 }
 
@@ -25,17 +24,17 @@ pub struct ProfileTable {
 }
 
 impl ProfileTable {
-    /// Creates an empty table for at most `max_subjects` subjects.
+    /// Creates an empty table for at most `most` subjects.
     pub fn new(most: usize) -> Self {
         Self { people: HashMap::new(), max_subjects: most }
     }
 
-    /// Number of subjects with a profile.
+    /// Returns the number of subjects.
     pub fn len(&self) -> usize {
         self.people.len()
     }
 
-    /// Reports that the table has no profiles.
+    /// Returns true if there are no profiles.
     pub fn is_empty(&self) -> bool {
         self.people.is_empty()
     }
@@ -45,7 +44,7 @@ impl ProfileTable {
         self.people.get(&person).map(AsRef::as_ref)
     }
 
-    /// Sets or removes the profile of a subject. A subject already in the table can always be updated.
+    /// Sets or removes a profile. Known subjects can always be updated.
     pub fn set(&mut self, person: u64, cells: Option<ProfileCells>) -> ProfileSetOutcome {
         let Some(cells) = cells else {
             return if self.people.remove(&person).is_some() {
@@ -64,18 +63,18 @@ impl ProfileTable {
         ProfileSetOutcome::Changed
     }
 
-    /// Restores a profile kept by an earlier process, even over the limit.
+    /// Restores an earlier profile, even over the limit.
     pub fn restore(&mut self, person: u64, cells: ProfileCells) {
         self.people.insert(person, cells);
     }
 
-    /// Removes all subjects for which `is_gone` is true.
+    /// Removes all subjects selected by `is_gone`.
     pub fn remove_subjects(&mut self, is_gone: impl Fn(u64) -> bool) {
         self.people.retain(|person, _| !is_gone(*person));
         self.people.shrink_to_fit();
     }
 
-    /// Subjects with different profiles in the two tables, or in only one of them, each once.
+    /// Returns the subjects with different profiles, each once.
     pub fn differing<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = u64> + 'a {
         let gone = self.people.keys().filter(|person| !other.people.contains_key(*person));
         let new = other.people.iter().filter(|(person, cells)| self.people.get(*person) != Some(*cells));
@@ -89,7 +88,6 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Reference implementation: an unbounded map with an explicit limit.
     fn reference_set(
         twin: &mut BTreeMap<u64, String>,
         most: usize,

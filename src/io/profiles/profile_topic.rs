@@ -1,7 +1,4 @@
-//! Profiles in a compacted topic. Each instance reads the whole topic at the start and then follows its changes.
-//!
-//! The topic is read from the beginning at every start. If a tombstone was compacted away in the meantime, the
-//! profile that it removed is gone as well.
+//! Profiles in a compacted topic, read from the beginning at every start.
 
 use super::profile_decoder::{ProfileDecoder, ProfileRevision};
 use super::profile_feed::{
@@ -20,40 +17,38 @@ use throng_formats::message::{DecodeFailure, MessagePartDecoder};
 use throng_kafka::connection::KafkaCluster;
 use throng_kafka::whole_topic::{TopicReadRequest, WholeTopic};
 
-/// Retry delay for a message with a temporarily unavailable schema. Later messages wait too.
+/// Later messages wait too.
 const SCHEMA_RETRY_DELAY: Duration = Duration::from_millis(200);
-/// Interval of progress logs and lag measurements.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Topic of profiles.
 pub struct ProfileTopic {
     /// Name of the join.
     pub join: String,
-    /// Kafka cluster of the topic.
+    /// Cluster of the topic.
     pub cluster: KafkaCluster,
     /// Name of the topic.
     pub topic: String,
-    /// Decoder of the keys, which name the subject.
+    /// Decoder of keys, which name the subject.
     pub key: Box<dyn MessagePartDecoder>,
-    /// Decoder of the values, which hold the attributes.
+    /// Decoder of values, which hold the attributes.
     pub value: Box<dyn MessagePartDecoder>,
     /// Decoder of rows into profiles.
     pub people: ProfileDecoder,
     /// Maximum number of subjects.
     pub max_people: usize,
-    /// Receives refusals, progress and lag.
+    /// Receiver of refusals, progress and lag.
     pub telemetry: Telemetry,
 }
 
 enum DecodedProfile {
     Update(ProfileRevision),
     Ignored,
-    /// The schema is temporarily unavailable.
     RetryLater,
 }
 
 impl ProfileTopic {
-    /// Reads the topic on a separate thread until the feed is dropped.
+    /// Reads the topic on a thread until the feed is dropped.
     pub fn read(self) -> Result<ProfileFeed, ProfileReadError> {
         let join = self.join.clone();
         spawn_profile_reader(&join, move |told| self.read_until_closed(told))
@@ -98,8 +93,6 @@ impl ProfileTopic {
         Ok(())
     }
 
-    /// Adds a message to the table during the initial read, or sends it as a change. Waits while the schema is
-    /// unavailable.
     fn apply_message(
         &mut self,
         message: &BorrowedMessage<'_>,
@@ -123,7 +116,7 @@ impl ProfileTopic {
         Ok(())
     }
 
-    /// Decodes a message. An unreadable value removes the previous profile of the subject.
+    /// An unreadable value removes the previous profile.
     fn decode_message(&mut self, message: &BorrowedMessage<'_>, raw: &mut RawBatch) -> DecodedProfile {
         let place = RecordPosition { topic: 0, partition: message.partition(), offset: message.offset(), element: 0 };
         raw.push_row(place);

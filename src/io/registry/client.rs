@@ -9,31 +9,28 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-/// Longest wait for one answer. Records that need the schema wait as well.
 const REGISTRY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Largest answer in bytes: a schema of [`MAX_SCHEMA_BYTES`] with every second byte escaped.
+/// [`MAX_SCHEMA_BYTES`] with every second byte escaped.
 const MAX_ANSWER_BYTES: u64 = 2 << 20;
 
-/// Largest number of referenced schemas per schema.
 const MAX_REFERENCES: usize = 64;
 
-/// Largest size in bytes of a schema with its references. Schemas have a few kilobytes; compiling one of this size
-/// takes a third of a second.
+/// Compiling a schema of this size takes a third of a second.
 const MAX_SCHEMA_BYTES: usize = 1 << 20;
 
 /// Connection settings of a registry.
 #[derive(Clone, Debug)]
 pub struct RegistryAccess<'a> {
-    /// Address, with `http://` or `https://`.
+    /// Address, `http://` or `https://`.
     pub url: &'a str,
     /// User name and password.
     pub user: Option<(&'a str, &'a str)>,
-    /// PEM file of the authorities that sign the registry's certificate; the public ones by default.
+    /// PEM file of the registry's authorities.
     pub authorities: Option<&'a Path>,
 }
 
-/// Error of a registry request. It contains no record content.
+/// Error of a request, without record content.
 #[derive(Clone, Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "each variant has an error message")]
 pub enum RegistryError {
@@ -56,13 +53,11 @@ pub struct WriterSchema {
     pub kind: String,
     /// Text of the schema.
     pub text: String,
-    /// Name and text of each schema that is referenced directly or indirectly. The name is an import path for
-    /// Protobuf and an address for JSON Schema.
+    /// References: import path (Protobuf) or address (JSON Schema), and text.
     pub parts: Vec<(String, String)>,
 }
 
 impl WriterSchema {
-    /// Returns the size of all texts in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.text.len() + self.parts.iter().map(|(_, text)| text.len()).sum::<usize>()
     }
@@ -106,14 +101,14 @@ struct RegistryErrorBody {
     error_code: u32,
 }
 
-/// Error codes of a registry for a missing subject, version or schema.
+/// Missing subject, version or schema.
 const NOT_FOUND_CODES: std::ops::RangeInclusive<u32> = 40_401..=40_403;
 
 impl RegistryClient {
-    /// Creates a client. No request is sent yet.
+    /// Creates a client.
     ///
     /// # Errors
-    /// When the authorities cannot be read.
+    /// If the authorities cannot be read.
     pub fn new(access: &RegistryAccess<'_>) -> Result<Self, RegistryError> {
         let mut tls = TlsConfig::builder();
         if let Some(path) = access.authorities {
@@ -138,10 +133,10 @@ impl RegistryClient {
         Ok(Self { agent: config.into(), url: access.url.trim_end_matches('/').to_owned(), authorization })
     }
 
-    /// Returns the schema with number `id`, including its references.
+    /// Returns schema `id` with its references.
     ///
     /// # Errors
-    /// [`RegistryError::UnknownCellPolicy`] when there is none; other errors when the registry does not answer, or refuses.
+    /// [`RegistryError::Unknown`] if there is none.
     pub fn schema(&self, id: u32) -> Result<WriterSchema, RegistryError> {
         let what = format!("schema number {id}");
         let until = Instant::now() + 2 * REGISTRY_TIMEOUT;
@@ -149,10 +144,10 @@ impl RegistryClient {
         self.with_parts(found, &what, until)
     }
 
-    /// Returns the latest schema under `subject`, including its references; `None` if none is registered.
+    /// Returns the latest schema under `subject`, if any.
     ///
     /// # Errors
-    /// When the registry does not answer, or refuses.
+    /// If the registry refuses or does not answer.
     pub fn latest(&self, subject: &str) -> Result<Option<WriterSchema>, RegistryError> {
         let what = format!("the latest schema under subject {subject:?}");
         let until = Instant::now() + 2 * REGISTRY_TIMEOUT;
@@ -167,7 +162,7 @@ impl RegistryClient {
         let mut parts = Vec::new();
         let mut bytes = found.schema.len();
         let mut open = found.references.clone();
-        // References may form a cycle: each one is read once.
+        // References may form a cycle.
         let mut seen: Vec<(String, String, i64)> = Vec::new();
         if bytes > MAX_SCHEMA_BYTES {
             return Err(self.too_large_error(what));
@@ -199,12 +194,10 @@ impl RegistryClient {
         Ok(WriterSchema { kind: found.kind.unwrap_or_else(|| "AVRO".to_owned()), text: found.schema, parts })
     }
 
-    /// Registers `schema` of type `kind` (`AVRO`, `PROTOBUF`, `JSON`) under `subject`, and returns its number. A
-    /// registry refuses a schema that is incompatible with the existing ones. It returns the existing number of a
-    /// known schema.
+    /// Registers `schema` of type `kind` under `subject`; returns its number.
     ///
     /// # Errors
-    /// [`RegistryError::Refused`] with the message of the registry.
+    /// [`RegistryError::Refused`], for example if incompatible.
     pub fn register(&self, subject: &str, kind: &str, schema: &str) -> Result<u32, RegistryError> {
         let what = format!("the output schema under subject {subject:?}");
         let body = serde_json::json!({ "schema": schema, "schemaType": kind }).to_string();
@@ -230,7 +223,6 @@ impl RegistryClient {
         }
     }
 
-    /// Returns the body of a successful answer.
     fn answer(
         &self,
         answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
@@ -250,13 +242,13 @@ impl RegistryClient {
         let complaint: RegistryErrorBody = serde_json::from_str(&body).unwrap_or_default();
         match status {
             200..=299 => Ok(body),
-            // A proxy may also return 404: only the registry's error codes are final.
+            // A proxy may return 404 too: only the registry's error codes are final.
             404 if !NOT_FOUND_CODES.contains(&complaint.error_code) => {
                 let what = "status 404 without the error code of a registry".to_owned();
                 Err(RegistryError::Unreachable { url: self.url.clone(), what })
             }
             404 => Err(RegistryError::Unknown { url: self.url.clone(), what: what.to_owned() }),
-            // The registry is reachable but cannot answer now; the same request may succeed later.
+            // The same request may succeed later.
             408 | 429 | 500..=599 => {
                 Err(RegistryError::Unreachable { url: self.url.clone(), what: format!("status {status}") })
             }
@@ -313,12 +305,10 @@ pub(super) mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    /// Returns a client of a server that answers every request with this status and body.
     fn client_with_answer(status: &'static str, body: &'static str) -> RegistryClient {
         client_by_path(move |_| (status, body.to_owned()))
     }
 
-    /// Returns a client of a server that answers by the requested path.
     pub(in crate::io::registry) fn client_by_path(
         answer: impl Fn(&str) -> (&'static str, String) + Send + 'static,
     ) -> RegistryClient {
@@ -401,7 +391,6 @@ pub(super) mod tests {
             assert!(matches!(error, RegistryError::Refused { .. }), "{error}");
             error.to_string()
         };
-        // Each part refers to another one.
         let many = client_by_path(|path| {
             let next = path.bytes().filter(|byte| *byte == b'x').count() + 1;
             let next = "x".repeat(next);

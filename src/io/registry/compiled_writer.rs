@@ -19,14 +19,14 @@ use throng_formats::{
 pub enum FrameEncoding {
     /// Avro data.
     Avro,
-    /// Protobuf messages; the frame identifies the message of the schema.
+    /// Protobuf messages, identified by the frame.
     Protobuf,
     /// JSON objects.
     Json,
 }
 
 impl FrameEncoding {
-    /// Returns the registry's name for the type of schema.
+    /// Returns the registry's name of the schema type.
     #[must_use]
     pub fn kind(self) -> &'static str {
         match self {
@@ -45,14 +45,14 @@ impl FrameEncoding {
     }
 }
 
-/// Fields to decode from framed records.
+/// Fields to decode.
 #[derive(Debug)]
 pub struct WantedFields {
     /// Encoding of the records.
     pub format: FrameEncoding,
-    /// Attributes, each with the position of its field.
+    /// Attributes with the position of their field.
     pub fields: Vec<(usize, FieldPath)>,
-    /// Types of these attributes, in the same order; `None` accepts any type.
+    /// Types of the attributes, in order; `None` accepts any.
     pub types: Vec<Option<AttributeType>>,
     /// Attributes that a schema may lack.
     pub optional: Vec<usize>,
@@ -62,7 +62,6 @@ pub struct WantedFields {
     pub unknown: UnknownCellPolicy,
 }
 
-/// Reason for which the records of a schema are rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SchemaRejection {
     pub reason: RejectionReason,
@@ -81,10 +80,8 @@ impl From<SchemaRejection> for DecodeFailure {
     }
 }
 
-/// Number of compiled messages kept per schema.
 const MAX_COMPILED_MESSAGES: usize = 64;
 
-/// Compiled schema.
 #[derive(Debug)]
 pub(super) enum WriterDecoder {
     Avro(AvroCodec),
@@ -92,7 +89,6 @@ pub(super) enum WriterDecoder {
     Protobuf(ProtobufSchema, Mutex<CompiledMessages>),
 }
 
-/// Compiled messages of a schema, for the messages that occurred.
 #[derive(Debug, Default)]
 pub(super) struct CompiledMessages {
     known: HashMap<MessageIndex, Result<Arc<ProtobufCodec>, SchemaRejection>>,
@@ -100,8 +96,7 @@ pub(super) struct CompiledMessages {
 }
 
 impl CompiledMessages {
-    /// Adds a message. If the number or the memory would exceed its limit, all earlier messages are dropped. A single
-    /// message may exceed `message_memory` bytes.
+    /// Above a limit, all earlier messages are dropped; a single one may exceed `room` bytes.
     fn keep(&mut self, index: MessageIndex, found: Result<Arc<ProtobufCodec>, SchemaRejection>, room: usize) {
         let own = found.as_ref().map_or(0, |codec| codec.bytes());
         if self.known.len() >= MAX_COMPILED_MESSAGES || self.bytes + own > room {
@@ -112,14 +107,13 @@ impl CompiledMessages {
     }
 }
 
-/// Returns the memory for the compiled messages of a schema. A quarter of the schema's memory holds all of its types
-/// twice.
+/// A quarter of the schema's memory holds all of its types twice.
 fn message_memory(schema: &ProtobufSchema) -> usize {
     schema.bytes() / 4
 }
 
 impl WantedFields {
-    /// Compiles schema number `id`. A problem is logged once.
+    /// A problem is logged once.
     pub(super) fn compile_schema(
         &self,
         id: u32,
@@ -187,7 +181,6 @@ impl WantedFields {
         RejectionReason::UnknownSchema.into()
     }
 
-    /// Rejects a schema that lacks a field which is not optional.
     fn check_required_fields(
         &self,
         id: u32,
@@ -211,7 +204,6 @@ impl WantedFields {
         }
     }
 
-    /// Logs a problem of a schema with the field of an attribute. The field name is from the configured schema.
     fn log_field_problem(&self, id: u32, attribute: usize, what: &str) {
         let place =
             self.fields.iter().find(|(known, _)| *known == attribute).map(|(_, field)| field.flat_column_name());
@@ -234,18 +226,17 @@ impl WantedFields {
 }
 
 impl WriterDecoder {
-    /// Returns the approximate memory in bytes, without the part that depends on the length of the schema text.
+    /// Approximate bytes, without the schema text's part.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Avro(codec) => codec.bytes(),
             Self::Protobuf(schema, _) => schema.bytes() + message_memory(schema),
-            // The size of this codec depends only on the operator's schema of records.
+            // Depends only on the operator's schema.
             Self::Json(_) => 0,
         }
     }
 
-    /// Sets the cells of the last opened row of `into` from the bytes after the schema number. A Protobuf message
-    /// that occurs for the first time is compiled within the time limit of `lookup`.
+    /// Sets the cells of the last row of `into`. A new Protobuf message is compiled within the time limit of `lookup`.
     pub(super) fn fill(
         &self,
         id: u32,
@@ -266,7 +257,7 @@ impl WriterDecoder {
                     None => {
                         let found = lookup.compile(|| wanted.message(id, schema, &index, telemetry));
                         let found = found.ok_or(RejectionReason::UnknownSchema)?;
-                        // Invalid indexes are not kept, because their number is unlimited.
+                        // Invalid indexes are not kept: their number is unlimited.
                         if found.as_ref().err().is_none_or(|refusal| refusal.reason != RejectionReason::BrokenFrame) {
                             messages.keep(index, found.clone(), message_memory(schema));
                         }
@@ -280,8 +271,7 @@ impl WriterDecoder {
     }
 }
 
-/// Returns the message index of a Protobuf frame, and the bytes of the message. The index is a list of zigzag numbers
-/// after its length. A single zero means the first message.
+/// Index: a length and zigzag numbers, or a single zero for the first message.
 fn message_index(mut bytes: &[u8]) -> Result<(MessageIndex, &[u8]), RejectionReason> {
     const BROKEN: RejectionReason = RejectionReason::BrokenFrame;
     // Non-negative zigzag numbers are even.
@@ -305,7 +295,6 @@ fn message_index(mut bytes: &[u8]) -> Result<(MessageIndex, &[u8]), RejectionRea
 mod tests {
     use super::*;
 
-    /// Frames that name every message of a large schema do not exhaust the memory.
     #[test]
     fn compiled_messages_are_bounded_by_their_memory() {
         let fields: String = (1..2_000).map(|number| format!("int32 a{number} = {number};")).collect();
@@ -338,7 +327,6 @@ mod tests {
         assert_eq!(index(&[0, 8]), Ok((first, vec![8])), "the short form");
         assert_eq!(index(&[2, 0, 8]), Ok((first, vec![8])));
         assert_eq!(index(&[4, 2, 0]), Ok((MessageIndex::new(&[1, 0]).expect("a message"), vec![])));
-        // Empty input, a length without numbers, negative numbers, too many numbers, varints without an end.
         for broken in
             [&[][..], &[4, 2], &[1], &[2, 1], &[18, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[0xff; 9], &[2, 0xff, 0xff, 0x7f]]
         {

@@ -1,7 +1,5 @@
-//! Records framed with the number of their schema.
-//!
-//! The frame is a zero byte and the number in four bytes, big-endian. A schema is requested once and kept compiled. A
-//! record is rejected if the registry has no usable schema for it, and waits if the registry does not answer.
+//! Records in frames: a zero byte and the schema number (four bytes, big-endian). A record without a usable schema is
+//! rejected; it waits for a registry that does not answer.
 
 use super::compiled_writer::{SchemaRejection, WantedFields, WriterDecoder};
 use super::lookup::{LookupResult, SchemaLookup};
@@ -13,16 +11,14 @@ use throng_core::values::raw_batch::RawBatch;
 use throng_formats::RecordDecoder;
 use throng_formats::message::{DecodeFailure, MessagePartDecoder};
 
-/// Number of compiled schemas that are kept. Beyond it, all are dropped and requested again when needed.
+/// Beyond it, all are dropped.
 const MAX_WRITERS: usize = 1_000;
 
-/// Number of unusable schemas that are kept.
 const MAX_REFUSED: usize = 1 << 16;
 
-/// Approximate memory of the compiled schemas, in bytes. A single schema may exceed it.
+/// Approximate bytes of compiled schemas; a single one may exceed it.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Memory of a compiled schema per byte of its text, in addition to the memory that its codec reports.
 const BYTES_BY_TEXT: usize = 16;
 
 /// Decoder of framed records.
@@ -34,13 +30,12 @@ pub struct FramedDecoder {
     compiled: Mutex<CompiledSchemas>,
 }
 
-/// Schemas by number, compiled for the wanted fields.
 #[derive(Debug, Default)]
 struct CompiledSchemas {
-    /// Compiled schemas, each with its memory in bytes.
+    /// With their memory in bytes.
     writers: HashMap<u32, (Arc<WriterDecoder>, usize)>,
     bytes: usize,
-    /// Schemas that the registry has and that cannot be used.
+    /// Unusable schemas of the registry.
     refused: HashMap<u32, SchemaRejection>,
 }
 
@@ -65,8 +60,7 @@ impl CompiledSchemas {
 }
 
 impl FramedDecoder {
-    /// Creates a decoder of the fields `wanted`, which finds schemas by `lookup`. A record is rejected if its schema
-    /// lacks a field that is not optional.
+    /// Creates a decoder of `wanted` fields, which rejects schemas without a required one.
     #[must_use]
     pub fn new(lookup: Arc<SchemaLookup>, wanted: WantedFields, telemetry: Telemetry) -> Self {
         Self { lookup, wanted, telemetry, compiled: Mutex::default() }
@@ -118,7 +112,6 @@ impl FramedDecoder {
     }
 }
 
-/// Returns the number of the schema, and the bytes after it.
 pub(super) fn split_frame(payload: &[u8]) -> Result<(u32, &[u8]), RejectionReason> {
     match payload {
         // Numbers are positive.

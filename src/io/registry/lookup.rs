@@ -1,14 +1,6 @@
-//! Lookups of writer schemas: one cache of unknown numbers and one time limit for all decoders of a source.
-//!
-//! The number of a schema is four bytes of a record, chosen by its sender. Three limits prevent numbers without a
-//! usable schema from stopping a stream:
-//!
-//! - A number that the registry does not know is cached for all decoders.
-//! - The wait for a schema that may be registered later is limited to one grace period per minute.
-//! - The time of lookups is limited by [`TimeBudget`].
-//!
-//! Records beyond a limit become dead letters immediately. A registry that does not answer decides nothing: records
-//! wait for it.
+//! Lookups of writer schemas, with one cache and time limit per source. The sender of a record chooses its schema
+//! number, which must not stop a stream: beyond the limits records become dead letters. They wait only for a registry
+//! without an answer.
 
 use super::client::{RegistryClient, RegistryError, WriterSchema};
 use crate::telemetry::{RegistryAnswered, RegistryLost, SchemaLookupsExhausted, SchemaUnknown, Telemetry};
@@ -17,50 +9,43 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Time for which an unknown number is cached; the registry may receive the schema later.
+/// The registry may receive the schema later.
 const UNKNOWN_FOR: Duration = Duration::from_mins(1);
 
-/// Largest number of cached unknown numbers. Beyond it, the expired ones are removed; if none has expired, all are
-/// removed.
 const MAX_UNKNOWN: usize = 1 << 16;
 
-/// Delay before the next request to a registry that did not answer.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Wait for an unknown number: a node of the registry may lag behind the producer that has just registered the
-/// schema.
+/// A node may lag behind the producer of a schema.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Time between the starts of two grace periods. Unknown numbers delay a stream by at most 5 %.
+/// At most 5 % delay.
 const GRACE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Time without another request after which the registry counts as available again: no record waits for it any more.
+/// Time without a request after which no record waits for the registry.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
 
-/// Time available immediately for lookups that find no usable schema.
+/// Immediate time for lookups without a usable schema.
 const UNUSABLE_BURST: Duration = Duration::from_secs(2);
 
-/// Time available immediately for lookups of usable schemas, and for compiling these. A start may need hundreds of
-/// them.
+/// Immediate time for lookups and compilations of usable schemas: a start may need hundreds.
 const USABLE_BURST: Duration = Duration::from_secs(30);
 
 /// Time limit: `burst` immediately, then a tenth of the elapsed time.
 #[derive(Debug)]
 struct TimeBudget {
     burst: Duration,
-    /// Time at which the budget is full again without further use.
     full_at: Option<Instant>,
 }
 
 impl TimeBudget {
-    /// Divisor of the elapsed time: the share that may be used in the long run.
+    /// Divisor of the elapsed time.
     const SHARE: u32 = 10;
 
     fn new(burst: Duration) -> Self {
         Self { burst, full_at: None }
     }
 
-    /// Returns true if time is left at `now`.
     fn has_time(&self, now: Instant) -> bool {
         self.full_at.is_none_or(|full| full.saturating_duration_since(now) < self.burst * Self::SHARE)
     }
@@ -73,13 +58,13 @@ impl TimeBudget {
 
 #[derive(Debug)]
 pub(super) enum LookupResult {
-    /// The schema, not yet compiled, and the time of its lookup.
     Found(Box<WriterSchema>, Duration),
-    /// No such schema exists. `is_new` is true if the registry was asked in this lookup.
-    Unknown { is_new: bool },
-    /// The time for lookups is used up: no request was sent.
+    /// `is_new` after a request.
+    Unknown {
+        is_new: bool,
+    },
+    /// No request was sent.
     Exhausted,
-    /// The lookup must be repeated later.
     LookupPending,
 }
 
@@ -89,19 +74,15 @@ pub struct SchemaLookup {
     client: RegistryClient,
     telemetry: Telemetry,
     state: Mutex<LookupState>,
-    /// True while records wait for the registry.
     is_lost: AtomicBool,
 }
 
 #[derive(Debug)]
 struct LookupState {
-    /// Unknown numbers, with the end of their cache time.
     unknown: HashMap<u32, Instant>,
-    /// No request is sent before this time.
     resting: Option<Instant>,
-    /// Time of the last request without an answer.
+    /// Last request without an answer.
     lost: Option<Instant>,
-    /// Start of the last grace period.
     grace: Option<Instant>,
     unusable: TimeBudget,
     usable: TimeBudget,
@@ -123,7 +104,6 @@ impl LookupState {
         self.unusable.has_time(now) && self.usable.has_time(now)
     }
 
-    /// Returns true if an unknown number may still become known.
     fn is_in_grace(&mut self, now: Instant) -> bool {
         match self.grace {
             Some(begun) if now.saturating_duration_since(begun) < GRACE_INTERVAL => {
@@ -148,7 +128,7 @@ impl LookupState {
 }
 
 impl SchemaLookup {
-    /// Creates lookups by `client`. No request is sent yet.
+    /// Creates lookups by `client`, without a request.
     #[must_use]
     pub fn new(client: RegistryClient, telemetry: Telemetry) -> Self {
         Self { client, telemetry, state: Mutex::new(LookupState::new()), is_lost: AtomicBool::new(false) }
@@ -158,8 +138,6 @@ impl SchemaLookup {
         self.state.lock().expect("no panic while the state of lookups is held")
     }
 
-    /// Notes that a record with a known schema has arrived. Ends the outage of a registry that no record needs any
-    /// longer.
     pub(super) fn note_known_schema(&self) {
         if self.is_lost.load(Ordering::Relaxed) {
             self.forget_loss(&mut self.state(), Instant::now());
@@ -179,7 +157,7 @@ impl SchemaLookup {
         }
     }
 
-    /// Requests schema number `id`. The lock is held meanwhile, so that the registry receives one request at a time.
+    /// The lock admits one request at a time.
     pub(super) fn find(&self, id: u32) -> LookupResult {
         self.find_by(id, &Instant::now)
     }
@@ -227,14 +205,12 @@ impl SchemaLookup {
         }
     }
 
-    /// Adds the time of a lookup, or of compiling its result.
     pub(super) fn spend(&self, spent: Duration, is_usable: bool) {
         let mut state = self.state();
         let budget = if is_usable { &mut state.usable } else { &mut state.unusable };
         budget.spend(spent, Instant::now());
     }
 
-    /// Runs `compile` if time is left for it, and counts that time. Returns `None` otherwise.
     pub(super) fn compile<T, E>(&self, compile: impl FnOnce() -> Result<T, E>) -> Option<Result<T, E>> {
         let now = Instant::now();
         if !self.state().has_time(now) {
@@ -247,7 +223,7 @@ impl SchemaLookup {
     }
 }
 
-/// Returns true if the registry has given a final answer. Redirects and refused credentials are not final.
+/// Redirects and refused credentials are not final.
 fn is_final_answer(error: &RegistryError) -> bool {
     match error {
         RegistryError::Unknown { .. } => true,
@@ -265,7 +241,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Registry that has only schema 7 and takes 30 ms per answer. Only answers and waits advance the clock.
+    /// Registry with only schema 7 and 30 ms per answer.
     struct SlowRegistry {
         lookup: SchemaLookup,
         begin: Instant,
@@ -289,7 +265,6 @@ mod tests {
             Self { lookup, begin: Instant::now(), millis, questions }
         }
 
-        /// Repeats the lookup while the record has to wait, like a stream.
         fn find(&self, id: u32) -> LookupResult {
             let clock = || self.begin + Duration::from_millis(self.millis.load(Ordering::Relaxed));
             loop {
@@ -328,8 +303,7 @@ mod tests {
         }
         assert_eq!(unknown, 2_000);
         assert!(found > 40, "a schema that the registry has is still found: {found}");
-        // One grace period, a burst of two seconds, the time of the stream and a tenth of it, and the successful
-        // lookups.
+        // Grace period, burst, stream and a tenth of it, and successful lookups.
         let (seconds, questions) = (registry.seconds(), registry.questions.load(Ordering::Relaxed));
         assert!(seconds < 3 + 2 + 2 + found * 30 / 1_000 + 1, "{seconds} s, {questions} questions");
         assert!(questions < 120 + found, "{questions} questions");
@@ -354,7 +328,7 @@ mod tests {
         let begin = Instant::now();
         let mut budget = TimeBudget::new(2 * SECOND);
         let (mut now, mut spent) = (begin, Duration::ZERO);
-        // Consecutive lookups of 30 ms for ten minutes; 1 ms passes when none is allowed.
+        // 1 ms passes when no lookup is allowed.
         while now < begin + 600 * SECOND {
             if budget.has_time(now) {
                 now += Duration::from_millis(30);
@@ -366,7 +340,6 @@ mod tests {
         }
         assert!((61..=63).contains(&spent.as_secs()), "{spent:?}");
         assert!(budget.has_time(now + SECOND), "one lookup a third of a second");
-        // A single long lookup delays the next one accordingly.
         budget.spend(10 * SECOND, now);
         assert!(!budget.has_time(now + 80 * SECOND) && budget.has_time(now + 101 * SECOND));
     }

@@ -1,4 +1,4 @@
-//! Writes column codes to a file when they exceed the memory limit.
+//! Spill of column codes to a file.
 
 use super::table_columns::{SpilledCodes, TableColumn};
 use super::table_read_error::TableReadError;
@@ -7,10 +7,9 @@ use crate::config::format_size;
 use throng_risk::audit::PartialColumnCounts;
 use throng_risk::counting::CodeWriter;
 
-/// Codes held before a write: 16 MiB.
+/// 16 MiB.
 const MAX_HELD_CODES: usize = 4 << 20;
 
-/// Table that moves to a file when necessary.
 #[derive(Debug)]
 pub(super) struct CodeSpiller<'a> {
     pub spill_limits: SpillSettings<'a>,
@@ -20,8 +19,7 @@ pub(super) struct CodeSpiller<'a> {
 }
 
 impl CodeSpiller<'_> {
-    /// Writes the codes of the first `rows` rows if necessary; `is_full` means that the memory limit is reached.
-    /// Gives up columns with too many values.
+    /// Writes the codes of the first `rows` rows at the memory limit; gives up large columns.
     pub fn spill_if_needed(
         &mut self,
         columns: &mut [TableColumn],
@@ -81,7 +79,7 @@ impl CodeSpiller<'_> {
         Ok(())
     }
 
-    /// Writes the remaining codes and returns the file; none if all codes are in memory.
+    /// `None` if all codes are in memory.
     pub fn finish(&mut self, columns: &mut [TableColumn], rows: usize) -> Result<Option<SpilledCodes>, TableReadError> {
         if self.writer.is_some() {
             self.write(columns, rows)?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::io::file::SourceError;
 use throng_core::values::dictionary::DictionaryFull;
 
-/// Failure to read a file as a table. Messages contain no file content except names of requested columns.
+/// Error of reading a table.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "each variant has an error message")]
 pub enum TableReadError {

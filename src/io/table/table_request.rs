@@ -9,15 +9,15 @@ use throng_formats::DecodeLimits;
 /// Settings for reading a table.
 #[derive(Clone, Debug)]
 pub struct TableRequest<'a> {
-    /// Path of the input; `-` is standard input (NDJSON and CSV).
+    /// Path; `-` is standard input (NDJSON and CSV).
     pub path: &'a Path,
-    /// Further files, directories or patterns, appended to the same table.
+    /// Further files, directories or patterns.
     pub more: &'a [PathBuf],
     /// Format of the files.
     pub format: FileFormat,
-    /// Types, rounding, missing values and positions of the attributes; without a schema, columns are texts.
+    /// Schema of the attributes; otherwise columns are texts.
     pub schema: Option<&'a Schema>,
-    /// Names of the only columns to read.
+    /// Columns to read; `None` for all.
     pub columns: Option<&'a [String]>,
     /// Size limits of a record.
     pub limits: DecodeLimits,
@@ -25,20 +25,20 @@ pub struct TableRequest<'a> {
     pub max_columns: usize,
     /// Maximum memory in bytes.
     pub max_bytes: u64,
-    /// Number of first records to read; none for all.
+    /// Number of first records; `None` for all.
     pub max_records: Option<u64>,
-    /// Skips and counts unreadable records instead of failing at the first.
+    /// True to skip and count unreadable records.
     pub skip_unreadable: bool,
 }
 
 impl TableRequest<'_> {
-    /// Display name of the input.
+    /// Returns the display name of the input.
     pub fn named(&self) -> PathBuf {
         named(self.path, self.more)
     }
 }
 
-/// Display name of a path with further paths.
+/// Returns the display name of several paths.
 pub fn named(path: &Path, more: &[PathBuf]) -> PathBuf {
     if more.is_empty() { path.to_owned() } else { format!("{} and {} more", path.display(), more.len()).into() }
 }
@@ -46,14 +46,13 @@ pub fn named(path: &Path, more: &[PathBuf]) -> PathBuf {
 /// Settings for a table that exceeds memory.
 #[derive(Clone, Copy, Debug)]
 pub struct SpillSettings<'a> {
-    /// Directory of the unnamed temporary file for the codes.
+    /// Directory of the unnamed file for the codes.
     pub directory: &'a Path,
-    /// Maximum bytes of distinct values; the largest column is given up beyond it.
+    /// Maximum bytes of distinct values.
     pub dictionaries: u64,
-    /// Distinct values per record from which a column that is given up counts as an identifier. Below it, reading
-    /// fails.
+    /// Minimum distinct values per record of an identifier, which may be given up.
     pub identifier_cardinality: f64,
-    /// Column that counts subjects; it cannot be given up.
+    /// Subject column, never given up.
     pub people: Option<&'a str>,
 }
 

@@ -1,5 +1,3 @@
-//! Compares gathered evidence with its definition, on the CPU and on an emulated device.
-
 use super::*;
 use crate::planner::LadderLimits;
 use crate::planner::make_plan;
@@ -70,7 +68,7 @@ fn cpu_window() -> StreamWindow {
     StreamWindow::new(BackendChoice::Cpu, || Err(DeviceError::Absent { reason: "nobody asks for it".to_owned() }))
 }
 
-/// Minimal quasi-identifiers by definition: cells masked, then any tuple with support below k.
+/// Minimal maskings with rare tuples.
 fn qids(rows: &[[u8; WIDTH]], with_subjects: bool) -> Vec<Vec<usize>> {
     use std::collections::{BTreeMap, BTreeSet};
     let person = |row: usize| if with_subjects { row / 2 } else { row };
@@ -102,7 +100,7 @@ fn qids(rows: &[[u8; WIDTH]], with_subjects: bool) -> Vec<Vec<usize>> {
     minimal
 }
 
-/// Each row uses the first node with enough subjects and loses its suppressed cells, or all without a node.
+/// A row loses all without a supported node.
 fn expected_loss_of(rows: &[[u8; WIDTH]], plan: &Plan, least: usize) -> f64 {
     use std::collections::BTreeSet;
     let ladder = &plan.groups[0].ladder;
@@ -120,7 +118,7 @@ fn expected_loss_of(rows: &[[u8; WIDTH]], plan: &Plan, least: usize) -> f64 {
     (0..rows.len()).map(lost).sum::<f64>() / rows.len() as f64
 }
 
-/// Probability, subjects and records by definition.
+/// Probability, subjects and records.
 fn inference(rows: &[[u8; WIDTH]], with_subjects: bool, a: usize, b: usize) -> Option<(f64, u64, u64)> {
     use std::collections::BTreeSet;
     let mut best: Option<(f64, u64, u64)> = None;
@@ -146,7 +144,7 @@ proptest! {
     ) {
         let (from, settings) = witnessed(&rows, with_subjects);
         let searched: Vec<usize> = (0..WIDTH).filter(|a| !from.plan.identifiers.contains(a)).collect();
-        // The sample has all rows, so k is scaled by their share of the window.
+        // Scaled to the sample.
         let least = (K * rows.len()).div_ceil(100).clamp(2, K);
         let loss = expected_loss_of(&rows, &from.plan, least);
         let found = gather_evidence(from, &settings, &mut cpu_window(), Duration::from_secs(60)).expect("a table");
@@ -190,7 +188,7 @@ thread_local! {
     static DEVICE: Arc<EmulatedDevice> = EmulatedDevice::start(64 << 20, 1);
 }
 
-/// Record and its subject; 0: no subject.
+/// Record and subject; 0: none.
 type WindowTestRecord = ([u8; WIDTH], u8);
 
 #[derive(Clone, Debug)]
@@ -225,14 +223,14 @@ fn events() -> impl Strategy<Value = Vec<WindowTestEvent>> {
     })
 }
 
-/// Window and codes, as in the daemon.
+/// As in the daemon.
 struct WindowTestStream {
     with_subjects: bool,
     capacity: usize,
     window: VecDeque<WindowTestRecord>,
     to: u64,
     numbering: u64,
-    /// The code of value v is `v + shift`; odd shifts reverse the values.
+    /// Value v has code `v + shift`; odd shifts reverse the values.
     shifts: [u32; WIDTH],
 }
 
@@ -283,7 +281,6 @@ fn without_time(evidence: PlanEvidence) -> PlanEvidence {
     PlanEvidence { seconds: 0.0, computed_by: String::new(), ..evidence }
 }
 
-/// Compares evidence from the device window with that from a new CPU window.
 fn compare_device_with_cpu(
     events: &[WindowTestEvent],
     with_subjects: bool,

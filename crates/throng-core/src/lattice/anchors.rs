@@ -1,7 +1,6 @@
-//! Anchors: kept classes of a few policies, from which others are merged.
+//! Anchors: kept classes of a few policies, merged into those of others.
 //!
-//! An anchor generalizes only the attributes with the most values. It is a specialization of all policies with the
-//! same levels there, so its classes only need merging. Anchors are built on first use, from the one a level below.
+//! An anchor generalizes only the attributes with the most values. It is built on first use from the one a level below.
 
 use super::policy::LatticePolicy;
 use super::row_grouping::RowGrouping;
@@ -10,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 const MAX_ANCHORS: usize = 256;
-/// Maximum share of the parent's rows; a larger anchor is replaced by its parent.
+/// Larger anchors are replaced by their parent.
 const MAX_ANCHOR_ROW_SHARE: f64 = 0.9;
 
 /// First row, records and population of a class.
@@ -27,7 +26,6 @@ pub(super) struct AnchorCache {
 }
 
 impl AnchorCache {
-    /// Creates anchors over the classes of the raw policy.
     pub fn new(table: &LatticeTable, base: CodedRows) -> Self {
         let domains = table.domains();
         let mut order: Vec<usize> = (0..domains.len()).collect();
@@ -56,7 +54,6 @@ impl AnchorCache {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Rows for merging the classes of `policy`.
     pub fn rows_for_policy(&self, policy: &[u8], table: &LatticeTable, grouping: &mut RowGrouping) -> Arc<CodedRows> {
         let levels: Vec<u8> = self.attributes.iter().map(|&(attribute, _)| policy[attribute]).collect();
         self.find_or_build_anchor(levels, policy.len(), table, grouping)

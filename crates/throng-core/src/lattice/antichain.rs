@@ -1,22 +1,19 @@
-//! Known properties of a lattice, as antichains in prefix trees (\[PRU] "Efficient management of predictive
-//! properties").
+//! Antichains in prefix trees (\[PRU] "Efficient management of predictive properties").
 //!
-//! A property inherited upward holds for x if it holds for some y ≤ x, so the minimal policies suffice. Tree levels
-//! are attributes and paths are policies. Each node has the least rank below it, because a policy of higher rank
-//! cannot be a specialization. Downward inheritance is symmetric.
+//! Tree levels are attributes and paths are policies.
 
 use super::policy::policy_rank;
 
-/// Direction in which a property is inherited.
+/// Direction of inheritance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InheritanceDirection {
-    /// By generalizations: minimal policies are kept.
+    /// To generalizations: keeps minimal policies.
     Upward,
-    /// By specializations: maximal policies are kept.
+    /// To specializations: keeps maximal policies.
     Downward,
 }
 
-/// Set of incomparable policies that decides if a policy inherits from one of them.
+/// Incomparable policies with an inherited property.
 #[derive(Clone, Debug)]
 pub struct Antichain {
     inheritance: InheritanceDirection,
@@ -30,26 +27,26 @@ pub struct Antichain {
 struct AntichainNode {
     /// Extreme rank below: the least upward, the greatest downward.
     rank: u32,
-    /// Children by level, ascending.
+    /// By level, ascending.
     children: Vec<(u8, u32)>,
 }
 
 const ROOT: u32 = 0;
 
 impl Antichain {
-    /// Creates an empty set for policies of `width` attributes.
+    /// Creates an empty set for `width` attributes.
     pub fn new(inheritance: InheritanceDirection, width: usize) -> Self {
         let mut empty = Self { inheritance, width, nodes: Vec::new(), free: Vec::new(), len: 0 };
         empty.nodes.push(AntichainNode { rank: empty.empty_node_rank(), children: Vec::new() });
         empty
     }
 
-    /// Number of policies kept.
+    /// Number of policies.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns true if no policy is kept.
+    /// Returns true without policies.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -60,13 +57,13 @@ impl Antichain {
         self.nodes.capacity() * size_of::<AntichainNode>() + children + self.free.capacity() * size_of::<u32>()
     }
 
-    /// Returns true if `policy` is kept or inherits.
+    /// Returns true if `policy` inherits.
     pub fn covers(&self, policy: &[u8]) -> bool {
         debug_assert_eq!(policy.len(), self.width);
         self.len > 0 && self.inherits_from_subtree(ROOT, policy, 0, policy_rank(policy))
     }
 
-    /// Adds `policy` unless it inherits, and removes policies that inherit from it. Returns true if it was added.
+    /// Adds `policy` unless it inherits, and removes its heirs; returns true if added.
     pub fn insert(&mut self, policy: &[u8]) -> bool {
         if self.covers(policy) {
             return false;
@@ -85,7 +82,6 @@ impl Antichain {
         }
     }
 
-    /// Returns true if the ranks below permit an ancestor of a policy of `policy_rank`.
     fn may_reach(&self, node: u32, rank: u32) -> bool {
         match self.inheritance {
             InheritanceDirection::Upward => self.nodes[node as usize].rank <= rank,
@@ -108,8 +104,7 @@ impl Antichain {
         }
     }
 
-    /// Removes the policies that inherit from `policy`. Returns true if `node` is empty afterwards. Stale ranks only
-    /// cost extra visits.
+    /// Returns true if `node` is then empty. Stale ranks only cost extra visits.
     fn remove_covered(&mut self, node: u32, policy: &[u8], depth: usize) -> bool {
         if depth == self.width {
             self.len -= 1;

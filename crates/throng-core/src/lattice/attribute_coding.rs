@@ -1,13 +1,13 @@
-//! Maps the codebooks of a schema to the domains and columns of a table.
+//! Maps codebooks to the domains and columns of a table.
 
 use super::table::TableRecords;
 use crate::domain::{Domain, DomainError, HierarchyLevel};
 use crate::values::codebook::{Code, Codebook, FIRST_VALUE, SUPPRESSED, UNCOVERED};
 
-/// Domain of an attribute, and its column in codes of the domain.
+/// Domain of an attribute, and its column.
 #[derive(Clone, Debug)]
 pub struct CodedAttribute {
-    /// Values and their generalizations.
+    /// Values with generalizations.
     pub domain: Domain,
     /// Position in the domain, by record.
     pub column: Vec<u32>,
@@ -17,8 +17,7 @@ pub struct CodedAttribute {
 
 /// Builds the domain of the values in `column`, ordered by [`sort_codes_by_value`].
 ///
-/// Losses have full precision. A missing or absent cell loses nothing below the top; an uncovered value loses 1
-/// everywhere.
+/// A missing or absent cell loses nothing below the top; an uncovered value loses 1.
 ///
 /// # Errors
 /// When the levels are no hierarchy; see [`Domain::new`].
@@ -61,7 +60,7 @@ pub fn code_attribute(book: &Codebook, column: &[Code]) -> Result<CodedAttribute
     Ok(CodedAttribute { domain, column: column.iter().map(|&code| value_of[code as usize]).collect(), codes })
 }
 
-/// Sorts missing values first, numbers by size and texts by spelling, for an ordered ground distance.
+/// Sorts missing values first, numbers by size, texts by spelling.
 pub fn sort_codes_by_value(book: &Codebook, codes: &mut [Code]) {
     codes.sort_by(|&a, &b| {
         let number = |code: Code| book.canonical(code).parse::<f64>().ok();
@@ -83,7 +82,7 @@ fn losses_by_level(book: &Codebook, code: Code, top: usize) -> Vec<f64> {
     losses
 }
 
-/// Builds records from columns of codes: `quasi` and `sensitive` are positions in `books` and `columns`.
+/// Builds records; `quasi` and `sensitive` are positions in `books` and `columns`.
 ///
 /// # Errors
 /// When the levels of an attribute are no hierarchy.

@@ -1,4 +1,4 @@
-//! Scratch memory of one thread, which collects class members for the judge.
+//! Scratch memory of one thread for class members.
 
 use super::row_grouping::RowGrouping;
 use super::table::{CodedRows, SearchMemoryLimits, UNCOUNTED_SUBJECT};
@@ -8,23 +8,22 @@ use crate::privacy::JudgeScratch;
 pub(super) struct ClassScratch {
     pub(super) grouping: RowGrouping,
     pub(super) judge_scratch: JudgeScratch,
-    /// Position among the judged classes, by class.
+    /// By class, among the judged classes.
     pub(super) judged_position: Vec<u32>,
-    /// Start in `order`, by position.
+    /// In `order`, by position.
     start: Vec<u32>,
     order: Vec<u32>,
     /// Values and counts of one class, by sensitive attribute.
     pub(super) values: Vec<Vec<(u32, u32)>>,
     class_value_counts: Vec<Vec<u32>>,
-    /// Last class with a released record, and with any record, by subject.
+    /// Last class with a released record, and with any record.
     last_class_by_subject: Vec<[u32; 2]>,
     pub(super) suppressed_class_numbers: Vec<u32>,
-    /// Suppressed classes that are large enough but fail a model of values.
+    /// Large enough, but refused by a model of values.
     pub(super) refused_class_numbers: Vec<u32>,
     pub(super) population: Vec<u64>,
 }
 
-/// Position of a class suppressed without judgement.
 const UNJUDGED_CLASS: u32 = u32::MAX;
 
 impl ClassScratch {
@@ -32,7 +31,7 @@ impl ClassScratch {
         Self { grouping: RowGrouping::new(allowed), ..Self::default() }
     }
 
-    /// Sorts rows by class, for classes with at least `smallest` records, and counts their population.
+    /// Sorts rows by class, for classes of at least `smallest` records, and counts their population.
     pub(super) fn sort_rows_by_class(&mut self, rows: &CodedRows, smallest: u64) {
         let RowGrouping { class_of, cells, occupied, .. } = &self.grouping;
         if self.judged_position.len() < cells.len() {
@@ -85,7 +84,6 @@ impl ClassScratch {
         self.last_class_by_subject.clear();
     }
 
-    /// Collects the class at `judged_position` in `values` and counts its subjects.
     pub(super) fn collect_class_values(&mut self, rows: &CodedRows, place: u32) -> ClassSubjectCounts {
         let members = &self.order[self.start[place as usize] as usize..self.start[place as usize + 1] as usize];
         for ((column, values), tally) in rows.sensitive.iter().zip(&mut self.values).zip(&mut self.class_value_counts) {
@@ -118,7 +116,7 @@ impl ClassScratch {
             if self.last_class_by_subject.len() <= subject {
                 self.last_class_by_subject.resize(subject + 1, [0; 2]);
             }
-            // Places are stored plus one; 0 means none.
+            // Places are stored plus one; 0: none.
             let [released, known] = &mut self.last_class_by_subject[subject];
             people += u64::from(std::mem::replace(known, place + 1) != place + 1);
             if rows.count[row as usize] > 0 {
@@ -130,8 +128,8 @@ impl ClassScratch {
 }
 
 pub(super) struct ClassSubjectCounts {
-    /// Distinct subjects with a record to be released; records, if there are no subjects.
+    /// Subjects with a record to be released; else records.
     pub subjects: u64,
-    /// Distinct subjects of the population, if any.
+    /// Subjects of the population, if any.
     pub population_subject_count: Option<u64>,
 }

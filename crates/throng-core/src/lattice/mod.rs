@@ -1,4 +1,4 @@
-//! Full-domain generalization and record suppression: the search for the policy of least cost (docs/internals/methods.md §7).
+//! Full-domain generalization and record suppression (docs/internals/methods.md §7).
 
 mod anchors;
 pub mod antichain;

@@ -1,4 +1,4 @@
-//! Finds the policy that suppresses least, where no policy is admissible.
+//! Finds the policy that suppresses least.
 
 use super::policy::LatticePolicy;
 use super::policy_check::{PolicyChecker, PolicyTerms};
@@ -13,11 +13,11 @@ use super::table::LatticeTable;
 pub struct NearestPolicy {
     /// Policy and suppressed records; none if all policies suppress everything.
     pub best: Option<(LatticePolicy, u64)>,
-    /// True if no policy suppresses fewer records.
+    /// True if the suppression is least.
     pub proved: bool,
 }
 
-/// Finds the least suppression above the limit of `terms` by binary search. Feasibility is monotone in the limit.
+/// Finds the least suppression above the limit of `terms` by binary search: feasibility is monotone in the limit.
 ///
 /// # Errors
 /// As [`search_lattice`].

@@ -3,7 +3,7 @@
 /// One level per attribute; 0 is the raw value.
 pub type LatticePolicy = Box<[u8]>;
 
-/// Returns true if `x` is `y` or a specialization of it.
+/// Returns true if `x` is `y` or a specialization.
 pub fn is_same_or_specialization(x: &[u8], y: &[u8]) -> bool {
     x.iter().zip(y).all(|(a, b)| a <= b)
 }
@@ -13,14 +13,14 @@ pub fn policy_rank(x: &[u8]) -> u32 {
     x.iter().map(|&level| u32::from(level)).sum()
 }
 
-/// All policies between the raw one and `top`.
+/// All policies up to `top`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lattice {
     top: LatticePolicy,
 }
 
 impl Lattice {
-    /// Creates the lattice with the most general policy `top`.
+    /// Creates the lattice with the top policy.
     pub fn new(top: impl Into<LatticePolicy>) -> Self {
         Self { top: top.into() }
     }
@@ -40,7 +40,7 @@ impl Lattice {
         self.top.len()
     }
 
-    /// Number of policies, if it fits into 128 bits.
+    /// Number of policies, within 128 bits.
     pub fn size(&self) -> Option<u128> {
         self.top.iter().try_fold(1u128, |size, &top| size.checked_mul(u128::from(top) + 1))
     }
@@ -50,17 +50,17 @@ impl Lattice {
         self.top.iter().map(|&top| f64::from(top) + 1.0).product()
     }
 
-    /// Policies one level above `x`, by attribute.
+    /// Policies one level above `x`.
     pub fn generalizations<'a>(&'a self, x: &'a [u8]) -> impl Iterator<Item = LatticePolicy> + 'a {
         (0..x.len()).filter(|&i| x[i] < self.top[i]).map(move |i| change_attribute_level(x, i, 1))
     }
 
-    /// Policies one level below `x`, by attribute.
+    /// Policies one level below `x`.
     pub fn one_level_specializations<'a>(&'a self, x: &'a [u8]) -> impl Iterator<Item = LatticePolicy> + 'a {
         (0..x.len()).filter(|&i| x[i] > 0).map(move |i| change_attribute_level(x, i, -1))
     }
 
-    /// Position of `x` in lexicographic order, if every position fits into 128 bits.
+    /// Lexicographic position, within 128 bits.
     pub fn position(&self, x: &[u8]) -> Option<u128> {
         let mut position = 0u128;
         let mut size = 1u128;
@@ -72,7 +72,7 @@ impl Lattice {
         Some(position)
     }
 
-    /// All policies, in lexicographic order.
+    /// Policies in lexicographic order.
     pub fn iter(&self) -> impl Iterator<Item = LatticePolicy> + '_ {
         let mut next = Some(self.bottom());
         std::iter::from_fn(move || {

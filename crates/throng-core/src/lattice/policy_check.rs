@@ -1,4 +1,4 @@
-//! Checks one policy: generalize, group, judge, count the suppressed, measure (\[PRU] steps 1 to 3).
+//! Checks one policy (\[PRU] steps 1 to 3).
 
 use super::anchors::AnchorCache;
 use super::class_scratch::ClassScratch;
@@ -13,9 +13,9 @@ use std::sync::{Mutex, PoisonError};
 /// Requirements for a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyTerms {
-    /// Privacy models; all must hold in every released class.
+    /// Privacy models of every released class.
     pub models: Vec<ClassPrivacyModel>,
-    /// Maximum share of suppressed records, in [0, 1].
+    /// Maximum suppressed share, in [0, 1].
     pub limit: f64,
     /// Measure to be minimized.
     pub measure: QualityMeasure,
@@ -36,19 +36,19 @@ pub enum PolicyTermsError {
 /// Result of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyOutcome {
-    /// True if every released class satisfies every model and suppression is within the limit.
+    /// True if all released classes satisfy the models, within the limit.
     pub admissible: bool,
-    /// Records suppressed; complete only if admissible.
+    /// Suppressed records; complete only if admissible.
     pub suppressed: u64,
-    /// Least records suppressed by this policy and every specialization. Above the limit, counting stops early.
+    /// Least records suppressed by this policy or a specialization; incomplete above the limit.
     pub failing: u64,
     /// Cost; infinite if not admissible.
     pub cost: f64,
-    /// Least cost including all generalizations.
+    /// Least cost, with all generalizations.
     pub bound: f64,
 }
 
-/// Figures of one policy for reports.
+/// Figures of one policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyFigures {
     /// Suppressed records.
@@ -57,13 +57,13 @@ pub struct PolicyFigures {
     pub classes: u64,
     /// Records of the smallest released class, or 0.
     pub smallest: u64,
-    /// Mean of 1 / subjects over released records: the average prosecutor risk.
+    /// Average prosecutor risk: mean of 1 / subjects over released records.
     pub average_risk: f64,
-    /// Value of every measure.
+    /// All measures.
     pub policy_quality: QualityValues,
 }
 
-/// Checks policies of one table under fixed terms, on any number of threads.
+/// Checks policies of one table on any number of threads.
 #[derive(Debug)]
 pub struct PolicyChecker<'a> {
     table: &'a LatticeTable,
@@ -112,7 +112,7 @@ impl<'a> PolicyChecker<'a> {
         Ok(Self { table, judge, limit, measure: terms.measure, meter, anchors, scratch_pool: Mutex::default() })
     }
 
-    /// Simultaneous copies of the rows of `table`: table and classes, and a third if models use only some columns.
+    /// Simultaneous copies of the rows: table and classes, and a third if models use only some columns.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -121,17 +121,17 @@ impl<'a> PolicyChecker<'a> {
         Ok(if needs_all_columns(&table.rows, &judge) { 2 } else { 3 })
     }
 
-    /// Sets the maximum number of suppressed records.
+    /// Sets the suppression limit in records.
     pub fn set_suppression_limit(&mut self, records: u64) {
         self.limit = records;
     }
 
-    /// Maximum number of suppressed records.
+    /// Suppression limit in records.
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Measure by which policies are compared.
+    /// Compared measure.
     pub fn measure(&self) -> QualityMeasure {
         self.measure
     }
@@ -151,7 +151,7 @@ impl<'a> PolicyChecker<'a> {
         self.table.lattice()
     }
 
-    /// Least cost of `policy` and its generalizations by levels alone, with at least `suppressed` records suppressed.
+    /// Least cost by levels alone of `policy` and its generalizations, with at least `suppressed` records suppressed.
     pub fn bound(&self, policy: &[u8], suppressed: u64) -> f64 {
         self.meter.bound(self.measure, policy, suppressed)
     }
@@ -175,7 +175,7 @@ impl<'a> PolicyChecker<'a> {
         })
     }
 
-    /// Returns the figures of one policy, admissible or not.
+    /// Returns the figures of any policy.
     pub fn policy_figures(&self, policy: &[u8]) -> PolicyFigures {
         self.with_class_scratch(|bench| {
             let rows = self.anchors.rows_for_policy(policy, self.table, &mut bench.grouping);
@@ -197,7 +197,7 @@ impl<'a> PolicyChecker<'a> {
         })
     }
 
-    /// Returns every measure of `policy` without suppression.
+    /// Returns all measures without suppression.
     pub fn unsuppressed_quality(&self, policy: &[u8]) -> QualityValues {
         self.with_class_scratch(|bench| {
             let rows = self.anchors.rows_for_policy(policy, self.table, &mut bench.grouping);
@@ -207,8 +207,7 @@ impl<'a> PolicyChecker<'a> {
         })
     }
 
-    /// Judges the classes of `policy` over `rows`, and passes the satisfying ones (number, records, subjects) to
-    /// `read`.
+    /// Passes the satisfying classes over `rows` (number, records, subjects) to `read`.
     pub(super) fn judge_rows<T>(
         &self,
         policy: &[u8],
@@ -232,8 +231,9 @@ impl<'a> PolicyChecker<'a> {
         done
     }
 
-    /// Groups and judges. Fills `bench.suppressed_class_numbers` and `bench.refused_class_numbers`, and calls `kept` with number, records and
-    /// subjects of each released class. Unless `whole`, stops when every specialization exceeds the limit.
+    /// Calls `kept` with number, records and subjects of each released class.
+    ///
+    /// Unless `whole`, stops when every specialization exceeds the limit.
     fn judge_classes(
         &self,
         rows: &CodedRows,
@@ -336,7 +336,6 @@ struct JudgedClassSums {
     kept: ClassSums,
 }
 
-/// Drops the columns that no model uses.
 fn select_needed_columns<'r>(rows: &'r CodedRows, judge: &ModelJudge) -> Cow<'r, CodedRows> {
     if needs_all_columns(rows, judge) {
         return Cow::Borrowed(rows);

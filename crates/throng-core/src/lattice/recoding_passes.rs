@@ -1,17 +1,10 @@
-//! Local recoding: repeated full-domain generalization of the records not yet released.
+//! Local recoding: repeated full-domain generalization of the unreleased records (docs/internals/lattice.md).
 //!
-//! A record goes to the next pass if its class is too small ([`RowDecision::TooSmall`]) or uninformative ([`RowDecision::Uninformative`]).
-//! Both depend on the quasi attributes alone. A large class that fails a model of values is suppressed for good: a
-//! later release would reveal the failure to an attacker that knows the policies (minimality, \[WON]).
+//! Only too small or uninformative classes reach the next pass. A large class that fails a model of values is
+//! suppressed for good, against minimality attacks \[WON].
 //!
-//! Classes of different passes never cover the same values, because all records of a tuple of cells are in one class.
-//! All records of a raw tuple take the same pass, so the release is a function of raw tuples. Two passes can print
-//! the same cells only if a hierarchy leads to `*` below its root, or if cells are aggregates. A consumer then sees
-//! the union of both classes. Every model except δ-presence is closed under such unions: counts add, tails are
-//! superadditive, entropy is concave and the distance convex.
-//!
-//! The population of a pass excludes members decided earlier, which cannot belong to its release. t-closeness always
-//! compares with the distribution of all records.
+//! All records of a raw tuple take the same pass. Two passes may print equal cells; every model except δ-presence is
+//! closed under such unions. t-closeness always compares with all records.
 
 use super::policy::LatticePolicy;
 use super::policy_check::{PolicyChecker, PolicyFigures, PolicyTerms, PolicyTermsError};
@@ -29,10 +22,10 @@ use std::time::Duration;
 pub struct LocalRecodingSettings {
     /// Maximum number of passes; 1 is full-domain generalization.
     pub max_passes: u8,
-    /// Share of the records, in [0, 1], that the first of several passes may leave unreleased. Later ones have no
-    /// limit; the last keeps that of the terms.
+    /// Maximum share, in [0, 1], that the first of several passes leaves unreleased; later ones have no limit, the last
+    /// that of the terms.
     pub first_pass_unreleased_share: f64,
-    /// Search strategy of each pass.
+    /// Search strategy.
     pub strategy: LatticeStrategy,
 }
 
@@ -48,20 +41,20 @@ pub enum LocalRecodingError {
     FirstPassShare,
 }
 
-/// Pass that released at least one class.
+/// Pass with a released class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecodingPass {
     /// Policy of the pass.
     pub policy: LatticePolicy,
-    /// Records to be released at the start.
+    /// Records at the start.
     pub records: u64,
-    /// Records that it released.
+    /// Released records.
     pub released: u64,
-    /// Records that it suppressed for good.
+    /// Records suppressed for good.
     pub refused: u64,
-    /// Equivalence classes that it released.
+    /// Released classes.
     pub classes: u64,
-    /// Displayed measure over these records.
+    /// Displayed measure.
     pub quality: f64,
     /// Search that found the policy.
     pub found: LatticeSearchResult,
@@ -72,18 +65,17 @@ pub struct RecodingPass {
 pub struct LocalRecodingResult {
     /// Passes with a release, in order.
     pub passes: Vec<RecodingPass>,
-    /// Classes decided for good, each with the position of its pass in `passes`. A record in no class of one pass may
-    /// be in one of the next. Rows are those of the table.
+    /// Classes decided for good, with the position of their pass in `passes` and rows of the table.
     pub classes: Vec<(u8, DecidedClass)>,
-    /// All searches, at least one.
+    /// All searches; at least one.
     pub searches: Vec<LatticeSearchResult>,
     /// Figures after the first of several passes.
     pub first_pass_figures: Option<PolicyFigures>,
     /// Figures over all records.
     pub overall_figures: PolicyFigures,
-    /// Every measure of the raw records.
+    /// Measures of the raw records.
     pub raw_quality: QualityValues,
-    /// Number of records that may be suppressed.
+    /// Maximum suppressed records.
     pub limit: u64,
     /// Reason for an early end.
     pub early_end_reason: Option<EarlyEndReason>,
@@ -92,14 +84,14 @@ pub struct LocalRecodingResult {
 /// Reason why passes ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlyEndReason {
-    /// The time limit was reached.
+    /// Time limit.
     Time,
-    /// The caller asked to stop.
+    /// Stop request.
     Stopped,
 }
 
 impl LocalRecodingResult {
-    /// Returns true if each pass used its best policy: the optimum for one pass.
+    /// Returns true if each pass used its best policy.
     #[must_use]
     pub fn is_proved_optimal(&self) -> bool {
         self.early_end_reason.is_none() && self.searches.iter().all(|found| found.complete)
@@ -112,17 +104,11 @@ impl LocalRecodingResult {
     }
 }
 
-/// Search time after a stop, if the passes exceed the limit.
 const SEARCH_STOP_GRACE: Duration = Duration::from_secs(2);
 
-/// Recodes the records of `table`.
+/// Recodes the records of `table`; released classes satisfy all models of `terms` in their pass.
 ///
-/// Every released class satisfies all models of `terms` in its pass. The limit of `terms` applies to the result, but
-/// is exceeded if no last pass can keep it: compare [`PolicyFigures::suppressed`] with [`LocalRecodingResult::limit`].
-///
-/// `until` ends all passes together. If the first pass may exceed the limit and time is limited, a single search
-/// first uses up to a quarter of the time; its result replaces passes that end early above the limit. Each pass then
-/// has half of the remaining time. The last quarter is reserved for the last pass.
+/// [`PolicyFigures::suppressed`] may exceed [`LocalRecodingResult::limit`]. `until` ends all passes together.
 ///
 /// # Errors
 /// See [`LocalRecodingError`].
@@ -180,7 +166,6 @@ pub fn recode_locally(
             cut = true;
             break;
         }
-        // Follows a pass without a release, or is the last allowed one.
         last = !released || recoding.passes.len() + 1 >= usize::from(passes.max_passes);
     }
     whole.set_suppression_limit(limit);
@@ -214,9 +199,8 @@ struct RecodingState<'a> {
     passes: Vec<RecodingPass>,
     sums_by_pass: Vec<RecodingPassSums>,
     classes: Vec<(u8, DecidedClass)>,
-    /// Pass that released each row.
     pass_by_row: Vec<Option<u8>>,
-    /// Rows for the next pass and its population; none: all.
+    /// None: all.
     undecided_rows: Option<Vec<u32>>,
 }
 
@@ -244,7 +228,6 @@ impl<'a> RecodingState<'a> {
         self.undecided_rows.as_ref().map_or(self.pass_by_row.is_empty(), Vec::is_empty)
     }
 
-    /// Applies the found policy to the open rows. Returns true if any class is released.
     fn apply_pass_policy(&mut self, checker: &PolicyChecker<'_>, found: &LatticeSearchResult) -> bool {
         let Some(best) = &found.best else { return false };
         let rows = &checker.table().rows;
@@ -288,7 +271,6 @@ impl<'a> RecodingState<'a> {
         true
     }
 
-    /// Figures after the first `passes`.
     fn figures_after_passes(&self, whole: &PolicyChecker<'_>, passes: usize) -> PolicyFigures {
         let table = self.table;
         let top: LatticePolicy = table.lattice().top().into();

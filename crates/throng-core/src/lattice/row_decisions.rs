@@ -1,56 +1,56 @@
-//! Decides the result of every row under one policy.
+//! Decides every row under one policy.
 
 use super::policy_check::PolicyChecker;
 use super::table::{CodedRows, TableRecords, row_attribute_values, rows_from_records};
 use crate::quality::ClassSums;
 
-/// Result for the records and population of a class.
+/// Result for a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowDecision {
-    /// The class of the row is released.
+    /// Released.
     ClassReleased,
-    /// Satisfies the models, but no quasi attribute is visible.
+    /// Without a visible quasi attribute.
     Uninformative,
-    /// Too few members, or no record to release: depends on the quasi attributes alone.
+    /// Too few members or no record to release: depends on the quasi attributes alone.
     TooSmall,
-    /// Enough members, but a model refuses the values.
+    /// Large enough, but refused by a model of values.
     Refused,
 }
 
-/// Class that is released or refused by a model.
+/// Class that is released or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecidedClass {
     /// One of its rows.
     pub row: u32,
     /// Records to be released.
     pub records: u64,
-    /// True if the class is released.
+    /// True if released.
     pub is_class_released: bool,
 }
 
-/// Results of the rows under one policy.
+/// Results under one policy.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyDecisions {
     /// Result by row.
     pub decision_by_row: Vec<RowDecision>,
-    /// Classes that are released or refused by a model.
+    /// Released or refused classes.
     pub classes: Vec<DecidedClass>,
     /// Sums over the released classes.
     pub released_class_sums: ClassSums,
     /// Records of the smallest released class, or 0.
     pub smallest_released_class: u64,
-    /// Σ records / subjects over the released classes: summed prosecutor risks.
+    /// Summed prosecutor risks: Σ records / subjects over the released classes.
     pub prosecutor_risk_sum: f64,
 }
 
 impl PolicyChecker<'_> {
-    /// Applies `policy` to the `records` of the table, one row each.
+    /// Applies `policy` to the `records`, one row each.
     #[must_use]
     pub fn decide_records(&self, policy: &[u8], records: &TableRecords) -> PolicyDecisions {
         self.decide_packed_rows(policy, &rows_from_records(records, &self.table().composites))
     }
 
-    /// Applies `policy` to `rows` in the packing of the table, distinct or not.
+    /// Applies `policy` to packed rows, distinct or not.
     pub(super) fn decide_packed_rows(&self, policy: &[u8], rows: &CodedRows) -> PolicyDecisions {
         let (domains, composites) = (self.table().domains(), &self.table().composites);
         self.judge_rows(policy, rows, |bench, satisfied| {

@@ -1,15 +1,13 @@
 //! Groups rows by the cells of a policy: the inner loop of the search.
 //!
-//! The key of a row is the mixed-radix number of its composite cells. If there are few possible keys, the key is the
-//! class; otherwise a hash table numbers them. Keys beyond 64 bits are numbered in stages, so any number of
-//! attributes is exact.
+//! The key of a row is the mixed-radix number of its composite cells. Few keys are the classes themselves; others get
+//! numbers from a hash table. Keys beyond 64 bits are numbered in stages.
 
 use super::table::{CodedRows, CompositeColumn, SearchMemoryLimits};
 use crate::numbering::KeyNumbering;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClassCounter {
-    /// Released records.
     pub records: u32,
     /// One of its rows, or [`NO_CLASS_ROW`] for no class.
     pub row: u32,
@@ -20,22 +18,19 @@ const EMPTY_CLASS_COUNTER: ClassCounter = ClassCounter { records: 0, row: NO_CLA
 
 /// Reusable grouping memory of one thread.
 ///
-/// Memory: 8 bytes per row, and 8 for each of at most max(2¹⁶, [`SearchMemoryLimits::array_classes_per_row`](super::table::SearchMemoryLimits) ×
-/// rows) classes. A hash table needs 16 bytes for each of at least twice the rows.
+/// Memory: 8 bytes per row and per array class, at most max(2¹⁶,
+/// [`SearchMemoryLimits::max_array_classes_per_row`](super::table::SearchMemoryLimits) × rows). A hash table needs 16
+/// bytes for each of at least twice the rows.
 #[derive(Debug)]
 pub(super) struct RowGrouping {
-    /// Class of each row.
     pub class_of: Vec<u32>,
-    /// Counters by class.
     pub cells: Vec<ClassCounter>,
-    /// Classes that have rows.
     pub occupied: Vec<u32>,
     keys: Vec<u64>,
     numbers: KeyNumbering<u64>,
     array_classes_per_row: u64,
 }
 
-/// Array classes allowed for any number of rows.
 const MIN_ARRAY_CLASSES: u64 = 1 << 16;
 
 impl Default for RowGrouping {
@@ -56,7 +51,6 @@ impl RowGrouping {
         }
     }
 
-    /// Groups `rows` by `policy`.
     pub fn group(&mut self, rows: &CodedRows, composites: &[CompositeColumn], policy: &[u8]) {
         for &class in &self.occupied {
             self.cells[class as usize] = EMPTY_CLASS_COUNTER;
@@ -122,7 +116,6 @@ impl RowGrouping {
         let mut weight = 1u64;
         for (map, codes) in maps.iter().zip(&rows.codes) {
             if weight.checked_mul(map.1).is_none() {
-                // Replaces the partial key by a number below the rows.
                 let classes = self.number_distinct_keys(n);
                 for (key, &class) in self.keys.iter_mut().zip(&self.class_of) {
                     *key = u64::from(class);
@@ -146,7 +139,7 @@ impl RowGrouping {
         }
     }
 
-    /// Splits the classes of `class_of` by a column and returns their number. Only `class_of` is valid afterwards.
+    /// Splits the classes by a column and returns their number; only `class_of` remains valid.
     pub fn refine(&mut self, column: &[u32]) -> u32 {
         for &class in &self.occupied {
             self.cells[class as usize] = EMPTY_CLASS_COUNTER;
@@ -158,7 +151,7 @@ impl RowGrouping {
         self.number_distinct_keys(column.len())
     }
 
-    /// Numbers the distinct keys in row order and returns their count.
+    /// Returns the number of distinct keys, numbered in row order.
     fn number_distinct_keys(&mut self, rows: usize) -> u32 {
         self.numbers.restart(rows);
         // Only the high bits depend on the whole key.

@@ -1,8 +1,4 @@
-//! Search for the admissible policy of least cost, without the order of visits.
-//!
-//! Pruning rests on two sound conclusions (\[FL2] §2.4–2.7): every specialization loses too many records, or the bound
-//! from generalization alone is beaten. All exact strategies return the same policy: least cost, then least sum of
-//! levels, then lexicographically first.
+//! Search for the admissible policy of least cost (\[FL2] §2.4–2.7; docs/internals/methods.md §7).
 
 use super::antichain::{Antichain, InheritanceDirection};
 use super::policy::{Lattice, LatticePolicy, policy_rank};
@@ -13,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Search strategy in the lattice. All strategies find the same optimum.
+/// Search strategy; all find the same optimum.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantArray,
 )]
@@ -21,23 +17,23 @@ use std::time::{Duration, Instant};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum LatticeStrategy {
-    /// Best first, then branch and bound: for lattices of any size, and under a time limit.
+    /// Best first, then branch and bound: any size, and under a time limit.
     #[default]
     Bfs,
-    /// Greedy chains with binary search; lattices up to 4 million policies, like all below.
+    /// Greedy chains with binary search; like all below, at most 2²² policies.
     Flash,
     /// Flash in two phases.
     Flash2p,
-    /// Every policy, without exception.
+    /// Every policy.
     Dfs,
     /// Divide and conquer.
     Ola,
-    /// Subsets of the attributes, small ones first.
+    /// Subsets of attributes, small ones first.
     Incognito,
 }
 
 impl LatticeStrategy {
-    /// Returns the spelling in configurations and reports.
+    /// Returns the spelling in configurations.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
@@ -60,13 +56,13 @@ pub const MAX_VISITED_POLICIES: u64 = 1 << 22;
 pub struct LatticeSearchProgress {
     /// Seconds since the search began.
     pub seconds: f64,
-    /// Policies checked so far.
+    /// Checked policies.
     pub checked: u64,
-    /// Displayed measure of the best policy so far.
+    /// Displayed measure of the best policy.
     pub best: Option<f64>,
-    /// Number of the current pass, from 1.
+    /// Current pass, from 1.
     pub pass: usize,
-    /// Remaining total time, if limited and known.
+    /// Remaining total time, if limited.
     pub left: Option<Duration>,
 }
 
@@ -86,11 +82,11 @@ pub struct BestLatticePolicy {
 pub struct LatticeSearchResult {
     /// None if no policy is admissible or found in time.
     pub best: Option<BestLatticePolicy>,
-    /// True if every policy was checked or excluded: the best is optimal.
+    /// True if the best is proved optimal.
     pub complete: bool,
-    /// Policies checked.
+    /// Checked policies.
     pub checked: u64,
-    /// Duration of the search in seconds.
+    /// Duration in seconds.
     pub seconds: f64,
     /// Every improvement.
     pub history: Vec<LatticeSearchProgress>,
@@ -101,28 +97,26 @@ pub struct LatticeSearchResult {
 pub(super) struct LatticeSearch<'a> {
     pub checker: &'a PolicyChecker<'a>,
     pub lattice: Lattice,
-    /// Policies with only losing specializations.
     pub losing_policies: Antichain,
-    /// Policies with only beaten generalizations, for measures that levels do not bound.
+    /// For measures that levels do not bound.
     beaten_policies: Antichain,
     pub best: Option<BestLatticePolicy>,
     pub checked: u64,
     search_started: Instant,
     until: SearchDeadline<'a>,
     history: Vec<LatticeSearchProgress>,
-    /// Records lost by a policy and all its specializations, by position; also inherited.
+    /// Records lost by a policy and all its specializations, by position.
     losses: HashMap<u128, u64>,
     watch: &'a (dyn Fn(&LatticeSearchProgress) + Sync),
     last_progress_report: Instant,
 }
 
-/// Policies per parallel batch; fixed, so that the thread count does not affect results.
+/// Fixed, so that the thread count does not affect results.
 pub(super) const CHECK_BATCH_POLICIES: usize = 16;
 const MAX_STORED_LOSSES: usize = 1 << 21;
 const SEARCH_PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 impl<'a> LatticeSearch<'a> {
-    /// Starts a search.
     pub fn new(
         checker: &'a PolicyChecker<'a>,
         until: SearchDeadline<'a>,
@@ -145,7 +139,7 @@ impl<'a> LatticeSearch<'a> {
         }
     }
 
-    /// Returns the result; `complete` if every policy was checked or excluded.
+    /// Returns the result; `complete` if it is proved.
     pub fn into_search_result(self, complete: bool) -> LatticeSearchResult {
         let losses = self.losses.capacity() * size_of::<(u128, u64)>();
         LatticeSearchResult {
@@ -164,7 +158,6 @@ impl LatticeSearch<'_> {
         self.until.must_stop_now()
     }
 
-    /// Returns true if a policy with this bound and rank cannot beat the best.
     fn cannot_beat_best(&self, bound: f64, policy: &[u8]) -> bool {
         self.best.as_ref().is_some_and(|best| {
             bound > best.cost
@@ -173,13 +166,11 @@ impl LatticeSearch<'_> {
         })
     }
 
-    /// Returns true if no policy in this range needs a check.
     pub fn excludes_between(&self, least: &[u8], greatest: &[u8]) -> bool {
         let beaten = self.best.as_ref().is_some_and(|best| self.checker.bound(least, 0) > best.cost);
         beaten || self.beaten_policies.covers(least) || self.losing_policies.covers(greatest)
     }
 
-    /// Returns true if `policy` is inadmissible or not better.
     pub fn excludes(&self, policy: &[u8]) -> bool {
         self.best.is_some() && self.cannot_beat_best(self.checker.bound(policy, 0), policy)
             || self.beaten_policies.covers(policy)
@@ -200,7 +191,7 @@ impl LatticeSearch<'_> {
         self.known_loss(policy).is_some()
     }
 
-    /// Returns true if the losses one level above exclude `policy`, and then stores its loss.
+    /// Returns true if the losses one level above exclude `policy`; then stores its loss.
     pub fn excludes_by_parent_losses(&mut self, policy: &[u8]) -> bool {
         let above = self.lattice.generalizations(policy);
         let lost = above.filter_map(|x| self.known_loss(&x)).max().unwrap_or(0);
@@ -212,7 +203,6 @@ impl LatticeSearch<'_> {
         excluded
     }
 
-    /// Checks policies in parallel and learns in order.
     pub fn check(&mut self, policies: &[LatticePolicy]) -> Vec<PolicyOutcome> {
         let checker = self.checker;
         let outcomes: Vec<PolicyOutcome> = if policies.len() == 1 {
@@ -265,7 +255,7 @@ impl LatticeSearch<'_> {
         (self.watch)(&self.progress());
     }
 
-    /// Checks the necessary `policies` in batches. Returns false when the search must end.
+    /// Checks the necessary `policies`; returns false when the search must end.
     pub fn check_needed(&mut self, policies: impl Iterator<Item = LatticePolicy>) -> bool {
         let mut batch: Vec<LatticePolicy> = Vec::with_capacity(CHECK_BATCH_POLICIES);
         for policy in policies {

@@ -1,4 +1,4 @@
-//! End of a search: by time limit or by a stop flag.
+//! End of a search.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,24 +17,24 @@ pub struct SearchDeadline<'a> {
 static NEVER_STOPPED: AtomicBool = AtomicBool::new(false);
 
 impl SearchDeadline<'static> {
-    /// Unlimited: until the result is proved.
+    /// Unlimited.
     pub fn without_deadline() -> Self {
         Self { now: &|| Duration::ZERO, end: None, stop: &NEVER_STOPPED }
     }
 }
 
 impl<'a> SearchDeadline<'a> {
-    /// Ends after `limit`, if given, or when `stop` is set.
+    /// Ends after `limit`, if given, or a stop.
     pub fn new(now: SearchClock<'a>, limit: Option<Duration>, stop: &'a AtomicBool) -> Self {
         Self { now, end: limit.map(|limit| now().saturating_add(limit)), stop }
     }
 
-    /// Ends after `limit` from now.
+    /// Ends after `limit`, if given.
     pub fn timed(now: SearchClock<'a>, limit: Option<Duration>) -> Self {
         Self::new(now, limit, &NEVER_STOPPED)
     }
 
-    /// Ends after a share of the remaining time, if limited.
+    /// Ends after a share of the remaining time.
     #[must_use]
     pub fn share(self, share: f64) -> Self {
         let part = |left: Duration| (self.now)().saturating_add(left.mul_f64(share.clamp(0.0, 1.0)));
@@ -54,13 +54,13 @@ impl<'a> SearchDeadline<'a> {
         Self { end: Some(self.end.map_or(end, |own| own.min(end))), ..self }
     }
 
-    /// Ignores the stop flag for `grace`, within the end.
+    /// Ignores a stop for `grace`, within the end.
     #[must_use]
     pub fn with_stop_grace(self, grace: Duration) -> Self {
         Self { stop: &NEVER_STOPPED, ..self.within(grace) }
     }
 
-    /// Returns true if the stop flag is set.
+    /// Returns true if stopped.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Search strategies, which differ in their order. All return false when the search must end.
+//! Search strategies. All return false when the search must end.
 
 mod best_first;
 
@@ -12,11 +12,10 @@ use super::search::{
 use super::search_deadline::SearchDeadline;
 use std::collections::HashSet;
 
-/// Searches the lattice of `checker` until `until`. `watch` is called for every improvement and five times per
-/// second.
+/// Searches the lattice of `checker` until `until`; calls `watch` for every improvement and five times per second.
 ///
-/// A strategy visits at most 2²² policies ([`MAX_VISITED_POLICIES`]), except `bfs`, which keeps antichains and at most 2²¹ losses
-/// of 40 bytes.
+/// Only `bfs` accepts more than 2²² policies ([`MAX_VISITED_POLICIES`]); it keeps antichains and at most 2²¹ losses of
+/// 40 bytes.
 ///
 /// # Errors
 /// When the lattice is too large for the strategy.
@@ -59,11 +58,9 @@ fn check_all_policies(search: &mut LatticeSearch<'_>) -> bool {
     }
 }
 
-/// Flash \[FLA]: checks or excludes every policy.
+/// Flash \[FLA]: binary search on chains for the policies that stop losing too many records.
 ///
-/// Binary search on a chain of cheapest open generalizations finds the policies that stop losing too many records.
-/// Below, all specializations lose too many as well. Above, each needs a check, because suppression makes neither
-/// models nor measures monotone.
+/// Policies above need a check: suppression makes neither models nor measures monotone.
 fn search_flash(search: &mut LatticeSearch<'_>) -> bool {
     let mut checked: HashSet<LatticePolicy> = HashSet::new();
     let Some(starts) = policies_by_rank(search) else { return false };
@@ -90,7 +87,7 @@ fn search_flash(search: &mut LatticeSearch<'_>) -> bool {
     true
 }
 
-/// Flash2P (\[FL2] Fig. 6): finds the policies that may be admissible, then checks them.
+/// Flash2P (\[FL2] Fig. 6).
 fn search_flash_two_phases(search: &mut LatticeSearch<'_>) -> bool {
     let mut possible = Antichain::new(InheritanceDirection::Upward, search.lattice.width());
     let mut checked: HashSet<LatticePolicy> = HashSet::new();
@@ -116,7 +113,6 @@ fn search_flash_two_phases(search: &mut LatticeSearch<'_>) -> bool {
     check_remaining_policies(search, &checked)
 }
 
-/// Returns true if a policy may be admissible.
 fn may_be_admissible(
     search: &mut LatticeSearch<'_>,
     policy: &LatticePolicy,
@@ -143,7 +139,7 @@ fn check_remaining_policies(search: &mut LatticeSearch<'_>, checked: &HashSet<La
     search.check_needed(lattice.iter().filter(|policy| !checked.contains(policy)))
 }
 
-/// Chain upward from `start` to the open generalization of least bound.
+/// Chain upward from `start` of the open generalizations of least bound.
 fn cheapest_chain(
     search: &LatticeSearch<'_>,
     start: &LatticePolicy,
@@ -159,7 +155,6 @@ fn cheapest_chain(
     chain
 }
 
-/// Policies by rank, then lexicographically. None when the search must end.
 fn policies_by_rank(search: &LatticeSearch<'_>) -> Option<impl Iterator<Item = LatticePolicy> + use<>> {
     let mut ranks: Vec<Vec<LatticePolicy>> = vec![Vec::new(); policy_rank(search.lattice.top()) as usize + 1];
     for policy in search.lattice.iter() {
@@ -171,8 +166,7 @@ fn policies_by_rank(search: &LatticeSearch<'_>) -> Option<impl Iterator<Item = L
     Some(ranks.into_iter().flatten())
 }
 
-/// Optimal lattice anonymization \[OLA]: bisects sublattices between bottom and top for the policies that stop losing
-/// too many records, then checks the possible ones.
+/// Optimal lattice anonymization \[OLA]: bisects sublattices.
 fn search_ola(search: &mut LatticeSearch<'_>) -> bool {
     let mut possible = Antichain::new(InheritanceDirection::Upward, search.lattice.width());
     let mut checked = HashSet::new();
@@ -195,7 +189,7 @@ fn search_ola(search: &mut LatticeSearch<'_>) -> bool {
             }
             continue;
         }
-        // Policies between bottom and top at half the height.
+        // Policies at half the height.
         let room: Vec<u8> = top.iter().zip(&bottom).map(|(t, b)| t - b).collect();
         for step in Lattice::new(room).iter() {
             if search.must_end_search() {
@@ -215,10 +209,7 @@ fn search_ola(search: &mut LatticeSearch<'_>) -> bool {
     check_remaining_policies(search, &checked)
 }
 
-/// Incognito \[INC]: subsets of the attributes, small ones first.
-///
-/// With all other attributes at their top, a subset's policy generalizes all policies with the same levels on it, so
-/// they lose at least the same records. A candidate with only possible subsets is one that no lost policy covers.
+/// Incognito \[INC]: subsets of attributes, small ones first, with all others at their top.
 fn search_incognito(search: &mut LatticeSearch<'_>) -> bool {
     let top: LatticePolicy = search.lattice.top().into();
     let mut possible = Antichain::new(InheritanceDirection::Upward, top.len());
@@ -227,7 +218,7 @@ fn search_incognito(search: &mut LatticeSearch<'_>) -> bool {
     subsets.sort_by_key(|subset| (subset.count_ones(), *subset));
     for subset in subsets {
         let attributes: Vec<usize> = (0..top.len()).filter(|&a| subset >> a & 1 == 1).collect();
-        // An attribute at its top equals the smaller subset, visited before.
+        // An attribute at its top equals the smaller subset.
         let room: Vec<u8> = attributes.iter().map(|&a| top[a].saturating_sub(1)).collect();
         if attributes.iter().any(|&a| top[a] == 0) {
             continue;

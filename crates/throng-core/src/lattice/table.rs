@@ -1,7 +1,4 @@
-//! Distinct rows of codes, with attributes packed into a few composite columns.
-//!
-//! Grouping needs one look-up per row and composite. The look-up tables for all level combinations of a composite are
-//! built once, and composites are small enough for the cache.
+//! Distinct rows of codes, with attributes packed into a few composite columns that fit into the cache.
 
 use super::policy::Lattice;
 use crate::domain::Domain;
@@ -15,20 +12,20 @@ pub const UNCOUNTED_SUBJECT: u32 = u32::MAX;
 /// Records by column: the input of [`LatticeTable::new`].
 #[derive(Clone, Debug, Default)]
 pub struct TableRecords {
-    /// Value codes, one column per quasi attribute.
+    /// Value codes by quasi attribute.
     pub quasi: Vec<Vec<u32>>,
     /// Value codes and number of values, by sensitive attribute.
     pub sensitive: Vec<(Vec<u32>, usize)>,
-    /// Values released as `*`, because too few subjects have them. Empty: none.
+    /// Values of too few subjects, released as `*`. Empty: none.
     pub rare: Vec<Vec<bool>>,
-    /// Dense subject number of each record, or [`UNCOUNTED_SUBJECT`]. None: each record counts for itself.
+    /// Dense subject number or [`UNCOUNTED_SUBJECT`]. None: each record counts for itself.
     pub subjects: Option<Vec<u32>>,
-    /// Records to be released; the others only belong to the population. None: all.
+    /// Records to be released. None: all.
     pub released: Option<Vec<bool>>,
 }
 
 impl TableRecords {
-    /// Number of records, including the population.
+    /// Number of records, with the population.
     #[must_use]
     pub fn len(&self) -> usize {
         self.quasi.first().map_or(0, Vec::len)
@@ -59,10 +56,10 @@ pub enum LatticeTableError {
     Rows { rows: usize, limit: usize },
 }
 
-/// Rows of codes with their counts, or a snapshot of classes with one raw row each.
+/// Rows of codes with their counts, or classes with one raw row each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CodedRows {
-    /// Codes, by composite.
+    /// By composite.
     pub codes: Vec<Vec<u32>>,
     /// Released records.
     pub count: Vec<u32>,
@@ -79,7 +76,6 @@ impl CodedRows {
         self.count.len()
     }
 
-    /// Columns that distinguish rows.
     pub fn distinguishing_columns(&mut self) -> impl Iterator<Item = &mut Vec<u32>> {
         let all = self.codes.iter_mut().chain(&mut self.sensitive).chain([&mut self.subject]);
         all.filter(|column| !column.is_empty())
@@ -101,13 +97,11 @@ pub(crate) struct CompositeColumn {
 }
 
 impl CompositeColumn {
-    /// Returns the map for a policy.
     pub fn level_map(&self, policy: &[u8]) -> &(Vec<u32>, u64) {
         let levels = self.attributes.iter().map(|&(a, _)| policy[a] as usize);
         &self.maps[levels.zip(&self.heights).fold(0, |index, (level, &height)| index * height + level)]
     }
 
-    /// Writes the values in a code to `values`, by attribute of the table.
     pub fn values(&self, code: u32, values: &mut [u32]) {
         let mut rest = code;
         for &(attribute, weight) in &self.attributes {
@@ -116,7 +110,7 @@ impl CompositeColumn {
         }
     }
 
-    /// Adds the `counts` of cells at `policy` to the cells of each attribute.
+    /// Adds counts of cells at `policy` to those of each attribute.
     pub fn add_attribute_counts(&self, policy: &[u8], domains: &[Domain], counts: &[u64], into: &mut [Vec<u64>]) {
         for (cell, &count) in counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
             let mut rest = cell;
@@ -129,7 +123,7 @@ impl CompositeColumn {
         }
     }
 
-    /// Cell of a code: Σ cell of the value · cells of the attributes after it.
+    /// Σ cell of the value · cells of the attributes after it, by code.
     fn new(attributes: &[usize], domains: &[Domain]) -> Self {
         let mut weighted: Vec<(usize, u32)> = Vec::new();
         let mut weight = 1;
@@ -163,11 +157,10 @@ impl CompositeColumn {
     }
 }
 
-/// Maximum codes and map entries of a composite of several attributes.
 const COMPOSITE_CODES: usize = 1 << 11;
 const COMPOSITE_ENTRIES: usize = 1 << 16;
 
-/// Assigns attributes, most values first, to the first composite that stays small.
+/// Most values first, to the first composite that stays small.
 fn assign_composites(domains: &[Domain]) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..domains.len()).collect();
     order.sort_by_key(|&a| (std::cmp::Reverse(domains[a].values()), a));
@@ -201,14 +194,14 @@ pub struct LatticeTable {
     pub(super) search_memory: SearchMemoryLimits,
 }
 
-/// Memory of a search, in addition to the table.
+/// Memory of a search, without the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchMemoryLimits {
-    /// Bytes of kept anchors. The last anchor may exceed this by `anchor_build_bytes`.
+    /// Bytes of kept anchors; exceeded by at most `anchor_build_bytes`.
     pub anchor_bytes: usize,
-    /// Bytes that one thread may use to build an anchor; otherwise the parent is used.
+    /// Bytes per thread to build an anchor.
     pub anchor_build_bytes: usize,
-    /// Array classes per row; more are numbered by a hash table.
+    /// Array classes per row; more need a hash table.
     pub max_array_classes_per_row: u64,
 }
 
@@ -274,7 +267,6 @@ impl LatticeTable {
         })
     }
 
-    /// Builds a table from distinct, ordered rows packed by `composites`.
     pub(super) fn from_packed_rows(
         (domains, composites): (Vec<Domain>, Vec<CompositeColumn>),
         rows: CodedRows,
@@ -291,14 +283,14 @@ impl LatticeTable {
         Self { search_memory: allowed, ..self }
     }
 
-    /// Sets the values released as `*`, by sensitive attribute.
+    /// Sets the values released as `*`.
     pub fn set_rare(&mut self, rare: &[Vec<bool>]) {
         for (domain, rare) in self.sensitive.iter_mut().zip(rare) {
             domain.rare.clone_from(rare);
         }
     }
 
-    /// Selects rows, in their order. t-closeness still compares with all rows.
+    /// Keeps the order; t-closeness still compares with all rows.
     #[must_use]
     pub(super) fn select_distinct_rows(&self, rows: &[u32]) -> Self {
         let taken = |column: &Vec<u32>| -> Vec<u32> {
@@ -329,18 +321,18 @@ impl LatticeTable {
         }
     }
 
-    /// Writes the attribute values of a distinct row to `values`.
+    /// Writes the attribute values of a distinct row.
     pub fn values(&self, row: u32, values: &mut [u32]) {
         row_attribute_values(&self.composites, &self.rows.codes, row as usize, values);
     }
 
-    /// Domains of the quasi attributes, in the order of a policy.
+    /// Domains of the quasi attributes.
     #[must_use]
     pub fn domains(&self) -> &[Domain] {
         &self.domains
     }
 
-    /// Sensitive attributes with their released values.
+    /// Sensitive attributes.
     #[must_use]
     pub fn sensitive(&self) -> &[SensitiveDomain] {
         &self.sensitive
@@ -358,7 +350,7 @@ impl LatticeTable {
         self.rows.len()
     }
 
-    /// Visits every distinct quasi tuple to be released: its records and its subjects, possibly repeated.
+    /// Visits every distinct quasi tuple to be released, with its records and possibly repeated subjects.
     pub fn visit_raw_tuples(&self, visit: &mut dyn FnMut(u64, &mut dyn Iterator<Item = u32>)) {
         let rows = &self.rows;
         let mut start = 0;
@@ -402,7 +394,6 @@ impl LatticeTable {
     }
 }
 
-/// Writes the attribute values of a row to `values`.
 pub(super) fn row_attribute_values(composites: &[CompositeColumn], codes: &[Vec<u32>], row: usize, values: &mut [u32]) {
     for (composite, codes) in composites.iter().zip(codes) {
         composite.values(codes[row], values);
@@ -434,7 +425,7 @@ pub(crate) fn rows_from_records(records: &TableRecords, composites: &[CompositeC
     }
 }
 
-/// Sorts rows by code and merges equal ones; the first `known` are ready. Returns the number of distinct rows.
+/// Sorts and merges rows of which the first `known` are ready; returns the number of distinct rows.
 pub(super) fn merge_equal_rows(rows: &mut CodedRows, known: usize) -> usize {
     let compared: Vec<&[u32]> = {
         let others = rows.sensitive.iter().chain([&rows.subject]).filter(|column| !column.is_empty());
@@ -472,7 +463,6 @@ pub(super) fn merge_equal_rows(rows: &mut CodedRows, known: usize) -> usize {
     distinct
 }
 
-/// Merges the first `known` rows with the sorted `new` ones.
 fn merge_sorted_rows(known: u32, new: &[u32], compare: impl Fn(u32, u32) -> Ordering) -> Vec<u32> {
     let mut order = Vec::with_capacity(known as usize + new.len());
     let mut old = 0;

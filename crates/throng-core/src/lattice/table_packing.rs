@@ -1,7 +1,4 @@
-//! Packs records that arrive in parts into distinct rows.
-//!
-//! New rows are sorted now and then and merged with the distinct ones. The table equals that of [`LatticeTable::new`] row by
-//! row.
+//! Packs records that arrive in parts, with the result of [`LatticeTable::new`].
 
 use super::table::{
     CodedRows, CompositeColumn, LatticeTable, TableRecords, build_composites, merge_equal_rows, rows_from_records,
@@ -9,11 +6,9 @@ use super::table::{
 use crate::domain::Domain;
 use crate::privacy::SensitiveDomain;
 
-/// New rows per sort, memory permitting.
 const ROWS_PER_PACKING_SORT: usize = 1 << 20;
-/// Minimum number of new rows per sort.
 const MIN_PACKING_SORT_ROWS: usize = 1 << 12;
-/// Sort overhead per row: position and first-of-kind mark.
+/// Position and first-of-kind mark.
 const SORT_BYTES_PER_ROW: usize = 5;
 
 /// Distinct rows so far.
@@ -22,7 +17,7 @@ pub struct TablePacker {
     domains: Vec<Domain>,
     composites: Vec<CompositeColumn>,
     rows: CodedRows,
-    /// Leading rows that are distinct and in order.
+    /// Leading rows, distinct and in order.
     distinct: usize,
     bytes: usize,
 }
@@ -30,14 +25,14 @@ pub struct TablePacker {
 /// More distinct rows than memory permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackingLimitExceeded {
-    /// Distinct rows counted so far.
+    /// Distinct rows so far.
     pub distinct: usize,
     /// Bytes per row.
     pub row_bytes: usize,
 }
 
 impl TablePacker {
-    /// Creates a packing for these quasi `domains` within `bytes`.
+    /// Creates a packer within `bytes`.
     #[must_use]
     pub fn new(domains: Vec<Domain>, bytes: usize) -> Self {
         let composites = build_composites(&domains);
@@ -53,7 +48,7 @@ impl TablePacker {
         columns * size_of::<u32>()
     }
 
-    /// Adds records. Unmarked records only belong to the population; all parts have `released` marks, or none.
+    /// Adds records; all parts have `released` marks, or none.
     ///
     /// # Errors
     /// When the distinct rows exceed their memory limit.
@@ -82,7 +77,7 @@ impl TablePacker {
         Ok(())
     }
 
-    /// Returns the table with the counts of sensitive and quasi values.
+    /// Returns the table with these value counts.
     #[must_use]
     pub fn finish(mut self, sensitive: Vec<SensitiveDomain>, counts: Vec<Vec<u64>>, records: u64) -> LatticeTable {
         self.compact_packed_rows();

@@ -1,22 +1,21 @@
-//! Ledger keys of subjects that are to be erased.
+//! Ledger keys of subjects to erase.
 
 use super::release_log::release_log_key;
 use super::supporters::{SupportDelta, SupportShard, supporter_key};
 use std::collections::BTreeSet;
 
-/// Keys of subjects that are to be erased.
+/// Keys of subjects to erase.
 pub struct ErasedKeys {
     /// Subject digests.
     pub subjects: BTreeSet<u64>,
-    /// Keys of their entries in the release log.
+    /// Release log keys.
     pub release_log_keys: BTreeSet<u128>,
-    /// Keys of the classes that they support.
+    /// Keys of supported classes.
     pub supporter_keys: BTreeSet<u128>,
 }
 
 impl ErasedKeys {
-    /// Derives the keys of `subjects`; `turns` are the group digests of the release log, `bases` those of the
-    /// supporters.
+    /// Derives the keys from group digests: `turns` of the release log, `bases` of the supporters.
     #[must_use]
     pub fn new(subjects: BTreeSet<u64>, turns: &[u128], bases: &[u128]) -> Self {
         let each = |groups: &[u128], key: fn(u128, u64) -> u128| -> BTreeSet<u128> {
@@ -26,20 +25,19 @@ impl ErasedKeys {
         Self { subjects, release_log_keys: said, supporter_keys: supporters }
     }
 
-    /// Removes the subjects from a shard of tenure and class budgets. Returns the number of removed entries.
+    /// Erases the subjects from a shard, and returns the number of removed entries.
     pub fn erase_supporters(&self, shard: &mut SupportShard) -> u64 {
         let people = shard.people.extract_if(.., |(subject, _)| self.subjects.contains(subject)).count();
         let classes = shard.classes.extract_if(.., |(key, ..)| self.supporter_keys.contains(key)).count();
         (people + classes) as u64
     }
 
-    /// Removes their entries from a release log shard or delta. Returns the number of removed entries.
+    /// Erases the subjects from a shard or delta, and returns the number of removed entries.
     pub fn erase_releases(&self, lines: &mut Vec<(u128, i64)>) -> u64 {
         lines.extract_if(.., |(key, _)| self.release_log_keys.contains(key)).count() as u64
     }
 
-    /// Removes the subjects from the tenure and class budget changes of a batch. Returns the number of removed
-    /// entries.
+    /// Erases the subjects from a batch, and returns the number of removed entries.
     pub fn erase_support(&self, delta: &mut SupportDelta) -> u64 {
         let people = delta.people.extract_if(.., |subject| self.subjects.contains(subject)).count();
         let pairs = delta.pairs.extract_if(.., |(_, subject, _)| self.subjects.contains(subject)).count();

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 /// Ledger changes of one batch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LedgerDelta {
-    /// Subjects of the batch and of its classes; empty if neither tenure nor class budgets are configured.
+    /// Subjects of the batch and its classes.
     pub support: SupportDelta,
-    /// Release log entries of groups that release one line per window; empty if there are no such groups.
+    /// Release log entries.
     pub said: ReleaseLogDelta,
 }
 
 impl LedgerDelta {
-    /// Returns the approximate size in the stored state, in bytes.
+    /// Approximate stored size, in bytes.
     #[must_use]
     pub fn approximate_bytes(&self) -> usize {
         28 + 8 * self.support.people.len() + 40 * self.support.pairs.len() + 24 * self.said.0.len()

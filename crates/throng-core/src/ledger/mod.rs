@@ -1,12 +1,4 @@
-//! Per-subject history across batches.
-//!
-//! | file | contents |
-//! |---|---|
-//! | [`subject_ledger`] | the ledger, and its view at one point in time |
-//! | [`release_log`] | the release log: one line per subject, group and window |
-//! | [`supporters`] | tenure, and the classes that each subject supports |
-//! | [`ledger_delta`] | changes of one batch |
-//! | [`erased_keys`] | keys of subjects that are to be erased |
+//! Per-subject history across batches: release log, tenure and class budgets.
 
 pub mod erased_keys;
 pub mod ledger_delta;
@@ -14,5 +6,5 @@ pub mod release_log;
 pub mod subject_ledger;
 pub mod supporters;
 
-/// Number of parts in which the ledger is written to disk, one after another.
+/// Number of parts in which the ledger is written to disk.
 pub const SHARDS: usize = 64;

@@ -1,45 +1,41 @@
-//! Release log: the lines of static attribute groups that have been released, one per subject, group and window.
+//! Release log: the lines of static groups, one per subject, group and window.
 //!
-//! An entry maps a group and subject to the end of the window of the release. Entries merge by maximum, so a delta
-//! may be applied twice and in any order (docs/internals/architecture.md rule 6). The window of a subject and group starts at a
-//! phase derived from the secret, so that the windows of different subjects do not all start together.
-//!
-//! Memory: at most `max_entries · 48` bytes, at any uptime. Room is reserved before a line is queued
-//! ([`ReleaseLog::has_room`]), so a released line can always be recorded.
+//! Entries merge by maximum, so a delta may be applied twice (docs/internals/architecture.md rule 6). Memory: at most
+//! `max_entries · 48` bytes.
 
 use super::SHARDS;
 use crate::values::digest::{BuildClassKeyHash, DigestKey, KeyedDigest};
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 
-/// Odd 128-bit multiplier (golden ratio) that spreads subjects over the keys of a group.
+/// Odd golden ratio multiplier, which spreads subjects.
 const SPREAD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
 
-/// Returns the key of a subject in a group; `group` is a keyed digest.
+/// Key of a subject in a group; `group` is a keyed digest.
 #[must_use]
 pub fn release_log_key(group: u128, subject: u64) -> u128 {
     group.wrapping_add(u128::from(subject).wrapping_mul(SPREAD))
 }
 
-/// Entries that one batch adds, sorted: keys, each with the end of its window in milliseconds.
+/// Sorted keys of one batch, each with the end of its window in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReleaseLogDelta(pub Vec<(u128, i64)>);
 
 /// One window of a subject in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReleaseWindow {
-    /// Window number, which rises by one per window.
+    /// Consecutive window number.
     pub number: i64,
-    /// Start of the next window, in milliseconds since 1970.
+    /// Exclusive end, in milliseconds since 1970.
     pub end_ms: i64,
 }
 
-/// Release log of this instance: lines released within their current window.
+/// Released lines within their current window.
 pub struct ReleaseLog {
     window_ms: i64,
     max_entries: usize,
     entries: usize,
-    /// None until the secret is known; all windows then start together.
+    /// None without a secret; all windows then start together.
     phases: Option<KeyedDigest>,
     shards: Vec<HashMap<u128, i64, BuildClassKeyHash>>,
 }
@@ -49,20 +45,20 @@ fn shard_of(key: u128) -> usize {
 }
 
 impl ReleaseLog {
-    /// Creates an empty log. `window_ms` is the length of a window, in milliseconds, above 0.
+    /// Creates an empty log of windows of `window_ms` milliseconds.
     #[must_use]
     pub fn new(window_ms: i64, max_entries: usize) -> Self {
         let shards = (0..SHARDS).map(|_| HashMap::default()).collect();
         Self { window_ms: window_ms.max(1), max_entries, entries: 0, phases: None, shards }
     }
 
-    /// Derives the phase of each window from `secret` from now on.
+    /// Derives window phases from `secret`.
     #[must_use]
     pub fn with_window_key(self, secret: &DigestKey) -> Self {
         Self { phases: Some(KeyedDigest::new(secret, "throng window")), ..self }
     }
 
-    /// Returns the window of `key` that contains `now_ms`.
+    /// Window of `key` that contains `now_ms`.
     #[must_use]
     pub fn window(&self, key: u128, now_ms: i64) -> ReleaseWindow {
         let digest = self.phases.as_ref().map_or(0, |phases| phases.digest(&key.to_be_bytes()));
@@ -71,19 +67,19 @@ impl ReleaseLog {
         ReleaseWindow { number, end_ms: phase + (number + 1) * self.window_ms }
     }
 
-    /// Checks that a line of `key` has been released in the window that contains `now_ms`.
+    /// Checks for a line of `key` in the current window.
     #[must_use]
     pub fn has_current_entry(&self, key: u128, now_ms: i64) -> bool {
         self.shards[shard_of(key)].get(&key).is_some_and(|until| now_ms < *until)
     }
 
-    /// Checks that one more line fits once `waiting` queued lines have been recorded.
+    /// Checks that one line fits after `waiting` queued lines.
     #[must_use]
     pub fn has_room(&self, waiting: usize) -> bool {
         self.entries + waiting < self.max_entries
     }
 
-    /// Returns the entries to record once the lines of `keys` are released at `now_ms`.
+    /// Entries for the release of `keys` at `now_ms`.
     #[must_use]
     pub fn delta(&self, keys: &[u128], now_ms: i64) -> ReleaseLogDelta {
         let mut entries: Vec<(u128, i64)> = keys.iter().map(|&key| (key, self.window(key, now_ms).end_ms)).collect();
@@ -106,7 +102,7 @@ impl ReleaseLog {
         self.entries += shard.len() - before;
     }
 
-    /// Evicts entries with an expired window from one shard.
+    /// Evicts expired entries of one shard.
     pub fn expire(&mut self, shard: usize, now_ms: i64) {
         let part = &mut self.shards[shard];
         let before = part.len();
@@ -114,7 +110,7 @@ impl ReleaseLog {
         self.entries -= before - part.len();
     }
 
-    /// Returns one shard for the stored state, sorted, so that equal shards have equal bytes.
+    /// Returns one sorted shard.
     #[must_use]
     pub fn shard(&self, shard: usize) -> Vec<(u128, i64)> {
         let mut entries: Vec<(u128, i64)> = self.shards[shard].iter().map(|(key, until)| (*key, *until)).collect();
@@ -127,19 +123,19 @@ impl ReleaseLog {
         shard.iter().for_each(|(key, until_ms)| self.record(*key, *until_ms));
     }
 
-    /// Returns the number of entries.
+    /// Number of entries.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.entries
     }
 
-    /// Returns the memory in use, in bytes.
+    /// Memory, in bytes.
     #[must_use]
     pub fn approximate_bytes(&self) -> usize {
         self.shards.iter().map(|shard| shard.capacity() * 33).sum()
     }
 
-    /// Returns the size of a shard on disk, in bytes.
+    /// Stored size of a shard, in bytes.
     #[must_use]
     pub fn shard_bytes(&self, shard: usize) -> usize {
         self.shards[shard].len() * 24
@@ -178,7 +174,6 @@ mod tests {
                 deltas.push(delta);
             }
             prop_assert_eq!(said.entries(), twin.len());
-            // Applies all deltas in reverse order, then all again in order.
             let mut other = ReleaseLog::new(1_000, 100).with_window_key(&secret);
             for delta in deltas.iter().rev().chain(&deltas) {
                 other.apply(delta);
@@ -207,7 +202,7 @@ mod tests {
         ends.sort_unstable();
         ends.dedup();
         assert!(ends.len() > 1_990, "{} moments", ends.len());
-        // Each hour has its share of the 2,000 window ends, within seven standard deviations.
+        // Expected 83 per hour, within seven standard deviations.
         for hour in 0..24 {
             let turn = ends.iter().filter(|end| (**end - 1) / 3_600_000 == hour).count();
             assert!((20..=150).contains(&turn), "{turn} in hour {hour}");

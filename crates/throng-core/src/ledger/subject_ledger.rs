@@ -1,8 +1,6 @@
-//! Per-subject history: release log (one line per subject, group and window), tenure and class budgets.
+//! Bounded per-subject history, which never adds to a class size.
 //!
-//! The ledger never adds to a class size: a class counts only subjects of the same batch. All memory is bounded by the
-//! configuration and keyed by digests. Entries merge by union and maximum, so a delta may be applied twice
-//! (docs/internals/architecture.md rule 6).
+//! Entries merge by union and maximum, so a delta may be applied twice (docs/internals/architecture.md rule 6).
 
 use super::SHARDS;
 use super::ledger_delta::LedgerDelta;
@@ -10,7 +8,7 @@ use super::release_log::ReleaseLog;
 use super::supporters::{SupportLimits, SupporterTable};
 use crate::values::digest::DigestKey;
 
-/// History of all subjects, as known to this instance.
+/// History of all subjects of this instance.
 #[derive(Default)]
 pub struct SubjectLedger {
     /// Tenure and class budgets, if configured.
@@ -20,12 +18,12 @@ pub struct SubjectLedger {
 }
 
 impl SubjectLedger {
-    /// Derives the window boundaries of the release log from `secret` from now on.
+    /// Derives window phases from `secret`.
     pub fn set_window_key(&mut self, secret: &DigestKey) {
         self.release_log = self.release_log.take().map(|said| said.with_window_key(secret));
     }
 
-    /// Returns the view of the ledger at `now_ms`.
+    /// View of the ledger at `now_ms`.
     #[must_use]
     pub fn at(&self, now_ms: i64) -> LedgerView<'_> {
         LedgerView { ledger: self, now_ms }
@@ -41,7 +39,7 @@ impl SubjectLedger {
         }
     }
 
-    /// Evicts entries with an expired window from one shard.
+    /// Evicts expired entries of one shard.
     pub fn expire(&mut self, shard: usize, now_ms: i64) {
         if let Some(supporters) = &mut self.supporters {
             supporters.expire(shard, now_ms);
@@ -51,14 +49,14 @@ impl SubjectLedger {
         }
     }
 
-    /// Returns the memory in use, in bytes.
+    /// Memory, in bytes.
     #[must_use]
     pub fn approximate_bytes(&self) -> usize {
         self.supporters.as_ref().map_or(0, SupporterTable::approximate_bytes)
             + self.release_log.as_ref().map_or(0, ReleaseLog::approximate_bytes)
     }
 
-    /// Returns the approximate size of a shard in the stored state, in bytes.
+    /// Approximate stored size of a shard, in bytes.
     #[must_use]
     pub fn shard_bytes(&self, shard: usize) -> usize {
         debug_assert!(shard < SHARDS);
@@ -67,7 +65,7 @@ impl SubjectLedger {
     }
 }
 
-/// View of the ledger at one point in time; expired entries do not count.
+/// View at one point in time, without expired entries.
 #[derive(Clone, Copy)]
 pub struct LedgerView<'a> {
     ledger: &'a SubjectLedger,
@@ -75,13 +73,13 @@ pub struct LedgerView<'a> {
 }
 
 impl<'a> LedgerView<'a> {
-    /// Returns the release log, if configured.
+    /// Release log, if configured.
     #[must_use]
     pub fn release_log(&self) -> Option<&'a ReleaseLog> {
         self.ledger.release_log.as_ref()
     }
 
-    /// Returns tenure and class budgets, if configured.
+    /// Tenure and class budgets, if configured.
     #[must_use]
     pub fn supporters(&self) -> Option<SupporterView<'a>> {
         let supporters = self.ledger.supporters.as_ref();
@@ -97,24 +95,24 @@ pub struct SupporterView<'a> {
 }
 
 impl SupporterView<'_> {
-    /// Returns the configured limits.
+    /// Configured limits.
     #[must_use]
     pub fn limits(&self) -> SupportLimits {
         self.supporters.limits()
     }
 
-    /// Checks that a subject has been seen in enough batches to support others.
+    /// Checks the minimum tenure of a subject.
     #[must_use]
     pub fn has_tenure(&self, subject: u64) -> bool {
         self.supporters.has_tenure(subject, self.now_ms)
     }
 
-    /// Writes the classes of `group` that `subject` already supports to `out`.
+    /// Writes the classes of `group` and `subject` to `out`.
     pub fn supported_classes(&self, group: u128, subject: u64, out: &mut Vec<u128>) {
         self.supporters.supported_classes(group, subject, self.now_ms, out);
     }
 
-    /// Checks that one more class for each of `rows` rows fits into memory.
+    /// Checks that one more class for each of `rows` rows fits.
     #[must_use]
     pub fn has_room(&self, rows: usize) -> bool {
         self.supporters.has_room(rows)

@@ -1,13 +1,7 @@
-//! Tenure and class budgets: the batches in which each subject has been seen, and the classes that it supports.
+//! Tenure and class budgets (docs/internals/methods.md §12.5).
 //!
-//! Kept if `privacy.min_tenure` or `privacy.max_classes_per_subject` is set; both limit the influence of invented
-//! subjects. A subject last seen before the release window counts as never seen. Deltas of released batches are
-//! applied by batch number, so applying one twice changes nothing. Expired entries never count, evicted or not, so a
-//! restart does not change the output.
-//!
-//! Memory: at most `max_entries · 80` bytes, at any uptime. In a full memory new subjects are not recorded, and a
-//! subject does not support a class that cannot be recorded. A full memory therefore reduces releases, never the
-//! anonymity set.
+//! Deltas carry batch numbers, so applying one twice changes nothing. Expired entries never count. Memory: at most
+//! `max_entries · 80` bytes. Full memory reduces releases, never the anonymity set.
 
 use super::SHARDS;
 use crate::values::digest::BuildClassKeyHash;
@@ -15,20 +9,20 @@ use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Limits that a subject must meet to support a class.
+/// Limits for supporting a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SupportLimits {
-    /// Time after which an entry expires, in milliseconds.
+    /// Lifetime of an entry, in milliseconds.
     pub window_ms: i64,
-    /// Number of earlier batches with the subject before it supports others.
+    /// Earlier batches that a subject needs to support others.
     pub min_tenure: u32,
-    /// Maximum number of classes per group that one subject supports within the window; 0 is unlimited.
+    /// Maximum classes per subject, group and window; 0 is unlimited.
     pub max_classes: usize,
-    /// Maximum number of subjects and subject-class pairs in memory.
+    /// Maximum subjects and subject-class pairs in memory.
     pub max_entries: usize,
 }
 
-/// Tenure and class budget changes of one batch.
+/// Changes of one batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SupportDelta {
     /// Batch number.
@@ -37,43 +31,43 @@ pub struct SupportDelta {
     pub time_ms: i64,
     /// Subjects of the batch, sorted.
     pub people: Vec<u64>,
-    /// Subjects that each class counted, as (group, subject, class), sorted.
+    /// Counted subjects as (group, subject, class), sorted.
     pub pairs: Vec<(u128, u64, u128)>,
 }
 
 /// Tenure record of one subject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TenureRecord {
-    /// Number of batches without a gap of a full window, capped at `min_tenure`.
+    /// Batches without a gap of a window, capped at `min_tenure`.
     batches: u32,
     sequence: u64,
     time_ms: i64,
 }
 
-/// One shard of the stored state, sorted, so that equal shards have equal bytes.
+/// One sorted shard of the stored state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SupportShard {
     /// Tenure records by subject.
     pub people: Vec<(u64, TenureRecord)>,
-    /// Classes by the [key](supporter_key) of a group and a subject, each with the time of its last support.
+    /// Classes by [key](supporter_key), with the time of the last support.
     pub classes: Vec<(u128, u128, i64)>,
 }
 
 #[derive(Default)]
 struct SupporterMaps {
     people: HashMap<u64, TenureRecord, BuildClassKeyHash>,
-    /// Classes by group and subject, in key order, each with the time of its last support.
+    /// By group and subject, sorted, with the time of the last support.
     classes: HashMap<u128, Vec<(u128, i64)>, BuildClassKeyHash>,
 }
 
-/// Tenure and class budgets, as known to this instance.
+/// Tenure and class budgets of this instance.
 pub struct SupporterTable {
     limits: SupportLimits,
     entries: usize,
     shards: Vec<SupporterMaps>,
 }
 
-/// Combines a group and a subject into one key; both digests are uniform.
+/// Combines a group and a subject, both uniform digests, into one key.
 #[must_use]
 pub fn supporter_key(group: u128, subject: u64) -> u128 {
     group.wrapping_add(u128::from(subject) << 64 | u128::from(subject))
@@ -90,7 +84,7 @@ impl SupporterTable {
         Self { limits, entries: 0, shards: (0..SHARDS).map(|_| SupporterMaps::default()).collect() }
     }
 
-    /// Returns the configured limits.
+    /// Configured limits.
     #[must_use]
     pub fn limits(&self) -> SupportLimits {
         self.limits
@@ -100,7 +94,7 @@ impl SupporterTable {
         now_ms - time_ms <= self.limits.window_ms
     }
 
-    /// Checks that a subject has been seen in at least `min_tenure` batches.
+    /// Checks the minimum tenure of a subject.
     #[must_use]
     pub fn has_tenure(&self, subject: u64, now_ms: i64) -> bool {
         let person = self.shards[shard_of(supporter_key(0, subject))].people.get(&subject);
@@ -108,7 +102,7 @@ impl SupporterTable {
         seen >= self.limits.min_tenure
     }
 
-    /// Writes the classes of `group` that a subject supports at `now_ms` to `out`, in key order.
+    /// Writes the unexpired classes of `group` and `subject` to `out`, sorted.
     pub fn supported_classes(&self, group: u128, subject: u64, now_ms: i64, out: &mut Vec<u128>) {
         out.clear();
         let key = supporter_key(group, subject);
@@ -137,7 +131,7 @@ impl SupporterTable {
         all
     }
 
-    /// Returns the tenure record of a subject after batch `sequence`; none if memory is full or `min_tenure` is 0.
+    /// Tenure after batch `sequence`; none in full memory or without `min_tenure`.
     #[must_use]
     pub fn tenure_after(&self, subject: u64, sequence: u64, time_ms: i64) -> Option<TenureRecord> {
         let limits = self.limits;
@@ -153,7 +147,7 @@ impl SupporterTable {
         }
     }
 
-    /// Returns the unexpired classes of `key` after those of `new` are supported at `time_ms`, in ascending order.
+    /// Sorted unexpired classes of `key` after support of `new`.
     #[must_use]
     pub fn classes_after(&self, key: u128, new: &[u128], time_ms: i64) -> Vec<(u128, i64)> {
         let known = self.shards[shard_of(key)].classes.get(&key);
@@ -170,9 +164,9 @@ impl SupporterTable {
         true
     }
 
-    /// Merges entries of another instance that are inside the window at `now_ms`. Its batch numbers are ignored.
+    /// Merges unexpired entries of another instance, without its batch numbers.
     pub fn import_entries(&mut self, people: &[(u64, TenureRecord)], classes: &[(u128, u128, i64)], now_ms: i64) {
-        // The most recent entries get room first, in any input order.
+        // The most recent entries get room first.
         let mut people: Vec<_> =
             people.iter().filter(|(_, person)| self.is_unexpired(person.time_ms, now_ms)).collect();
         people.sort_unstable_by_key(|(subject, person)| (std::cmp::Reverse(person.time_ms), *subject));
@@ -211,7 +205,7 @@ impl SupporterTable {
         true
     }
 
-    /// Evicts entries of one shard that are outside the window.
+    /// Evicts expired entries of one shard.
     pub fn expire(&mut self, shard: usize, now_ms: i64) {
         let (window, shard) = (self.limits.window_ms, &mut self.shards[shard]);
         let before = shard.people.len() + shard.classes.values().map(Vec::len).sum::<usize>();
@@ -223,7 +217,7 @@ impl SupporterTable {
         self.entries -= before - shard.people.len() - shard.classes.values().map(Vec::len).sum::<usize>();
     }
 
-    /// Returns one shard for the stored state.
+    /// Returns one shard to store.
     #[must_use]
     pub fn shard(&self, shard: usize) -> SupportShard {
         let shard = &self.shards[shard];
@@ -254,20 +248,20 @@ impl SupporterTable {
         }
     }
 
-    /// Returns the number of subjects and pairs in memory.
+    /// Number of subjects and pairs.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.entries
     }
 
-    /// Returns the memory in use, in bytes.
+    /// Memory, in bytes.
     #[must_use]
     pub fn approximate_bytes(&self) -> usize {
         let of = |shard: &SupporterMaps| shard.people.capacity() * 33 + shard.classes.capacity() * 41;
         self.shards.iter().map(of).sum::<usize>() + self.entries * 32
     }
 
-    /// Returns the approximate size of a shard on disk, in bytes.
+    /// Approximate stored size of a shard, in bytes.
     #[must_use]
     pub fn shard_bytes(&self, shard: usize) -> usize {
         let shard = &self.shards[shard];
@@ -325,7 +319,7 @@ mod tests {
         assert_eq!(ours.entries(), 2, "two find room");
         let known = |subject| (0..SHARDS).any(|s| ours.shard(s).people.iter().any(|(known, _)| *known == subject));
         assert_eq!([1, 2, 3, 4].map(known), [false, true, false, true]);
-        // The stored batch number is of another instance, so the next batch here counts.
+        // Batch numbers of another instance do not count.
         assert!(ours.apply(&SupportDelta { sequence: 1, time_ms: 200, people: vec![2], pairs: Vec::new() }));
         assert!(ours.has_tenure(2, 200));
     }
@@ -369,7 +363,6 @@ mod tests {
             let cut = cut.min(deltas.len());
             let mut straight = supporters(10_000);
             deltas.iter().for_each(|delta| assert!(straight.apply(delta)));
-            // Stores after some batches, restores, and applies a few of these batches again.
             let mut first = supporters(10_000);
             deltas[..cut].iter().for_each(|delta| assert!(first.apply(delta)));
             let mut second = supporters(10_000);

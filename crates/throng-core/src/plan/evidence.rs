@@ -1,123 +1,121 @@
-//! Evidence for a plan: quasi-identifiers, accuracy of the model, benefit of aggregation, expected loss.
+//! Evidence for a plan, without data values.
 //!
-//! Gathered concurrently with the release, within the search budget, without effect on the output. Contains no data
-//! values, only attribute positions, counts and shares.
+//! Computed concurrently with the release, without effect on it.
 
 use serde::{Deserialize, Serialize};
 
 /// Evidence for one plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanEvidence {
-    /// Version of the plan.
+    /// Plan version.
     pub plan: u64,
-    /// True if the plan was made from the records of `plan.prime`; the evidence is always from the stream.
+    /// True if the plan is from `plan.prime`.
     pub primed: bool,
-    /// Distinct subjects below which a class is rare.
+    /// Subjects below which a class is rare.
     pub k: u32,
     /// Examined records of the window.
     pub records: u64,
-    /// Distinct subjects of these records, or the records if the stream has no subjects.
+    /// Distinct subjects, or records without subjects.
     pub support: u64,
-    /// Searched attributes (positions in the schema, ascending).
+    /// Searched schema positions, ascending.
     pub attributes: Vec<usize>,
-    /// False if the budget ended first: the lists are then proved but incomplete, and other sets count as unsafe.
+    /// False if the budget ended first: lists are incomplete, and other sets unsafe.
     pub complete: bool,
-    /// Minimal quasi-identifiers of 1, 2, … attributes, rare single values masked (docs/internals/methods.md §3).
+    /// Minimal quasi-identifiers by size from 1, rare single values masked (docs/internals/methods.md §3).
     pub qids_by_size: Vec<u64>,
-    /// The first minimal quasi-identifiers, in canonical order.
+    /// First minimal quasi-identifiers, in canonical order.
     pub minimal_qids: Vec<Vec<usize>>,
-    /// Subjects below k for each of them, or records if the stream has no subjects. The last entries may be missing.
+    /// Subjects (or records) below k for each; the last may be missing.
     pub people_below: Vec<u64>,
-    /// Number of maximal sets that are no quasi-identifiers.
+    /// Number of maximal non-quasi-identifiers.
     pub maximal_non_qids: u64,
-    /// The largest of these sets, at most a few.
+    /// Largest of these.
     pub largest_non_qids: Vec<Vec<usize>>,
-    /// Sets evaluated by counting their groups.
+    /// Sets evaluated by counting groups.
     pub evaluated: u64,
     /// Sets decided without counting.
     pub pruned: u64,
-    /// Accuracy of cycle inference; none if not compared.
+    /// Accuracy of cycle inference, if compared.
     pub triage: Option<TriageEvidence>,
-    /// Attribute pairs with the strongest mean inference `M(A→B)` of docs/internals/methods.md §4, highest first.
+    /// Strongest mean inferences `M(A→B)` (docs/internals/methods.md §4), descending.
     pub inferences: Vec<AttributeInference>,
-    /// Strongest inferences between values, at most one per ordered pair of attributes, strongest first.
+    /// Strongest inferences between values, one per ordered pair of attributes, descending.
     pub strongest: Vec<StrongestInference>,
-    /// Size of the model after exact aggregation; none if not computed.
+    /// Model size after exact aggregation, if computed.
     pub aggregation: Option<AggregationSize>,
-    /// Mean loss of a cell, in [0, 1], that the sample predicts for the plan's ladders.
+    /// Mean cell loss predicted for the plan's ladders, in [0, 1].
     pub expected_loss: f64,
     /// Backend that counted the groups.
     pub computed_by: String,
-    /// Duration in seconds.
+    /// Seconds.
     pub seconds: f64,
 }
 
 /// Accuracy of cycle inference for quasi-identifiers (\[POD] Def. 9, Fig. 5.6a).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TriageEvidence {
-    /// Largest θ at which the suspects cover every minimal quasi-identifier of two to four attributes.
+    /// Largest θ whose suspects cover all quasi-identifiers of two to four attributes.
     pub theta: Option<f64>,
     /// Accuracy by set size, ascending.
     pub sizes: Vec<TriageSize>,
 }
 
-/// Suspects compared with the exact result, for sets of one size.
+/// Suspects and exact results for one set size.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TriageSize {
     /// Attributes per set.
     pub size: usize,
     /// Sets of this size.
     pub sets: u64,
-    /// Sets suspected by inference.
+    /// Suspects by inference.
     pub suspects: u64,
-    /// Sets that are minimal quasi-identifiers.
+    /// Minimal quasi-identifiers.
     pub qids: u64,
-    /// Share of the suspects that are quasi-identifiers, in [0, 1]; none without suspects.
+    /// Share of suspects that are quasi-identifiers, in [0, 1].
     pub precision: Option<f64>,
-    /// Share of the quasi-identifiers that are suspects, in [0, 1]; none without quasi-identifiers.
+    /// Share of quasi-identifiers that are suspects, in [0, 1].
     pub recall: Option<f64>,
-    /// Exact evaluations until nine tenths of the minimal quasi-identifiers are found, in the order of deviation,
-    /// inference, cardinality, and at random.
+    /// Evaluations until nine tenths of the quasi-identifiers, by deviation, inference, cardinality, and at random.
     pub nine_tenths: Option<[f64; 4]>,
 }
 
-/// Support-weighted mean inference from the values of one attribute to another.
+/// Support-weighted mean inference between attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AttributeInference {
-    /// Source attribute: position in the schema.
+    /// Source schema position.
     pub from: usize,
-    /// Inferred attribute: position in the schema.
+    /// Inferred schema position.
     pub to: usize,
-    /// In (0, 1].
+    /// Mean, in (0, 1].
     pub mean: f64,
 }
 
-/// Inference from a value of one attribute to a value of another. The values are not disclosed.
+/// Inference between undisclosed values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StrongestInference {
-    /// Attribute of the known value: position in the schema.
+    /// Schema position of the known value.
     pub from: usize,
-    /// Attribute of the inferred value: position in the schema.
+    /// Schema position of the inferred value.
     pub to: usize,
-    /// Records of the window with both values.
+    /// Records with both values.
     pub records: u64,
-    /// Their distinct subjects, or the records if the stream has no subjects; at least k.
+    /// Their subjects (or records), at least k.
     pub support: u64,
     /// P(v|u), in (0, 1].
     pub probability: f64,
 }
 
-/// Size of the model before and after exact aggregation (docs/internals/methods.md §5).
+/// Model size before and after exact aggregation (docs/internals/methods.md §5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AggregationSize {
     /// Values of the model.
     pub nodes: u64,
-    /// Pairs of values of the model.
+    /// Pairs of values.
     pub edges: u64,
     /// Values after aggregation.
     pub coarse_nodes: u64,
-    /// Pairs of values after aggregation.
+    /// Pairs after aggregation.
     pub coarse_edges: u64,
-    /// Attributes determined by others, which a search can skip.
+    /// Attributes determined by others.
     pub implied_attributes: u64,
 }

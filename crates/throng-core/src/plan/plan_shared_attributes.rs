@@ -1,11 +1,9 @@
-//! Attributes shared by several groups, at one level of their hierarchy (docs/internals/methods.md §10.6).
-//!
-//! They follow from the groups alone, so no component can have an incomplete list.
+//! Attributes shared by groups (docs/internals/methods.md §10.6).
 
 use super::{LadderNode, Plan, PlanGroup};
 use std::collections::BTreeSet;
 
-/// Attributes in several of the `groups`, ascending.
+/// Attributes in several `groups`, ascending.
 pub fn find_shared_attributes<'a>(groups: impl IntoIterator<Item = &'a [usize]>) -> Vec<usize> {
     let (mut met, mut several) = (BTreeSet::new(), BTreeSet::new());
     for group in groups {
@@ -15,7 +13,7 @@ pub fn find_shared_attributes<'a>(groups: impl IntoIterator<Item = &'a [usize]>)
 }
 
 impl PlanGroup {
-    /// Quasi attributes without `attributes_in_several_groups`, and their ladder.
+    /// Quasi attributes and ladder without `shared`.
     pub fn without_shared_attributes(&self, shared: &[usize]) -> (Vec<usize>, Vec<LadderNode>) {
         let own: Vec<usize> = (0..self.quasi.len()).filter(|at| !shared.contains(&self.quasi[*at])).collect();
         let node =
@@ -36,22 +34,21 @@ impl Plan {
         group.ladder.first().map(|node| node.levels[at])
     }
 
-    /// Shared attributes, ascending, with the finest level of any group. A group with a coarser level does not show
-    /// them.
+    /// Shared attributes, ascending, with their finest level. Coarser groups do not show them.
     pub fn shared_levels(&self) -> Vec<(usize, u8)> {
         let level = |a: usize| self.groups.iter().filter_map(|group| Self::shared_level(group, a)).min();
         self.attributes_in_several_groups().into_iter().filter_map(|a| level(a).map(|level| (a, level))).collect()
     }
 
-    /// Returns true if group `number` shows `attribute`: it is not shared, or has the shared level in this group.
+    /// Returns true unless the attribute is shared and this group coarser.
     pub fn shows_attribute(&self, number: usize, attribute: usize) -> bool {
         let of_group = Self::shared_level(&self.groups[number], attribute);
         let shared = self.shared_levels();
         shared.iter().find(|(a, _)| *a == attribute).is_none_or(|(_, level)| of_group == Some(*level))
     }
 
-    /// Suppresses shared attributes in static groups, where they would link a release per window to a moment. `top`
-    /// gives the highest level.
+    /// Suppresses shared attributes in static groups, which would link their window to a moment. `top` is the highest
+    /// level.
     pub fn suppress_shared_in_static_groups(&mut self, top: impl Fn(usize) -> u8) {
         let shared = self.attributes_in_several_groups();
         let still: Vec<bool> = self.groups.iter().map(|group| self.is_static(group)).collect();

@@ -1,7 +1,6 @@
-//! t-closeness (\[FL2] §2.1): earth mover's distance between the values of a class and of the table.
+//! t-closeness (\[FL2] §2.1): earth mover's distance between class and table.
 //!
-//! Distances are fractions of integers. With cᵢ of n records in the class and Cᵢ of N in the table, value i has the
-//! surplus cᵢN − Cᵢn. Sums of surpluses reach nN, which exceeds 32 bits from 46,341 records.
+//! With cᵢ of n records in the class and Cᵢ of N in the table, value i has the surplus cᵢN − Cᵢn. Sums reach nN.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,19 +18,18 @@ pub enum GroundDistance {
     Hierarchical,
 }
 
-/// Distance between sensitive values, with the tree of a hierarchy.
+/// Distance between sensitive values, with a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GroundMetric {
     /// Equal distances: ½ Σ |pᵢ − qᵢ|.
     Equal,
-    /// Distance in the order of the codes: Σᵢ |Σ_{j≤i} (pⱼ − qⱼ)| / (m − 1).
+    /// Order of the codes: Σᵢ |Σ_{j≤i} (pⱼ − qⱼ)| / (m − 1).
     Ordered,
-    /// Distance in a tree: a move between children of a node costs the node's level over the height. Contains the
-    /// parent of each node, for each level above the values.
+    /// Parents by level above the values. A move between children costs level / height.
     Hierarchical(Vec<Vec<u32>>),
 }
 
-/// Distribution of a sensitive attribute over the whole table.
+/// Distribution of a sensitive attribute in the table.
 #[derive(Clone, Debug)]
 pub struct ClosenessTarget {
     counts: Vec<u64>,
@@ -44,8 +42,7 @@ impl ClosenessTarget {
         Self { total: counts.iter().sum(), counts, ground }
     }
 
-    /// Distance as `numerator / denominator`, in [0, 1]; 0/1 for an empty class. `values` are distinct values with
-    /// their counts; `room` is scratch memory.
+    /// Returns `numerator / denominator` in [0, 1]. `values` are distinct, with counts; `room` is scratch.
     pub fn distance(&self, values: &[(u32, u32)], room: &mut Vec<i128>) -> (u128, u128) {
         let n: u64 = values.iter().map(|&(_, c)| u64::from(c)).sum();
         let whole = i128::from(n) * i128::from(self.total);
@@ -81,7 +78,6 @@ impl ClosenessTarget {
                     let nodes = parents.iter().max().map_or(0, |&p| p as usize + 1);
                     let to = room.len();
                     debug_assert_eq!(to - from, parents.len());
-                    // Node surplus, and exchange between its children.
                     room.resize(to + nodes, 0);
                     let exchanged = exchange_between_children(&mut room[from..], parents, nodes);
                     cost += (level as i128 + 1) * exchanged;
@@ -93,7 +89,7 @@ impl ClosenessTarget {
     }
 }
 
-/// Σ min(surplus, deficit) of the children by node. Appends the nodes' surpluses.
+/// Σ min(surplus, deficit) of children. Appends node surpluses.
 fn exchange_between_children(room: &mut [i128], parents: &[u32], nodes: usize) -> i128 {
     let (children, above) = room.split_at_mut(parents.len());
     let mut gross = 0;

@@ -1,4 +1,4 @@
-//! Exact decimal fractions, so that rounding never decides about a class.
+//! Exact decimal fractions.
 
 /// Fraction with a power of ten as denominator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,13 +7,11 @@ pub struct DecimalRatio {
     denominator: u64,
 }
 
-/// Decimals that fit into 64 bits together with the integer part.
 const MAX_RATIO_DECIMALS: usize = 15;
 
 impl DecimalRatio {
-    /// Converts the shortest decimal text of `value`, cut after fifteen decimals.
-    ///
-    /// None for negative, infinite and not-a-number values, and from 1,000 upward.
+    /// Converts the shortest decimal text, cut after fifteen decimals; none for negative and non-finite values, and
+    /// from 1,000.
     pub fn from_decimal_text(value: f64) -> Option<Self> {
         if !(0.0..1000.0).contains(&value) {
             return None;
@@ -26,7 +24,7 @@ impl DecimalRatio {
         Some(Self { numerator: whole.parse::<u64>().ok()? * denominator + fraction, denominator })
     }
 
-    /// Floating-point value.
+    /// Converts to a double.
     pub fn value(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }
@@ -41,7 +39,7 @@ impl DecimalRatio {
         (u128::from(self.numerator) * u128::from(count)).div_ceil(u128::from(self.denominator)) as u64
     }
 
-    /// Returns true if `part / whole ≤ self`, exactly; `whole` is above 0.
+    /// Tests `part / whole ≤ self`, exactly, for `whole` > 0.
     pub fn is_at_least_quotient(self, part: u128, whole: u128) -> bool {
         let (numerator, denominator) = (u128::from(self.numerator), u128::from(self.denominator));
         match part.checked_mul(denominator).zip(whole.checked_mul(numerator)) {
@@ -50,18 +48,18 @@ impl DecimalRatio {
         }
     }
 
-    /// Returns true if `part < self · whole`.
+    /// Tests `part < self · whole`.
     pub fn is_above_quotient(self, part: u64, whole: u64) -> bool {
         u128::from(part) * u128::from(self.denominator) < u128::from(whole) * u128::from(self.numerator)
     }
 }
 
-/// a/b ≤ c/d by Euclid's algorithm, without large products.
+/// a/b ≤ c/d by Euclid's algorithm.
 fn is_quotient_at_most((a, b): (u128, u128), (c, d): (u128, u128)) -> bool {
     match (a / b).cmp(&(c / d)) {
         std::cmp::Ordering::Equal if a % b == 0 => true,
         std::cmp::Ordering::Equal if c % d == 0 => false,
-        // Inverses of remainders below 1 have the opposite order.
+        // Inverted remainders have the opposite order.
         std::cmp::Ordering::Equal => is_quotient_at_most((d, c % d), (b, a % b)),
         order => order.is_lt(),
     }
@@ -83,7 +81,6 @@ mod tests {
 
     #[test]
     fn ratio_comparison_above_128_bits_is_exact() {
-        // A million values of a billion records, against fifteen decimals.
         let third = DecimalRatio::from_decimal_text(0.333_333_333_333_333).unwrap();
         let whole = 1u128 << 80;
         assert!(third.is_at_least_quotient(whole / 3 - (1 << 40), whole));
@@ -93,7 +90,7 @@ mod tests {
 
     #[test]
     fn ratio_uses_decimal_value_of_the_limit() {
-        // In binary, 0.29 · 100 is below 29.
+        // In doubles, 0.29 · 100 is below 29.
         assert_eq!(((0.29f64 * 100.0) as u64, DecimalRatio::from_decimal_text(0.29).unwrap().floor_of(100)), (28, 29));
         assert_eq!(DecimalRatio::from_decimal_text(0.05).unwrap().floor_of(30_162), 1508);
         assert_eq!(

@@ -1,26 +1,20 @@
-//! Entropy and recursive (c, ℓ) ℓ-diversity of one sensitive attribute (\[FL2] §2.1).
-//!
-//! Both take the **descending** counts of the values of a class.
+//! Entropy and recursive (c, ℓ) ℓ-diversity (\[FL2] §2.1) of **descending** value counts.
 
 use super::DecimalRatio;
 
-/// Upper bound for the rounding error of an entropy.
 const ENTROPY_TOLERANCE: f64 = 1e-9;
 
-/// Shannon entropy −Σ p·ln p in nats, in the order of the counts; 0 for an empty class.
+/// Shannon entropy −Σ p·ln p in nats; 0 for an empty class.
 pub fn entropy(counts: &[u32]) -> f64 {
     let n: f64 = counts.iter().map(|&c| f64::from(c)).sum();
     let share = |&c: &u32| f64::from(c) / n;
     -counts.iter().map(share).map(|p| p * p.ln()).sum::<f64>()
 }
 
-/// Records lost from a class that needs entropy ln ℓ; none if it satisfies this.
+/// Records lost under entropy ≥ ln ℓ; none if satisfied.
 ///
-/// Near the limit, doubles do not decide: a class is accepted only if its entropy is exactly ln ℓ ([`is_exactly_log`]).
-///
-/// Entropy is concave: the mean entropy of the parts, weighted by size, is at most that of the class. Accepted parts
-/// have at least ln ℓ, so they contain at most H / ln ℓ of the records. A class with fewer than ⌈ℓ⌉ values has no
-/// accepted part.
+/// Near the limit, only exactly ln ℓ is accepted. By concavity, the weighted mean entropy of parts is at most H, so
+/// accepted parts contain at most H / ln ℓ of the records (none below ⌈ℓ⌉ values).
 pub fn entropy_lost_records(counts: &[u32], l: f64) -> Option<u64> {
     let n: u64 = counts.iter().map(|&c| u64::from(c)).sum();
     if (counts.len() as f64) < l.ceil() {
@@ -36,7 +30,7 @@ pub fn entropy_lost_records(counts: &[u32], l: f64) -> Option<u64> {
     Some(((n as f64 * share * (1.0 - ENTROPY_TOLERANCE)).ceil() as u64).min(n))
 }
 
-/// Entropy exactly ln ℓ: nⁿ = ℓⁿ · Π cᶜ, prime by prime.
+/// Exactly ln ℓ: nⁿ = ℓⁿ · Π cᶜ, prime by prime.
 fn is_exactly_log(counts: &[u32], n: u64, l: f64) -> bool {
     let text = format!("{l}");
     let (whole, decimals) = text.split_once('.').unwrap_or((&text, ""));
@@ -56,7 +50,6 @@ fn is_exactly_log(counts: &[u32], n: u64, l: f64) -> bool {
     exponents.values().all(|&exponent| exponent == 0)
 }
 
-/// Adds the prime factors of `number`, multiplied by `times`.
 fn add_prime_factors(mut number: u64, times: i128, exponents: &mut std::collections::BTreeMap<u64, i128>) {
     let mut prime = 2;
     while number > 1 {
@@ -71,11 +64,10 @@ fn add_prime_factors(mut number: u64, times: i128, exponents: &mut std::collecti
     }
 }
 
-/// Records lost from a class that needs r₁ < c·(r_ℓ + … + r_m); none if it satisfies this.
+/// Records lost under r₁ < c·(r_ℓ + … + r_m); none if satisfied.
 ///
-/// In accepted parts, r₁ is less than c times their tails. Tails only grow when parts are merged. The most frequent
-/// value therefore has fewer than c·tail records there; at least r₁ + 1 − ⌈c·tail⌉ are in other parts. Without a
-/// tail, no part is accepted.
+/// Tails only grow when parts are merged, so accepted parts hold fewer than c·tail records of the most frequent value.
+/// At least r₁ + 1 − ⌈c·tail⌉ are in others; all without a tail.
 pub fn recursive_lost_records(counts: &[u32], c: DecimalRatio, l: usize) -> Option<u64> {
     let n: u64 = counts.iter().map(|&c| u64::from(c)).sum();
     let tail: u64 = counts.iter().skip(l.saturating_sub(1)).map(|&c| u64::from(c)).sum();

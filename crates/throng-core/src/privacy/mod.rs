@@ -1,11 +1,7 @@
-//! Privacy models as predicates on equivalence classes (docs/internals/methods.md §8), in any combination.
+//! Privacy models as predicates on classes (docs/internals/methods.md §8).
 //!
-//! For a class that violates a model, [`ModelJudge::lost_records`] gives the records lost **however the class is split**.
-//! Specialization only splits classes, so the sum over a policy bounds the suppression of every specialization from
-//! below. The bound never falls under specialization. Pruning by it is therefore sound for non-monotone models. It
-//! generalizes \[FL2] §2.7, which uses only the implied minimal class size. Each model contains its proof.
-//!
-//! Counts are compared as integers; only entropy needs logarithms.
+//! [`ModelJudge::lost_records`] is the least loss **however a violating class is split**: a lower bound for every
+//! specialization. Pruning by it is sound also for non-monotone models. Generalizes \[FL2] §2.7.
 
 mod closeness;
 mod decimal_ratio;

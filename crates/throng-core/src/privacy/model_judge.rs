@@ -1,44 +1,43 @@
-//! Privacy models of a release, prepared for judging many classes.
+//! Models prepared to judge classes.
 
 use super::closeness::GroundDistance;
 use super::closeness::{ClosenessTarget, GroundMetric};
 use super::decimal_ratio::DecimalRatio;
 use super::diversity::{entropy_lost_records, recursive_lost_records};
 
-/// Privacy model (docs/internals/methods.md §8). Sensitive attributes are positions in the table's list.
+/// Privacy model (docs/internals/methods.md §8). Attributes are indices of sensitive attributes.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the fields are the symbols of the formula")]
 pub enum ClassPrivacyModel {
     /// At least k subjects per class; k ≥ 1.
     KAnonymity { k: u64 },
-    /// At least k subjects of the population share the values of the class; k ≥ 1.
+    /// At least k subjects of the population per class; k ≥ 1.
     KMap { k: u64 },
     /// Requirement for sensitive values per class.
     Sensitive { attribute: usize, of: ValueRequirement<GroundMetric> },
-    /// min ≤ released / population ≤ max in each class with records to release; 0 ≤ min ≤ max ≤ 1.
+    /// min ≤ released / population ≤ max in each released class; 0 ≤ min ≤ max ≤ 1.
     Presence { min: f64, max: f64 },
 }
 
-/// Limit for the values of a class in a stream.
+/// Limit of ℓ in a stream.
 const MAX_CLASS_VALUES: usize = 1000;
 
-/// Requirement for the values of a sensitive attribute per class. Before the values are known, `G` only names the
-/// ground distance.
+/// Requirement for the sensitive values of a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the fields are the symbols of the formula")]
 pub enum ValueRequirement<G = GroundDistance> {
     /// At least ℓ values; ℓ ≥ 1.
     Distinct { l: usize },
-    /// Entropy at least ln ℓ (and ⌈ℓ⌉ values); 1 ≤ ℓ.
+    /// Entropy ≥ ln ℓ and ⌈ℓ⌉ values; ℓ ≥ 1.
     Entropy { l: f64 },
-    /// r₁ < c·(r_ℓ + … + r_m), r the descending counts of the values; 0 < c < 1000, ℓ ≥ 2.
+    /// r₁ < c·(r_ℓ + … + r_m) with descending counts r; 0 < c < 1000, ℓ ≥ 2.
     Recursive { c: f64, l: usize },
-    /// Earth mover's distance to the whole table (suppressed records included) ≤ t; 0 ≤ t ≤ 1.
+    /// Earth mover's distance ≤ t to the whole table, including suppressed records; 0 ≤ t ≤ 1.
     Closeness { t: f64, ground: G },
 }
 
 impl ValueRequirement {
-    /// Values that must belong to different subjects: ⌈ℓ⌉, or 0 without diversity.
+    /// Values required of different subjects: ⌈ℓ⌉, or 0.
     pub fn required_representatives(&self) -> usize {
         match *self {
             Self::Distinct { l } | Self::Recursive { l, .. } => l,
@@ -47,20 +46,20 @@ impl ValueRequirement {
         }
     }
 
-    /// Returns true if classes are compared with a distribution.
+    /// Returns true for closeness.
     pub fn needs_reference(&self) -> bool {
         matches!(self, Self::Closeness { .. })
     }
 
-    /// Returns true if the hierarchy defines the ground distance.
+    /// Returns true for a hierarchical ground distance.
     pub fn needs_tree(&self) -> bool {
         matches!(self, Self::Closeness { ground: GroundDistance::Hierarchical, .. })
     }
 
-    /// Checks the parameter ranges for a stream.
+    /// Checks the parameters for a stream.
     ///
     /// # Errors
-    /// The invalid parameter and its range.
+    /// Invalid parameter and its range.
     pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
         let unless = |sound: bool, parameter, range| if sound { Ok(()) } else { Err((parameter, range)) };
         match *self {
@@ -78,8 +77,7 @@ impl ValueRequirement {
         }
     }
 
-    /// Replaces the name of the ground distance by the distance over `tree` ([`GroundMetric::Hierarchical`]; empty if
-    /// unused).
+    /// Adds `tree` to the ground distance ([`GroundMetric::Hierarchical`]).
     pub fn with_ground_metric(self, tree: &[Vec<u32>]) -> ValueRequirement<GroundMetric> {
         match self {
             Self::Distinct { l } => ValueRequirement::Distinct { l },
@@ -98,7 +96,7 @@ impl ValueRequirement {
     }
 }
 
-/// Reasons why a model is invalid.
+/// Reason for an invalid model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages document the variants and their fields")]
 pub enum ClassModelError {
@@ -124,7 +122,7 @@ impl ClassPrivacyModel {
         }
     }
 
-    /// Sensitive attribute of the model.
+    /// Sensitive attribute.
     pub fn attribute(&self) -> Option<usize> {
         match *self {
             Self::KAnonymity { .. } | Self::KMap { .. } | Self::Presence { .. } => None,
@@ -133,31 +131,31 @@ impl ClassPrivacyModel {
     }
 }
 
-/// Values of one sensitive attribute in the whole table.
+/// Sensitive values in the table.
 #[derive(Clone, Debug, Default)]
 pub struct SensitiveDomain {
     /// Records by value.
     pub counts: Vec<u64>,
-    /// Values released as `*` and not counted, because they are rare. Empty: none.
+    /// Rare values, released as `*` and not counted.
     pub rare: Vec<bool>,
 }
 
-/// One equivalence class.
+/// Equivalence class.
 #[derive(Clone, Copy, Debug)]
 pub struct JudgedClass<'a> {
-    /// Records to be released.
+    /// Records to release.
     pub records: u64,
-    /// Their distinct subjects, or the records if subjects are not counted.
+    /// Their subjects, or records.
     pub subjects: u64,
-    /// Records of the population with these values, including the released ones.
+    /// Records of the population with these values.
     pub population: u64,
-    /// Their distinct subjects, or the records if subjects are not counted.
+    /// Their subjects, or records.
     pub population_subjects: u64,
-    /// Distinct values among the records with their counts, by sensitive attribute.
+    /// Distinct values with counts, by sensitive attribute.
     pub values: &'a [Vec<(u32, u32)>],
 }
 
-/// Scratch memory of one thread.
+/// Scratch memory per thread.
 #[derive(Clone, Debug, Default)]
 pub struct JudgeScratch {
     counts: Vec<u32>,
@@ -176,11 +174,11 @@ enum PreparedModel {
     Presence(DecimalRatio, DecimalRatio),
 }
 
-/// Models of a release, prepared for a table. All must hold.
+/// Models prepared for a table; all must hold.
 #[derive(Clone, Debug)]
 pub struct ModelJudge {
     models: Vec<PreparedModel>,
-    /// Records that every accepted class needs: max(k, ⌈ℓ⌉), the m of \[FL2] §2.7.
+    /// Minimal class size max(k, ⌈ℓ⌉): m of \[FL2] §2.7.
     pub(crate) smallest_class: u64,
     pub(crate) needs_values: bool,
     pub(crate) needs_population: bool,
@@ -189,10 +187,10 @@ pub struct ModelJudge {
 }
 
 impl ModelJudge {
-    /// Prepares `models` for a table with these sensitive attributes.
+    /// Prepares `models`.
     ///
     /// # Errors
-    /// The first parameter out of range, missing attribute, or tree that does not fit.
+    /// First parameter out of range, missing attribute, or invalid tree.
     pub fn new(models: &[ClassPrivacyModel], domains: &[SensitiveDomain]) -> Result<Self, ClassModelError> {
         let mut rare: Vec<Vec<bool>> = domains.iter().map(|domain| domain.rare.clone()).collect();
         if !rare.iter().flatten().any(|rare| *rare) {
@@ -273,7 +271,7 @@ impl ModelJudge {
         Ok(judge)
     }
 
-    /// Returns true if only its values can violate a model: it is large enough for k-anonymity and k-map.
+    /// Returns true if large enough for k-anonymity and k-map.
     pub fn has_enough_members(&self, class: &JudgedClass<'_>) -> bool {
         class.records >= self.smallest_class
             && self.models.iter().all(|model| match model {
@@ -283,14 +281,13 @@ impl ModelJudge {
             })
     }
 
-    /// None if every model holds. Otherwise the **least** records suppressed, in the class or in all parts of any
-    /// split together; may be 0.
+    /// None if all models hold; otherwise the **least** suppressed records under any split (may be 0).
     pub fn lost_records(&self, class: &JudgedClass<'_>, room: &mut JudgeScratch) -> Option<u64> {
         if self.rare.is_empty() {
             return self.lost_records_ignoring_rare(class, room);
         }
-        // A rare value counts for no model and must not exceed half of a class: its `*` would reveal it. Accepted
-        // parts contain at most half of it, so the others contain the excess.
+        // A `*` of more than half of a class would reveal its value. Accepted parts contain at most half; others the
+        // excess.
         let mut lost: Option<u64> = None;
         let mut shown = std::mem::take(&mut room.values_without_rare);
         shown.resize(class.values.len(), Vec::new());
@@ -352,8 +349,8 @@ impl PreparedModel {
                 if t.is_at_least_quotient(part, whole) {
                     return None;
                 }
-                // Convexity: the weighted mean over the parts is at least that of the class. Accepted parts have at
-                // most t, others at most 1, so the others are at least (D − t)/(1 − t) of the records.
+                // By convexity, the weighted mean of parts is at least D. Accepted parts have at most t, others at most
+                // 1, so others are at least (D − t)/(1 − t) of the records.
                 let (distance, t) = (part as f64 / whole as f64, t.value());
                 let share = (distance - t) / (1.0 - t);
                 let shown: u64 = class.values[*attribute].iter().map(|&(_, count)| u64::from(count)).sum();
@@ -363,10 +360,10 @@ impl PreparedModel {
             Self::Presence(min, max) => {
                 let (part, whole) = (u128::from(class.records), u128::from(class.population));
                 if !max.is_at_least_quotient(part, whole) {
-                    // Accepted parts release at most max of the whole population.
+                    // Accepted parts release at most max.
                     return Some(class.records - max.floor_of(class.population).min(class.records));
                 }
-                // A part without the unreleased population may be accepted.
+                // A part without unreleased population may be accepted.
                 min.is_above_quotient(class.records, class.population).then_some(0)
             }
         }

@@ -1,7 +1,6 @@
-//! Requirements of a stream for one sensitive attribute per class (docs/internals/methods.md §8 and §11.5).
+//! Requirements for a sensitive attribute in a stream (docs/internals/methods.md §8 and §11.5).
 //!
-//! A class consists of the distinct (value, subject) pairs of a batch. Diversity also requires ℓ values of ℓ
-//! different subjects, so that no single subject makes a class diverse.
+//! Diversity requires ℓ values of ℓ different subjects.
 
 use super::model_judge::{ClassModelError, ClassPrivacyModel, JudgeScratch, JudgedClass, ModelJudge, SensitiveDomain};
 use super::representatives::has_distinct_representatives;
@@ -10,20 +9,20 @@ use hashbrown::HashMap;
 pub use super::closeness::GroundDistance;
 pub use super::model_judge::ValueRequirement;
 
-/// Sensitive attribute and its requirements.
+/// Sensitive attribute and requirements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SensitiveProtection {
-    /// Position in the schema.
+    /// Schema position.
     pub attribute: usize,
-    /// At least one requirement.
+    /// Requirements, at least one.
     pub requirements: Vec<ValueRequirement>,
-    /// Number of subjects that one attacker may have invented.
+    /// Subjects that one attacker may have invented.
     pub colluders: usize,
 }
 
 impl SensitiveProtection {
-    /// Values that must belong to different subjects: the largest ⌈ℓ⌉ plus `colluders`, or 0 without diversity. An
-    /// attacker that knows `colluders` subjects excludes at most as many values.
+    /// Values required of different subjects: the largest ⌈ℓ⌉ plus `colluders`, or 0. Known subjects exclude at most as
+    /// many values.
     pub fn min_representatives(&self) -> usize {
         match self.requirements.iter().map(ValueRequirement::required_representatives).max().unwrap_or(0) {
             0 => 0,
@@ -31,44 +30,44 @@ impl SensitiveProtection {
         }
     }
 
-    /// Returns true if classes are compared with the distribution of a plan.
+    /// Returns true if any requirement is closeness.
     pub fn needs_reference(&self) -> bool {
         self.requirements.iter().any(ValueRequirement::needs_reference)
     }
 
-    /// Returns true if the hierarchy defines the ground distance.
+    /// Returns true for a hierarchical ground distance.
     pub fn needs_tree(&self) -> bool {
         self.requirements.iter().any(ValueRequirement::needs_tree)
     }
 }
 
-/// Distribution for closeness, fixed for the lifetime of a plan.
+/// Closeness distribution, fixed per plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClosenessReference {
-    /// Value digests, in the order of an ordered ground distance.
+    /// Value digests, in distance order.
     pub values: Vec<u64>,
-    /// Distinct subjects of each value.
+    /// Subjects by value.
     pub subjects: Vec<u64>,
-    /// Hierarchy for [`GroundDistance::Hierarchical`]; empty if unused.
+    /// Tree for [`GroundDistance::Hierarchical`], or empty.
     pub tree: Vec<Vec<u32>>,
 }
 
 /// Protection prepared to judge classes.
 #[derive(Clone, Debug)]
 pub struct ProtectionJudge {
-    /// Position in the schema.
+    /// Schema position.
     pub attribute: usize,
     min_represented_values: usize,
-    /// Positions of the values in the reference; none without a reference.
+    /// Value positions in the reference.
     positions: Option<HashMap<u64, u32>>,
     judge: ModelJudge,
 }
 
 impl ProtectionJudge {
-    /// Prepares `protection`. Returns none if the required `reference` is missing.
+    /// Prepares `protection`; none if its `reference` is missing.
     ///
     /// # Errors
-    /// A parameter out of range, or a tree that does not fit.
+    /// Parameter out of range, or invalid tree.
     pub fn new(
         protection: &SensitiveProtection,
         reference: Option<&ClosenessReference>,
@@ -91,8 +90,8 @@ impl ProtectionJudge {
         Ok(Some(Self { attribute: protection.attribute, min_represented_values: representatives, positions, judge }))
     }
 
-    /// Returns true if a class of exactly these (value, subject) `pairs` satisfies all requirements. Sorts and
-    /// deduplicates them. A value missing in the reference is refused.
+    /// Returns true if (value, subject) pairs satisfy all requirements. Sorts and deduplicates them; refuses unknown
+    /// values.
     pub fn accepts(&self, pairs: &mut Vec<(u64, u64)>, room: &mut JudgeScratch) -> bool {
         pairs.sort_unstable();
         pairs.dedup();
@@ -133,11 +132,10 @@ mod tests {
     #[test]
     fn protection_counts_a_subject_once_per_value() {
         let recursive = [ValueRequirement::Recursive { c: 2.0, l: 2 }];
-        // Three subjects have the first value, two the second: 3 < 2 · 2.
+        // 3 and 2 subjects: 3 < 2 · 2.
         let pairs = [(1, 1), (1, 2), (1, 2), (1, 3), (2, 4), (2, 5), (1, 1)];
         assert_eq!(accepts(&recursive, None, &pairs), Some(true));
         assert_eq!(accepts(&recursive, None, &pairs[..5]), Some(false));
-        // One subject with all values makes no class diverse.
         let distinct = [ValueRequirement::Distinct { l: 3 }];
         assert_eq!(accepts(&distinct, None, &[(1, 1), (2, 1), (3, 1), (1, 2), (1, 3)]), Some(false));
         assert_eq!(accepts(&distinct, None, &[(1, 1), (2, 1), (3, 1), (2, 2), (1, 3)]), Some(true));

@@ -1,10 +1,8 @@
-//! Counts class values of different subjects, so that one active subject cannot make a class diverse.
+//! Class values of different subjects.
 
-/// Returns true if `needed` values can be assigned different subjects that have them: a system of distinct
-/// representatives. `pairs` are sorted, distinct (value, subject) pairs.
+/// Checks for distinct representatives: `needed` values with a different subject each. `pairs` are sorted and distinct.
 ///
-/// A value with `needed` subjects always finds a free one, so only that many are examined. Time: at most O(values ·
-/// `needed`²); O(pairs) with one value per subject.
+/// A value with `needed` subjects always has a free one. Time: O(values · `needed`²).
 pub fn has_distinct_representatives(pairs: &[(u64, u64)], needed: usize) -> bool {
     let values: Vec<&[(u64, u64)]> =
         pairs.chunk_by(|a, b| a.0 == b.0).map(|of_value| &of_value[..of_value.len().min(needed)]).collect();
@@ -21,7 +19,7 @@ pub fn has_distinct_representatives(pairs: &[(u64, u64)], needed: usize) -> bool
     }) || needed == 0
 }
 
-/// Assigns a subject to `value`, reassigning others if necessary; `asked` were tried.
+/// Augments the matching; `asked` were tried.
 fn assign_representative(
     value: usize,
     values: &[&[(u64, u64)]],
@@ -41,7 +39,7 @@ fn assign_representative(
             Some(at) => {
                 let holder = taken[at].1;
                 if assign_representative(holder, values, taken, asked) {
-                    // The other value moved, so this subject is free.
+                    // The other value moved.
                     taken[at].1 = value;
                     return true;
                 }

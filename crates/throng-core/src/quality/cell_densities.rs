@@ -1,22 +1,16 @@
 //! Reconstruction error (\[HCE] "Quality metric", Fig. 2 to 4; docs/internals/methods.md §15.3).
 //!
-//! A release gives a density for each record: uniform over the values of a cell, times the probability p that the
-//! line is no counterfeit. RCE is the squared difference to the point of the record, summed over records and
-//! attributes, including the sensitive one. A cell of m values has (1 − p/m)² + (m − 1)(p/m)² = 1 − (2p − p²)/m, in
-//! [0, 1]; a suppressed record 1.
-//!
-//! The paper's formula is joint over all attributes, but its figures show one. Jointly, nearly every generalized
-//! record has density near 0, and RCE is the number of records for any policy. The sum is therefore optimized, and
-//! the joint value only reported.
+//! A cell of m values has the error 1 − (2p − p²)/m if a line is genuine with probability p; a suppressed record 1. The
+//! optimized sum is per attribute, as in the paper's figures.
 
 use crate::domain::Domain;
 
-/// RCE of one or several records.
+/// Reconstruction error of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReconstructionError {
     /// Sum over attributes; per record in [0, quasi attributes + 1].
     pub marginal: f64,
-    /// Joint value over all attributes; per record in [0, 1].
+    /// Joint value; per record in [0, 1].
     pub joint: f64,
 }
 
@@ -27,12 +21,12 @@ impl std::ops::AddAssign for ReconstructionError {
     }
 }
 
-/// Density of each value by attribute and level: 1 / (occurring values in its cell).
+/// Densities by attribute, level and value: 1 / occurring values.
 #[derive(Clone, Debug)]
 pub struct CellDensities(Vec<Vec<Vec<f64>>>);
 
 impl CellDensities {
-    /// Computes the densities for `domains`; `counts[a][v]` records have value v of attribute a.
+    /// Computes densities; `counts[a][v]` records have value v of attribute a.
     pub fn new(domains: &[Domain], counts: &[Vec<u64>]) -> Self {
         let of = |(domain, counts): (&Domain, &Vec<u64>)| {
             let level = |level: &crate::domain::HierarchyLevel| {
@@ -47,7 +41,7 @@ impl CellDensities {
         Self(domains.iter().zip(counts).map(of).collect())
     }
 
-    /// Marginal RCE of generalization alone: a lower bound that never falls under generalization.
+    /// Error of generalization alone: a monotone lower bound.
     pub fn bound(&self, levels: &[u8], counts: &[Vec<u64>]) -> f64 {
         let of = |((densities, counts), &level): ((&Vec<Vec<f64>>, &Vec<u64>), &u8)| -> f64 {
             let lost = densities[usize::from(level)].iter().zip(counts).map(|(d, &count)| (1.0 - d) * count as f64);
@@ -56,8 +50,7 @@ impl CellDensities {
         self.0.iter().zip(counts).zip(levels).map(of).sum()
     }
 
-    /// RCE of a record at `levels` with the density of its sensitive cell; the record is genuine with probability
-    /// `genuine`.
+    /// Error of a record that is genuine with probability `genuine`.
     pub fn record_error(
         &self,
         values: impl Iterator<Item = u32>,
@@ -77,7 +70,7 @@ impl CellDensities {
         ReconstructionError { marginal: attributes - weight * sum, joint: 1.0 - weight * product }
     }
 
-    /// RCE of a suppressed record.
+    /// Error of a suppressed record.
     pub fn suppressed_record_error(&self) -> ReconstructionError {
         ReconstructionError { marginal: self.0.len() as f64 + 1.0, joint: 1.0 }
     }
@@ -118,7 +111,7 @@ mod tests {
         }
     }
 
-    /// \[HCE] Fig. 3 and 4: one attribute of three values; one of four lines is a counterfeit.
+    /// \[HCE] Fig. 3 and 4: three values; one of four lines is a counterfeit.
     #[test]
     fn reconstruction_error_with_counterfeits_uses_reduced_density() {
         let whole = by_definition(&[0, 1, 2], 3, 1, 1.0);

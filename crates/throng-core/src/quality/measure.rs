@@ -1,18 +1,4 @@
-//! Quality measures by name. Ranges are of the displayed value for n records, m attributes and s suppressed records.
-//!
-//! - `loss`: Iyengar's Loss \[IYE]: share of its domain that a cell covers beyond one value, mean over all cells; a
-//!   suppressed cell counts 1. [0, 1].
-//! - `loss_geometric`: loss per attribute, then the geometric mean of 1 + loss, minus 1. [0, 1].
-//! - `precision`: Sweeney's precision \[SWE]: 1 − mean level / (levels − 1); a suppressed cell is at the top. [0, 1],
-//!   higher is better.
-//! - `discernibility`: Bayardo's discernibility \[BAY]: Σ|E|² over the kept classes + s·n. [n, n²].
-//! - `aecs`: average class size: n / classes; all suppressed records form one class (\[FL2] Fig. 5). [1, n].
-//! - `nue`: non-uniform entropy in bits: −Σ log₂(n(value) / n(cell)) over all cells, and −Σ log₂(s(cell) / s) over
-//!   the suppressed ones. [0, ∞).
-//! - `nue_monotonic`: `nue` without the second sum, so that suppression costs nothing. [0, ∞).
-//! - `nue_normalized`: non-uniform entropy of each attribute divided by that of its full loss, summed. [0, 2m].
-//! - `kl_divergence`: Kullback–Leibler divergence in bits of the table's tuples from the release. Each class
-//!   (suppressed records form one) is uniform over the occurring values that it covers. [0, ∞).
+//! Quality measures by name (docs/internals/methods.md §9; \[IYE], \[SWE], \[BAY], \[FL2] Fig. 5).
 
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +43,7 @@ pub enum QualityMeasure {
 }
 
 impl QualityMeasure {
-    /// Returns the spelling in configurations and reports.
+    /// Returns the configured name.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
@@ -65,12 +51,12 @@ impl QualityMeasure {
 }
 
 impl QualityMeasure {
-    /// Returns true if a higher value is better.
+    /// Returns true if higher is better.
     pub fn is_better_higher(self) -> bool {
         self == Self::Precision
     }
 
-    /// Returns true if levels alone give the bound; other measures must count classes.
+    /// Returns true if levels alone give the bound.
     pub fn is_of_cells(self) -> bool {
         !matches!(self, Self::Discernibility | Self::Aecs | Self::KlDivergence)
     }
@@ -79,7 +65,7 @@ impl QualityMeasure {
     pub fn shown(self, cost: f64, attributes: usize) -> f64 {
         match self {
             Self::Precision => 1.0 - cost,
-            // The search compares the product; the root is taken only here.
+            // The search compares the product.
             Self::LossGeometric => cost.powf(1.0 / attributes.max(1) as f64) - 1.0,
             _ => cost,
         }

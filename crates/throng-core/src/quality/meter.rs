@@ -1,4 +1,4 @@
-//! Cost of each level and of suppression for one table.
+//! Costs of levels and suppression for a table.
 
 mod mixed_levels;
 
@@ -11,7 +11,7 @@ use strum::VariantArray;
 /// Fractional bits of [`ClassSums::size_bits`].
 const CLASS_SUM_FRACTION_BITS: i32 = 40;
 
-/// Integer sums over equivalence classes, independent of the order of addition.
+/// Integer sums over classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassSums {
     /// Number of classes.
@@ -23,20 +23,20 @@ pub struct ClassSums {
 }
 
 impl ClassSums {
-    /// Adds one class.
+    /// Adds a class.
     pub fn add(&mut self, size: u64) {
         self.classes += 1;
         self.squares += u128::from(size) * u128::from(size);
     }
 
-    /// Adds the sums over other classes.
+    /// Adds other classes.
     pub fn add_class_sums(&mut self, other: Self) {
         self.classes += other.classes;
         self.squares += other.squares;
         self.size_bits += other.size_bits;
     }
 
-    /// Adds the bits of one class; logarithms are slow, and only the divergence needs them.
+    /// Adds the bits of a class (for the divergence).
     pub fn add_bits(&mut self, size: u64) {
         self.size_bits += (size as f64 * (size as f64).log2() * 2f64.powi(CLASS_SUM_FRACTION_BITS)).round() as u128;
     }
@@ -45,9 +45,9 @@ impl ClassSums {
 /// Suppressed records of a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct SuppressedCounts<'a> {
-    /// Their number.
+    /// Number.
     pub records: u64,
-    /// Their number by attribute and cell of the policy's level.
+    /// Number by attribute and cell.
     pub cells: &'a [Vec<u64>],
 }
 
@@ -56,11 +56,11 @@ struct LevelMeter {
     loss: f64,
     /// Level / (levels − 1).
     height: f64,
-    /// −Σ log₂(n(value) / n(cell)) over all records.
+    /// −Σ log₂(n(value) / n(cell)).
     entropy: f64,
-    /// Σ log₂(occurring values in the cell) over all records.
+    /// Σ log₂(occurring values in the cell).
     cover: f64,
-    /// Additional cost of one suppressed record by cell: (1 − loss) / n.
+    /// (1 − loss) / n by cell.
     suppression: Vec<f64>,
     /// log₂(occurring values) by cell.
     cover_of: Vec<f64>,
@@ -72,22 +72,22 @@ struct LevelMeter {
 #[derive(Clone, Debug)]
 struct AttributeMeter {
     levels: Vec<LevelMeter>,
-    /// −Σ log₂(n(value) / n): full loss of the attribute.
+    /// −Σ log₂(n(value) / n).
     full_loss_entropy: f64,
     /// log₂ of the occurring values.
     values: f64,
 }
 
-/// Table data for its measures.
+/// Table data for measures.
 #[derive(Clone, Debug)]
 pub struct QualityMeter {
     records: u64,
     attributes: Vec<AttributeMeter>,
-    /// Σ size·log₂(size) over the distinct raw tuples.
+    /// Σ size·log₂(size) over raw tuples.
     raw_bits: u128,
 }
 
-/// Displayed value of every measure for one policy.
+/// Displayed value of every measure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QualityValues(pub Vec<(QualityMeasure, f64)>);
 
@@ -99,7 +99,7 @@ impl QualityValues {
 }
 
 impl QualityMeter {
-    /// Creates a meter: `counts[a][v]` records have value v of attribute a; `raw` sums the raw tuples.
+    /// Creates a meter. `counts[a][v]` records have value v of attribute a; `raw` sums raw tuples.
     pub fn new(domains: &[Domain], counts: &[Vec<u64>], records: u64, raw: ClassSums) -> Self {
         let attributes = domains.iter().zip(counts).map(|(d, c)| AttributeMeter::new(d, c, records)).collect();
         Self { records, attributes, raw_bits: raw.size_bits }
@@ -110,7 +110,7 @@ impl QualityMeter {
         self.records
     }
 
-    /// Least cost at `levels` and above, without grouping, with at least `suppressed` suppressed records.
+    /// Least cost at `levels` and above with at least `suppressed` records suppressed.
     pub fn bound(&self, measure: QualityMeasure, levels: &[u8], suppressed: u64) -> f64 {
         let at = |(attribute, &level): (usize, &u8)| &self.attributes[attribute].levels[level as usize];
         let levels = levels.iter().enumerate().map(at);
@@ -128,7 +128,7 @@ impl QualityMeter {
                 self.combine_attribute_costs(measure, levels.map(|level| level.entropy))
             }
             QualityMeasure::Discernibility => {
-                // Suppressed records cost n each; the best kept classes have equal size.
+                // Suppressed records cost n each; the best classes have equal size.
                 let classes: f64 = levels.map(|level| level.occupied as f64).product();
                 let even = n * n / classes.max(1.0);
                 even.max(suppressed as f64 * n + (n - suppressed as f64)) * (1.0 - 1e-12)
@@ -141,13 +141,12 @@ impl QualityMeter {
         }
     }
 
-    /// Least cost including generalizations, from the sums `all` before suppression. Equals [`bound`](Self::bound)
-    /// for measures of cells.
+    /// Least cost including generalizations, from `all` classes. Equals [`bound`](Self::bound) for measures of cells.
     pub fn class_bound(&self, measure: QualityMeasure, levels: &[u8], all: ClassSums) -> f64 {
         match measure {
             QualityMeasure::Discernibility => all.squares as f64,
             QualityMeasure::Aecs => self.records as f64 / all.classes.max(1) as f64,
-            // Allows for rounding.
+            // Rounding tolerance.
             QualityMeasure::KlDivergence => {
                 let cover: f64 = self.levels(levels).map(|level| level.cover).sum();
                 self.divergence(all.size_bits, cover) * (1.0 - 1e-9) - 1e-9
@@ -156,7 +155,7 @@ impl QualityMeter {
         }
     }
 
-    /// Cost of a policy: its levels plus its suppressed records. `kept` sums the released classes.
+    /// Cost of a policy with released classes `kept`.
     pub fn cost(
         &self,
         measure: QualityMeasure,
@@ -189,8 +188,7 @@ impl QualityMeter {
         self.total_cost(measure, self.levels(levels).zip(suppressed.cells).map(of), hidden, suppressed.records, kept)
     }
 
-    /// Cost from the terms of the attributes; for the divergence Σ log₂(occurring values per cell), plus `hidden` for
-    /// suppressed cells.
+    /// Attribute terms; for the divergence Σ log₂(occurring values per cell) plus `hidden` for suppressed cells.
     fn total_cost(
         &self,
         measure: QualityMeasure,
@@ -213,7 +211,7 @@ impl QualityMeter {
         }
     }
 
-    /// Displayed value of every measure for a policy.
+    /// Displayed values for a policy.
     pub fn quality_values(&self, levels: &[u8], suppressed: SuppressedCounts<'_>, kept: ClassSums) -> QualityValues {
         let value = |measure: QualityMeasure| measure.shown(self.cost(measure, levels, suppressed, kept), levels.len());
         QualityValues(QualityMeasure::VARIANTS.iter().map(|&measure| (measure, value(measure))).collect())
@@ -223,7 +221,7 @@ impl QualityMeter {
         self.attributes.iter().zip(levels).map(|(attribute, &level)| &attribute.levels[level as usize])
     }
 
-    /// Increasing in the cost of each attribute.
+    /// Increasing in each cost.
     fn combine_attribute_costs(&self, measure: QualityMeasure, costs: impl Iterator<Item = f64>) -> f64 {
         let attributes = self.attributes.len().max(1) as f64;
         match measure {
@@ -246,7 +244,7 @@ impl QualityMeter {
             return 0.0;
         }
         let unit = 2f64.powi(CLASS_SUM_FRACTION_BITS);
-        // Merged classes have more bits than raw ones, so this is negative.
+        // Negative: merged classes have more bits than raw ones.
         let sizes = (size_bits as i128 - self.raw_bits as i128) as f64 / unit;
         ((cover - sizes) / self.records as f64).max(0.0)
     }
@@ -282,7 +280,7 @@ impl AttributeMeter {
             meter.cheapest = meter.suppression.iter().copied().zip(of_cell).filter(|&(_, count)| count > 0).collect();
             meter.cheapest.sort_by(|a, b| a.0.total_cmp(&b.0));
             if let Some(below) = levels.last() {
-                // Rounding must not make a level cheaper than the one below.
+                // Rounding must not break monotonicity.
                 meter.loss = meter.loss.max(below.loss);
                 meter.entropy = meter.entropy.max(below.entropy);
             }
@@ -295,7 +293,6 @@ impl AttributeMeter {
 }
 
 impl LevelMeter {
-    /// Least additional cost.
     fn cheapest_suppression(&self, records: u64) -> f64 {
         let mut left = records;
         let mut sum = 0.0;
@@ -307,7 +304,7 @@ impl LevelMeter {
             sum += taken as f64 * each;
             left -= taken;
         }
-        // Allows for another order of addition.
+        // Tolerance for another order of addition.
         sum * (1.0 - 1e-9)
     }
 }

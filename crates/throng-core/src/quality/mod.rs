@@ -1,8 +1,7 @@
 //! Quality measures of a release (docs/internals/methods.md §9).
 //!
-//! In the search, every measure is a *cost*: lower is better. The cost of generalization alone is a lower bound. It
-//! never falls from a policy to its generalizations (\[PRU] "Insufficient data quality", after \[BAY]), so pruning by
-//! it is sound. This holds exactly, because the cost adds only non-negative terms to the bound.
+//! Every measure is minimized as a *cost*. The cost of generalization alone is a monotone lower bound, so pruning is
+//! sound (\[PRU] "Insufficient data quality", after \[BAY]).
 
 mod cell_densities;
 mod measure;

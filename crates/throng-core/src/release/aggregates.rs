@@ -1,7 +1,7 @@
-//! Verification of micro-aggregated cells, from the encoded bytes.
+//! Verification of micro-aggregated cells.
 //!
-//! Claim. If [`verify_aggregates`] returns `Ok`, every micro-aggregated cell of a class is one of three: the mean of
-//! the numbers of at least k subjects, in the spelling of the attribute; null, and no member has a number; or `*`.
+//! Claim. If [`verify_aggregates`] returns `Ok`, every such cell is the canonical mean of k or more subjects of its
+//! class, null without numbers, or `*`.
 
 use super::verified_batch::ReleasableBatch;
 use super::violation::DataSetRefusal;
@@ -11,20 +11,20 @@ use crate::values::raw_batch::RawToken;
 use crate::values::subject_digest::NO_SUBJECT;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Terms of one micro-aggregated attribute.
+/// Terms of one attribute.
 pub struct AggregateTerms<'a> {
     /// Position in the line.
     pub column: usize,
     /// Type and rounding of the numbers.
     pub typing: &'a ValueTyping,
-    /// The canonical text of a row; `null` or empty if it has no number.
+    /// Canonical text of a row; `null` or empty without a number.
     pub text: Box<dyn Fn(u32) -> &'a str + 'a>,
 }
 
-/// Verifies the lines of `group`. The cells that `quasi` marks form the class; `subjects` are by row.
+/// Verifies `group`; `quasi` marks the class cells, and `subjects` is by row.
 ///
 /// # Errors
-/// The first class and attribute that do not agree.
+/// The first violated claim.
 pub fn verify_aggregates(
     verified: &ReleasableBatch,
     group: usize,
@@ -83,7 +83,7 @@ impl AggregateTerms<'_> {
         let shown = number(shown)?;
         let numbers: Vec<i128> = present.iter().map(|(_, text)| number(text)).collect::<Result<_, _>>()?;
         let n = numbers.len() as i128;
-        // The error is at most half a step, and exactly half a step only away from zero.
+        // Ties are rounded away from zero.
         let sum: i128 = numbers.iter().sum();
         let off = 2 * (shown * n - sum).abs();
         let holds = off < step * n || off == step * n && (shown * n).abs() > sum.abs();
@@ -91,7 +91,7 @@ impl AggregateTerms<'_> {
     }
 }
 
-/// Reads a decimal number in units of 10⁻ᵈ; none with more digits after the point.
+/// Reads a number in units of 10⁻ᵈ.
 fn ticks(text: &str, decimals: u32) -> Option<i128> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let zeros = (decimals as usize).checked_sub(fraction.len())?;
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn aggregate_other_than_mean_is_refused() {
-        // The mean of 1, 1.5, 1.5 is 4/3: the nearest half is 1.5.
+        // 1.5 is nearest to the mean 4/3.
         for (shown, texts, holds) in [
             ("1.5", &["1", "1.5", "1.5"][..], true),
             ("1", &["1", "1.5", "1.5"], false),

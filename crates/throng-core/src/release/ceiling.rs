@@ -1,18 +1,17 @@
-//! Verification of counterfeits and their catalog, from the bytes (docs/internals/methods.md §15.6).
+//! Verification of counterfeits and their catalog (docs/internals/methods.md §15.6).
 //!
-//! Claim. The true lines are verified before, without counterfeits. If [`verify_ceiling`] returns `Ok`, then for true
-//! lines and counterfeits together, and for the catalog:
+//! Claim. The true lines are verified before. If [`verify_ceiling`] returns `Ok`:
 //!
-//! 1. Every class has at least `lines` lines.
+//! 1. Every class has `lines` lines or more.
 //! 2. No line is generalized by more than h.
 //! 3. Each catalog group lists exactly its counterfeits per value, and every counterfeit is in one group.
-//! 4. No class is in two groups, all classes exist, and all have exactly `lines` lines, so size reveals nothing.
-//! 5. Lemma 1 of \[HCE]: for each class and value, the other classes of the group have at least as many true lines as
-//!    the class has counterfeits.
-//! 6. All counterfeits of a class together could be true lines of the others, with `people` true lines left in each.
-//!    No observer can prove that a class has any.
-//! 7. A counterfeit shows a cell that is not exact only if a true line of its class does.
-//! 8. The lines are sorted by their bytes.
+//! 4. Groups are disjoint, and their classes have exactly `lines` lines, so size reveals nothing.
+//! 5. Lemma 1 of \[HCE]: per class and value, the other classes of the group have at least as many true lines as the
+//!    class has counterfeits.
+//! 6. All counterfeits of a class could be true lines of the others, with `people` true lines left in each. No observer
+//!    can prove that a class has any.
+//! 7. A counterfeit shows an inexact cell only if a true line of its class does.
+//! 8. Lines are sorted by their bytes.
 
 use super::verified_batch::ReleasableBatch;
 use super::violation::DataSetRefusal;
@@ -22,9 +21,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Terms that the verifier checks.
 pub struct CeilingTerms<'a> {
-    /// Marks the cells of a line that form its class. All others but `sensitive` are refused.
+    /// Marks the class cells: all but `sensitive`.
     pub quasi: &'a [bool],
-    /// Position of the sensitive cell in a line.
+    /// Position of the sensitive cell.
     pub sensitive: usize,
     /// Minimum lines of a class.
     pub lines: usize,
@@ -32,13 +31,13 @@ pub struct CeilingTerms<'a> {
     pub people: usize,
     /// Maximum generalization of a line.
     pub h: f64,
-    /// The Loss of a cell by its position and text, in [0, 1]; none for a text that no hierarchy prints.
+    /// Loss by position and text, in [0, 1]; none outside all hierarchies.
     pub loss: &'a dyn Fn(usize, &str) -> Option<f64>,
-    /// Checks that a sensitive text means exactly one value.
+    /// Checks that a sensitive text has exactly one value.
     pub is_exact: &'a dyn Fn(&str) -> bool,
 }
 
-/// Lines to be released, counterfeits included, and the catalog. Only [`verify_ceiling`] makes one.
+/// Lines and catalog, made by [`verify_ceiling`] only.
 #[derive(Debug)]
 pub struct MixedLines {
     lines: Vec<Vec<u8>>,
@@ -46,25 +45,23 @@ pub struct MixedLines {
 }
 
 impl MixedLines {
-    /// The lines, sorted by their bytes, without line breaks.
+    /// Sorted lines without line breaks.
     pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
         self.lines.iter().map(Vec::as_slice)
     }
 
-    /// The catalog, each line with its line break.
+    /// Catalog with line breaks.
     #[must_use]
     pub fn catalog(&self) -> &[u8] {
         &self.catalog
     }
 }
 
-/// Tolerance for losses stored in 32 bits.
+/// Losses are stored in 32 bits.
 const VERIFIED_LOSS_TOLERANCE: f64 = 1e-6;
 
-/// Count by value.
 type ValueCountMap<'a> = BTreeMap<&'a str, u64>;
 
-/// Lines of a class.
 #[derive(Default)]
 struct ClassLineCounts {
     shown: BTreeMap<String, u64>,
@@ -85,10 +82,10 @@ impl ClassLineCounts {
     }
 }
 
-/// Verifies `counterfeits` among the lines of `group`, and their `catalog`.
+/// Verifies `counterfeits` and their `catalog`.
 ///
 /// # Errors
-/// The first claim that does not hold. Nothing may be released then.
+/// The first violated claim.
 pub fn verify_ceiling(
     verified: &ReleasableBatch,
     group: usize,
@@ -117,7 +114,7 @@ pub fn verify_ceiling(
 }
 
 impl CeilingTerms<'_> {
-    /// Returns the class of a line after a check of its degree of generalization.
+    /// Also checks the generalization of the line.
     fn class_of(&self, cells: &[String]) -> Result<Vec<String>, &'static str> {
         let (mut sum, mut attributes) = (0.0, 0);
         let mut class = Vec::with_capacity(cells.len());
@@ -181,7 +178,6 @@ fn check_catalog(
     Ok(())
 }
 
-/// Judges one group of the catalog by the lines of its classes.
 fn check_group(
     group: &CatalogGroup,
     members: &[&ClassLineCounts],
@@ -210,8 +206,7 @@ fn check_group(
     Ok(())
 }
 
-/// Checks that the counterfeits of a class could be true lines of the other classes, with `people` true lines left in
-/// each: a flow to lines with the same value, limited by the room in each class.
+/// Claim (6): a flow to lines with the same value, limited by the room per class.
 fn could_all_be_true(class: &ClassLineCounts, others: &[&ClassLineCounts], terms: &CeilingTerms<'_>) -> bool {
     let most = terms.lines.saturating_sub(terms.people) as u64;
     let counterfeits: Vec<(&str, u64)> =
@@ -230,7 +225,7 @@ fn could_all_be_true(class: &ClassLineCounts, others: &[&ClassLineCounts], terms
     true
 }
 
-/// Finds a line for one more counterfeit of a value, and moves lines of another value if that makes room.
+/// Moves lines of other values for room.
 fn place_counterfeit(
     at: usize,
     counterfeits: &[(&str, u64)],

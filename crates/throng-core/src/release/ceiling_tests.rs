@@ -17,7 +17,7 @@ fn terms() -> CeilingTerms<'static> {
     }
 }
 
-/// By class: true values and counterfeit values, one letter each.
+/// Class, true values and counterfeit values, one letter each.
 type CeilingTable<'a> = [(&'a str, &'a str, &'a str)];
 
 fn counted(table: &CeilingTable<'_>) -> BTreeMap<Vec<String>, ClassLineCounts> {
@@ -71,14 +71,12 @@ fn catalog_flaw_is_named_in_refusal() {
         (&[("1", "", "dddd"), ("2", "dddd", "")], &line(&["1", "2"], &[("d", 4)]), "fewer true lines"),
         (&[("1", "abd", "*"), ("2", "abc*", "")], &line(&["1", "2"], &[("*", 1)]), "hides its value"),
         (&[("1", "abd", "d"), ("2", "abcc", "")], &ok, "Lemma 1"),
-        // Lemma 1 holds for each value. But class 2 must keep one true line, and class 1 has room for only one of the
-        // two others.
+        // Class 2 must keep one true line, and class 1 has room for only one of the others.
         (
             &[("1", "xx", "de"), ("2", "d", "xxx"), ("3", "ebbx", "")],
             &line(&["1", "2", "3"], &[("d", 1), ("e", 1), ("x", 3)]),
             "could be shown",
         ),
-        // Every counterfeit must be in a group.
         (&[("1", "abd", "d"), ("2", "abcd", ""), ("4", "abd", "d")], &ok, "in no group"),
     ] {
         let said = verdict(table, catalog);
@@ -101,7 +99,6 @@ fn line_above_ceiling_is_refused() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
-    /// Compares the flow with every placement of the counterfeits.
     #[test]
     fn flow_matches_brute_force_placement(
         own in prop::collection::vec(0..3u8, 0..4),

@@ -1,42 +1,27 @@
-//! Counting guard between disjoint groups (docs/internals/methods.md §10.3 and §12.7): joins that an observer can derive by
-//! counting alone.
+//! Counting guard between disjoint groups (docs/internals/methods.md §10.3 and §12.7).
 //!
-//! # The claim
-//! A *label* of a column is a printed cell, its coverage, or a coverage above it in the hierarchy, without the root.
-//! A row is below a printed cell if it has that cell, and below a coverage if its cell has that coverage or one below
-//! it. Suppressed cells are below nothing.
+//! # Claim
+//! A *label* of a column is a printed cell, its coverage, or a coverage above it, without the root. A row is below its
+//! printed cells and below all coverages that contain them. Suppressed cells are below nothing.
 //!
-//! For two groups A ≠ B let N be the number of rows with a fragment in A or in B. If the groups are released with the
-//! same rows by design ([`RecordCountBound`]), N is at most the number of fragments of the largest group. Let X and Y be
-//! non-empty sets of labels of A and B that some row is below, and `n_X`, `m_Y` the numbers of rows below all of
-//! them. If `n_X` + `m_Y` > N, some record must be below both.
+//! For groups A ≠ B, N is the number of rows with a fragment in A or B, limited by [`RecordCountBound`]. Non-empty
+//! label sets X of A and Y of B have `n_X` and `m_Y` > 0 rows below all their labels. If `n_X` + `m_Y` > N, some
+//! record is below both.
 //!
-//! [`check_forced_pairs`] forces a batch exactly if for some such pair fewer than k distinct subjects are below both X and Y, or
-//! if fragments contradict themselves. A batch that needs more than `BATCH_STEP_LIMIT` steps is
-//! [`CountingResult::StepsExhausted`].
+//! [`check_forced_pairs`] forces a batch exactly if fewer than k distinct subjects are below such X and Y, or if
+//! fragments contradict themselves. Unions without a label and joins of three groups are not judged.
 //!
-//! *On N.* The rows of A and B are the strict choice for groups with different rows, even against an observer that
-//! knows the rows of each group. The largest group alone would miss pairs forced among the few rows of two small
-//! groups.
+//! # Proof
+//! 1. *Labels are cells.* Each column is read as one column per label depth.
+//! 2. *One side is heavy.* `n_X` or `m_Y` exceeds N/2. All ordered pairs (A, B) are searched with X heavy. Its cells
+//!    are in more than half of the rows: at most one per column.
+//! 3. *Intervals of X.* `n_X` and the joint subjects S(X, Y) never increase as X grows. If S(Q, Y) ≥ k for all Y with
+//!    `m_Y` > N − `n_P`, no X between P and Q ⊇ P violates the claim. A union of intervals uses the smallest threshold
+//!    and the joint rows of all Q. Otherwise it is divided; P = Q is the definition.
+//! 4. *Small sets.* `small_sets` decides if a Y in at least t rows has fewer than k subjects in the rows of Q. An
+//!    undecided question counts as yes and is divided.
 //!
-//! # Why the answer is exact
-//! 1. *Labels are cells.* A column is read as one column per depth of its labels. A set of labels is then a set of
-//!    cells.
-//! 2. *One side is heavy.* `n_X` + `m_Y` > N needs one of them above N/2. Each ordered pair (A, B) is searched with X
-//!    heavy, so every cell of X is in more than half of the rows: at most one per column.
-//! 3. *Intervals of X.* The subjects S(X, Y) on the joint rows and `n_X` only decrease as X grows. One check
-//!    therefore covers all X between P and Q ⊇ P: if every Y with `m_Y` > N − `n_P` has S(Q, Y) ≥ k, none is a
-//!    violation. The same holds for a union of intervals, with the smallest threshold and the joint rows of all Q.
-//!    Otherwise the union is halved, and a single interval is divided at one cell. At P = Q the bound is the
-//!    definition.
-//! 4. *Small sets.* `small_sets` decides exactly if a set Y in at least t rows has fewer than k subjects in the
-//!    rows Q. A question about several X may end with "perhaps", which counts as yes; its parts are then checked.
-//!
-//! Time: O(cells) to read a batch; then O(rows · width) per question in the usual case. The worst case is exponential
-//! in the labels, on tuples with few subjects only.
-//!
-//! Only conjunctions of labels are judged: neither unions of cells that are no label nor joins over three and more
-//! groups.
+//! Time: usually O(rows · width) per question; the worst case is exponential in the labels.
 
 mod labels;
 mod runs;
@@ -51,28 +36,28 @@ use small_sets::{SmallSetQuery, SubjectCounter};
 /// Result of the counting check of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountingResult {
-    /// Counting joins nothing below k.
+    /// No join below k.
     Free,
-    /// Counting joins two groups, or the batch contradicts itself.
+    /// Join below k, or contradictory fragments.
     Forced,
-    /// The steps ran out before a result for these two groups.
+    /// Step limit at these two groups.
     StepsExhausted([usize; 2]),
 }
 
-/// Lower bound on the number of records, in addition to the rows of the two groups.
+/// Upper bound on N.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordCountBound {
-    /// The number of fragments of the largest group.
+    /// Fragments of the largest group.
     OfLargest,
-    /// The larger of that number and this one.
+    /// Maximum of that and this number.
     AtLeast(usize),
-    /// The groups have different rows by design: N of two groups is the number of rows of both.
+    /// None, for groups with different rows by design.
     OfBoth,
 }
 
-/// Checks if counting joins two groups below `k`, given the bound `records`. `subjects` is by row of the batch; 0 is
-/// no subject. A batch is also forced if a row is twice in one group or not in `subjects`, or if cells do not fit
-/// their group. Each of the `parts` of a batch has an equal share of the steps.
+/// Checks if counting joins two groups below `k`. `subjects` is by row; 0 is no subject.
+///
+/// Contradictory fragments also force a batch. The step limit is divided by `parts`.
 #[must_use]
 pub fn check_forced_pairs(
     groups: &[GroupFragments],
@@ -104,7 +89,7 @@ fn check_within_steps(
     };
     let records = |a: usize, b: usize| most.min(taken[a].or(&taken[b]).count());
     let mut of_pairs = vec![vec![0; groups.len()]; groups.len()];
-    // By group: the minimum number of rows of a label that can be part of a forced pair.
+    // Minimum rows of a label in a forced pair, by group.
     let mut floors = vec![usize::MAX; groups.len()];
     for (a, b) in (0..groups.len()).flat_map(|a| (0..groups.len()).map(move |b| (a, b))).filter(|(a, b)| a != b) {
         of_pairs[a][b] = records(a, b);
@@ -155,37 +140,32 @@ fn check_within_steps(
     CountingResult::Free
 }
 
-/// Search result for a set X.
 #[derive(Clone, Copy, PartialEq)]
 enum IntervalVerdict {
     Clear,
     Violated,
-    /// The steps ran out at an X of this group.
-    Unknown {
-        of: usize,
-    },
+    Unknown { of: usize },
 }
 
 impl IntervalVerdict {
-    /// Returns this result, or that of `next` if no violation was found.
     fn or_else(self, next: impl FnOnce() -> Self) -> Self {
         if self == Self::Clear { next() } else { self }
     }
 }
 
-/// All sets X of one group from `P` (with the rows `least`) up to `P` and all of `between`.
+/// All sets X of one group from P (rows `least`) to P ∪ `between`.
 struct LabelSetInterval<'a> {
     least: RowBitSet,
-    /// Number of rows of `least`: `n_P`.
+    /// `n_P`.
     carried: usize,
-    /// Rows of the further cells, heaviest first, none of them implied by P.
+    /// Heaviest first, none implied by P.
     between: Vec<&'a RowBitSet>,
-    /// The rows of P and all further cells: Q.
+    /// Q = P ∪ `between`.
     joint: RowBitSet,
 }
 
 impl<'a> LabelSetInterval<'a> {
-    /// Returns the sets with `lightest` as their lightest cell, so that their thresholds are close together.
+    /// Groups sets with similar thresholds.
     fn down_to(cells: &'a [RowBitSet], lightest: usize) -> Self {
         Self::new(cells[lightest].clone(), cells[..lightest].iter())
     }
@@ -196,8 +176,6 @@ impl<'a> LabelSetInterval<'a> {
         Self { carried: least.count(), least, between, joint }
     }
 
-    /// Divides the interval into the sets with the lightest further cell and those without it; none if there is only
-    /// one set.
     fn divided(&self) -> Option<[Self; 2]> {
         let (lightest, rest) = self.between.split_last()?;
         let with = Self::new(self.least.and(lightest), rest.iter().copied());
@@ -205,53 +183,49 @@ impl<'a> LabelSetInterval<'a> {
     }
 }
 
-/// Sets X of one group, checked against another group.
 #[derive(Clone, Copy)]
 struct PairQuestion<'a> {
     interval: &'a LabelSetInterval<'a>,
-    /// The group of X.
     of: usize,
     /// N of the two groups.
     records: usize,
 }
 
 impl PairQuestion<'_> {
-    /// Checks that X has more than half of the rows. The exchanged pair covers the other case.
+    /// The exchanged pair covers light sets.
     fn is_heavy(&self) -> bool {
         2 * self.interval.carried > self.records
     }
 
-    /// Minimum rows of a forced Y: t of P.
+    /// t of P.
     fn least(&self) -> usize {
         self.records + 1 - self.interval.carried
     }
 }
 
-/// Search of one batch for one k.
 struct ForcedPairSearch {
     k: usize,
     subjects: SubjectCounter,
-    /// Remaining steps for all questions.
     left: usize,
 }
 
-/// Steps per cell of the group for a question about several X, before it is divided.
+/// Steps per cell for several X, before they are divided.
 const STEPS_PER_CELL: usize = 64;
 
-/// Steps for one batch, about ten seconds of work. After them the batch is not judged.
+/// Steps for one batch, about ten seconds.
 const BATCH_STEP_LIMIT: usize = 1 << 32;
 
 impl ForcedPairSearch {
-    /// Searches for a violating X among `asked` (lowest threshold first) with a Y of `runs`, narrowed to `floor`.
+    /// `asked` is sorted by threshold; `runs` are narrowed to `floor`.
     fn violated(&mut self, runs: &TupleRuns, floor: usize, asked: &[PairQuestion], patience: usize) -> IntervalVerdict {
         let Some((first, others)) = asked.split_first() else { return IntervalVerdict::Clear };
         let least = first.least();
-        // Fewer cells give fewer tuples. The pass is worth it if the threshold has doubled.
+        // Worth a pass if the threshold has doubled.
         let fewer = (least >= 2 * floor).then(|| runs.narrowed(least));
         let passes = 1 + 2 * usize::from(fewer.is_some());
         self.left = self.left.saturating_sub(passes * (runs.cells.len() + runs.rows.len()));
         let (runs, floor) = fewer.as_ref().map_or((runs, floor), |fewer| (fewer, least));
-        // Distant thresholds share little work, so they become separate questions.
+        // Distant thresholds share little work.
         let alike = asked.partition_point(|x| x.least() < 2 * least);
         if alike < asked.len() {
             let (heavier, lighter) = asked.split_at(alike);

@@ -1,4 +1,4 @@
-//! Recount of one group, line by line, from the encoded bytes: the claims of [`super::verify`] about one group.
+//! Recount of one group: the claims of [`super::verify`] about one group.
 
 use super::forced_pairs::GroupFragments;
 use super::line_limits::CountingUnits;
@@ -16,29 +16,25 @@ use crate::values::subject_digest::NO_SUBJECT;
 use hashbrown::HashMap;
 use std::collections::HashSet;
 
-/// Result of the recount of a group.
 pub(super) struct GroupTally {
     pub fragments: GroupFragments,
-    /// The fragments split by the shared cells that they show.
     pub parts: SharedCellLines,
     pub risk: ReidentificationRisk,
     pub crowd: ClassSizeStats,
-    /// Group, subject and class for each subject that a class counted, if budgets are kept.
+    /// Group, subject and class.
     pub pairs: Vec<(u128, u64, u128)>,
-    /// Release log keys of the lines that the group releases once per window.
     pub window_keys: Vec<u128>,
 }
 
-/// Subjects of a class, in the order of their first line.
+/// Subjects are in the order of their first line.
 #[derive(Default)]
 struct RecountedClass {
     lines: u64,
     subjects: Vec<u64>,
-    /// The subjects as a set, used for large classes.
+    /// Set for large classes.
     seen: Option<HashSet<u64>>,
 }
 
-/// Classes up to this number of subjects are searched linearly.
 const LINEAR_SEARCH_LIMIT: usize = 16;
 
 impl RecountedClass {
@@ -64,44 +60,36 @@ impl RecountedClass {
 
 type ClassesByKey = HashMap<u128, RecountedClass, BuildClassKeyHash>;
 
-/// Coverage of the cells of one line.
 struct LineCells {
     key: u128,
-    /// Keys of the sensitive values outside the class.
     sensitive_classes: Vec<u128>,
-    /// Coverage of the quasi and sensitive cells; none if suppressed.
+    /// Coverages of quasi and sensitive cells; none if suppressed.
     guarded: Vec<Option<u128>>,
-    /// Coverage of the sensitive cells that are not exact; none for exact ones.
+    /// Coverages of sensitive cells; none if exact.
     hidden: Vec<Option<u128>>,
-    /// Positions in the line of the cells that are `guarded`.
     places: Vec<usize>,
 }
 
-/// The lines of a group read so far.
 struct GroupRecount<'a> {
     basis: RecountContext<'a>,
     carriers: &'a CountingUnits,
     group: &'a ProposedGroup,
     terms: &'a GroupTerms,
     classes: ClassesByKey,
-    /// Classes of single sensitive values.
     sensitive_classes: ClassesByKey,
     fragments: GroupFragments,
     parts: SharedCellLines,
     taken: Vec<bool>,
-    /// Class and row of each line, if the ladder is known.
+    /// By line, if the ladder is known.
     class_of: Vec<(u128, u32)>,
     hidden: Vec<hidden_cells::HiddenRun<'a>>,
-    /// The cells of each line, if classes show ranges.
+    /// Only if classes show ranges.
     ranges: Vec<RangeLine<'a>>,
     /// Class, value and subject, by protected attribute.
     shown: Vec<Vec<(u128, u64, u64)>>,
 }
 
-/// Recounts `group`. `room` is the most entries that a batch of as many groups can add to the supporter state.
-///
-/// # Errors
-/// The first violation found.
+/// `room` is the most supporter entries that such a batch can add.
 pub(super) fn recount(
     group: &ProposedGroup,
     terms: &GroupTerms,
@@ -172,7 +160,6 @@ impl GroupRecount<'_> {
         self.parts.add(&said.guarded, attribute, rows, self.carriers, self.basis, above)
     }
 
-    /// Returns the coverage of each cell, by its text.
     fn read_cells(&self, cells: &[String]) -> Result<LineCells, Violation> {
         let (terms, books) = (self.terms, self.basis.books);
         if cells.len() != terms.attributes.len() {
@@ -195,7 +182,6 @@ impl GroupRecount<'_> {
             let suppressed = text == r#""*""#;
             if terms.quasi[i] {
                 said.key = said.key.wrapping_add(coverage);
-                // Other lines show shared attributes too, so they do not count here.
                 says_something |= !suppressed && !self.basis.shared.contains(&attribute);
             } else if terms.sensitive[i] && !suppressed {
                 said.sensitive_classes.push(terms.sensitive_bases[attribute].wrapping_add(coverage));
@@ -204,7 +190,7 @@ impl GroupRecount<'_> {
                 said.hidden.push(books[attribute].exact_coverage_of(text).is_none().then_some(coverage));
             }
             if terms.quasi[i] || terms.sensitive[i] {
-                // A label of a hierarchy comes from the schema and is not checked.
+                // Hierarchy labels may have the form of an identifier.
                 if has_identifier_form(text) && books[attribute].exact_coverage_of(text).is_some() {
                     return Err(Violation::Identifier);
                 }
@@ -215,7 +201,7 @@ impl GroupRecount<'_> {
         if says_something { Ok(said) } else { Err(Violation::EmptyClass) }
     }
 
-    /// Returns the values of the protected attributes; none where they are suppressed.
+    /// Values are none if suppressed.
     fn protected_values(&self, cells: &[String]) -> Result<Vec<Option<u64>>, Violation> {
         let value = |term: &protected_attributes::ProtectedTerms| {
             let text = cells.get(term.column).ok_or(Violation::UnreadableLine)?;
@@ -251,7 +237,6 @@ impl GroupRecount<'_> {
         Ok(())
     }
 
-    /// Judges the group after all its lines have been read; for `room` see [`recount`].
     fn finish_recount(self, room: usize) -> Result<GroupTally, Violation> {
         let RecountContext { given, ledger, .. } = self.basis;
         let terms = self.terms;
@@ -278,8 +263,6 @@ impl GroupRecount<'_> {
         Ok(GroupTally { fragments, parts, risk, crowd, pairs, window_keys: Vec::new() })
     }
 
-    /// Checks that every class and every single sensitive value has k subjects. Sensitive values of a release in
-    /// parts also count subjects of the other parts.
     fn judge_classes(&self) -> Result<(ReidentificationRisk, ClassSizeStats), Violation> {
         let k = self.basis.k;
         let (mut risk, mut crowd) = (ReidentificationRisk::default(), ClassSizeStats::default());
@@ -299,7 +282,6 @@ impl GroupRecount<'_> {
         if self.sensitive_classes.iter().any(few) { Err(Violation::SensitiveBelowK) } else { Ok((risk, crowd)) }
     }
 
-    /// Debug check: the smallest class by coverage digests has the size of the smallest class by cell texts.
     fn classes_are_their_texts(&self) -> bool {
         let mut members: Vec<(Vec<String>, Option<u64>)> = Vec::new();
         let mut cells = Vec::new();
@@ -320,7 +302,6 @@ impl GroupRecount<'_> {
     }
 }
 
-/// Checks that a row counts as no subject in the group.
 fn is_muted(group: &ProposedGroup, row: u32) -> bool {
     group.muted.get(row as usize).copied().unwrap_or(false)
 }

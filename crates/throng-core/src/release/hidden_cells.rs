@@ -1,14 +1,11 @@
-//! Verification that sensitive cells that are not exact reveal neither a subject nor a value, from the encoded bytes
-//! and the raw values (docs/internals/methods.md §12.2).
+//! Verification of hidden sensitive cells (docs/internals/methods.md §12.2).
 //!
-//! Claim. If [`check_hidden_cells`] returns `Ok`, then for every class and every sensitive text c in it that covers more than one
-//! value: the lines of the class with c have at least k distinct subjects. Each of their values either has k
-//! subjects, in the group and in [`GroupTerms::holders_elsewhere`], or belongs to at most half of these subjects. The
-//! same holds for lines that hide the same attributes behind the same texts.
+//! Claim. If [`check_hidden_cells`] returns `Ok`, for every inexact sensitive text of a class: its lines have k
+//! distinct subjects. Each of their values has k subjects in the group and [`GroupTerms::holders_elsewhere`], or at
+//! most half of these subjects. The same holds for lines that hide the same attributes behind the same texts.
 //!
-//! An attribute that all lines of the group show as `*`, with at least k subjects, is exempt unless lines outside the
-//! batch show it ([`GroupTerms::shown_elsewhere`]). Rows without a subject add no subject, but each counts as one holder
-//! of its value.
+//! An attribute that is `*` in all lines of k subjects is exempt unless in [`GroupTerms::shown_elsewhere`]. A row
+//! without a subject adds no subject, but one holder of its value.
 
 use super::verifier_input::{GroupTerms, RecountContext, VerifierInput};
 use super::violation::Violation;
@@ -17,26 +14,23 @@ use crate::values::subject_digest::NO_SUBJECT;
 use crate::values::subjects_by_value::SubjectsByValue;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Sensitive cells of the lines of one run.
 pub(super) struct HiddenRun<'a> {
     pub class: u128,
-    /// By sensitive attribute: the coverage of a cell that is not exact.
+    /// By sensitive attribute; none for exact cells.
     pub hidden: Vec<Option<u128>>,
     pub rows: &'a [u32],
 }
 
-/// The lines of a group and the values that they are judged by.
 struct HiddenCellCheck<'a> {
     given: &'a VerifierInput<'a>,
     books: &'a [Codebook],
-    /// Sensitive attributes by position in the schema, each with the digest that names it outside the class.
+    /// Schema position, and digest outside the class.
     sensitive: Vec<(usize, u128)>,
     runs: &'a [HiddenRun<'a>],
     outside_holders: &'a SubjectsByValue,
     k: usize,
 }
 
-/// Judges the lines of one group.
 pub(super) fn check_hidden_cells(
     runs: &[HiddenRun<'_>],
     terms: &GroupTerms,
@@ -73,7 +67,6 @@ impl HiddenCellCheck<'_> {
         rows.map(|&row| self.given.subjects[row as usize]).filter(|subject| *subject != NO_SUBJECT).collect()
     }
 
-    /// Coverage of `*` for the sensitive attribute at `at`.
     fn star(&self, at: usize) -> Option<u128> {
         self.books[self.sensitive[at].0].coverage_of(r#""*""#)
     }
@@ -82,13 +75,12 @@ impl HiddenCellCheck<'_> {
         runs.iter().all(|run| run.hidden[at].is_some() && run.hidden[at] == self.star(at))
     }
 
-    /// Digest of the raw value of a row.
     fn value(&self, at: usize, row: u32) -> u128 {
         let attribute = self.sensitive[at].0;
         self.books[attribute].digests(0)[self.given.columns[attribute][row as usize] as usize]
     }
 
-    /// Returns the values of lines in `hiding` that fewer than k subjects have.
+    /// Values of fewer than k subjects.
     fn rare<'r>(&self, at: usize, hiding: impl Iterator<Item = &'r &'r HiddenRun<'r>>) -> BTreeSet<u128> {
         let hidden = hiding.filter(|run| run.hidden[at].is_some()).flat_map(|run| run.rows);
         let mut people: BTreeMap<u128, BTreeSet<u64>> =
@@ -111,7 +103,7 @@ impl HiddenCellCheck<'_> {
         asked: &[usize],
         rare: &BTreeMap<usize, BTreeSet<u128>>,
     ) -> Result<(), Violation> {
-        // Lines that hide alike: in one attribute, and in all attributes that distinguish lines of the class.
+        // Lines that hide alike, by one attribute and by all that differ in the class.
         let mut alike: BTreeMap<Vec<(usize, u128)>, Vec<&HiddenRun<'_>>> = BTreeMap::new();
         let distinguishing: Vec<usize> = asked.iter().copied().filter(|&at| !self.withheld(at, of_class)).collect();
         for run in of_class {
@@ -119,7 +111,6 @@ impl HiddenCellCheck<'_> {
             let mut views: BTreeSet<Vec<(usize, u128)>> =
                 asked.iter().filter_map(mark).map(|mark| vec![mark]).collect();
             let pattern: Vec<(usize, u128)> = distinguishing.iter().filter_map(mark).collect();
-            // With one attribute, the pattern equals the single mark.
             if distinguishing.len() > 1 && !pattern.is_empty() {
                 views.insert(std::iter::once((usize::MAX, 0)).chain(pattern).collect());
             }
@@ -135,7 +126,6 @@ impl HiddenCellCheck<'_> {
         })
     }
 
-    /// Returns the largest number of holders of one of the `rare` values among the rows of `runs`.
     fn most_holders(&self, at: usize, rare: &BTreeSet<u128>, runs: &[&HiddenRun<'_>]) -> usize {
         let mut holders: BTreeMap<u128, (BTreeSet<u64>, usize)> = BTreeMap::new();
         for &row in runs.iter().flat_map(|run| run.rows) {

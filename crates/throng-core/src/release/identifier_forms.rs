@@ -1,8 +1,6 @@
-//! Detection of direct identifiers by the form of a text. The rules are narrower than those that hide such values, so
-//! a match means that hiding failed.
+//! Detection of direct identifiers by form, narrower than the rules that hide them: a match means that hiding failed.
 
-/// Checks for an e-mail address, a link, an international telephone number or a UUID in a JSON text, spelled in
-/// ASCII.
+/// Detects an e-mail address, link, international telephone number or UUID in ASCII JSON text.
 pub(super) fn has_identifier_form(json: &str) -> bool {
     let Some(text) = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return false };
     let bare = ["mailto:", "tel:", "urn:uuid:"].into_iter().find_map(|scheme| text.strip_prefix(scheme));
@@ -69,7 +67,6 @@ mod tests {
     }
 
     proptest! {
-        /// Every text refused here is hidden by the treatment, so a correct batch is never refused.
         #[test]
         fn identifier_forms_are_subset_of_hidden_shapes(
             text in "(mailto:|tel:|urn:uuid:)?([a-z._-]{1,6}@[a-z0-9]{1,4}(\\.[a-z0-9]{1,4}){0,2}|https?://[a-z./_-]{0,9}|\\+[0-9]{6,16}|[0-9a-fA-F]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[ -~]{0,30})"

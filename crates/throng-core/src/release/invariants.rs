@@ -1,10 +1,9 @@
-//! Invariants of every release, as plain arithmetic: asserted in debug builds and used by property tests with
-//! independently collected numbers (docs/internals/decisions.md 0029). They decide no release.
+//! Arithmetic of release invariants, for debug assertions and property tests (docs/internals/decisions.md 0029). It
+//! decides no release.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the class with the fewest distinct subjects and their number; none without classes. A member without a
-/// subject has none.
+/// Class with the fewest distinct subjects, and their number.
 #[must_use]
 pub fn smallest_class<C: Ord, S: Ord>(members: impl IntoIterator<Item = (C, Option<S>)>) -> Option<(C, usize)> {
     let mut classes: BTreeMap<C, BTreeSet<S>> = BTreeMap::new();
@@ -14,7 +13,7 @@ pub fn smallest_class<C: Ord, S: Ord>(members: impl IntoIterator<Item = (C, Opti
     classes.into_iter().map(|(class, subjects)| (class, subjects.len())).min_by_key(|(_, subjects)| *subjects)
 }
 
-/// Returns the highest number of occurrences of one value, such as lines per subject; 0 if there is none.
+/// Highest number of equal values.
 #[must_use]
 pub fn highest_multiplicity<T: Ord>(things: impl IntoIterator<Item = T>) -> usize {
     let mut times: BTreeMap<T, usize> = BTreeMap::new();

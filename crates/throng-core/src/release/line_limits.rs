@@ -1,7 +1,7 @@
-//! Verification of repetition: the number of released lines per subject and group, and the units that counting joins.
+//! Verification of repetition, and the units of counting.
 //!
-//! Claim. If `LineLimit::check_lines` returns `Ok` for every group, no subject exceeds the line limit of the group in
-//! this batch. In a group released once per window, no subject has a line while the window of its last line lasts.
+//! Claim. If `LineLimit::check_lines` returns `Ok` for every group, no subject exceeds the line limit in this batch. In
+//! a group released once per window, no subject has another line in the current window.
 
 use super::violation::Violation;
 use crate::ledger::release_log::{ReleaseLog, release_log_key};
@@ -9,7 +9,7 @@ use crate::treatment::proposal::ProposedGroup;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Limit on the released lines of one subject in a group. All rows without a subject count as one subject.
+/// Line limit per subject and group. All rows without a subject count as one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LineLimit {
     /// No limit.
@@ -17,12 +17,12 @@ pub enum LineLimit {
     None,
     /// Limit per batch.
     PerBatch(usize),
-    /// One line in each window of the subject. The digest names the group in the release log.
+    /// One line per window; the digest identifies the group in the release log.
     OncePerWindow(u128),
 }
 
 impl LineLimit {
-    /// Checks the lines of a group and returns the keys to store in the release log; empty if none.
+    /// Returns the keys to record in the release log.
     pub(super) fn check_lines(
         self,
         group: &ProposedGroup,
@@ -35,14 +35,13 @@ impl LineLimit {
             Self::PerBatch(most) => (most, None),
             Self::OncePerWindow(name) => (1, Some(name)),
         };
-        // Rows beyond the batch are refused when the lines are read.
         let mut owners: Vec<u64> = group.rows.iter().filter_map(|&row| subjects.get(row as usize)).copied().collect();
         owners.sort_unstable();
         if owners.chunk_by(|a, b| a == b).any(|lines| lines.len() > most) {
             return Err(Violation::TooManyLines);
         }
         let Some(name) = name else { return Ok(Vec::new()) };
-        // Without a release log, earlier releases are unknown, so every line is refused.
+        // Unknown earlier releases refuse every line.
         let said = said.filter(|_| !owners.is_empty());
         let keys: Vec<u128> = owners.iter().map(|&subject| release_log_key(name, subject)).collect();
         match said {
@@ -53,14 +52,12 @@ impl LineLimit {
     }
 }
 
-/// Units that counting can join. Lines of a group released once per window come from other rows than those of other
-/// groups. A subject with at most one line per group then counts as one row.
+/// Units of counting: rows, or subjects if a group is released once per window and all groups have one line per
+/// subject.
 pub(super) struct CountingUnits {
-    /// By row; `None`: every row is its own carrier.
     of_row: Option<Vec<u32>>,
-    /// By carrier.
     pub subjects: Vec<u64>,
-    /// The lines of one subject are from different rows. Of two groups, only the carriers of both are known.
+    /// Set if units are subjects.
     pub scattered: bool,
 }
 
@@ -78,12 +75,10 @@ impl CountingUnits {
         carriers
     }
 
-    /// Replaces the subjects that the rows count for.
     pub(super) fn replace_subjects(self, subjects: &[u64]) -> Self {
         Self { subjects: subjects.to_vec(), ..self }
     }
 
-    /// Maps `rows` to their carriers.
     pub(super) fn rows<'a>(&self, rows: &'a [u32]) -> Cow<'a, [u32]> {
         match &self.of_row {
             None => Cow::Borrowed(rows),

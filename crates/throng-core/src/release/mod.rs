@@ -1,8 +1,6 @@
-//! Release: the check of the encoded lines of a batch before they are released.
+//! Verification of the encoded lines of a batch before their release, without code of plans and treatments.
 //!
-//! [`verify::verify`] reads the encoded lines and the ledger and counts again. It alone makes a
-//! [`verified_batch::ReleasableBatch`], the only type that the sinks of the daemon accept. The checks follow the definitions and share
-//! no code with plans and treatments.
+//! Only [`verify::verify`] makes a [`verified_batch::ReleasableBatch`], the only type that the sinks accept.
 
 pub mod aggregates;
 pub mod ceiling;

@@ -1,8 +1,7 @@
-//! Verification of the privacy models other than k, from the encoded bytes.
+//! Verification of the privacy models other than k.
 //!
-//! Claim. If [`verify_models`] returns `Ok`, the sensitive cells of every class that shows any satisfy every claim
-//! (docs/internals/methods.md §8). A suppressed cell is not counted. A rounding difference of 10⁻⁹ from the integers of the
-//! search is accepted. k-map and δ-presence need the population and cannot be verified here.
+//! Claim. If [`verify_models`] returns `Ok`, the shown sensitive cells of every class satisfy every claim
+//! (docs/internals/methods.md §8), up to a difference of 10⁻⁹.
 
 use super::verified_batch::ReleasableBatch;
 use super::violation::DataSetRefusal;
@@ -10,7 +9,7 @@ use crate::line_encoder::LineLayout;
 use crate::privacy::{GroundMetric, ValueRequirement};
 use std::collections::BTreeMap;
 
-/// Condition that every class must satisfy. Values are positions in [`SensitiveTerms::texts`].
+/// Condition on every class. Values are positions in [`SensitiveTerms::texts`].
 pub type ModelClaim = ValueRequirement<GroundMetric>;
 
 /// Terms of one sensitive attribute.
@@ -18,20 +17,20 @@ pub type ModelClaim = ValueRequirement<GroundMetric>;
 pub struct SensitiveTerms {
     /// Position in the line.
     pub column: usize,
-    /// The text of each value.
+    /// Text of each value.
     pub texts: Vec<String>,
-    /// Share of each value in the whole input.
+    /// Share of each value in the input.
     pub shares: Vec<f64>,
-    /// Models that the values of every class must satisfy.
+    /// Models of every class.
     pub claims: Vec<ModelClaim>,
 }
 
 const MODEL_TOLERANCE: f64 = 1e-9;
 
-/// Verifies the lines of `group`. The cells that `quasi` marks form the class.
+/// Verifies `group`; `quasi` marks the class cells.
 ///
 /// # Errors
-/// The first class and claim that do not agree.
+/// The first violated claim.
 pub fn verify_models(
     verified: &ReleasableBatch,
     group: usize,
@@ -41,7 +40,6 @@ pub fn verify_models(
 ) -> Result<(), DataSetRefusal> {
     let numbers: Vec<BTreeMap<&str, usize>> =
         terms.iter().map(|t| t.texts.iter().enumerate().map(|(at, text)| (text.as_str(), at)).collect()).collect();
-    // By class: for each sensitive attribute the lines by value.
     let mut classes: BTreeMap<Vec<String>, Vec<Vec<f64>>> = BTreeMap::new();
     let mut cells = Vec::new();
     for line in verified.lines(group) {
@@ -76,7 +74,7 @@ impl ModelClaim {
             Self::Distinct { l } => (present.len() >= *l, "distinct l-diversity"),
             Self::Entropy { l } => {
                 let entropy: f64 = present.iter().map(|count| count / n * (n / count).ln()).sum();
-                // At the boundary, exact integers decide. The treatment is slightly stricter than this check.
+                // At the boundary, exact integers decide.
                 let holds = entropy > l.ln() + MODEL_TOLERANCE / 2.0
                     || entropy > l.ln() - MODEL_TOLERANCE && is_edge(&present, n, *l);
                 (holds, "entropy l-diversity")
@@ -86,7 +84,7 @@ impl ModelClaim {
                 (present.first().is_some_and(|first| *first < c * tail + MODEL_TOLERANCE), "recursive l-diversity")
             }
             Self::Closeness { t, ground } => {
-                // A class that shows nothing satisfies every closeness claim.
+                // A class without shown values satisfies closeness.
                 let surplus: Vec<f64> = counts.iter().zip(shares).map(|(count, share)| count / n - share).collect();
                 (n == 0.0 || distance(ground, surplus) <= t + MODEL_TOLERANCE, "t-closeness")
             }
@@ -95,7 +93,7 @@ impl ModelClaim {
     }
 }
 
-/// Checks that nⁿ = ℓⁿ · Π cᶜ: both sides are equal modulo two large primes.
+/// Checks that nⁿ = ℓⁿ · Π cᶜ modulo two large primes.
 fn is_edge(present: &[f64], n: f64, l: f64) -> bool {
     let mut scale = 1.0;
     while (l * scale).fract() != 0.0 && scale < 1e9 {
@@ -133,7 +131,7 @@ fn distance(ground: &GroundMetric, mut surplus: Vec<f64>) -> f64 {
             sum / (surplus.len().max(2) - 1) as f64
         }
         GroundMetric::Hierarchical(levels) => {
-            // Mass that crosses the edges of the tree, each half a level long.
+            // Mass across tree edges of half a level.
             let mut crossing = 0.0;
             for parents in levels {
                 crossing += total(&surplus);
@@ -167,14 +165,14 @@ mod tests {
         let recursive = ModelClaim::Recursive { c: 2.0, l: 2 };
         assert!(holds(&recursive, &[3.0, 2.0, 0.0, 0.0]) && !holds(&recursive, &[4.1, 2.0, 0.0, 0.0]));
         let close = |t, ground| ModelClaim::Closeness { t, ground };
-        // All mass is at the first value: three quarters must move.
+        // Three quarters must move.
         let first = [4.0, 0.0, 0.0, 0.0];
         assert!(holds(&close(0.75, GroundMetric::Equal), &first) && !holds(&close(0.74, GroundMetric::Equal), &first));
-        // A quarter each moves one, two and three thirds of the distance.
+        // A quarter each moves 1/3, 2/3 and 1.
         assert!(
             holds(&close(0.5, GroundMetric::Ordered), &first) && !holds(&close(0.49, GroundMetric::Ordered), &first)
         );
-        // One quarter crosses half the height, two quarters the whole height.
+        // A quarter crosses half the height, two the whole.
         let tree = GroundMetric::Hierarchical(vec![vec![0, 0, 1, 1], vec![0, 0]]);
         assert!(holds(&close(0.625, tree.clone()), &first) && !holds(&close(0.62, tree), &first));
         assert!(holds(&close(0.0, GroundMetric::Equal), &[0.0; 4]) && !holds(&distinct, &[0.0; 4]));

@@ -1,13 +1,11 @@
-//! Verification that no class is narrowed by exclusion, from the encoded bytes and the raw codes of the rows
-//! (docs/internals/methods.md §12.3).
+//! Verification that exclusion narrows no class (docs/internals/methods.md §12.3).
 //!
-//! Claim. If `check_narrowing` returns `Ok`, every released class has at least k distinct subjects in this batch with raw
-//! tuples that no observer of the ladder can exclude. A raw tuple is excluded if its class at an earlier ladder node
-//! is released in this batch. Earlier batches complete no class, so they exclude nothing.
+//! Claim. If `check_narrowing` returns `Ok`, every released class has k distinct subjects in this batch with raw tuples
+//! that are not excluded. A raw tuple is excluded if its class at an earlier ladder node is released in this batch.
+//! Earlier batches complete no class and exclude nothing.
 //!
-//! The node of a line is the first one at which the cells of the row are those printed. A line at no node of its row
-//! refuses the batch. The treatment ensures this property by the order in which it walks the ladder
-//! (`treatment/recode.rs`).
+//! The node of a line is the first that prints its cells; a line without a node refuses the batch. The ladder of
+//! `treatment/local_recoding.rs` satisfies the claim.
 
 use super::verifier_input::{NarrowingTerms, RecountContext, VerifierInput};
 use super::violation::Violation::{self, Narrowed};
@@ -16,8 +14,7 @@ use crate::values::digest::BuildClassKeyHash;
 use crate::values::subject_digest::NO_SUBJECT;
 use hashbrown::HashMap;
 
-/// Judges the classes of one group. `printed` holds the class and the row of every line; `base` names the classes of
-/// the group.
+/// `printed` has the class and row of every line; `base` is the group digest.
 pub(super) fn check_narrowing(
     terms: &NarrowingTerms,
     base: u128,
@@ -58,7 +55,6 @@ pub(super) fn check_narrowing(
     Ok(())
 }
 
-/// Writes the raw codes of the quasi attributes of a row to `codes`.
 fn codes_of(
     terms: &NarrowingTerms,
     given: &VerifierInput<'_>,
@@ -72,13 +68,13 @@ fn codes_of(
     Ok(())
 }
 
-/// Exclusions that an observer can derive from the ladder and the lines of this batch.
+/// Exclusions by ladder and lines.
 struct LadderObserver<'a> {
     terms: &'a NarrowingTerms,
     base: u128,
     books: &'a [Codebook],
-    /// Classes released in this batch, each with the node of all its lines. None if the lines are at different nodes:
-    /// a raw value can have the spelling of a label of other values, and the node is then not visible.
+    /// Node of all lines of a released class. None if nodes differ: a raw value can equal a label, which conceals the
+    /// node.
     leaving: HashMap<u128, Option<usize>, BuildClassKeyHash>,
 }
 
@@ -90,12 +86,10 @@ impl LadderObserver<'_> {
         })
     }
 
-    /// Returns the first node at which a raw tuple is in `class`.
     fn node_of(&self, class: u128, codes: &[Code]) -> Option<usize> {
         (0..self.terms.nodes.len()).find(|&node| self.key(codes, node) == class)
     }
 
-    /// Checks that a raw tuple would have been released before `node`.
     fn excludes_tuple(&self, codes: &[Code], node: usize) -> bool {
         (0..node).any(|at| self.leaving.get(&self.key(codes, at)) == Some(&Some(at)))
     }

@@ -1,18 +1,15 @@
-//! Verification of a release that is too large for one batch, part by part; each part is one batch for [`verify`].
+//! Verification of a release in parts; each part is one batch for [`verify`].
 //!
-//! Claim. If [`PartVerifier::verify_part`] returns `Ok` for every part and then [`PartVerifier::finish_release`] does, all lines together satisfy
-//! [`verify`] as one batch with the same terms and no ledger:
+//! Claim. If [`PartVerifier::verify_part`] returns `Ok` for every part, and then [`PartVerifier::finish_release`], all
+//! lines satisfy [`verify`] as one batch without ledger:
 //!
-//! - *Lines and rows.* No row number occurs twice.
-//! - *Classes.* No class is in two parts, so results for a class of a part hold in the whole release.
-//! - *Single values.* Every shown sensitive value is shown by lines of k subjects over all parts.
-//! - *Hidden values.* The premises ([`PartPremises`]) about other parts are checked: each listed subject has its value in a
-//!   line of some part, and an attribute listed as shown nowhere is `*` everywhere.
+//! - No row number occurs twice.
+//! - No class is in two parts, so results for classes hold in the whole release.
+//! - Every shown sensitive value has lines of k subjects over all parts.
+//! - [`PartPremises`] about other parts hold: each listed subject has its value in a line of some part, and an
+//!   attribute not listed as shown is `*` everywhere.
 //!
-//! No part may be released before [`PartVerifier::finish_release`] returns `Ok`.
-//!
-//! Memory: 17 bytes per class, k subjects per sensitive value, one bit per row, and the memory of [`verify`] for one
-//! part.
+//! Memory beyond one part: 17 bytes per class, k subjects per sensitive value, one bit per row.
 
 use super::verified_batch::{ReidentificationRisk, ReleasableBatch};
 use super::verifier_input::{GroupTerms, VerifierInput};
@@ -25,17 +22,16 @@ use crate::values::subject_digest::NO_SUBJECT;
 use crate::values::subjects_by_value::SubjectsByValue;
 use hashbrown::{HashMap, HashSet};
 
-/// Premises about all lines together, given before any of them is read.
+/// Premises about all lines together.
 #[derive(Clone, Debug, Default)]
 pub struct PartPremises {
-    /// By schema position of a sensitive attribute and code: at most k subjects of released lines that have the
-    /// value.
+    /// At most k subjects of lines with a value, by sensitive attribute (schema position) and code.
     pub holders: Vec<(usize, Vec<Vec<u64>>)>,
-    /// The sensitive attributes with a shown value in some line, by position in the schema.
+    /// Schema positions of sensitive attributes with a shown value.
     pub shown: Vec<usize>,
 }
 
-/// Reason for which a release in parts is refused.
+/// Reason for a refused release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages document the cases")]
 pub enum PartRefusal {
@@ -49,7 +45,7 @@ pub enum PartRefusal {
     FalsePremise,
 }
 
-/// Permission to write the lines of all parts. Only [`PartVerifier::finish_release`] makes it.
+/// Permission to write all parts, made by [`PartVerifier::finish_release`] only.
 #[derive(Debug)]
 pub struct ReleasePermit {
     risk: ReidentificationRisk,
@@ -63,14 +59,14 @@ impl ReleasePermit {
     }
 }
 
-/// The parts verified so far.
+/// Verifier of a release in parts.
 pub struct PartVerifier<'a> {
     terms: [GroupTerms; 1],
     books: &'a [Codebook],
     k: usize,
-    /// By value: subjects listed in the premises that no line has confirmed yet.
+    /// Unconfirmed subjects of the premises, by value.
     unconfirmed: HashMap<u128, Vec<u64>, BuildClassKeyHash>,
-    /// By value that lines show: the subjects of these lines, up to k.
+    /// Up to k subjects of lines, by shown value.
     showing: HashMap<u128, Vec<u64>, BuildClassKeyHash>,
     classes: HashSet<u128, BuildClassKeyHash>,
     /// One bit per row of the input.
@@ -79,10 +75,10 @@ pub struct PartVerifier<'a> {
 }
 
 impl<'a> PartVerifier<'a> {
-    /// Starts the verification of the parts of an input with `rows` rows, all under the same `terms`.
+    /// Starts with an input of `rows` rows.
     ///
     /// # Errors
-    /// [`PartRefusal::FalsePremise`] if the premises list a value that does not exist.
+    /// [`PartRefusal::FalsePremise`] if a listed value does not exist.
     pub fn new(
         rows: usize,
         told: PartPremises,
@@ -113,16 +109,16 @@ impl<'a> PartVerifier<'a> {
         })
     }
 
-    /// The terms of every part.
+    /// Terms of every part.
     #[must_use]
     pub fn terms(&self) -> &GroupTerms {
         &self.terms[0]
     }
 
-    /// Verifies one part; `numbers` are the row numbers of its rows in the input.
+    /// Verifies one part; `numbers` are its row numbers.
     ///
     /// # Errors
-    /// See [`PartRefusal`]. No part may be released then.
+    /// See [`PartRefusal`].
     pub fn verify_part(
         &mut self,
         proposed: ProposedGroup,
@@ -135,8 +131,6 @@ impl<'a> PartVerifier<'a> {
         Ok(verified)
     }
 
-    /// Records the classes and values of the lines of a part, from their bytes, and the sensitive values of their
-    /// rows.
     fn record_lines(
         &mut self,
         verified: &ReleasableBatch,
@@ -180,7 +174,7 @@ impl<'a> PartVerifier<'a> {
             *word |= bit;
             let person = *given.subjects.get(row).ok_or(wrong)?;
             if person == NO_SUBJECT {
-                // A row without a subject reveals no subject. Its shown values still need k subjects.
+                // Values shown by rows without a subject need k subjects too.
                 for value in &shown {
                     showing.entry(*value).or_default();
                 }
@@ -210,10 +204,10 @@ impl<'a> PartVerifier<'a> {
         if self.classes.len() == classes { Ok(()) } else { Err(PartRefusal::DividedClass) }
     }
 
-    /// Decides on the release of all parts, after all of them have been verified.
+    /// Permits the release after all parts.
     ///
     /// # Errors
-    /// See [`PartRefusal`]. No part may be released then.
+    /// See [`PartRefusal`].
     pub fn finish_release(self) -> Result<ReleasePermit, PartRefusal> {
         if self.showing.values().any(|people| people.len() < self.k) {
             return Err(PartRefusal::SensitiveBelowK);

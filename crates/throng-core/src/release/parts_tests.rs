@@ -11,10 +11,9 @@ use std::sync::Arc;
 const STAR: &str = r#""*""#;
 const ILLNESS: usize = 1;
 
-/// A row: number in the input, subject, place, illness, and a flag that hides the illness.
+/// Row number, subject, place, illness, hidden.
 type PartRow = (u32, u64, &'static str, &'static str, bool);
 
-/// Lines as JSON objects with a place and an illness.
 #[derive(Debug)]
 struct TestLines;
 
@@ -71,7 +70,6 @@ impl PartFixture {
         }
     }
 
-    /// Builds the true premises for `parts`, with k subjects per value.
     fn true_premises(&self, parts: &[&[PartRow]], k: usize) -> PartPremises {
         let mut by_code = vec![Vec::new(); self.books[ILLNESS].codes()];
         let mut shown = Vec::new();
@@ -116,7 +114,6 @@ impl PartFixture {
         verification.finish_release()
     }
 
-    /// Verifies the parts with true premises.
     fn verify_truth(parts: &[&[PartRow]], k: usize) -> Result<ReleasePermit, PartRefusal> {
         let world = Self::new(&parts.concat());
         world.verify(parts, world.true_premises(parts, k), k)
@@ -141,14 +138,13 @@ fn sensitive_value_counts_subjects_of_all_parts() {
 fn sensitive_value_below_k_over_all_parts_is_refused() {
     let other = [OTHER[0], (3, 4, "Bb", "gout", false)];
     assert_eq!(PartFixture::verify_truth(&[&ONE, &other], 2).expect_err("gout"), of(Violation::SensitiveBelowK));
-    // A premise lists a subject in another part. The part accepts it, the whole does not.
+    // The part accepts subjects of another part, the whole does not.
     let world = PartFixture::new(&[&ONE[..], &other[..]].concat());
     let mut told = world.true_premises(&[&ONE, &other], 2);
     for illness in ["gout", "cold"] {
         told.holders[0].1[world.code(ILLNESS, illness) as usize] = vec![4, 9];
     }
     assert_eq!(world.verify(&[&ONE, &other], told, 2).expect_err("9 is nobody"), PartRefusal::SensitiveBelowK);
-    // The same subject in both parts counts once.
     let other = [(2, 1, "Bb", "flu", false), OTHER[1], (4, 5, "Bb", "cold", false)];
     assert_eq!(PartFixture::verify_truth(&[&ONE, &other], 2).expect_err("flu"), of(Violation::SensitiveBelowK));
 }
@@ -175,7 +171,7 @@ fn class_or_row_in_two_parts_is_refused() {
     assert_eq!(PartFixture::verify_truth(&[&one, &small], 2).expect_err("one of Bb"), of(Violation::ClassBelowK));
 }
 
-/// All rows of Bb hide the illness, and both values there are unique. Other rows show theirs, so `*` reveals them.
+/// Only Bb hides illnesses, which reveals its unique ones.
 #[test]
 fn part_that_hides_all_is_judged_if_others_show() {
     let hiding = [(2, 3, "Bb", "gout", true), (3, 3, "Bb", "gout", true), (4, 4, "Bb", "cold", true)];
@@ -183,7 +179,6 @@ fn part_that_hides_all_is_judged_if_others_show() {
     assert!(PartFixture::verify_truth(&[&one, &hiding], 2).is_ok(), "3 is one of two");
     let telling = [(2, 3, "Bb", "gout", true), (3, 4, "Bb", "plague", true), (4, 0, "Bb", "gout", true)];
     assert_eq!(PartFixture::verify_truth(&[&one, &telling], 2).expect_err("gout"), of(Violation::RevealingCell));
-    // If all rows hide it, `*` reveals nothing.
     let silent: Vec<PartRow> = one.iter().map(|row| (row.0, row.1, row.2, row.3, true)).collect();
     assert!(PartFixture::verify_truth(&[&silent, &telling], 2).is_ok());
 }

@@ -1,8 +1,7 @@
-//! Verification of models that refer to a population, from the encoded bytes.
+//! Verification of population models.
 //!
-//! Claim. If [`verify_population`] returns `Ok`, then for every released tuple of quasi cells: at least k subjects of
-//! the population have values that its cells cover (k-map), and lines / covered records is between min and max
-//! (δ-presence). A cell of an `ignored` attribute (an aggregate) covers every value.
+//! Claim. If [`verify_population`] returns `Ok`, for every released tuple of quasi cells: k subjects of the population
+//! have covered values (k-map), and lines / covered records is between min and max (δ-presence).
 
 use super::verified_batch::ReleasableBatch;
 use super::violation::DataSetRefusal;
@@ -10,28 +9,27 @@ use crate::line_encoder::LineLayout;
 use crate::values::codebook::Codebook;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Condition that every class must satisfy.
+/// Condition on every class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs, reason = "fields are the symbols of the claim")]
 pub enum PopulationClaim {
-    /// At least k subjects are covered.
+    /// k-map.
     Map { k: u64 },
-    /// min ≤ lines / records covered ≤ max.
+    /// δ-presence.
     Presence { min: f64, max: f64 },
 }
 
-/// The population, and the mapping from line cells to its values.
+/// Population and its mapping to line cells.
 pub struct PopulationTerms<'a> {
-    /// Per quasi cell of the line: position in the line, codebook, and the codes of all members. The last two are
-    /// none if the cell is ignored.
+    /// Position of each quasi cell, codebook and codes of all members; none for an aggregate, which covers every value.
     pub attributes: Vec<(usize, Option<(&'a Codebook, &'a [u32])>)>,
-    /// Subject of each population member; none for a member without a subject.
+    /// Subject of each member, if known.
     pub people: Vec<Option<u64>>,
 }
 
 const SHARE_TOLERANCE: f64 = 1e-9;
 
-/// The released classes as a tree: one level per quasi attribute, one branch per cell text.
+/// One level per quasi attribute, one branch per cell text.
 #[derive(Default)]
 struct ClassTree {
     branches: BTreeMap<String, ClassTree>,
@@ -40,12 +38,10 @@ struct ClassTree {
     people: BTreeSet<u64>,
 }
 
-/// Verifies the lines of `group`.
-///
-/// Time: members × classes that cover one, and the length of a line.
+/// Verifies `group` in O(members × covering classes × line length).
 ///
 /// # Errors
-/// The first class and claim that do not agree.
+/// The first violated claim.
 pub fn verify_population(
     verified: &ReleasableBatch,
     group: usize,
@@ -73,7 +69,6 @@ pub fn verify_population(
 }
 
 impl ClassTree {
-    /// Counts a member in every class below that covers it.
     fn cover(&mut self, population: &PopulationTerms<'_>, depth: usize, member: usize, person: Option<u64>) {
         let Some((_, attribute)) = population.attributes.get(depth) else {
             self.records += 1;
@@ -89,7 +84,7 @@ impl ClassTree {
         let mut before: Option<&str> = None;
         for level in 0..book.levels() {
             let text = book.text(book.cell(codes[member], level));
-            // Levels that cover the same values print the same text.
+            // Levels with equal coverage print the same text.
             if before.replace(text) == Some(text) {
                 continue;
             }

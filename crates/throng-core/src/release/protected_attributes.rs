@@ -1,40 +1,38 @@
-//! Verification of privacy models in a stream, from the encoded bytes (docs/internals/methods.md §11.5).
+//! Verification of privacy models in a stream (docs/internals/methods.md §11.5).
 //!
-//! Claim. If `check_protected` returns `Ok`, then in every class the distinct pairs (value, subject) that this batch shows of
-//! a protected attribute satisfy every claim. If diversity is required, ℓ values can be assigned ℓ different
-//! subjects. Without a reference distribution, or with a value outside it, no value may be shown. A rounding
-//! difference of 10⁻⁹ is accepted ([`super::models`]).
+//! Claim. If `check_protected` returns `Ok`, the distinct (value, subject) pairs of a protected attribute in every
+//! class satisfy every claim, up to 10⁻⁹. For diversity, ℓ values can be assigned ℓ subjects. For closeness, all shown
+//! values are in a known reference.
 
 use super::models::ModelClaim;
 use super::violation::Violation;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Terms of a protected attribute of a group.
+/// Terms of a protected attribute.
 #[derive(Clone, Debug)]
 pub struct ProtectedTerms {
     /// Position in the schema.
     pub attribute: usize,
     /// Position in the line.
     pub column: usize,
-    /// Models that the values of every class must satisfy.
+    /// Models of every class.
     pub claims: Vec<ModelClaim>,
-    /// Number of values that must belong to as many different subjects.
+    /// Required values of different subjects.
     pub representatives: usize,
-    /// The reference distribution; none if it is unknown or no claim needs it.
+    /// Reference distribution, if known and needed.
     pub reference: Option<ReferenceShares>,
 }
 
-/// A distribution over numbered values, with shares in the order of an ordered ground distance.
+/// Distribution over numbered values.
 #[derive(Clone, Debug)]
 pub struct ReferenceShares {
-    /// Position of each value in the order, by its number.
+    /// Order positions for the ground distance, by value number.
     pub positions: BTreeMap<u64, usize>,
-    /// Share of each value, by its position.
+    /// Shares by order position.
     pub shares: Vec<f64>,
 }
 
-/// Judges the classes of one group. `shown` holds (class, value, subject) by protected attribute, as the lines show
-/// them.
+/// `shown` has (class, value, subject) by protected attribute.
 pub(super) fn check_protected(terms: &[ProtectedTerms], shown: Vec<Vec<(u128, u64, u64)>>) -> Result<(), Violation> {
     for (term, mut shown) in terms.iter().zip(shown) {
         shown.sort_unstable();
@@ -50,7 +48,7 @@ pub(super) fn check_protected(terms: &[ProtectedTerms], shown: Vec<Vec<(u128, u6
 }
 
 impl ProtectedTerms {
-    /// Checks the `pairs` that a class shows, sorted and distinct.
+    /// `pairs` are those of a class, sorted and distinct.
     fn accepts(&self, pairs: &[(u64, u64)]) -> bool {
         let compares = self.claims.iter().any(|claim| matches!(claim, ModelClaim::Closeness { .. }));
         let (mut counts, shares) = match (&self.reference, compares) {
@@ -58,8 +56,7 @@ impl ProtectedTerms {
             (Some(known), true) => (vec![0.0; known.shares.len()], known.shares.as_slice()),
             (_, false) => (Vec::new(), &[][..]),
         };
-        // A value with many subjects always has one that no other value needs, so `representatives` subjects per
-        // value are enough.
+        // More than `representatives` subjects per value change nothing.
         let mut some: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
         for of_value in pairs.chunk_by(|a, b| a.0 == b.0) {
             let value = of_value[0].0;
@@ -77,14 +74,14 @@ impl ProtectedTerms {
     }
 }
 
-/// Checks that `needed` values can be assigned pairwise different subjects. Uses augmenting paths without recursion.
+/// Augmenting paths.
 fn has_representatives(values: &BTreeMap<u64, BTreeSet<u64>>, needed: usize) -> bool {
     let mut value_of: BTreeMap<u64, u64> = BTreeMap::new();
     for &start in values.keys() {
         if value_of.len() >= needed {
             break;
         }
-        // By visited subject: the value from which it was reached.
+        // Visited subjects with their values.
         let mut met: BTreeMap<u64, u64> = BTreeMap::new();
         let mut queue = vec![start];
         let mut free = None;
@@ -103,7 +100,6 @@ fn has_representatives(values: &BTreeMap<u64, BTreeSet<u64>>, needed: usize) -> 
                 }
             }
         }
-        // Walks back along the path: each value on it takes the subject through which the search continued.
         while let Some(subject) = free {
             let value = met[&subject];
             let before = value_of.iter().find(|(_, v)| **v == value).map(|(s, _)| *s);

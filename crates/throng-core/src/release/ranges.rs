@@ -1,11 +1,10 @@
-//! Verification of classes that show ranges, from the cell texts and the raw values of the rows (docs/internals/methods.md
-//! §10.7).
+//! Verification of classes that show ranges (docs/internals/methods.md §10.7).
 //!
-//! Claim. If [`check_ranges`] returns `Ok`: (1) every bound of a range is a bound of an interval of the hierarchy or of the
-//! domain; (2) every cell covers the value of each of its rows; (3) no row of a class fits in another class. For (3),
-//! some attribute must repeatedly divide the classes: into parts with cells that do not touch, or into parts within
-//! different labels and a rest without rows of these labels. A subset of divisible classes is divisible too, so any
-//! division found is sufficient.
+//! Claim. If [`check_ranges`] returns `Ok`: (1) bounds of ranges are bounds of the hierarchy or domain; (2) cells cover
+//! the values of their rows; (3) no row of a class fits in another class.
+//!
+//! For (3), attributes repeatedly divide the classes: into cells that do not touch, or into different labels and a rest
+//! without their rows. Any division is sufficient, because subsets of divisible classes are divisible.
 
 use super::violation::Violation::{self, NotInRange, Overlap, UnknownCell};
 use crate::values::codebook::{ABSENT, Code, Codebook, NULL, UNCOVERED};
@@ -14,25 +13,23 @@ use crate::values::hierarchy::Ruler;
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The quasi cells of a class, and rows that print them.
 pub(super) struct RangeLine<'a> {
     pub class: u128,
     pub cells: Vec<String>,
     pub rows: &'a [u32],
 }
 
-/// Interval that a cell covers along the order of its attribute, both ends included.
+/// Closed interval along the order of an attribute.
 type CellExtent = (i128, i128);
 
 const EVERYTHING: CellExtent = (i128::MIN, i128::MAX);
-/// Positions of null and absent values, below all values.
+/// Missing values are below all values.
 const MISSING: i128 = i128::MIN + 1;
 const OMITTED: i128 = i128::MIN + 2;
 const VALUES: CellExtent = (i128::MIN + 3, i128::MAX - 1);
-/// Decimals of the positions of numbers.
 const DECIMALS: u32 = 9;
 
-/// Judges the classes of one group with the quasi attributes `attributes`. `columns` are the raw codes of the rows.
+/// `columns` are the raw codes by attribute and row.
 pub(super) fn check_ranges(
     lines: &[RangeLine<'_>],
     attributes: &[usize],
@@ -80,7 +77,7 @@ struct RangeClass {
 
 struct RangeAttribute<'a> {
     column: &'a [Code],
-    /// Groupings of the values by label, coarse ones first.
+    /// Coarse labels first.
     keys: Vec<LabelGrouping>,
 }
 
@@ -91,7 +88,6 @@ struct LabelGrouping {
 }
 
 impl LabelGrouping {
-    /// Groups codes by label. The extent of a label spans all its codes.
     fn of(codes: impl Iterator<Item = (Code, u128, CellExtent)>) -> Self {
         let (mut keys, mut numbers) = (Self::default(), HashMap::<u128, u32>::new());
         for (code, label, extent) in codes {
@@ -108,7 +104,6 @@ impl LabelGrouping {
     }
 }
 
-/// Checks that repeated division by attributes separates all classes.
 fn separable(classes: &[RangeClass], views: &[RangeAttribute<'_>]) -> bool {
     let mut open = vec![(0..classes.len()).collect::<Vec<usize>>()];
     while let Some(together) = open.pop() {
@@ -130,7 +125,7 @@ fn separable(classes: &[RangeClass], views: &[RangeAttribute<'_>]) -> bool {
     true
 }
 
-/// Returns the parts with cells of an attribute that do not touch; none if there is only one part.
+/// None for only one part.
 fn parts_by_cells(together: &[usize], classes: &[RangeClass], place: usize) -> Option<Vec<Vec<usize>>> {
     let mut sorted = together.to_vec();
     sorted.sort_unstable_by_key(|&class| classes[class].extents[place]);
@@ -147,8 +142,7 @@ fn parts_by_cells(together: &[usize], classes: &[RangeClass], place: usize) -> O
     (parts.len() > 1).then_some(parts)
 }
 
-/// Returns the classes within different labels, and a rest that has no row of these labels; none if there is only one
-/// part.
+/// None for only one part.
 fn parts_by_labels(
     together: &[usize],
     classes: &[RangeClass],
@@ -180,12 +174,18 @@ fn parts_by_labels(
     (parts.len() > 1).then_some(parts)
 }
 
-/// The order of the values of an attribute.
 enum CodeOrder<'a> {
-    /// Numeric order.
-    Numbers { book: &'a Codebook, ruler: &'a Ruler, codes: Vec<Code> },
-    /// Order of labels: every label covers neighbours.
-    Labels { book: &'a Codebook, places: BTreeMap<Code, i128>, extents: HashMap<u128, CellExtent> },
+    Numbers {
+        book: &'a Codebook,
+        ruler: &'a Ruler,
+        codes: Vec<Code>,
+    },
+    /// Labels cover neighbours.
+    Labels {
+        book: &'a Codebook,
+        places: BTreeMap<Code, i128>,
+        extents: HashMap<u128, CellExtent>,
+    },
 }
 
 impl<'a> CodeOrder<'a> {
@@ -207,10 +207,10 @@ impl<'a> CodeOrder<'a> {
         Self::Labels { book, places: codes.into_iter().zip(0..).collect(), extents }
     }
 
-    /// Groupings of the values, coarse ones first: missing values against others, then the labels of each level.
+    /// Groups missing values first, then by the labels of each level.
     fn keys(&self) -> Vec<LabelGrouping> {
         let kind = |code: Code| u128::from(code.min(UNCOVERED));
-        // A value that the hierarchy does not cover has no label.
+        // Uncovered values have no label.
         let covered = |code: &Code| *code != UNCOVERED;
         match self {
             Self::Numbers { codes, .. } => {
@@ -247,7 +247,6 @@ impl<'a> CodeOrder<'a> {
         }
     }
 
-    /// Interval that a text covers.
     fn extent(&self, text: &str) -> Result<CellExtent, Violation> {
         match self {
             _ if text == r#""*""# => Ok(EVERYTHING),
@@ -266,7 +265,7 @@ impl<'a> CodeOrder<'a> {
     }
 }
 
-/// Reads the numbers that a text covers. The bounds must be interval bounds; none for any other text.
+/// Returns none if a bound is not an interval bound.
 fn interval(text: &str, ruler: &Ruler) -> Option<CellExtent> {
     let place = |number: &str| floor_ticks(number, DECIMALS).map(|floor| floor.ticks);
     let Some(inner) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {

@@ -1,19 +1,17 @@
-//! Verification of the rows of series (docs/internals/methods.md §13), from the contributions and the state before.
+//! Verification of series rows (docs/internals/methods.md §13).
 //!
-//! Claim. If [`verify_series`] returns `Ok`, then:
+//! Claim. If [`verify_series`] returns `Ok`:
 //!
-//! 1. Every contributor set is a union of whole atoms of a cohort that is not retired, locked at its first
-//!    publication.
-//! 2. Each atom has at least `crowd` members that are in no earlier atom.
-//! 3. At least `crowd` members of the set contributed to the bucket.
-//! 4. n, mean, deviation, quartiles and filled share match the contributions and the carried values, to half a
-//!    rounding step.
-//! 5. Neither one nor two members dominate a mean, and not all values are equal. Shares of intervals hold at least
-//!    `crowd` members each, and all members together. Moments are means over members of the means over their rows.
-//! 6. No closed bucket or epoch is published again, and no row twice.
+//! 1. A contributor set is a union of whole atoms of an active cohort, locked at its first publication.
+//! 2. Each atom has `crowd` members that are in no earlier atom.
+//! 3. `crowd` members of the set contributed to the bucket.
+//! 4. Numbers match the contributions and carried values, to half a rounding step.
+//! 5. One or two members never dominate a mean, and values differ. Interval shares hold `crowd` members each, and all
+//!    members together. Moments are means over members of the means over their rows.
+//! 6. No closed bucket or epoch and no row is published twice.
 //! 7. Rows of several cohorts follow from published rows.
 //! 8. Rows with noise satisfy the claim of `verify_noise`.
-//! 9. A series with moments publishes no row of a bucket.
+//! 9. A series with moments publishes no bucket rows.
 //!
 //! Only the rows and the new cohorts are taken from the proposal.
 
@@ -31,43 +29,42 @@ use crate::series::{
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Reason for which the rows of a batch must not be released. It occurs only if the code that proposes rows is wrong.
+/// Reason for refused rows: an error in the proposal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("verification refused the series {series:?}: {claim}")]
 pub struct SeriesRefusal {
-    /// Name of the series; empty if no single one is at fault.
+    /// Series name; empty for no single series.
     pub series: String,
-    /// The claim that does not hold.
+    /// Violated claim.
     pub claim: &'static str,
 }
 
-/// Rows that may be released. Only [`verify_series`] makes them.
+/// Releasable rows, made by [`verify_series`] only.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VerifiedSeries {
-    /// None if the configuration has no series.
     terms: Option<Arc<AllSeriesTerms>>,
     rows: Vec<SeriesRow>,
 }
 
 impl VerifiedSeries {
-    /// The rows in the order of release.
+    /// Rows in the order of release.
     #[must_use]
     pub fn rows(&self) -> &[SeriesRow] {
         &self.rows
     }
 
-    /// Number of series of the configuration.
+    /// Number of configured series.
     #[must_use]
     pub fn series(&self) -> usize {
         self.terms.as_ref().map_or(0, |terms| terms.series.len())
     }
 
-    /// The means of the rows, for charts.
+    /// Means of the rows, for charts.
     pub fn means(&self) -> impl Iterator<Item = PublishedMean<'_>> {
         self.terms.iter().flat_map(|terms| self.rows.iter().filter_map(|row| row.published_mean(terms)))
     }
 
-    /// Series with rows that no chart shows: name and explanation.
+    /// Name and explanation of each series with rows but no chart.
     pub fn undrawn(&self) -> impl Iterator<Item = (&str, String)> {
         let has_rows = |series: usize| self.rows.iter().any(|row| row.series == series);
         let series = self.terms.iter().flat_map(|terms| terms.series.iter().enumerate());
@@ -86,7 +83,6 @@ impl VerifiedSeries {
     }
 }
 
-/// History of one channel of a subject.
 #[derive(Clone, Copy, Default)]
 struct ChannelPast {
     values: f64,
@@ -102,7 +98,7 @@ impl ChannelPast {
     }
 }
 
-/// Sums of the members of a contributor set in one bucket; none for a member without a record in it.
+/// Sums are none without a record.
 #[derive(Default)]
 struct ContributorSums<'a> {
     members: Vec<u64>,
@@ -112,24 +108,22 @@ struct ContributorSums<'a> {
 struct SeriesRecount<'a> {
     terms: &'a AllSeriesTerms,
     before: &'a SeriesState,
-    /// Cohorts after the batch.
     cohorts: BTreeMap<u32, &'a CohortState>,
     closing: BTreeMap<BucketPlace, BTreeMap<u64, SignalSums>>,
-    /// By subject, its channels, once a bucket of this batch has a value of it.
+    /// Subjects with values in the closing buckets so far.
     past: HashMap<u64, Vec<ChannelPast>>,
-    /// In a job over files: the first value of each subject by channel.
+    /// Only in jobs over files.
     first: HashMap<(u64, usize), f64>,
     moments: BTreeMap<usize, MomentRecount<'a>>,
-    /// By series, start of the epoch with rows that has not been verified.
+    /// Unverified epochs with rows.
     open_epochs: Vec<Option<i64>>,
-    /// Rows of moments by series and epoch.
     moment_rows: BTreeMap<(usize, i64), Vec<&'a SeriesRow>>,
 }
 
-/// Recounts the rows of `proposal` from `readings` and the state before.
+/// Recounts the rows of `proposal`.
 ///
 /// # Errors
-/// The first claim that does not hold. No row may be released then.
+/// The first violated claim.
 pub fn verify_series(
     terms: &Arc<AllSeriesTerms>,
     before: &SeriesState,
@@ -193,7 +187,7 @@ pub fn verify_series(
             claim: "a row belongs to a bucket that does not close with this batch",
         });
     }
-    // The last bucket of each series in this batch. No later bucket needs its values in the histories.
+    // No later bucket needs these values in the histories.
     let last: BTreeMap<usize, BucketPlace> = places.iter().map(|place| (place.1, *place)).collect();
     for place in places {
         let name = || terms.series[place.1].name.clone();
@@ -211,7 +205,7 @@ pub fn verify_series(
     Ok(VerifiedSeries { terms: Some(Arc::clone(terms)), rows: proposal.rows.clone() })
 }
 
-/// Checks claims (1) and (2) for every new or changed cohort. The others are unchanged from the state before.
+/// Claims (1) and (2), for new and changed cohorts.
 fn verify_cohorts(
     terms: &AllSeriesTerms,
     before: &SeriesState,
@@ -237,10 +231,10 @@ fn verify_cohorts(
         }
         let mut own: BTreeSet<u64> = BTreeSet::new();
         for atom in &cohort.atoms {
-            // An erased subject that returns is not a new member.
+            // A returning erased subject is not new.
             let is_new = |member: &&u64| !known.contains(*member) && !erased.contains(&(**member as u16));
             let fresh = atom.members.iter().filter(is_new).count();
-            // An erasure removes members from atoms that were complete when formed.
+            // An erasure shrinks complete atoms.
             if fresh < crowd && old.is_none() {
                 return Err("an atom has fewer new members than required");
             }
@@ -266,7 +260,6 @@ fn verify_cohorts(
     Ok(())
 }
 
-/// Mean of the values of a subject, clamped to the range of the signal.
 fn value_of(sums: Option<&SignalSums>, signal: usize, terms: &SeriesTerms) -> Option<f64> {
     let (count, sum) = *sums?.get(signal)?;
     let (low, high) = terms.signals[signal].range;
@@ -294,7 +287,6 @@ impl SeriesRecount<'_> {
         }
     }
 
-    /// Returns the values of all signals for the subjects that have all of them in a bucket.
     fn complete_rows(&self, place: BucketPlace) -> Vec<(u64, Vec<f64>)> {
         let terms = &self.terms.series[place.1];
         let row = |(subject, sums): (&u64, &SignalSums)| {
@@ -322,7 +314,6 @@ impl SeriesRecount<'_> {
         }
     }
 
-    /// Verifies the open epoch of a series before the rows of a later bucket are added.
     fn verify_epochs_before(&mut self, place: BucketPlace, after: &SharedSeriesState) -> Result<(), &'static str> {
         let (_, series, bucket) = place;
         let Some(moments) = &self.terms.series[series].moments else { return Ok(()) };
@@ -332,7 +323,7 @@ impl SeriesRecount<'_> {
         }
     }
 
-    /// Verifies the epochs that close after the last bucket, and checks that no other rows of moments exist.
+    /// Also refuses other rows of moments.
     fn verify_last_epochs(&mut self, after: &SharedSeriesState) -> Result<(), &'static str> {
         for series in self.moments.keys().copied().collect::<Vec<usize>>() {
             if let Some(open) = self.open_epochs[series].filter(|open| *open < after.epochs[series].closed_ms) {
@@ -353,7 +344,7 @@ impl SeriesRecount<'_> {
             return Err("moments belong to an epoch that was closed before, or stays open");
         }
         let terms = &self.terms.series[series];
-        // A series with moments has one contributor set for all signals.
+        // One contributor set for all signals.
         let channel = self.terms.first_channel(series);
         let mut blocks: BTreeMap<_, Vec<&SeriesRow>> = BTreeMap::new();
         for row in rows {
@@ -392,7 +383,6 @@ impl SeriesRecount<'_> {
         person.and_then(|person| person.histories.get(channel)).map_or_else(ChannelPast::default, ChannelPast::of)
     }
 
-    /// Adds the rows of a bucket to the moments of their subjects.
     fn add_to_moments(&mut self, place: BucketPlace) {
         let (_, series, bucket) = place;
         let terms = &self.terms.series[series];
@@ -408,7 +398,6 @@ impl SeriesRecount<'_> {
         }
     }
 
-    /// Adds the values of a bucket to the histories that later buckets of this batch carry.
     fn add_to_histories(&mut self, (_, series, bucket): BucketPlace, people: &BTreeMap<u64, SignalSums>) {
         let terms = &self.terms.series[series];
         let (first, channels) = (self.terms.first_channel(series), self.terms.channels());
@@ -460,7 +449,7 @@ impl SeriesRecount<'_> {
         })
     }
 
-    /// Checks the rows of one signal, cohort and stratum: one row of means, or the shares of all intervals.
+    /// Expects one row of means, or the shares of all intervals.
     fn verify_block<'b>(
         &'b self,
         place: BucketPlace,
@@ -482,7 +471,6 @@ impl SeriesRecount<'_> {
                 _ => Err("a row of several cohorts is published twice, or is not a mean"),
             };
         };
-        // The signals of a cohort usually share one set.
         if contributed.members != members {
             let people = &self.closing[&place];
             let sums = members.iter().map(|subject| people.get(subject)).collect();
@@ -506,7 +494,7 @@ impl SeriesRecount<'_> {
         verify_bins(&values, &shares, intervals, self.terms.cohorts.crowd)
     }
 
-    /// Returns the values of the members of a contributor set, and the number of present members, at least `crowd`.
+    /// Also returns the present members, at least `crowd`.
     fn values_of(
         &self,
         contributed: &ContributorSums<'_>,
@@ -528,7 +516,7 @@ impl SeriesRecount<'_> {
         Ok((values.ok_or("a member has no value and no history")?, present))
     }
 
-    /// Returns the members of the contributor set of a row; none if the row combines several published rows.
+    /// None if the row combines published rows.
     fn members_of(
         &self,
         row: &SeriesRow,

@@ -1,22 +1,18 @@
-//! Recount of shares of intervals (docs/internals/methods.md §13): intervals are read from their labels, and members are
-//! compared with their ends.
+//! Recount of interval shares (docs/internals/methods.md §13).
 
 use crate::values::decimal::exact;
 use crate::values::hierarchy::{LevelCuts, Ruler};
 
-/// Value of a member, and a flag that it is carried over.
+/// Value, and true if it is carried over.
 pub(super) type BinMember = (f64, bool);
 
-/// An interval as its label writes it, in ticks.
 struct BinInterval {
     low: i128,
     high: i128,
-    /// The upper end belongs to the interval.
     is_closed: bool,
 }
 
-/// Checks that `rows`, pairs of label and share, are intervals of one level. The intervals must contain all members,
-/// at least `crowd` in each, and the shares must match the members.
+/// Requires intervals of one level with all members and `crowd` each.
 pub(super) fn verify_bins(
     members: &[BinMember],
     rows: &[(&str, f64)],
@@ -54,7 +50,7 @@ pub(super) fn verify_bins(
     Ok(())
 }
 
-/// Reads a label: `30-34` or `30` for whole numbers, else `[30,35)` or `[95,100]`.
+/// Reads `30-34`, `30`, `[30,35)` or `[95,100]`.
 fn interval(label: &str, ruler: &Ruler) -> Option<BinInterval> {
     let ((_, max), decimals) = ruler.domain_in_ticks();
     if ruler.is_integer() {
@@ -70,7 +66,6 @@ fn interval(label: &str, ruler: &Ruler) -> Option<BinInterval> {
     Some(BinInterval { low: exact(low, decimals)?, high: exact(high, decimals)?, is_closed })
 }
 
-/// Checks that a level cuts at both ends of an interval and nowhere between them.
 fn is_of_level(bin: &BinInterval, cuts: &LevelCuts, ruler: &Ruler) -> bool {
     let ((min, max), _) = ruler.domain_in_ticks();
     let (is_cut, next) = match cuts {
@@ -96,8 +91,6 @@ impl BinInterval {
         value >= low && (value < high || self.is_closed && value <= high)
     }
 
-    /// Carried values are computed in another order than proposed ones, so they are compared up to floating-point
-    /// error.
     fn may_hold(&self, member: BinMember, ruler: &Ruler) -> bool {
         let (value, error) = (member.0, tolerance(member, ruler));
         self.holds(value, ruler) || self.holds(value - error, ruler) || self.holds(value + error, ruler)

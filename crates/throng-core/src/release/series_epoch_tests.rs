@@ -1,9 +1,5 @@
-//! Tests of moments of epochs: values, forged rows, and represented records.
-
 use super::*;
 
-/// Computes the moments of the members of a row from the records, with the weight 1 / number of rows: mean of each
-/// signal and covariance. Every member has two rows in the epoch.
 fn moments_of_records(records: &[SignalRecord], members: &BTreeSet<u64>, epoch: i64) -> ([f64; 2], f64) {
     let mut sums = [0.0; 3];
     for person in members {
@@ -51,7 +47,6 @@ fn moments_match_brute_force_and_forged_ones_are_refused() {
     }
     assert!(seen >= 6, "two cohorts and three epochs: {seen}");
     assert!(sound.rows.iter().all(|row| (row.series == 2) == row.is_of_epoch()), "moments and nothing else");
-    // Rows of a bucket with correct numbers, in the name of the series with moments.
     let daily =
         sound.rows.iter().find(|row| row.series == 0 && !row.sets.is_empty()).expect("a row of a bucket").clone();
     let mut with_bucket = sound.clone();
@@ -94,7 +89,6 @@ fn moments_match_brute_force_and_forged_ones_are_refused() {
     }
 }
 
-/// Records of complete rows of members of published sets, counted from the records as the epochs close.
 #[test]
 fn moment_records_count_when_epoch_closes() {
     let mut terms = (*terms(3, 7, false, 0)).clone();
@@ -105,7 +99,6 @@ fn moment_records_count_when_epoch_closes() {
     let mut rows: BTreeMap<(u64, i64), u64> = BTreeMap::new();
     for (person, time, ..) in &records {
         let bucket = terms.series[0].bucket(*time);
-        // Each half day has one record, so a bucket has at most two. A signal has a value if one of them has.
         let of_bucket = records.iter().filter(|r| r.0 == *person && terms.series[0].bucket(r.1) == bucket);
         let is_complete = of_bucket.clone().any(|r| !r.2.is_nan()) && of_bucket.clone().any(|r| !r.3.is_nan());
         some_missing += u64::from(!is_complete);

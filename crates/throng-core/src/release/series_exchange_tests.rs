@@ -1,5 +1,3 @@
-//! Tests of contributions of several partitions against their source records.
-
 use super::*;
 use crate::release::series_sums::verify_sums;
 use crate::series::{
@@ -10,13 +8,10 @@ fn draw(number: u128) -> u128 {
     u128::from(mix(number as u64)) << 64 | u128::from(mix(number as u64 ^ 1))
 }
 
-/// Instances that share a stream: the partition of each record, and the interleaving of partitions and batches.
 struct InstanceGroup {
     partitions: i32,
-    /// Records of a subject are in several partitions.
     is_spread: bool,
     batch: usize,
-    /// Approximate bytes of a message.
     bytes: usize,
 }
 
@@ -25,7 +20,6 @@ impl InstanceGroup {
         (0..self.partitions).map(|partition| (0, partition)).collect()
     }
 
-    /// Builds the topic of contributions: each partition in its order, partitions in any order.
     fn topic(&self, terms: &AllSeriesTerms, records: &[SignalRecord], seed: u64) -> Vec<PartitionContributions> {
         let mut queues: Vec<Vec<SignalRecord>> = vec![Vec::new(); self.partitions as usize];
         for (row, record) in records.iter().enumerate() {
@@ -36,7 +30,6 @@ impl InstanceGroup {
         while queues.iter().any(|queue| !queue.is_empty()) {
             step += 1;
             let roll = mix(seed ^ step << 8);
-            // The first partition is often behind.
             let at = (roll % queues.len() as u64) as usize;
             if queues[at].is_empty()
                 || at == 0 && !(roll >> 30).is_multiple_of(5) && queues[1..].iter().any(|q| !q.is_empty())
@@ -61,7 +54,6 @@ impl InstanceGroup {
     }
 }
 
-/// Reads the topic in batches of `size` messages, as the instance with the cohorts does.
 fn read(
     terms: &Arc<AllSeriesTerms>,
     topic: &[PartitionContributions],
@@ -105,8 +97,6 @@ fn counts(state: &SeriesState) -> (u64, u64) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 300 } else { 2_000 }))]
 
-    /// With one record per message and one partition, the rows equal those of an instance that reads the records
-    /// directly.
     #[test]
     fn single_contributions_give_same_rows_as_records(
         seed in any::<u64>(), people in 0_u64..16, days in 1_i64..14, crowd in 2_usize..4, strata in 0_usize..2, size in 1_usize..40,
@@ -123,8 +113,6 @@ proptest! {
         prop_assert_eq!(&received.state.head.closed_ms, &direct.state.head.closed_ms);
     }
 
-    /// For any interleaving of partitions and division of sums: no record is late, lost or counted twice, rows do not
-    /// depend on batch ends, and no combination of sets isolates fewer than `crowd` subjects.
     #[test]
     fn record_is_not_late_if_other_partition_is_ahead(
         seed in any::<u64>(), people in 2_u64..16, days in 2_i64..14, crowd in 2_usize..4, partitions in 1_i32..5, is_spread in any::<bool>(),
@@ -142,7 +130,6 @@ proptest! {
         prop_assert!(isolates_nobody(&received.sets, crowd));
     }
 
-    /// Changed contributions are refused before they are sent.
     #[test]
     fn forged_contribution_sums_are_refused(seed in any::<u64>(), how in 0_usize..9) {
         let terms = terms(2, 4, false, 0);
@@ -170,7 +157,6 @@ proptest! {
     }
 }
 
-/// Idle subjects, partitions without a crowd, and records without a subject do not delay all buckets forever.
 #[test]
 fn partition_delays_buckets_by_active_subjects() {
     let terms = terms(2, 4, false, 0);
@@ -193,7 +179,6 @@ fn partition_delays_buckets_by_active_subjects() {
     assert_eq!(waits_for(&[(5, day(10)), (6, day(10))], day(100)), (true, true), "far behind, for 64 buckets");
 }
 
-/// One sender with values that overflow a double in sum does not spoil a batch.
 #[test]
 fn overflowing_sums_are_accepted() {
     let mut all = terms(2, 4, false, 0).as_ref().clone();
@@ -213,7 +198,6 @@ fn overflowing_sums_are_accepted() {
     verify_sums(&all, &readings, &sources, None, sums.values()).expect("sums of the records");
 }
 
-/// Without the rule that buckets wait for partitions that are behind, their records would be late.
 #[test]
 fn partition_ahead_without_wait_makes_records_late() {
     let terms = terms(2, 4, false, 0);
@@ -226,7 +210,6 @@ fn partition_ahead_without_wait_makes_records_late() {
     assert!((0..20).map(late).sum::<u64>() > 0);
 }
 
-/// A partition without unread records delays nothing, as long as its position is the one that was found idle.
 #[test]
 fn buckets_wait_for_partition_until_idle() {
     let terms = terms(2, 4, false, 0);

@@ -2,8 +2,7 @@
 
 use crate::series::{CohortTerms, MeanStatistic, SeriesRow};
 
-/// Checks mean, deviation and quartiles of `values`. Also checks that no value dominates, given the members that
-/// could estimate it: one member, or the colluders.
+/// Also refuses dominant values.
 pub(super) fn verify_mean(
     shown: &MeanStatistic,
     values: &[f64],
@@ -39,17 +38,14 @@ pub(super) fn verify_mean(
     Ok(())
 }
 
-/// Numbers that a row of n subjects with a given deviation may show: multiples of a step.
 struct RoundingGrid {
     step: f64,
 }
 
 impl RoundingGrid {
-    /// Checks a shown deviation: it must be a multiple of the step that follows from the exact one. All other numbers
-    /// are multiples of the step that follows from the shown one.
+    /// The shown deviation must be on the grid of the exact one.
     fn of(shown: f64, exact: f64, n: f64) -> Result<Self, &'static str> {
-        // At the boundary of two steps the exact deviation may be on either side, because it is summed in another
-        // order than the proposed one.
+        // The proposal sums in another order.
         let is_rounded = [1.0 - 1e-9, 1.0 + 1e-9].into_iter().any(|error| {
             let step = round_number_below(exact * error / (4.0 * n).sqrt());
             Self { step }.is_rounded(shown, exact)
@@ -63,15 +59,14 @@ impl RoundingGrid {
     }
 }
 
-/// Returns the largest of 1, 2 and 5 times a power of ten that is not above a number, up to floating-point error.
+/// Rounds down to 1, 2 or 5 times a power of ten.
 fn round_number_below(number: f64) -> f64 {
     let power = 10f64.powf(number.log10().floor() - 1.0);
     let fits = |digit: &&f64| **digit * power <= number * (1.0 + 1e-9);
     [100.0, 50.0, 20.0, 10.0, 5.0].iter().find(fits).map_or(f64::NAN, |digit| digit * power)
 }
 
-/// Checks if one member dominates the distances of the values from an end of their range or from their median. The
-/// rest excludes the members that could estimate the largest value.
+/// Distances are from a range end or the median; the rest excludes colluders.
 pub(super) fn is_any_dominant(values: &[f64], (low, high): (f64, f64), colluders: usize) -> bool {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -86,13 +81,10 @@ pub(super) fn is_any_dominant(values: &[f64], (low, high): (f64, f64), colluders
         let largest = sizes[sizes.len() - 1];
         let others = sizes.len().saturating_sub(1 + colluders.max(1));
         let rest: f64 = sizes[..others].iter().sum();
-        // Carried values are computed in another order than proposed ones, so a boundary is judged up to
-        // floating-point error.
         rest < largest / 10.0 * (1.0 - 1e-9) - error || largest > total / 2.0 * (1.0 + 1e-9) + error
     })
 }
 
-/// Returns the sorted values nearest to a position that is a multiple of a quarter, at least `crowd` of them.
 fn nearest(sorted: &[f64], position: f64, crowd: usize) -> &[f64] {
     let (mut reach, last) = (0.0, (sorted.len() - 1) as f64);
     loop {
@@ -104,7 +96,6 @@ fn nearest(sorted: &[f64], position: f64, crowd: usize) -> &[f64] {
     }
 }
 
-/// Recomputes a row of several cohorts from the rows of the cohorts.
 pub(super) fn verify_population(
     row: &SeriesRow,
     shown: MeanStatistic,
@@ -125,7 +116,6 @@ pub(super) fn verify_population(
     let present = |part: &SeriesRow| f64::max(1.0 - part.filled, 0.1) * part.n as f64;
     let total: f64 = parts.iter().map(|(part, _)| present(part)).sum();
     let center = parts.iter().map(|(part, of)| present(part) / total * of.mean).sum::<f64>();
-    // Distances from the center keep their digits if values are large and differ little.
     let square = |of: &MeanStatistic| of.sd * of.sd + (of.mean - center) * (of.mean - center);
     let deviation = parts.iter().map(|(part, of)| present(part) / total * square(of)).sum::<f64>().sqrt();
     let missing = parts.iter().map(|(part, _)| part.filled * part.n as f64).sum::<f64>() / people;
@@ -136,7 +126,6 @@ pub(super) fn verify_population(
     }
 }
 
-/// Checks that a value is a multiple of a step, up to floating-point error.
 pub(super) fn is_multiple(value: f64, step: f64) -> bool {
     let multiple = value / step;
     (multiple - multiple.round()).abs() <= 1e-6 * multiple.abs().max(1.0)

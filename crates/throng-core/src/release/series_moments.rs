@@ -1,20 +1,18 @@
-//! Recount of the moments of series (docs/internals/methods.md §13), from the contributions and the state before.
+//! Recount of moments (docs/internals/methods.md §13).
 
 use super::series_means::is_any_dominant;
 use super::series_nested::has_rest_of_few;
 use crate::series::{AllSeriesTerms, MomentStatistic, SeriesState, SubjectMoments, moment_count};
 use std::collections::{BTreeMap, HashMap};
 
-/// Rows of one subject: of the latest epoch, and of the earlier epochs.
 #[derive(Clone, Default)]
 struct MomentRows {
     epoch: i64,
     latest: MomentSums,
-    /// Sums over earlier epochs of the means over their rows.
+    /// Sums of the means per epoch.
     earlier: MomentSums,
 }
 
-/// Sums of values and of products, as a vector and a matrix.
 #[derive(Clone, Default)]
 struct MomentSums {
     count: f64,
@@ -22,7 +20,6 @@ struct MomentSums {
     products: Vec<Vec<f64>>,
 }
 
-/// A row of an epoch as it is shown.
 pub(super) struct ShownMoment {
     pub signal: usize,
     pub statistic: MomentStatistic,
@@ -33,7 +30,7 @@ impl MomentSums {
         Self { count: 0.0, values: vec![0.0; signals], products: vec![vec![0.0; signals]; signals] }
     }
 
-    /// Reads sums from `packed`, with the values first and then the products of pairs, each multiplied by `factor`.
+    /// `packed` has values, then products of pairs.
     fn unpacked(packed: &[f64], count: f64, factor: f64, signals: usize) -> Self {
         let mut sums = Self::new(signals);
         if packed.len() != moment_count(signals) {
@@ -65,7 +62,6 @@ impl MomentSums {
         self.values[signal] / self.count
     }
 
-    /// Mean product of the distances of two signals, each from a point.
     fn product_around(&self, (first, one): (usize, f64), (second, other): (usize, f64)) -> f64 {
         self.product(first, second) - one * self.mean(second) - other * self.mean(first) + one * other
     }
@@ -88,7 +84,6 @@ impl MomentRows {
         }
     }
 
-    /// Sums over the earlier epochs, and the latest one if it has at least `least` rows.
     fn all(&self, least: f64) -> MomentSums {
         let mut all = self.earlier.clone();
         if self.latest.count >= least {
@@ -99,17 +94,15 @@ impl MomentRows {
     }
 }
 
-/// Rows of subjects in the epochs of one series.
 pub(super) struct MomentRecount<'a> {
     series: usize,
     signals: usize,
     ranges: Vec<(f64, f64)>,
-    /// Minimum rows of a subject in an epoch.
+    /// Minimum rows in an epoch.
     least: f64,
     colluders: usize,
     before: &'a SeriesState,
     rows: HashMap<u64, MomentRows>,
-    /// In a job over files: rows of the first epoch of each subject that has enough rows.
     first: HashMap<u64, MomentRows>,
 }
 
@@ -127,8 +120,6 @@ impl<'a> MomentRecount<'a> {
         self.rows.get(&subject).cloned().unwrap_or_else(|| MomentRows::of(known(), self.signals))
     }
 
-    /// Records a row of a job over files before the first epoch is verified. Rows arrive in the order of their
-    /// buckets.
     pub(super) fn record_first_rows(&mut self, subject: u64, epoch: i64, values: &[f64]) {
         let signals = self.signals;
         let begin = || MomentRows { epoch, ..MomentRows::of(None, signals) };
@@ -150,8 +141,7 @@ impl<'a> MomentRecount<'a> {
         self.rows.insert(subject, rows);
     }
 
-    /// Checks the rows of an epoch over `members`. Returns the number of members with enough rows in it, at least
-    /// `crowd`.
+    /// Checks an epoch and returns the number of members with enough rows, at least `crowd`.
     pub(super) fn verify(
         &self,
         epoch: i64,
@@ -224,7 +214,7 @@ impl<'a> MomentRecount<'a> {
         self.verify_pair(row, people, variance)
     }
 
-    /// Checks the covariance of two signals. `scale` is the product of their deviations.
+    /// `scale` is the product of the deviations.
     fn verify_pair(&self, row: &ShownMoment, people: &[MomentSums], scale: f64) -> Result<(), &'static str> {
         let ShownMoment { signal, statistic: MomentStatistic { with, mean, covariance } } = row;
         if mean.is_some() != (signal == with) {
@@ -249,8 +239,7 @@ impl<'a> MomentRecount<'a> {
     }
 }
 
-/// Checks that `shown` is `exact` rounded to a step. The step is a thousandth of `scale`, rounded down to 1, 2 or 5
-/// times a power of ten.
+/// The step is a thousandth of `scale`, down to 1, 2 or 5 · 10ⁿ.
 fn is_rounded(shown: f64, exact: f64, scale: f64, tolerance: f64) -> Result<(), &'static str> {
     let target = scale / 1_000.0;
     let decade = 10f64.powf(target.log10().floor());
@@ -271,6 +260,5 @@ fn is_any_product_dominant(products: impl Iterator<Item = f64>, colluders: usize
     let total: f64 = sizes.iter().sum();
     let Some(largest) = sizes.pop() else { return true };
     let others: f64 = sizes.iter().rev().take(colluders.max(1)).sum();
-    // A boundary is judged up to floating-point error.
     total - largest - others < largest / 10.0 * (1.0 - 1e-9) - error || largest > total / 2.0 * (1.0 + 1e-9) + error
 }

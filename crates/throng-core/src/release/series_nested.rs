@@ -1,16 +1,14 @@
-//! Recount of pairs of signals that are multiples of each other except for few members (docs/internals/methods.md §13).
+//! Recount of signals that are multiples of each other except for few members (docs/internals/methods.md §13).
 
 use std::collections::BTreeMap;
 
-/// Values of the signals of one cohort released as means, by their members.
 #[derive(Default)]
 pub(super) struct ShownMeans {
     values: BTreeMap<Vec<u64>, Vec<Vec<f64>>>,
 }
 
 impl ShownMeans {
-    /// Records the values of a signal. Refuses them if they and an already released mean isolate the rest of few
-    /// members.
+    /// Refuses values that isolate the rest of few members with an earlier mean.
     pub(super) fn record_means(
         &mut self,
         members: &[u64],
@@ -27,16 +25,13 @@ impl ShownMeans {
     }
 }
 
-/// Checks if more than half of the members share one ratio of two signals, and the rest has fewer than `crowd`
-/// members or is dominated by one.
+/// Checks if most members share a ratio, and the rest is below `crowd` or dominated by one.
 ///
-/// Ratios and rests are judged more strictly than in the proposal, because carried values are computed in another
-/// order.
+/// Carried values have another summation order, so the check is stricter than the proposal.
 pub(super) fn has_rest_of_few(one: &[f64], other: &[f64], crowd: usize, colluders: usize) -> bool {
     let is_zero = |at: usize| one[at] == 0.0 && other[at] == 0.0;
     let zeros = (0..one.len()).filter(|at| is_zero(*at)).count();
-    // In a circle, a majority contains two neighbours. Most pairs of signals have no such neighbours, so this is a
-    // cheap test.
+    // A majority on a circle contains two neighbours.
     let equal = |a: f64, b: f64, error: f64| (a - b).abs() <= error * a.abs().max(b.abs());
     let neighbours = (0..one.len()).zip((1..one.len()).chain([0]));
     if zeros == 0

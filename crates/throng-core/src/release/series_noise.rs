@@ -1,28 +1,23 @@
 //! Recount of rows with noise (docs/internals/methods.md §13).
 //!
-//! Claim. If [`verify_noise`] returns `Ok`, each row covers all subjects of a bucket that closes with this batch, and
-//! is released once. Its count and sum match the contributions up to 12 deviations of noise, and its mean follows
-//! from them. Its count is at least `crowd` plus three deviations. The rows of a week, with the budget already spent,
-//! cost at most ε.
+//! Claim. If [`verify_noise`] returns `Ok`, each row covers all subjects of a closing bucket, and is released once.
+//! Count and sum match the contributions up to 12 deviations of noise, and the mean follows from them. The count is at
+//! least `crowd` plus three deviations. The rows of a week cost at most ε, spent budget included.
 //!
-//! Single rows cannot show that the noise has the right distribution. Three rows with sums without noise are refused.
+//! The noise distribution is not verified, but three sums without noise are refused.
 
 use crate::series::{AllSeriesTerms, DAY_MS, DELTA, RowStatistic, SeriesRow, SeriesTerms, SharedSeriesState};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Noise beyond this number of deviations is refused: probability 4 · 10⁻³³ per row.
+/// Larger noise has probability 4 · 10⁻³³ per row.
 const MOST_DEVIATIONS: f64 = 12.0;
-/// Rows per batch without noise in their sums that are refused: probability below 10⁻¹³ for three rows of the least
-/// noise.
+/// Refused number of sums without noise: probability below 10⁻¹³ per batch.
 const UNNOISED_ROWS: usize = 3;
-/// Grid steps over the range of a signal.
 const RANGE_STEPS: f64 = 65_536.0;
 
-/// Count and sum by signal.
 pub(super) type SignalSums = Vec<(u32, f64)>;
-/// End of the window, position of the series, bucket.
+/// End, series and bucket.
 pub(super) type BucketPlace = (i64, usize, i64);
-/// Contributions of the buckets that close, by bucket.
 pub(super) type ClosingBuckets = BTreeMap<BucketPlace, BTreeMap<u64, SignalSums>>;
 
 struct NoiseBudget {
@@ -38,8 +33,7 @@ impl NoiseBudget {
         let week = greatest_rho(epsilon);
         let buckets = 7.0 * DAY_MS as f64 / series.every_ms as f64;
         let rho = week / (buckets * series.signals.len() as f64);
-        // Sensitivity is (1, half of the steps) for an added or removed subject, and (0, all steps) for a changed
-        // value.
+        // Sensitivity (1, half the steps) for a subject, (0, all steps) for a value.
         Some(Self {
             week,
             bucket_and_signal: rho,
@@ -49,7 +43,7 @@ impl NoiseBudget {
     }
 }
 
-/// Returns the greatest ρ with ρ + 2 √(ρ ln(1/δ)) ≤ ε, by bisection.
+/// Solves ρ + 2 √(ρ ln(1/δ)) ≤ ε by bisection.
 fn greatest_rho(epsilon: f64) -> f64 {
     let (mut low, mut high) = (0.0, epsilon);
     for _ in 0..200 {
@@ -63,14 +57,13 @@ fn greatest_rho(epsilon: f64) -> f64 {
     low
 }
 
-/// Monday of the week of a bucket, in days since 1970.
+/// Monday, in days since 1970.
 fn week_of(bucket: i64) -> i64 {
     let day = bucket.div_euclid(DAY_MS);
     day - (day + 3).rem_euclid(7)
 }
 
-/// Number of subjects with a value of a signal, and the sum of their values on the grid around the middle of the
-/// range.
+/// Sums are on the grid around the middle of the range.
 fn exact(people: Option<&BTreeMap<u64, SignalSums>>, signal: usize, (low, high): (f64, f64)) -> (f64, f64) {
     let mut exact = (0.0, 0.0);
     for sums in people.into_iter().flat_map(BTreeMap::values) {
@@ -83,10 +76,8 @@ fn exact(people: Option<&BTreeMap<u64, SignalSums>>, signal: usize, (low, high):
     exact
 }
 
-/// Recounts rows with noise from the contributions to the buckets that close.
-///
 /// # Errors
-/// The series and the claim that does not hold.
+/// Series and violated claim.
 pub(super) fn verify_noise(
     terms: &AllSeriesTerms,
     before: &SharedSeriesState,
@@ -140,7 +131,6 @@ pub(super) fn verify_noise(
     Ok(())
 }
 
-/// Checks a row against the contributions to its bucket. Returns true if its sum has noise.
 fn verify_row(
     row: &SeriesRow,
     series: &SeriesTerms,
@@ -155,7 +145,6 @@ fn verify_row(
     let (low, high) = series.signals[row.signal].range;
     let (count, sum) = exact(people, row.signal, (low, high));
     let (n, noisy_sum) = (row.n as f64, noisy.sum as f64);
-    // Deviations are rounded up to a thousandth.
     let within = |distance: f64, deviation: f64| distance.abs() <= MOST_DEVIATIONS * (deviation + 0.002);
     if !within(n - count, budget.count_deviation) || !within(noisy_sum - sum, budget.sum_deviation) {
         return Err("a noisy count or sum does not match the contributions");

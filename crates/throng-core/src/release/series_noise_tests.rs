@@ -29,7 +29,6 @@ fn series(every_ms: i64, signals: &[usize], noise: Option<NoiseTerms>) -> Series
     }
 }
 
-/// A series with noise between two series of cohorts.
 fn terms(is_batch: bool) -> Arc<AllSeriesTerms> {
     let cohorts = CohortTerms {
         crowd: 3,
@@ -158,7 +157,6 @@ fn forged_noisy_rows_are_refused() {
 }
 
 proptest! {
-    /// The budgets of the verifier and of the proposal agree, and the proposed noise is never less.
     #[test]
     fn noise_budget_matches_proposal(epsilon in 0.01_f64..20.0, every in 0_usize..4, signals in 1_usize..10) {
         let every = [DAY_MS / 24, DAY_MS / 2, DAY_MS, 7 * DAY_MS][every];

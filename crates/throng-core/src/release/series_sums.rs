@@ -1,9 +1,8 @@
-//! Sums for the verifier: sums of the buckets that close, and verification of contributions before they are sent to
-//! the instance that holds the cohorts (docs/internals/methods.md §13).
+//! Sums of closing buckets, and verification of contributions (docs/internals/methods.md §13).
 //!
-//! Claim. If [`verify_sums`] returns `Ok`, each record with a subject and a time not ahead of the clock is in exactly
-//! one sum of its subject, series, bucket and source partition. Its values are clipped to the range of the signal.
-//! Days and latest times are those of records.
+//! Claim. If [`verify_sums`] returns `Ok`, each record with a subject and a time up to the clock is in exactly one sum
+//! of its subject, series, bucket and partition, clipped to the signal range. Days and latest times are those of
+//! records.
 
 use super::series_noise::{BucketPlace, SignalSums};
 use crate::series::{
@@ -12,13 +11,12 @@ use crate::series::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Source partition, subject, series and bucket.
 type SumKey = (SourcePartition, u64, usize, i64);
 
-/// Recounts `contributions` from the records. `sources` names the partition of each record.
+/// Recounts `contributions`; `sources` is the partition of each record.
 ///
 /// # Errors
-/// The claim that does not hold.
+/// The violated claim.
 pub fn verify_sums<'a>(
     terms: &AllSeriesTerms,
     readings: &SeriesReadings,
@@ -63,8 +61,7 @@ pub fn verify_sums<'a>(
                 };
                 let shown: BTreeMap<usize, &PartialSum> =
                     sums.partials.iter().map(|(signal, partial)| (usize::from(*signal), partial)).collect();
-                // Both sides add the values in the order of the records. A sum that overflows a double is NaN on both
-                // sides.
+                // Overflow is NaN on both sides.
                 let is_same = |(signal, (count, sum)): (usize, &(u32, f64))| match shown.get(&signal) {
                     None => *count == 0,
                     Some(partial) => {
@@ -87,15 +84,13 @@ pub fn verify_sums<'a>(
     if cells.is_empty() { Ok(()) } else { Err("a record is part of no sum") }
 }
 
-/// Returns the sums contributed by other batches, each with its position among all, its series and its subject.
 fn received_sums(readings: &SeriesReadings) -> impl Iterator<Item = (usize, usize, u64, &BucketSums)> {
     let people = readings.received.iter().flat_map(|received| &received.contributions).flat_map(|of| &of.people);
     let sums = people.flat_map(|person| person.buckets.iter().map(|sums| (person.subject, sums)));
     sums.enumerate().map(|(position, (subject, sums))| (position, usize::from(sums.series), subject, sums))
 }
 
-/// Returns the sums of the buckets that close with this batch: open ones of the state, records of the batch, and
-/// received contributions.
+/// From state, records and received contributions.
 pub(super) fn closing_sums(
     terms: &AllSeriesTerms,
     before: &SeriesState,

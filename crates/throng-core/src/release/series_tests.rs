@@ -14,7 +14,6 @@ use proptest::prelude::*;
 
 const HALF_DAY: i64 = DAY_MS / 2;
 
-/// A record: subject, time, two values.
 type SignalRecord = (u64, i64, f64, f64);
 
 fn terms(crowd: usize, size: usize, is_batch: bool, strata: usize) -> Arc<AllSeriesTerms> {
@@ -62,7 +61,6 @@ fn four_days() -> MomentTerms {
     MomentTerms { every_ms: 4 * DAY_MS, every: "4d".to_owned() }
 }
 
-/// Cut points of the intervals of a signal, level by level.
 const CUTS: [&[f64]; 3] = [&[-500.0, 0.5, 20.0, 500.0], &[0.5, 500.0], &[0.5]];
 
 fn intervals() -> Ruler {
@@ -79,7 +77,6 @@ fn readings(records: &[SignalRecord], strata: usize) -> SeriesReadings {
     }
 }
 
-/// A stream of `subjects` subjects over `days`; some send rarely, are late, or stop forever.
 fn stream(seed: u64, people: u64, days: i64, lateness: i64) -> Vec<SignalRecord> {
     let mut records = Vec::new();
     for person in 1..=people {
@@ -104,17 +101,13 @@ fn stream(seed: u64, people: u64, days: i64, lateness: i64) -> Vec<SignalRecord>
     records.into_iter().map(|(_, record)| record).collect()
 }
 
-/// Published rows and final state of a run.
 #[derive(Default)]
 struct PublishedRun {
     rows: Vec<SeriesRow>,
-    /// Subjects of every published contributor set.
     sets: BTreeSet<Vec<u64>>,
     state: SeriesState,
 }
 
-/// Runs a stream in batches of `size` with a verified proposal for each. The subjects in `erased` are erased after
-/// half of the batches.
 fn run(terms: &Arc<AllSeriesTerms>, records: &[SignalRecord], size: usize, erased: &[u64]) -> PublishedRun {
     let mut state = SeriesState::new(terms);
     let mut published = PublishedRun::default();
@@ -131,7 +124,7 @@ fn run(terms: &Arc<AllSeriesTerms>, records: &[SignalRecord], size: usize, erase
         let verified = verify_series(terms, &state, &readings, None, &proposal);
         let verified = verified.unwrap_or_else(|refusal| panic!("batch {batch}: {refusal}"));
         published.rows.extend(verified.rows().iter().cloned());
-        // Uses the members at the first publication: an erasure removes none from published rows.
+        // Erasure keeps published members.
         for (number, cohort) in &proposal.changes.cohorts {
             for (channel, set) in cohort.sets.iter().enumerate() {
                 if let Some(set) = set.filter(|_| locked.insert((*number, channel))) {
@@ -145,7 +138,6 @@ fn run(terms: &Arc<AllSeriesTerms>, records: &[SignalRecord], size: usize, erase
     published
 }
 
-/// Rank of a 0/1 matrix by Gaussian elimination in floating point. Entries stay small in these tests.
 fn rank(mut rows: Vec<Vec<f64>>) -> usize {
     let (mut rank, width) = (0, rows.first().map_or(0, Vec::len));
     for column in 0..width {
@@ -165,8 +157,7 @@ fn rank(mut rows: Vec<Vec<f64>>) -> usize {
     rank
 }
 
-/// G1 by brute force: if any set of fewer than `crowd` subjects is left out, the sets keep their rank. Therefore no
-/// combination of them is non-zero only on these subjects.
+/// G1: any `crowd` − 1 subjects left out keep the rank, so no combination is non-zero only on them.
 fn isolates_nobody(sets: &BTreeSet<Vec<u64>>, crowd: usize) -> bool {
     let people: BTreeSet<u64> = sets.iter().flatten().copied().collect();
     let matrix = |left_out: &[u64]| -> Vec<Vec<f64>> {
@@ -182,8 +173,6 @@ fn isolates_nobody(sets: &BTreeSet<Vec<u64>>, crowd: usize) -> bool {
     subsets.iter().all(|left_out| rank(matrix(left_out)) == whole)
 }
 
-/// Subjects that all send every day, mostly zero, otherwise values up to a thousand on either side: sums that few
-/// dominate.
 fn zero_inflated(seed: u64, people: u64, days: i64) -> Vec<SignalRecord> {
     let value = |draw: u64| match draw % 8 {
         0..=3 => 0.0,
@@ -196,7 +185,6 @@ fn zero_inflated(seed: u64, people: u64, days: i64) -> Vec<SignalRecord> {
     (0..days).flat_map(|day| (1..=people).map(move |person| record(day, person))).collect()
 }
 
-/// Labels and shares of the bins of `values`, by brute force over the levels.
 fn brute_force_bins(values: &[f64], crowd: usize) -> Vec<(String, f64)> {
     for cuts in CUTS {
         let edges: Vec<f64> = [&[-1_000.0], cuts, &[1_000.0]].concat();
@@ -215,7 +203,6 @@ fn brute_force_bins(values: &[f64], crowd: usize) -> Vec<(String, f64)> {
     Vec::new()
 }
 
-/// Key that is unique per row.
 fn key(row: &SeriesRow) -> (usize, i64, usize, Option<String>, Option<Vec<String>>, String) {
     let part = match &row.statistic {
         RowStatistic::Mean(_) | RowStatistic::Noisy(_) => String::new(),
@@ -318,7 +305,6 @@ fn bins_are_released_and_forged_ones_are_refused() {
     assert!(totals.binned > 5 && totals.dominated > 0, "{totals:?}");
     let is_bin = |row: &&SeriesRow| matches!(row.statistic, RowStatistic::Bin { .. });
     assert!(sound.rows.iter().filter(is_bin).all(|row| !row.sets.is_empty()), "no roll-up of bins");
-    // The row of all cohorts covers exactly the cohorts with a released mean.
     let is_all = |row: &&SeriesRow| row.series == 0 && row.cohort.is_none() && row.mean_statistic().is_some();
     let (mut compared, mut without_a_cohort) = (0, 0);
     for all in sound.rows.iter().filter(is_all) {
@@ -489,7 +475,6 @@ fn single_sender_closes_no_bucket_and_state_stays_bounded() {
 #[test]
 fn subjects_beyond_history_limit_are_dropped() {
     let mut limited = (*terms(3, 6, false, 0)).clone();
-    // Three signals, one history of complete rows, and two times five moments of 8 bytes.
     limited.cohorts.max_histories = (3 + 1 + 2) * 10;
     let limited = Arc::new(limited);
     let flood: Vec<SignalRecord> = (1..=100).map(|person| (person, DAY_MS, 1.0, 1.0)).collect();

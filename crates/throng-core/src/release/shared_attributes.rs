@@ -1,9 +1,8 @@
-//! Verification of attributes that several groups contain (docs/internals/methods.md §10.6), from the bytes.
+//! Verification of shared attributes (docs/internals/methods.md §10.6).
 //!
-//! Claim. If [`SharedValueParts::of`] and [`SharedValueParts::check_forced_pairs`] return `Ok`: (1) all fragments of a row that show a shared attribute
-//! show the same cells; (2) each shared attribute has one level in all groups, except groups that show only `*`; (3)
-//! each combination of shared cells has at least k distinct subjects; (4) within each combination, counting forces no
-//! pair of label sets of two groups below k.
+//! Claim. If [`SharedValueParts::of`] and [`SharedValueParts::judge`] return `Ok`: (1) all fragments of a row show the
+//! same shared cells; (2) each shared attribute has one level in the groups that show more than `*`; (3) each
+//! combination of shared cells has k distinct subjects; (4) within each, counting forces no pair below k.
 
 use super::forced_pairs::{CountingResult, GroupFragments, RecordCountBound, check_forced_pairs};
 use super::line_limits::{CountingUnits, LineLimit};
@@ -13,35 +12,30 @@ use crate::values::codebook::{Codebook, SUPPRESSED};
 use crate::values::subject_digest::NO_SUBJECT;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the attributes contained in several groups, ascending.
+/// Attributes of several groups, ascending.
 pub(super) fn attributes(terms: &[GroupTerms]) -> Vec<usize> {
     let mut times: BTreeMap<usize, usize> = BTreeMap::new();
     terms.iter().flat_map(|terms| &terms.attributes).for_each(|a| *times.entry(*a).or_default() += 1);
     times.into_iter().filter(|(_, times)| *times > 1).map(|(a, _)| a).collect()
 }
 
-/// Lines of one group, split by the cells of the shared attributes in the group.
 #[derive(Default)]
 pub(super) struct SharedCellLines {
-    /// Shared attributes of the group, in the order of the schema.
     attributes: Vec<usize>,
-    /// The group is released once per window of a subject. Shared cells must not link such a line to a time.
+    /// Set if released once per window: a shared cell would link the line to a time.
     is_still: bool,
-    /// By attribute: the digest of `*`, and for each level a flag that every line so far shows the cell of its record
-    /// at that level.
+    /// By attribute: digest of `*`, and possible levels of all lines.
     levels: Vec<(u128, Vec<bool>)>,
-    /// By the coverages that are shown.
     parts: BTreeMap<Vec<u128>, GroupPart>,
 }
 
 struct GroupPart {
     rows: Vec<u32>,
-    /// Without the shared cells.
+    /// Without shared cells.
     fragments: GroupFragments,
 }
 
 impl SharedCellLines {
-    /// Starts with no lines of a group.
     pub fn new(terms: &GroupTerms, shared: &[usize], books: &[Codebook]) -> Self {
         let attributes: Vec<usize> = terms.attributes.iter().copied().filter(|a| shared.contains(a)).collect();
         let is_still = matches!(terms.lines, LineLimit::OncePerWindow(_));
@@ -49,12 +43,12 @@ impl SharedCellLines {
         Self { attributes, is_still, levels, parts: BTreeMap::new() }
     }
 
-    /// Adds a line with all rows that print it. `cells` are the coverages of its guarded cells by column, none if
-    /// suppressed; `attribute` gives the attribute of a column, `above` the coverages above its cell.
+    /// Adds a line. `cells` are coverages by column, none if suppressed. `attribute` maps a column, and `above` returns
+    /// the coverages above its cell.
     ///
     /// # Errors
-    /// [`Violation::SharedCells`] if a shared cell matches no level for its records, or is not `*` in a group
-    /// released once per window.
+    /// [`Violation::SharedCells`] for a shared cell at no level of its records, or other than `*` in a group released
+    /// once per window.
     pub fn add<A: IntoIterator<Item = u128>>(
         &mut self,
         cells: &[Option<u128>],
@@ -91,7 +85,6 @@ impl SharedCellLines {
                 None => own.push((column, cell)),
             }
         }
-        // A shared attribute that is not guarded cannot be judged.
         if shown.len() != self.attributes.len() {
             return Err(Violation::SharedCells);
         }
@@ -103,7 +96,6 @@ impl SharedCellLines {
         Ok(())
     }
 
-    /// Checks that no line shows a shared attribute.
     fn shows_nothing(&self) -> bool {
         self.parts
             .keys()
@@ -112,21 +104,19 @@ impl SharedCellLines {
     }
 }
 
-/// The fragments of a batch, split by the shared cells that they show.
+/// Fragments, split by shared cells.
 pub(super) struct SharedValueParts {
-    /// By shown combination of shared cells: the fragments of each group that has some, with the number of the group.
+    /// Fragments by group number.
     parts: Vec<Vec<(usize, GroupPart)>>,
-    /// Records that an observer can count: the sum over shown values of the most fragments in one group. Fragments
-    /// that show `*` may belong to the same records.
+    /// Sum over shown values of the most fragments in one group; `*` may hide the same records.
     records: usize,
 }
 
 impl SharedValueParts {
-    /// Splits a batch. `subjects` are the subjects that its rows count for.
+    /// Splits a batch.
     ///
     /// # Errors
-    /// If groups share different attributes or show them at several levels, if a row is in several parts, or if a
-    /// part has fewer than k subjects.
+    /// Different shared attributes, several levels, a row in several parts, or a part below k.
     pub fn of(groups: Vec<SharedCellLines>, subjects: &[u64], k: usize) -> Result<Self, Violation> {
         let mut sharing = groups.iter().map(|group| &group.attributes).filter(|attributes| !attributes.is_empty());
         let shared = sharing.next().cloned().unwrap_or_default();
@@ -155,7 +145,7 @@ impl SharedValueParts {
         if parts.iter().all(reaches) { Ok(Self { parts, records }) } else { Err(Violation::SharedBelowK) }
     }
 
-    /// Lower bound on the records of the whole batch.
+    /// Bound on all records.
     pub fn records(&self) -> RecordCountBound {
         RecordCountBound::AtLeast(self.records)
     }
@@ -163,7 +153,7 @@ impl SharedValueParts {
     /// Judges each part as a batch.
     ///
     /// # Errors
-    /// If counting joins two groups below k, or the steps ran out.
+    /// A forced pair, or exhausted steps.
     pub fn judge(self, carriers: &CountingUnits, k: usize) -> Result<(), Violation> {
         let records = if carriers.scattered { RecordCountBound::OfBoth } else { RecordCountBound::OfLargest };
         let all = self.parts.len();
@@ -181,7 +171,6 @@ impl SharedValueParts {
     }
 }
 
-/// Checks that `subjects` contains `k` distinct subjects.
 pub(super) fn has_distinct_subjects(subjects: impl Iterator<Item = u64>, k: usize) -> bool {
     let mut seen = BTreeSet::new();
     subjects.filter(|subject| *subject != NO_SUBJECT).any(|subject| {
@@ -190,7 +179,6 @@ pub(super) fn has_distinct_subjects(subjects: impl Iterator<Item = u64>, k: usiz
     })
 }
 
-/// Converts a counting result to the violation that refuses the batch.
 pub(super) fn require_free(counting: CountingResult) -> Result<(), Violation> {
     match counting {
         CountingResult::Free => Ok(()),
@@ -199,8 +187,7 @@ pub(super) fn require_free(counting: CountingResult) -> Result<(), Violation> {
     }
 }
 
-/// Checks that the `groups` show the shared attribute at position `at` at one level, and the same cell for each of
-/// the `rows` rows.
+/// Also requires one cell per row.
 fn require_one_level<'a>(
     groups: impl Iterator<Item = &'a SharedCellLines>,
     at: usize,

@@ -1,7 +1,7 @@
-//! Verification of tenure and class budgets of subjects.
+//! Verification of tenure and class budgets.
 //!
-//! Claim. A subject seen in fewer than `min_tenure` earlier batches does not count. If [`check_budgets`] returns `Ok`, no
-//! subject supports more than `max_classes` classes of a group inside the release window, this batch included.
+//! Claim. A subject with fewer than `min_tenure` earlier batches does not count. If [`check_budgets`] returns `Ok`, no
+//! subject supports more than `max_classes` classes of a group in the release window, this batch included.
 
 use super::verifier_input::VerifierInput;
 use super::violation::Violation;
@@ -10,7 +10,7 @@ use crate::ledger::supporters::SupportDelta;
 use crate::treatment::subject_counting::NO_SUBJECT;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the counting subject of each row if a minimum tenure is configured; none if all subjects count.
+/// None without a minimum tenure.
 pub(super) fn subjects_with_tenure(subjects: &[u64], ledger: LedgerView<'_>) -> Option<Vec<u64>> {
     let supporters = ledger.supporters().filter(|supporters| supporters.limits().min_tenure > 0)?;
     let mut counting = subjects.to_vec();
@@ -18,8 +18,7 @@ pub(super) fn subjects_with_tenure(subjects: &[u64], ledger: LedgerView<'_>) -> 
     Some(counting)
 }
 
-/// Checks the class budgets of the subjects that the classes of a group count. `rows` is the most entries that a
-/// batch of as many groups can add. Returns the pairs to store.
+/// `rows` is the most entries that such a batch can add.
 pub(super) fn check_budgets<'a>(
     group: u128,
     classes: impl Iterator<Item = (u128, &'a [u64])>,
@@ -46,7 +45,6 @@ pub(super) fn check_budgets<'a>(
     Ok(pairs)
 }
 
-/// Builds the change that a batch makes to the supporter state.
 pub(super) fn support_delta(
     given: &VerifierInput<'_>,
     mut pairs: Vec<(u128, u64, u128)>,

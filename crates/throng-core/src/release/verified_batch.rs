@@ -1,35 +1,33 @@
-//! A batch that may be released: the type that only verification can make.
+//! Verified batches.
 
 use super::series::VerifiedSeries;
 use crate::ledger::ledger_delta::LedgerDelta;
 use crate::treatment::proposal::ProposedGroup;
 
-/// Verified fragments, sorted by their encoded bytes: per group, or over all groups if their rows are joined.
+/// Verified fragments, made by verification only and sorted by their bytes.
 #[derive(Debug)]
 pub struct ReleasableBatch {
     groups: Vec<ProposedGroup>,
-    /// The lines of all groups are released as one output.
     joined: bool,
     release: ReleaseCounts,
     series: VerifiedSeries,
 }
 
-/// Counts over all groups.
 #[derive(Debug, Default)]
 pub(super) struct ReleaseCounts {
     pub delta: LedgerDelta,
     pub risk: ReidentificationRisk,
     pub crowd: ClassSizeStats,
-    /// By group, the distinct subjects of its smallest class in this batch.
+    /// Distinct subjects of the smallest class, by group.
     pub smallest_crowds: Vec<u64>,
 }
 
-/// Prosecutor's re-identification risk of the released lines: 1 / distinct subjects of their class.
+/// Prosecutor's re-identification risk of a line: 1 / distinct subjects of its class.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReidentificationRisk {
-    /// The highest risk of any line, 0 to 1.
+    /// Highest risk, 0 to 1.
     pub highest: f64,
-    /// Sum of the risk over the lines.
+    /// Sum over the lines.
     pub sum: f64,
     /// Lines counted.
     pub lines: u64,
@@ -50,19 +48,19 @@ impl ReidentificationRisk {
         self.below_k += other.below_k;
     }
 
-    /// Mean over the lines; 0 if nothing is released.
+    /// Mean over the lines; 0 without lines.
     #[must_use]
     pub fn average(&self) -> f64 {
         if self.lines == 0 { 0.0 } else { self.sum / self.lines as f64 }
     }
 }
 
-/// Distinct subjects in the classes of the released lines.
+/// Distinct subjects in the classes of lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassSizeStats {
-    /// Subjects of the smallest class; 0 if nothing is released.
+    /// Smallest class; 0 without lines.
     pub smallest: u64,
-    /// Sum of the class sizes over the lines.
+    /// Sum over the lines.
     pub sum: u64,
     /// Lines counted.
     pub lines: u64,
@@ -86,17 +84,16 @@ impl ClassSizeStats {
     }
 }
 
-/// One released line and the row of the batch that it came from.
+/// One released line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerifiedLine<'a> {
-    /// The encoded line, without its line break.
+    /// Bytes without line break.
     pub bytes: &'a [u8],
-    /// The row of the batch.
+    /// Row of the batch.
     pub row: u32,
 }
 
 impl ReleasableBatch {
-    /// Makes a verified batch; `joined` lines are released as one output.
     pub(super) fn new(groups: Vec<ProposedGroup>, joined: bool, release: ReleaseCounts) -> Self {
         let verified = Self { groups, joined, release, series: VerifiedSeries::default() };
         debug_assert!(
@@ -106,18 +103,18 @@ impl ReleasableBatch {
         verified
     }
 
-    /// Returns a batch that releases nothing.
+    /// Batch that releases nothing.
     #[must_use]
     pub fn without_lines(groups: usize) -> Self {
         Self::new(vec![ProposedGroup::default(); groups], false, ReleaseCounts::default())
     }
 
-    /// Attaches verified rows of series to the batch.
+    /// Attaches rows of series.
     pub fn attach(&mut self, series: VerifiedSeries) {
         self.series = series;
     }
 
-    /// Takes the rows of series out of the batch.
+    /// Takes the rows of series.
     pub fn take_series(&mut self) -> VerifiedSeries {
         std::mem::take(&mut self.series)
     }
@@ -134,7 +131,7 @@ impl ReleasableBatch {
         self.groups.len()
     }
 
-    /// The lines of a group in the order of release.
+    /// Lines of a group, in release order.
     pub fn lines(&self, group: usize) -> impl Iterator<Item = VerifiedLine<'_>> {
         let group = &self.groups[group];
         group.runs.iter().flat_map(move |all| {
@@ -143,16 +140,15 @@ impl ReleasableBatch {
         })
     }
 
-    /// Number of outputs that receive lines: one per group, or one for all.
+    /// Number of outputs: one per group, or one for all.
     #[must_use]
     pub fn outputs(&self) -> usize {
         if self.joined { 1 } else { self.groups() }
     }
 
-    /// The lines of an output in the order of release, each with its group.
+    /// Lines of an output with their groups, in release order.
     ///
-    /// Joined rows are sorted over all groups, so their position depends only on their content, even if every cell of
-    /// them is missing.
+    /// Joined rows are sorted over all groups, so their order depends only on their content.
     #[must_use]
     pub fn output(&self, output: usize) -> Vec<(usize, VerifiedLine<'_>)> {
         if !self.joined {
@@ -176,25 +172,25 @@ impl ReleasableBatch {
         self.groups.iter().all(|g| g.rows.is_empty())
     }
 
-    /// Changes to the ledger that take effect when these lines have been committed.
+    /// Ledger changes at the commit.
     #[must_use]
     pub fn delta(&self) -> &LedgerDelta {
         &self.release.delta
     }
 
-    /// Class sizes of the released lines.
+    /// Class sizes.
     #[must_use]
     pub fn crowd(&self) -> ClassSizeStats {
         self.release.crowd
     }
 
-    /// Distinct subjects of the smallest class of a group in this batch; 0 if nothing of the group is released.
+    /// Subjects of the smallest class of a group; 0 without lines.
     #[must_use]
     pub fn smallest_crowd(&self, group: usize) -> u64 {
         self.release.smallest_crowds.get(group).copied().unwrap_or(0)
     }
 
-    /// Risk of the released lines.
+    /// Risk of the lines.
     #[must_use]
     pub fn risk(&self) -> ReidentificationRisk {
         self.release.risk

@@ -1,4 +1,4 @@
-//! Input of the verification: the terms of each group, and the batch.
+//! Input of the verification.
 
 use super::line_limits::LineLimit;
 use super::protected_attributes::ProtectedTerms;
@@ -7,70 +7,66 @@ use crate::line_encoder::LineLayout;
 use crate::values::codebook::{Code, Codebook};
 use crate::values::subjects_by_value::SubjectsByValue;
 
-/// Terms of a group that the verifier checks.
+/// Terms of a group.
 pub struct GroupTerms {
-    /// Attributes in the order of the line.
+    /// Attributes in line order.
     pub attributes: Vec<usize>,
-    /// Marks the `attributes` that form the class.
+    /// Marks class attributes.
     pub quasi: Vec<bool>,
-    /// Marks the `attributes` that need k subjects per value.
+    /// Marks attributes that need k subjects per value.
     pub sensitive: Vec<bool>,
-    /// Format in which the lines are written and read back.
+    /// Line format.
     pub layout: LineLayout,
-    /// Digest that names the quasi attribute set in the ledger.
+    /// Ledger digest of the quasi attributes.
     pub base: u128,
-    /// Digest that names each attribute outside the class, by position in the schema.
+    /// Digest of each attribute outside the class, by schema position.
     pub sensitive_bases: Vec<u128>,
-    /// Sensitive attributes with models that every class must satisfy.
+    /// Attributes with models for every class.
     pub protected: Vec<ProtectedTerms>,
-    /// The ladder of a stream, used to check narrowing.
+    /// Ladder of a stream.
     pub narrowing: Option<NarrowingTerms>,
-    /// Classes show ranges, and no subject of one class may fit in a finer one.
+    /// Set if classes show ranges.
     pub ranges: bool,
-    /// Limit on the released lines of one subject.
+    /// Line limit per subject.
     pub lines: LineLimit,
-    /// Sensitive attributes that lines outside this batch show. Hiding such an attribute in all lines of the batch
-    /// distinguishes them. Empty unless a release is verified in parts ([`super::parts`]).
+    /// Sensitive attributes shown outside this batch, for releases in parts ([`super::parts`]).
     pub shown_elsewhere: Vec<usize>,
-    /// Subjects of lines outside this batch, by sensitive value. Empty unless a release is verified in parts.
+    /// Subjects by sensitive value outside this batch, for releases in parts.
     pub holders_elsewhere: SubjectsByValue,
 }
 
-/// The batch that the lines belong to.
+/// Input batch.
 #[derive(Clone, Copy, Debug)]
 pub struct VerifierInput<'a> {
-    /// Subject of each row.
+    /// Subjects by row.
     pub subjects: &'a [u64],
-    /// Raw codes of the rows, by attribute and row.
+    /// Raw codes by attribute and row.
     pub columns: &'a [Vec<Code>],
-    /// Leading rows that were withheld from an earlier batch.
+    /// Number of leading rows withheld from an earlier batch.
     pub waiting: usize,
-    /// Number of the batch.
+    /// Batch number.
     pub sequence: u64,
-    /// Age of the state with the batch, milliseconds.
+    /// Age of the state, in milliseconds.
     pub age_ms: i64,
 }
 
-/// A batch and the values that its lines are counted by.
 #[derive(Clone, Copy)]
 pub(super) struct RecountContext<'a> {
-    /// The batch, with the counting subjects.
+    /// With the counting subjects.
     pub given: &'a VerifierInput<'a>,
-    /// Codebooks by attribute.
     pub books: &'a [Codebook],
-    /// The ledger at the age of the batch.
+    /// At the age of the batch.
     pub ledger: LedgerView<'a>,
-    /// Distinct subjects that every class needs.
     pub k: usize,
     /// Attributes contained in several groups, ascending.
     pub shared: &'a [usize],
 }
 
-/// Ladder of a group, as known to the verifier.
+/// Ladder of a group.
 #[derive(Clone, Debug)]
 pub struct NarrowingTerms {
-    /// The quasi attributes, by position in the schema.
+    /// Quasi attributes (schema positions).
     pub attributes: Vec<usize>,
-    /// The nodes in the order in which records try them: one level per attribute.
+    /// Nodes in ladder order: one level per attribute.
     pub nodes: Vec<Vec<u8>>,
 }

@@ -1,23 +1,22 @@
-//! Verification of the release invariant R(k) (docs/internals/methods.md §11.1), from the encoded bytes. It fails closed: one
-//! unreadable line refuses the whole batch. Time: O(bytes + rows).
+//! Verification of the release invariant R(k) (docs/internals/methods.md §11.1) from the encoded bytes, in O(bytes +
+//! rows). One unreadable line refuses the batch.
 //!
-//! Claim. If [`verify`] returns `Ok`, then for every line of every group:
+//! Claim. If [`verify`] returns `Ok`:
 //!
-//! 1. The tuple of its quasi cells has at least k distinct subjects among the lines of this batch.
+//! 1. Every tuple of quasi cells has k distinct subjects among the lines of this batch.
 //! 2. So has every sensitive cell that is not suppressed.
-//! 3. The lines are sorted by their bytes.
+//! 3. Lines are sorted by their bytes.
 //! 4. No row has two lines in one group.
-//! 5. The batch has at least k subjects.
+//! 5. The batch has k subjects.
 //! 6. Counting forces no pair of label sets of two groups below k.
 //! 7. Every class that shows a protected attribute satisfies its models ([`super::protected_attributes`]).
 //! 8. Where the ladder is known, exclusion narrows no class below k ([`super::narrowing`]).
-//! 9. Every sensitive cell that is not exact hides among k subjects of its class and reveals no rare value
-//!    (`hidden_cells`).
-//! 10. No subject exceeds [`GroupTerms::lines`], in this batch or in its release window.
+//! 9. Every inexact sensitive cell hides among k subjects of its class and reveals no rare value (`hidden_cells`).
+//! 10. No subject exceeds [`GroupTerms::lines`], in this batch or its release window.
 //! 11. No cell has the form of a direct identifier (`identifier_forms`).
-//! 12. No subject counts without its tenure or beyond its class budget (`subject_budgets`).
-//! 13. All lines of a row show the same shared cells, at one level per batch. (5) and (6) hold within each shared
-//!     value (`shared_attributes`).
+//! 12. No subject counts without tenure or beyond its class budget (`subject_budgets`).
+//! 13. All lines of a row show the same shared cells, at one level per batch. (5) and (6) hold within each shared value
+//!     (`shared_attributes`).
 //!
 //! The treatment supplies only the bytes, the row of each line, and the rows that count as no subject.
 
@@ -36,11 +35,10 @@ use crate::treatment::proposal::ProposedGroup;
 use crate::values::codebook::Codebook;
 use rayon::prelude::*;
 
-/// Verifies the `proposed` groups over the rows of `given`, for classes of at least `k` subjects of this batch.
-/// `ledger` holds the released lines, the tenure and the class budget of each subject.
+/// Verifies the `proposed` groups for classes of `k` subjects.
 ///
 /// # Errors
-/// The first [`BatchRefusal`] found. Nothing may be released then.
+/// The first [`BatchRefusal`].
 pub fn verify(
     proposed: Vec<ProposedGroup>,
     given: &VerifierInput<'_>,
@@ -52,7 +50,7 @@ pub fn verify(
     if proposed.len() != terms.len() {
         return Err(BatchRefusal { group: None, violation: Violation::WrongGroups });
     }
-    // Subjects without the required tenure count as no subject in all checks below.
+    // Without tenure, a subject counts as none.
     let settled = subject_budgets::subjects_with_tenure(given.subjects, ledger);
     let subjects = settled.as_deref().unwrap_or(given.subjects);
     let counting = VerifierInput { subjects, ..*given };
@@ -92,7 +90,6 @@ pub fn verify(
     Ok(ReleasableBatch::new(proposed, joined, release))
 }
 
-/// Combines the counts of all groups and returns their fragments.
 fn combine_counts(
     counts: Vec<GroupTally>,
     given: &VerifierInput<'_>,
@@ -114,7 +111,6 @@ fn combine_counts(
     (release, fragments)
 }
 
-/// Debug check: every line was counted, no row has two lines in a group, and no subject exceeds its line limit.
 fn counts_are_complete(
     proposed: &[ProposedGroup],
     given: &VerifierInput<'_>,

@@ -1,6 +1,6 @@
-//! Reasons for which verification refuses a batch.
+//! Reasons for refusals.
 
-/// Reason for which a batch must not be released. All but one occur only if the treatment is wrong.
+/// Reason for a refused batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages document the cases")]
 pub enum Violation {
@@ -44,7 +44,7 @@ pub enum Violation {
     SharedBelowK,
     #[error("counting links two groups for fewer than k subjects")]
     ForcedPair,
-    /// Occurs with a correct treatment as well: the treatment then withdraws one of the two groups.
+    /// Also occurs with a correct treatment.
     #[error("the check whether counting links the groups {0:?} for fewer than k subjects timed out")]
     CountingUnfinished([usize; 2]),
     #[error("a cell has the form of an identifier")]
@@ -57,13 +57,13 @@ pub enum Violation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("verification refused the batch (group {group:?}): {violation}")]
 pub struct BatchRefusal {
-    /// Position of the group at fault; none if the fault is in the batch as a whole.
+    /// Group at fault; none for the whole batch.
     pub group: Option<usize>,
-    /// The claim of [`super::verify`] that does not hold.
+    /// Violated claim of [`super::verify`].
     pub violation: Violation,
 }
 
-/// Reason for which a data set must not be released.
+/// Reason for a refused data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages document the cases")]
 pub enum DataSetRefusal {

@@ -1,4 +1,4 @@
-//! Working state of a batch: the state before it, overlaid with the entries that it changes.
+//! Overlay of the entries that a batch changes.
 
 use super::published_row::SeriesRow;
 use super::state::{
@@ -8,47 +8,46 @@ use super::state::{
 use super::terms::AllSeriesTerms;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Draws a number for a subject or a cohort under the secret.
+/// Keyed random number.
 pub type KeyedDraw<'a> = &'a dyn Fn(u128) -> u128;
 
-/// Rows to publish and entries to store for a batch.
+/// Rows to publish and entries to store.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeriesProposal {
-    /// Rows in the order of release.
+    /// Rows in release order.
     pub rows: Vec<SeriesRow>,
-    /// Late, early and over-limit records, by row and series: they contribute nothing. For received contributions:
-    /// position of the sums and series.
+    /// Dropped records as (row, series); received sums as (position, series).
     pub dropped: BTreeSet<(usize, usize)>,
-    /// Changed entries after the release of the batch.
+    /// Entries after the release.
     pub changes: SeriesChanges,
 }
 
-/// Data of a subject read before the first bucket closes, in a job over files.
+/// Subject data of a job over files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SubjectPreview {
-    /// Preview per channel.
+    /// Previews by channel.
     pub channels: Vec<ChannelPreview>,
-    /// Share of buckets with a value, per part of the time span and attribute of a signal.
+    /// Share of buckets with a value, by time and attribute.
     pub presence: Vec<f32>,
-    /// Per series: rows of the first epoch with enough rows; empty if no series has moments.
+    /// First epoch with enough rows, by series.
     pub moments: Vec<SubjectMoments>,
 }
 
-/// Data of a subject's channel read before the first bucket closes.
+/// Channel data of a job over files.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ChannelPreview {
-    /// Number of buckets with a value in earlier jobs.
+    /// Earlier buckets with a value.
     pub earlier_values: u32,
-    /// Number of buckets with a value in this job.
+    /// Buckets with a value.
     pub values: u32,
-    /// Value of the first bucket of this job.
+    /// First value.
     pub first: f64,
-    /// First bucket of this job.
+    /// First bucket.
     pub bucket: i64,
 }
 
 impl ChannelPreview {
-    /// Counts a bucket with a value. Buckets must be passed in their order.
+    /// Requires buckets in order.
     pub(super) fn count_value(&mut self, bucket: i64, value: f64) {
         if self.values == 0 {
             (self.first, self.bucket) = (value, bucket);
@@ -57,7 +56,7 @@ impl ChannelPreview {
     }
 }
 
-/// State with the changes of one batch as an overlay.
+/// State with the changes of a batch.
 pub struct SeriesBatchStep<'a> {
     pub(super) terms: &'a AllSeriesTerms,
     pub(super) state: &'a SeriesState,
@@ -70,9 +69,8 @@ pub struct SeriesBatchStep<'a> {
     pub(super) cells: usize,
     pub(super) rows: Vec<SeriesRow>,
     pub(super) dropped: BTreeSet<(usize, usize)>,
-    /// Preview of each subject's channels, in a job over files.
     pub(super) previews: HashMap<u64, SubjectPreview>,
-    /// All source partitions, and those without an unread record; none if this instance reads the records.
+    /// Source partitions, and those without unread records.
     pub(super) source_limits: Option<(Vec<SourcePartition>, BTreeMap<SourcePartition, i64>)>,
 }
 
@@ -104,7 +102,6 @@ impl<'a> SeriesBatchStep<'a> {
         self.people.entry(subject).or_insert_with(|| state.people.get(&subject).cloned().unwrap_or_default())
     }
 
-    /// Upper bound of the number of known subjects.
     pub(super) fn known_subjects_bound(&self) -> usize {
         self.state.people.len() + self.people.len()
     }
@@ -122,7 +119,6 @@ impl<'a> SeriesBatchStep<'a> {
         self.open.get(&subject).or_else(|| self.state.open.get(&subject)).map_or(&[], Vec::as_slice)
     }
 
-    /// Subjects with an open bucket, or with one that this batch has closed.
     pub(super) fn contributors(&self) -> BTreeSet<u64> {
         self.state.open.keys().chain(self.open.keys()).copied().collect()
     }

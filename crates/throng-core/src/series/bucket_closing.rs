@@ -1,5 +1,4 @@
-//! Closes buckets: carried values, contributor sets, checks and rows (docs/internals/methods.md §13). `moments` publishes
-//! series with moments.
+//! Closes buckets (docs/internals/methods.md §13).
 
 use super::batch_step::{ChannelPreview, SeriesBatchStep, SubjectPreview};
 use super::interval_bins::{MemberValue, shares_by_interval};
@@ -13,27 +12,22 @@ use super::statistics::{
 use super::terms::{SeriesSignal, SeriesTerms};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// Share of the distance between last value and mean that is kept per missed bucket.
+/// Share of the distance from the mean that remains per missed bucket.
 pub const CARRIED_SHARE: f64 = 0.5;
 
-/// Number of parts of a job's time span in which the presence of values is compared.
 const PRESENCE_PARTS: usize = 128;
-/// Largest number of presence features over all subjects, 4 bytes each.
+/// 4 bytes each, over all subjects.
 const MAX_PRESENCE_FEATURES: usize = 1 << 24;
 
-/// Contributions to a bucket by subject.
 type BucketContributions = BTreeMap<u64, OpenBucket>;
 
-/// Bucket to close: end of its window, position of its series, the bucket.
+/// End of the window, series, bucket.
 type DueBucket = (i64, usize, i64);
 
-/// Members of contributor sets with their contributions to one bucket. Looked up once for all signals with the same
-/// sets.
 #[derive(Default)]
 struct BucketMembers<'a> {
     sets: Vec<(u32, u16)>,
     people: Vec<(u64, Option<&'a OpenBucket>)>,
-    /// Per member: a published row contains its value.
     is_shown: Vec<bool>,
 }
 
@@ -44,7 +38,7 @@ impl BucketMembers<'_> {
 }
 
 impl SeriesBatchStep<'_> {
-    /// Closes buckets that end before the watermark minus the lateness of their series; all with `is_end`.
+    /// Closes buckets that end by the watermark; all with `is_end`.
     pub(super) fn close_due_buckets(&mut self, is_end: bool) {
         let is_batch = self.terms.cohorts.is_batch;
         if is_batch && !is_end {
@@ -60,7 +54,6 @@ impl SeriesBatchStep<'_> {
         let mut until = until;
         if is_end {
             self.drop_unreached_buckets(&mut due);
-            // A later job continues after these buckets.
             until = self.head.closed_ms.clone();
             for (end_ms, series, _) in due.keys() {
                 until[*series] = until[*series].max(*end_ms);
@@ -93,15 +86,12 @@ impl SeriesBatchStep<'_> {
         }
     }
 
-    /// Time up to which the buckets of a series close in a stream. A crowd of subjects and every source partition
-    /// with unread records have passed it.
     fn watermark(&self, series: usize) -> i64 {
         let limits = self.source_limits.as_ref().map(|(sources, idle)| (&sources[..], idle));
         self.head.watermark(self.terms, series, limits)
     }
 
-    /// Leaves out buckets after the last one reached by a crowd of subjects. One subject's date must not close
-    /// earlier buckets for all others: a later job may read their records.
+    /// Drops buckets that no crowd has reached: one subject's date must not close buckets for a later job.
     fn drop_unreached_buckets(&mut self, due: &mut BTreeMap<DueBucket, BucketContributions>) {
         let front = self.head.front.iter().map(|(_, time)| *time).min();
         let reached = front.filter(|_| self.head.front.len() == self.terms.cohorts.crowd);
@@ -118,7 +108,6 @@ impl SeriesBatchStep<'_> {
         }
     }
 
-    /// Removes the open buckets that end by `until` (per series) and returns them.
     fn take_due_buckets(&mut self, until: &[i64]) -> BTreeMap<DueBucket, BucketContributions> {
         let mut due: BTreeMap<DueBucket, BucketContributions> = BTreeMap::new();
         for subject in self.contributors() {
@@ -141,8 +130,6 @@ impl SeriesBatchStep<'_> {
         due
     }
 
-    /// Records the number and the first of each subject's values, if all records are read before the first bucket
-    /// closes.
     fn preview_job(&mut self, due: &BTreeMap<DueBucket, BucketContributions>) {
         let channels = self.terms.channels();
         let signals: BTreeSet<usize> =
@@ -256,7 +243,7 @@ impl SeriesBatchStep<'_> {
         self.head.counts[series].rows += (self.rows.len() - first_row) as u64;
     }
 
-    /// Number of records of a closed bucket, and of those from subjects in their warm-up.
+    /// Records, and those in warm-up.
     pub(super) fn count_records(&self, contributions: &BucketContributions) -> (u64, u64) {
         let warm_up = self.terms.cohorts.warm_up_days;
         let is_warming_up = |subject: &u64| self.person(*subject).is_some_and(|person| person.days < warm_up);
@@ -276,7 +263,6 @@ impl SeriesBatchStep<'_> {
         }
     }
 
-    /// Cohorts with common rows: one cohort per block, or all cohorts of a stratum.
     pub(super) fn cohort_blocks(&self, terms: &SeriesTerms) -> Vec<Vec<u32>> {
         let active = self.cohorts.iter().filter(|(_, cohort)| !cohort.is_retired);
         if !terms.pooled {
@@ -289,7 +275,7 @@ impl SeriesBatchStep<'_> {
         strata.into_values().collect()
     }
 
-    /// Atoms of the contributor set as bits: the locked set, or the atoms with enough values for all members.
+    /// Locked set, or the atoms with enough values for all members (bits).
     pub(super) fn contributor_set(&self, terms: &SeriesTerms, cohort: u32, channel: usize) -> u16 {
         let cohort = &self.cohorts[&cohort];
         if let Some(locked) = cohort.sets[channel] {
@@ -313,7 +299,6 @@ impl SeriesBatchStep<'_> {
         BucketMembers { is_shown: vec![false; people.len()], sets, people }
     }
 
-    /// Value of every member: the contribution, or the carried value of an absent member.
     fn member_values(
         &self,
         members: &BucketMembers<'_>,
@@ -329,7 +314,7 @@ impl SeriesBatchStep<'_> {
         members.people.iter().map(value).collect()
     }
 
-    /// Carried value b + ρ^g (x − b), with the subject's mean b and the last value x, g buckets ago.
+    /// b + ρ^g (x − b) with mean b and last value x, g buckets ago.
     fn carried_value(&self, subject: u64, channel: usize, terms: &SeriesTerms, bucket: i64) -> f64 {
         let history =
             self.person(subject).and_then(|person| person.histories.get(channel)).copied().unwrap_or_default();
@@ -340,9 +325,7 @@ impl SeriesBatchStep<'_> {
         history.mean + CARRIED_SHARE.powi(missed) * (history.last - history.mean)
     }
 
-    /// Statistics of a contributor set: location and spread, or shares per interval. Shares are used if the sum would
-    /// reveal one member, alone or with the means of the same members in `before`. Empty if too few members are
-    /// present or the statistics are withheld.
+    /// Mean, or interval shares if the sum would reveal a member, alone or with the means `before`. Empty if withheld.
     fn contributor_statistics<'v>(
         &mut self,
         (series, signal): (usize, &SeriesSignal),
@@ -371,7 +354,6 @@ impl SeriesBatchStep<'_> {
         vec![RowStatistic::Mean(statistic)]
     }
 
-    /// Row of a contributor set of `members_in_bucket` subjects, of which `present` have a value.
     pub(super) fn contributor_row(
         &self,
         sets: &[(u32, u16)],
@@ -394,8 +376,7 @@ impl SeriesBatchStep<'_> {
         }
     }
 
-    /// Adds the rows of whole strata and of all subjects. They are computed only from the published rows from index
-    /// `first_row`.
+    /// Adds rows of strata and of all subjects, computed only from published rows.
     fn add_population_rows(&mut self, series: usize, first_row: usize) {
         let is_stratified = !self.terms.cohorts.strata.is_empty();
         let terms = &self.terms.series[series];
@@ -414,7 +395,6 @@ impl SeriesBatchStep<'_> {
         self.rows.extend(whole);
     }
 
-    /// Updates the last bucket of cohorts with enough present members.
     fn mark_present_cohorts(&mut self, end_ms: i64, contributions: &BucketContributions) {
         let mut present: BTreeMap<u32, usize> = BTreeMap::new();
         for subject in contributions.keys() {
@@ -431,7 +411,6 @@ impl SeriesBatchStep<'_> {
         }
     }
 
-    /// Adds the values of a closed bucket to the histories.
     fn update_histories(&mut self, series: usize, bucket: i64, contributions: &BucketContributions) {
         let terms = &self.terms.series[series];
         let (first, channels) = (self.terms.first_channel(series), self.terms.channels());
@@ -451,8 +430,7 @@ impl SeriesBatchStep<'_> {
     }
 }
 
-/// Combines published rows of one signal and bucket; none without rows, or if the combined deviation is 0. The weight
-/// of a row is its number of present subjects, computed from the rounded share.
+/// Combines rows, weighted by present subjects from rounded shares. None without rows or deviation.
 fn roll_up_rows(rows: &[(&SeriesRow, MeanStatistic)], stratum: Option<Vec<String>>) -> Option<SeriesRow> {
     let weight = |row: &SeriesRow| row.n as f64 * (1.0 - row.filled).max(0.1);
     let total: f64 = rows.iter().map(|(row, _)| weight(row)).sum();

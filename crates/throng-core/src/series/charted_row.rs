@@ -1,35 +1,35 @@
-//! Converts a published row to its form in a chart.
+//! Published rows in charts.
 
 use super::published_row::SeriesRow;
 use super::terms::{AllSeriesTerms, SeriesTerms, SlotCycle};
 
-/// Published mean, as drawn.
+/// Published mean in a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedMean<'a> {
-    /// Name of the series.
+    /// Series name.
     pub series: &'a str,
-    /// Name of the signal.
+    /// Signal name.
     pub signal: &'a str,
-    /// Unit of the signal.
+    /// Signal unit.
     pub unit: Option<&'a str>,
-    /// Name of the cohort or stratum; `None` for all subjects together.
+    /// Cohort or stratum; `None` for all subjects.
     pub part: Option<String>,
-    /// Start of the window, milliseconds since 1970.
+    /// Window start, ms since 1970.
     pub window_ms: i64,
-    /// Length of the window in milliseconds.
+    /// Window length in ms.
     pub every_ms: i64,
-    /// Position in the cycle, and the number of positions; `None` without a cycle.
+    /// Slot and number of slots; `None` without a cycle.
     pub slot: Option<(usize, usize)>,
     /// Mean over subjects.
     pub mean: f64,
     /// Standard deviation between subjects.
     pub sd: f64,
-    /// Lowest and highest possible value; limits of the band.
+    /// Possible values, limits of the band.
     pub range: (f64, f64),
 }
 
 impl SeriesTerms {
-    /// Sentence on the published rows of a series that has no chart; none for a series with rows of buckets.
+    /// Sentence on rows without chart.
     #[must_use]
     pub fn sentence_without_chart(&self) -> Option<String> {
         let moments = self.moments.as_ref()?;
@@ -43,8 +43,7 @@ impl SeriesTerms {
 }
 
 impl SeriesRow {
-    /// Mean of the row for a chart, with the error of the noise as its band in a series with noise. None for a row
-    /// without a mean.
+    /// Mean of the row, if any, with the noise error as band.
     #[must_use]
     pub fn published_mean<'a>(&self, terms: &'a AllSeriesTerms) -> Option<PublishedMean<'a>> {
         let mean = self.mean()?;

@@ -1,8 +1,7 @@
-//! Admission, formation and retirement of cohorts (docs/internals/methods.md §13).
+//! Formation and retirement of cohorts (docs/internals/methods.md §13).
 //!
-//! At least `crowd` members of every atom are new: they have never been in an atom before. Every combination of
-//! contributor sets therefore has at least `crowd` non-zero entries: those of the new members of its last atom by
-//! number.
+//! Every atom has at least `crowd` members that were in no earlier atom. Every combination of contributor sets
+//! therefore has at least `crowd` non-zero entries.
 
 use super::batch_step::SeriesBatchStep;
 use super::grouping::group_similar;
@@ -10,32 +9,28 @@ use super::state::{CohortAtom, CohortMembership, CohortState, SubjectState, dige
 use super::terms::{DAY_MS, SeriesTerms};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Days with data after the warm-up after which a waiting subject accepts a cohort of two crowds, and of one crowd.
+/// Days after the warm-up until a subject accepts a cohort of two crowds, and of one.
 const WAITING_DAYS: (u32, u32) = (7, 14);
-/// Largest number of atoms per cohort: their sets are 16 bits.
+/// Limit of atoms per cohort (16-bit sets).
 const MAX_ATOMS: usize = 16;
 
-/// Subject that may join a cohort.
 struct CohortCandidate {
     subject: u64,
     is_veteran: bool,
     days: u32,
-    /// First bucket with a value in a job over files; 0 in a stream.
+    /// First bucket in a job over files; 0 in a stream.
     start: i64,
-    /// Per channel: the subject has enough values.
     has_enough_by_channel: Vec<bool>,
-    /// Share of buckets or days with a value, per signal and part of the time, from 0 to 1.
+    /// Share of buckets or days with a value.
     features: Vec<f32>,
-    /// Random number under the secret.
     draw: u128,
 }
 
 impl SeriesBatchStep<'_> {
-    /// Forms cohorts of the subjects in the pool at `now_ms`.
     pub(super) fn form_cohorts(&mut self, now_ms: i64) {
         self.load_cohorts();
         let mut pools: BTreeMap<Vec<String>, Vec<CohortCandidate>> = BTreeMap::new();
-        // An erased subject that returns does not count as a new member.
+        // Returning erased subjects are not new.
         let erased: BTreeSet<u16> = self.cohorts.values().flat_map(|cohort| cohort.erased.iter().copied()).collect();
         for subject in self.all_subjects() {
             if let Some((stratum, candidate)) = self.cohort_candidate(subject, &erased, now_ms) {
@@ -49,7 +44,7 @@ impl SeriesBatchStep<'_> {
         }
     }
 
-    /// Stratum and candidate for a subject. None if it is a member, has too little data, or has no recent data.
+    /// None for members and for subjects with too little or no recent data.
     fn cohort_candidate(
         &self,
         subject: u64,
@@ -69,7 +64,6 @@ impl SeriesBatchStep<'_> {
         let start = known.and_then(|known| known.channels.iter().filter(|c| c.values > 0).map(|c| c.bucket).min());
         let features = match known {
             Some(known) => known.presence.clone(),
-            // Share of the subject's days with a value, per channel.
             None => {
                 let days = person.days.max(1) as f32;
                 person.histories.iter().map(|history| (history.values as f32 / days).min(1.0)).collect()
@@ -92,7 +86,6 @@ impl SeriesBatchStep<'_> {
         worn
     }
 
-    /// Returns true if the subject has enough values in a channel of the series.
     pub(super) fn has_enough_values(
         &self,
         subject: u64,
@@ -101,10 +94,10 @@ impl SeriesBatchStep<'_> {
         series: &SeriesTerms,
     ) -> bool {
         let past = person.histories.get(channel).map_or(0, |history| history.values);
-        // Values of the job join the history after their bucket is closed.
+        // Histories get values of the job when their bucket closes.
         let values = self.previews.get(&subject).map_or(past, |known| {
             let known = &known.channels[channel];
-            // Rows of moments count per epoch, and no epoch spans two jobs.
+            // Rows count per epoch, and no epoch spans two jobs.
             let is_of_epoch = series.moments.is_some();
             if is_of_epoch {
                 known.earlier_values.max(known.values)
@@ -115,16 +108,12 @@ impl SeriesBatchStep<'_> {
         values >= series.min_values
     }
 
-    /// Divides a pool into cohorts, each a list of atoms; empty if the pool is too small.
-    ///
-    /// Subjects with the same signals at the same times are grouped together. Ties are decided by the secret. Values
-    /// have no influence.
+    /// Divides a pool into cohorts of atoms; empty if too small. Groups by times of values, never by values.
     fn divide_pool(&self, mut pool: Vec<CohortCandidate>) -> Vec<Vec<CohortAtom>> {
         let terms = &self.terms.cohorts;
         sort_by_similarity(&mut pool);
         let (veterans, fresh): (Vec<CohortCandidate>, Vec<CohortCandidate>) =
             pool.into_iter().partition(|person| person.is_veteran);
-        // A job over files has no later subjects to wait for, and a stream limits the waiting time.
         let waited = fresh.iter().map(|person| person.days.saturating_sub(terms.warm_up_days)).max().unwrap_or(0);
         let size = match waited {
             _ if terms.is_batch => terms.size.min(fresh.len()),
@@ -173,8 +162,7 @@ impl SeriesBatchStep<'_> {
         self.changed_cohorts.insert(number);
     }
 
-    /// Retires cohorts in which fewer than `crowd` members were present for too long. Their members return to the
-    /// pool.
+    /// Retires cohorts with too few present members for too long.
     pub(super) fn retire_idle_cohorts(&mut self, now_ms: i64) {
         if self.terms.cohorts.is_batch {
             return;
@@ -193,7 +181,6 @@ impl SeriesBatchStep<'_> {
         }
     }
 
-    /// Copies the cohorts of the state on first use.
     pub(super) fn load_cohorts(&mut self) {
         if self.cohorts.is_empty() {
             self.cohorts.clone_from(&self.state.cohorts);
@@ -201,14 +188,12 @@ impl SeriesBatchStep<'_> {
     }
 }
 
-/// Returns true if a subject has enough days with data, the last of them within the warm-up before `now_ms`.
 fn is_recent(person: &SubjectState, warm_up_days: u32, now_ms: i64) -> bool {
     let grace_days = i64::from(warm_up_days.max(1)) + 1;
     person.days >= warm_up_days.max(1) && (person.last_day + grace_days) * DAY_MS >= now_ms
 }
 
-/// Sorts subjects by start, then by channels, then by the random number. Channels used by about half of the subjects
-/// are compared first.
+/// Sorts by start, channels and random number. Channels of about half of the subjects come first.
 fn sort_by_similarity(pool: &mut [CohortCandidate]) {
     let Some(channels) = pool.first().map(|person| person.has_enough_by_channel.len()) else { return };
     let half = pool.len() as f64 / 2.0;

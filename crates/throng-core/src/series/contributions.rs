@@ -1,72 +1,67 @@
-//! Contributions sent to the instance that owns the cohorts: partial sums of one batch, per source partition.
-//!
-//! Sums can be added in any order, so the distribution of records over batches, partitions and instances has no
-//! effect.
+//! Partial sums for the instance that owns the cohorts. They are independent of the distribution of records.
 
 use super::state::{PartialSum, SourcePartition};
 use super::terms::AllSeriesTerms;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Contributions of the records of one source partition in one batch.
+/// Contributions of a source partition in a batch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PartitionContributions {
-    /// The source partition.
+    /// Source partition.
     pub source: SourcePartition,
-    /// Age of the state in milliseconds when the batch was sent.
+    /// State age when sent, in ms.
     pub sent_ms: i64,
-    /// Offset after the last record of the batch; none if more contributions of the same records follow.
+    /// Next offset; only in the last part.
     pub next: Option<i64>,
-    /// Number of records without a subject or an event time.
+    /// Records without subject or event time.
     pub unplaced: u64,
-    /// Number of records with an event time ahead of the clock.
+    /// Records ahead of the clock.
     pub early: u64,
-    /// Latest event times of distinct subjects, at most `crowd` entries; empty if more contributions follow.
+    /// Latest times of distinct subjects; only in the last part.
     pub front: Vec<(u64, i64)>,
-    /// Sums per subject, ascending by subject digest.
+    /// Sums, ascending by subject.
     pub people: Vec<SubjectSums>,
 }
 
-/// Partial sums of one subject.
+/// Sums of one subject.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SubjectSums {
     /// Subject digest.
     pub subject: u64,
-    /// Days with a record, as days since 1970, ascending.
+    /// Days with a record, in days since 1970, ascending.
     pub days: Vec<i64>,
-    /// Labels of the stratum; empty if no record has all of them.
+    /// Stratum labels; empty if incomplete.
     pub labels: Vec<String>,
-    /// Sums per series and bucket, ascending.
+    /// Sums by series and bucket, ascending.
     pub buckets: Vec<BucketSums>,
 }
 
-/// Partial sums of one subject in one bucket.
+/// Sums of a subject in a bucket.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BucketSums {
-    /// Position of the series.
+    /// Series index.
     pub series: u16,
-    /// Start of the bucket.
+    /// Bucket start.
     pub bucket: i64,
-    /// Number of the subject's records in the bucket.
+    /// Records of the subject.
     pub records: u32,
-    /// Sums of the signals with a value, ascending by position of the signal.
+    /// Sums by signal index, ascending.
     pub partials: Vec<(u16, PartialSum)>,
 }
 
-/// Received contributions, and the status of the source partitions.
+/// Received contributions and partition status.
 #[derive(Clone, Debug, Default)]
 pub struct ReceivedContributions {
-    /// Contributions in the order of their topic.
+    /// Contributions in topic order.
     pub contributions: Vec<PartitionContributions>,
-    /// All partitions of the source. A bucket closes after the event times of each partition have passed it.
+    /// All partitions of the source.
     pub sources: Vec<SourcePartition>,
-    /// Partitions without an unread record, each with the offset at which this was observed. They delay no bucket
-    /// while they remain at that offset.
+    /// Partitions without unread records, and the offset of that observation. They delay no bucket at that offset.
     pub idle: BTreeMap<SourcePartition, i64>,
 }
 
-/// Updates the latest event time of a subject in a list of at most `crowd` subjects. Returns true if a time has
-/// changed.
+/// Returns true if a time has changed.
 pub(super) fn note_latest_time(front: &mut Vec<(u64, i64)>, crowd: usize, subject: u64, time_ms: i64) -> bool {
     if let Some((_, latest)) = front.iter_mut().find(|(known, _)| *known == subject) {
         let is_later = time_ms > *latest;
@@ -87,7 +82,7 @@ pub(super) fn note_latest_time(front: &mut Vec<(u64, i64)>, crowd: usize, subjec
 }
 
 impl AllSeriesTerms {
-    /// Returns true if the contributions refer only to existing series and signals.
+    /// Checks that all series and signals exist.
     #[must_use]
     pub fn covers_contributions(&self, contributions: &PartitionContributions) -> bool {
         let sums = contributions.people.iter().flat_map(|person| &person.buckets);
@@ -99,13 +94,13 @@ impl AllSeriesTerms {
 }
 
 impl SubjectSums {
-    /// Upper estimate of the encoded size in a message, in bytes.
+    /// Upper estimate in bytes.
     fn size(&self) -> usize {
         let labels: usize = self.labels.iter().map(|label| label.len() + 5).sum();
         24 + 10 * self.days.len() + labels + self.buckets.iter().map(BucketSums::size).sum::<usize>()
     }
 
-    /// Splits off the buckets that fit into `room` bytes, at least one, with the days and labels.
+    /// Splits off at least one bucket and at most `room` bytes.
     fn split_off_buckets(&mut self, room: usize) -> Self {
         let mut taken = 24 + 10 * self.days.len() + self.labels.iter().map(|label| label.len() + 5).sum::<usize>();
         let fits = |bucket: &&BucketSums| {
@@ -127,17 +122,15 @@ impl BucketSums {
 }
 
 impl PartitionContributions {
-    /// Splits contributions into parts of about `most` bytes, or of one bucket of one subject.
+    /// Splits into parts of about `most` bytes, or of one bucket.
     ///
-    /// Only the last part carries the offset and the event times. No bucket of the earlier parts closes before it
-    /// arrives.
+    /// Only the last part has offset and times, so earlier parts close no bucket.
     #[must_use]
     pub fn split_by_size(mut self, most: usize) -> Vec<Self> {
         let mut parts = Vec::new();
         let (mut people, mut size) = (Vec::new(), 0);
         for mut person in std::mem::take(&mut self.people) {
             while person.size() > most.saturating_sub(size) {
-                // A subject that does not fit into an empty message is split.
                 if people.is_empty() && person.buckets.len() > 1 {
                     people.push(person.split_off_buckets(most));
                 } else if people.is_empty() {

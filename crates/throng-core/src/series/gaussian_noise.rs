@@ -1,8 +1,6 @@
-//! Draws discrete Gaussian noise, keyed by the secret and the exact numbers.
+//! Discrete Gaussian noise, keyed by secret and exact numbers (HMAC-SHA-256, ChaCha20).
 //!
-//! Without the secret, the noise of each combination of place, count and sum appears independent (HMAC-SHA-256 is a
-//! pseudorandom function, ChaCha20 a pseudorandom generator). A retry with the same numbers gives the same bytes. The
-//! key includes the numbers: otherwise two releases that differ by one subject would differ by exactly that subject.
+//! A retry gives equal bytes. The numbers are in the key: otherwise releases that differ by a subject would reveal it.
 
 use super::batch_step::KeyedDraw;
 use crate::values::digest::{DigestKey, KeyedDigest};
@@ -14,7 +12,7 @@ use rand_0_10::rngs::ChaCha20Rng;
 
 use super::noise_budget::DEVIATION_PARTS;
 
-/// Numbers that derive the noise key from the secret. They differ from those of all subjects and cohorts.
+/// Key inputs, different from those of subjects and cohorts.
 const NOISE_KEY_NUMBERS: [u128; 2] = [1 << 101, 1 << 102];
 
 pub(super) struct NoiseKey(KeyedDigest);
@@ -25,8 +23,7 @@ impl NoiseKey {
         Self(DigestKey::from_halves(one, other).keyed_digest("throng noise"))
     }
 
-    /// Integer from the discrete Gaussian with mean 0 and this deviation, in parts. The same `place` gives the same
-    /// number.
+    /// Sample with mean 0 and this deviation (in parts), fixed by `place`.
     pub(super) fn sample(&self, deviation_parts: u64, place: &str) -> i64 {
         let half = |number: u8| self.0.digest(format!("{number} {place}").as_bytes());
         let mut random = ChaCha20Rng::from_seed(DigestKey::from_halves(half(0), half(1)).0);
@@ -45,8 +42,7 @@ mod tests {
         NoiseKey::new(&|number: u128| u128::from(mix((number >> 90) as u64)))
     }
 
-    /// Chi-square test for a small deviation. The seeds are fixed; a correct sampler exceeds the bound for one of
-    /// 1,000 keys.
+    /// Chi-square test with fixed seeds; a correct sampler fails for one of 1,000 keys.
     #[test]
     fn noise_follows_discrete_gaussian_distribution() {
         const DRAWS: usize = 20_000;

@@ -1,14 +1,13 @@
-//! Groups of similar subjects: MDAV, maximum distance to average vector (Domingo-Ferrer and Mateo-Sanz 2002).
+//! MDAV, maximum distance to average vector (Domingo-Ferrer and Mateo-Sanz 2002).
 
-/// Largest number of subjects compared with each other: the time grows with its square.
+/// Block size; time grows with its square.
 const MAX_COMPARED_SUBJECTS: usize = 512;
 
-/// Divides subjects into groups of at least `size` with similar features; none if there are fewer subjects. Only
-/// neighbours in the list are compared, block by block. The caller therefore sorts the list by another measure of
-/// similarity.
+/// Divides subjects into similar groups of at least `size`; none if too few. Compares only within blocks, so callers
+/// sort by similarity.
 ///
 /// # Panics
-/// When subjects have different numbers of features.
+/// With different numbers of features.
 #[must_use]
 pub fn group_similar(features: &[&[f32]], size: usize) -> Vec<Vec<usize>> {
     if size == 0 || features.len() < size {
@@ -24,8 +23,7 @@ pub fn group_similar(features: &[&[f32]], size: usize) -> Vec<Vec<usize>> {
     groups
 }
 
-/// Groups the subject farthest from the mean with its nearest neighbours while two groups remain. The rest is the
-/// last group.
+/// Groups the subject farthest from the mean with its nearest; the rest is the last group.
 fn group_by_mdav(features: &[&[f32]], mut people: Vec<usize>, size: usize, groups: &mut Vec<Vec<usize>>) {
     while people.len() >= 2 * size {
         let center = mean(features, &people);

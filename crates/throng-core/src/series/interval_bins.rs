@@ -1,21 +1,19 @@
-//! Shares of a contributor set in the intervals of a signal's hierarchy, for sums dominated by one or two members.
+//! Interval shares for dominated sums.
 
 use crate::values::hierarchy::Ruler;
 use std::collections::BTreeMap;
 
-/// Significant digits of a carried value. Floating-point error must not move a value across an interval boundary.
+/// Significant digits of carried values, so that floating-point error crosses no boundary.
 const CARRIED_DIGITS: usize = 12;
 
-/// Value of a member of a contributor set.
+/// Value of a member.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct MemberValue {
     pub value: f64,
-    /// The member has no value in the bucket, and the value is carried over.
     pub is_carried: bool,
 }
 
-/// Label and share of each occupied interval, in ascending order. Uses the finest level with at least two occupied
-/// intervals that each hold at least `crowd` members; none if no level qualifies.
+/// Shares of occupied intervals, ascending, at the finest level with at least two of at least `crowd` members each.
 pub(super) fn shares_by_interval(
     values: &[MemberValue],
     intervals: &Ruler,

@@ -1,21 +1,4 @@
 //! Statistics of locked cohorts over time (docs/internals/methods.md §13).
-//!
-//! | module | content |
-//! |---|---|
-//! | `terms` | settings from the configuration: signals, buckets, sizes |
-//! | `state` | durable state: subjects, open buckets and cohorts |
-//! | `propose_series`, `step` | one batch: contributions in, rows and changed entries out |
-//! | `intake` | contributions of the records of a batch |
-//! | `sums`, `contributions` | partial sums that are sent to another instance |
-//! | `watermark` | time up to which buckets close |
-//! | `grouping` | groups of similar subjects (MDAV) |
-//! | `cohorts` | admission, formation and retirement of cohorts |
-//! | `publish` | closing of buckets: carried values, contributor sets, rows |
-//! | `bins` | shares per interval, for dominated sums |
-//! | `noise`, `noise_terms`, `noise_draw` | rows of all subjects with differential privacy: closing, budget, draws |
-//! | `moments` | means and covariances of all signals, for models |
-//! | `statistics` | mean, deviation, quartiles, dominance, rounding |
-//! | `row`, `drawn` | a published row in its output formats, and in a chart |
 
 mod batch_step;
 mod bucket_closing;

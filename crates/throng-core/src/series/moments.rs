@@ -1,12 +1,7 @@
-//! First and second moments of all signals of a series, over the subjects of a contributor set (docs/internals/methods.md §13).
+//! First and second moments of all signals over a contributor set (docs/internals/methods.md §13).
 //!
-//! A row is a bucket in which a subject has a value of every signal. The moments of a subject are means over its rows
-//! of an epoch: of each signal, then of the product of each pair of signals. Every subject of a contributor set has
-//! weight one.
-//!
-//! An epoch counts for a subject with at least `min_values` rows, so that no single row is the contribution of a
-//! subject. The series publishes no rows of buckets. Such rows, subtracted from the mean of the epoch, would reveal
-//! the values of a subject with few rows.
+//! A subject has weight one and contributes means over at least `min_values` rows of an epoch. Rows of buckets are not
+//! published: subtracted from an epoch's mean, they would reveal subjects with few rows.
 
 use super::batch_step::{SeriesBatchStep, SubjectPreview};
 use super::nested_signals::reveals_small_rest;
@@ -16,19 +11,18 @@ use super::statistics::{is_dominated, is_largest_dominant, largest_round_step, r
 use super::terms::{SeriesTerms, moment_count};
 use std::collections::BTreeMap;
 
-/// Largest rounding step as a share of a deviation, or of the product of two.
+/// Largest rounding step, relative to a deviation or a product of two.
 const MAX_STEP_SHARE: f64 = 1e-3;
-/// Variances below this share of the mean square are floating-point error.
+/// Smaller variances, relative to the mean square, are floating-point error.
 const MIN_RELATIVE_VARIANCE: f64 = 1e-10;
 
-/// Index of the product of two signals. Requires `first` ≤ `second`.
+/// Requires `first` ≤ `second`.
 fn product_index(signals: usize, first: usize, second: usize) -> usize {
     signals + first * signals - first * first.saturating_sub(1) / 2 + (second - first)
 }
 
 impl SubjectMoments {
-    /// Adds a row of `records` records to the epoch that starts at `epoch`. Discards an earlier epoch with fewer than
-    /// `least` rows.
+    /// Adds a row. Discards an earlier epoch with fewer than `least` rows.
     pub(super) fn add(&mut self, epoch: i64, values: &[f64], records: u32, least: u32) {
         if self.rows > 0 && self.epoch != epoch {
             if self.rows >= least {
@@ -47,7 +41,6 @@ impl SubjectMoments {
         }
     }
 
-    /// Means over the rows of an epoch; none with fewer than `least` rows.
     pub(super) fn means_of_epoch(&self, epoch: i64, least: u32) -> Option<Vec<f64>> {
         (self.rows >= least && self.epoch == epoch).then(|| self.means())
     }
@@ -56,7 +49,7 @@ impl SubjectMoments {
         self.sums.iter().map(|sum| sum / f64::from(self.rows)).collect()
     }
 
-    /// Mean of the moments of all epochs with at least `least` rows; empty if there are none.
+    /// Mean over all epochs with at least `least` rows; empty without any.
     pub(super) fn mean_of_epochs(&self, least: u32) -> Vec<f64> {
         if self.rows < least {
             return self.past.clone();
@@ -70,7 +63,7 @@ impl SubjectMoments {
     }
 }
 
-/// Means over subjects, and covariances with the number of subjects in the denominator.
+/// Means over subjects; covariances with denominator n.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PooledMoments {
     pub means: Vec<f64>,
@@ -78,7 +71,6 @@ pub(super) struct PooledMoments {
     pub covariances: BTreeMap<(usize, usize), f64>,
 }
 
-/// Pools the moments of subjects, each with weight one.
 pub(super) fn pool_moments(members: &[Vec<f64>], signals: usize) -> PooledMoments {
     let mean = |at: usize| members.iter().map(|moments| moments[at]).sum::<f64>() / members.len() as f64;
     let means: Vec<f64> = (0..signals).map(mean).collect();
@@ -90,8 +82,7 @@ pub(super) fn pool_moments(members: &[Vec<f64>], signals: usize) -> PooledMoment
     PooledMoments { means, squares, covariances }
 }
 
-/// Moment rows of a contributor set: signal and statistic. Leaves out dominated signals and pairs, and signals that
-/// reveal the rest of few subjects together with an earlier signal.
+/// Omits dominated signals and pairs, and signals that reveal the rest of few subjects.
 pub(super) fn moment_rows(
     members: &[Vec<f64>],
     ranges: &[(f64, f64)],
@@ -108,7 +99,7 @@ pub(super) fn moment_rows(
     };
     let variance = |signal: usize| {
         let variance = covariances[&(signal, signal)];
-        // Without a range the squares of values can overflow.
+        // Without a range, squares can overflow.
         let varies = variance.is_finite() && variance > MIN_RELATIVE_VARIANCE * squares[signal];
         let step = largest_round_step(variance * MAX_STEP_SHARE).filter(|_| varies)?;
         let is_shown = !is_sum_dominated(signal) && !is_pair_dominated(signal, signal);
@@ -142,8 +133,7 @@ pub(super) fn moment_rows(
     rows
 }
 
-/// Checks if few subjects dominate the sum of products of two signals. The factors are distances from the mean, from
-/// the lower or from the upper end of each range (from 0 if one signal has no range).
+/// Checks for products dominated from the means or a range end (from 0 without both ranges).
 fn is_product_dominated(
     members: &[Vec<f64>],
     (one, other): ((f64, f64), (f64, f64)),
@@ -167,7 +157,6 @@ fn rounding_step_of_mean(variance: f64) -> f64 {
 }
 
 impl SeriesBatchStep<'_> {
-    /// Adds the complete rows of a closed bucket to the moments of their subjects.
     pub(super) fn add_to_moments(&mut self, series: usize, bucket: i64, contributions: &BTreeMap<u64, OpenBucket>) {
         let terms = self.terms;
         let of_series = &terms.series[series];
@@ -197,8 +186,7 @@ impl SeriesBatchStep<'_> {
         }
     }
 
-    /// Closes the open epoch of a series if it ends before the epoch of `next`, or if `closed_ms` has passed its last
-    /// bucket.
+    /// Closes the open epoch if `next` is later, or if it ends by `closed_ms`.
     pub(super) fn close_epoch(&mut self, series: usize, next: Option<i64>, closed_ms: i64) {
         let terms = self.terms;
         let of_series = &terms.series[series];
@@ -257,8 +245,7 @@ impl SeriesBatchStep<'_> {
 }
 
 impl SubjectPreview {
-    /// Adds a row of the series at `series` (of `count` series) unless an earlier epoch already has `least` rows.
-    /// Returns the rows of the stored epoch.
+    /// Adds a row to series `series` of `count` unless an earlier epoch has enough. Returns the stored row count.
     pub(super) fn add_preview_row(
         &mut self,
         (series, count): (usize, usize),
@@ -274,13 +261,12 @@ impl SubjectPreview {
         first.rows
     }
 
-    /// Moments of the first epoch with at least `least` rows.
     fn first_epoch_means(&self, series: usize, least: u32) -> Option<Vec<f64>> {
         self.moments.get(series).filter(|first| first.rows >= least).map(SubjectMoments::means)
     }
 }
 
-/// Values of a subject's bucket in a series with moments; none if a signal has no value.
+/// Returns none if a signal has no value.
 pub(super) fn complete_row(terms: &SeriesTerms, open: &OpenBucket) -> Option<Vec<f64>> {
     terms.moments.as_ref()?;
     terms.signals.iter().zip(&open.partials).map(|(signal, partial)| partial.value(signal.range)).collect()
@@ -293,7 +279,6 @@ mod tests {
 
     const UNBOUNDED: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
 
-    /// Subjects with 1 to 9 rows of three related signals each.
     fn people(number: u64, seed: u64) -> Vec<Vec<[f64; 3]>> {
         let uniform = |draw: u64| (mix(draw) >> 11) as f64 / (1_u64 << 53) as f64;
         let row = |person: u64, row: u64| {
@@ -310,7 +295,7 @@ mod tests {
         moments.means_of_epoch(0, 1).expect("rows")
     }
 
-    /// The ranges do not reveal the subject that varies: 14 subjects are almost constant, and one varies strongly.
+    /// 14 subjects are almost constant; one varies strongly.
     #[test]
     fn variance_dominated_by_one_subject_is_withheld() {
         let steady = |person: u64| {
@@ -334,7 +319,6 @@ mod tests {
         assert_eq!(shown(&others, &ranges), [0, 0, 0, 1, 1, 2], "without that person all leave");
     }
 
-    /// Without a range a value is not bounded.
     #[test]
     fn moments_with_overflowing_squares_omit_the_signal() {
         for size in [1e60, 1e78, 1e150, 1e160, 1e300] {
@@ -377,7 +361,6 @@ mod tests {
         (0..size).map(|at| right[at] / matrix[at][at]).collect()
     }
 
-    /// Coefficients of the third signal on the first two, computed from pooled moments of cohorts as a consumer does.
     fn coefficients_from_moments(cohorts: &[PooledMoments], people: &[usize]) -> Vec<f64> {
         let total = people.iter().sum::<usize>() as f64;
         let weights: Vec<f64> = people.iter().map(|people| *people as f64 / total).collect();
@@ -394,7 +377,7 @@ mod tests {
         vec![mean(2) - slopes[0] * mean(0) - slopes[1] * mean(1), slopes[0], slopes[1]]
     }
 
-    /// Weighted least squares on the rows: each row has the weight 1 / number of rows of its subject.
+    /// Each row has weight 1 / number of rows of its subject.
     fn coefficients_from_rows(people: &[Vec<[f64; 3]>]) -> Vec<f64> {
         let (mut matrix, mut right) = (vec![vec![0.0; 3]; 3], vec![0.0; 3]);
         for rows in people {

@@ -1,14 +1,13 @@
-//! Detects signals that are multiples of each other except for a few subjects (docs/internals/methods.md §13).
+//! Signals that are multiples of each other except for few subjects (docs/internals/methods.md §13).
 
 use super::statistics::is_largest_dominant;
 
-/// Relative tolerance for equal ratios.
+/// Relative tolerance of equal ratios.
 const RATIO_TOLERANCE: f64 = 1e-9;
-/// Relative tolerance for a rest of zero.
+/// Relative tolerance of zero rests.
 const REST_TOLERANCE: f64 = 1e-6;
 
-/// Returns true if most members have the same ratio of two signals, and the others are fewer than `crowd` or one
-/// dominates the rest. The sums of both signals would then reveal that rest.
+/// Returns true if most members have the same ratio and the others are below `crowd` or dominated.
 pub(super) fn reveals_small_rest(one: &[f64], other: &[f64], crowd: usize, colluders: usize) -> bool {
     if !may_share_ratio(one, other) {
         return false;
@@ -28,8 +27,7 @@ pub(super) fn reveals_small_rest(one: &[f64], other: &[f64], crowd: usize, collu
         && (different < crowd || is_largest_dominant(rests.into_iter(), colluders))
 }
 
-/// Cheap pre-check: two neighbours have the same ratio. This must hold if more than half of all have it, or a member
-/// has zero of both.
+/// Pre-check, necessary for a majority ratio: equal neighbours or two zeros.
 fn may_share_ratio(one: &[f64], other: &[f64]) -> bool {
     let n = one.len();
     (0..n).any(|at| {
@@ -39,7 +37,7 @@ fn may_share_ratio(one: &[f64], other: &[f64]) -> bool {
     })
 }
 
-/// Most frequent ratio, shared by at least two members; the lowest in a tie.
+/// Ratio of at least two members; the lowest in a tie.
 fn most_frequent_ratio(sorted: &[f64]) -> Option<f64> {
     let (mut best, mut from) = ((1, None), 0);
     for (at, ratio) in sorted.iter().enumerate() {
@@ -105,7 +103,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with an exhaustive search over the ratio of every member.
+        /// Compares with the ratios of all members.
         #[test]
         fn nested_signals_match_exhaustive_search(
             one in proptest::collection::vec(0_u8..6, 5..12), part in proptest::collection::vec(0_u8..40, 12), factor in 1_u8..4,

@@ -1,37 +1,35 @@
-//! Noise settings: budget per subject and week, share per bucket and signal, deviations, grid (docs/internals/methods.md §13).
+//! Noise budget, scale and grid (docs/internals/methods.md §13, Noise).
 //!
-//! A change of all records of one subject in one week changes each bucket and signal of that week. The count changes
-//! by at most 1 and the sum by at most [`GRID_STEPS`], or by at most half of that if the count changes. Source: Bun
-//! and Steinke 2016 (zCDP); Canonne, Kamath and Steinke 2020 (discrete Gaussian, several queries).
+//! All records of a subject in a week change each cell's count by at most 1 and its sum by at most [`GRID_STEPS`] (half
+//! if the count changes). Source: Bun and Steinke 2016 (zCDP); Canonne, Kamath and Steinke 2020 (discrete Gaussian).
 
 use super::statistics::{round_to_step, rounding_step};
 use super::terms::{DAY_MS, NoiseTerms, SeriesTerms, window_start};
 
 /// δ of each series with noise.
 pub const DELTA: f64 = 1e-6;
-/// Number of steps of the public grid over the range of a signal.
+/// Grid steps over a signal's range.
 pub const GRID_STEPS: i64 = 1 << 16;
-/// Resolution of deviations: parts per unit.
+/// Resolution of deviations, in parts per unit.
 pub const DEVIATION_PARTS: u64 = 1 << 10;
-/// Distance of the smallest published count from the crowd, in deviations of the count noise.
+/// Margin of the smallest published count over the crowd, in deviations.
 const COUNT_MARGIN_DEVIATIONS: f64 = 3.0;
 const WEEK_MS: i64 = 7 * DAY_MS;
 
-/// Noise of each bucket and signal of a series.
+/// Noise per bucket and signal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NoiseScale {
     /// ρ per subject and week.
     pub weekly_rho: f64,
     /// ρ per bucket and signal.
     pub cell_rho: f64,
-    /// Deviation of the noise of a count, in parts, rounded up.
+    /// Deviation of counts, in parts, rounded up.
     pub count_parts: u64,
-    /// Deviation of the noise of a sum, in parts of a grid step, rounded up.
+    /// Deviation of sums, in parts of a grid step, rounded up.
     pub sum_parts: u64,
 }
 
-/// Converts ε to the ρ of zero-concentrated differential privacy that gives (ε, δ): the root of ε = ρ + 2 √(ρ
-/// ln(1/δ)).
+/// Returns the zCDP ρ for (ε, δ): the root of ε = ρ + 2 √(ρ ln(1/δ)).
 #[must_use]
 pub fn rho_of(epsilon: f64) -> f64 {
     let log = (1.0 / DELTA).ln();
@@ -44,7 +42,7 @@ pub fn epsilon_of(rho: f64) -> f64 {
     rho + 2.0 * (rho * (1.0 / DELTA).ln()).sqrt()
 }
 
-/// Returns true if whole buckets of this length fill a week that starts on a Monday.
+/// Checks if whole buckets fill a week from Monday.
 #[must_use]
 pub fn divides_week(every_ms: i64) -> bool {
     every_ms == WEEK_MS || every_ms > 0 && DAY_MS % every_ms == 0
@@ -59,11 +57,10 @@ fn parts_of(deviation: f64) -> u64 {
 }
 
 impl NoiseTerms {
-    /// Noise of each bucket and signal of `series`.
+    /// Returns the noise of a series, with equal ρ for all cells of a week.
     ///
-    /// All buckets and signals of a week have equal shares. The whole share covers a changed value (sum: all steps of
-    /// the grid). A quarter of the share covers the sum of a subject that joins or disappears (half of the steps),
-    /// and three quarters remain for the count.
+    /// A changed value costs all of it. A joining or leaving subject costs a quarter for the sum (half of the steps)
+    /// and three quarters for the count.
     #[must_use]
     pub fn scale(&self, series: &SeriesTerms) -> NoiseScale {
         let weekly_rho = rho_of(self.epsilon);
@@ -79,25 +76,25 @@ impl NoiseTerms {
 }
 
 impl NoiseScale {
-    /// Deviation of the noise of a count.
+    /// Deviation of counts.
     #[must_use]
     pub fn count_deviation(&self) -> f64 {
         self.count_parts as f64 / DEVIATION_PARTS as f64
     }
 
-    /// Deviation of the noise of a sum, in ranges of the signal.
+    /// Deviation of sums, in signal ranges.
     #[must_use]
     pub fn sum_deviation(&self) -> f64 {
         self.sum_parts as f64 / (DEVIATION_PARTS as i64 * GRID_STEPS) as f64
     }
 
-    /// Smallest noisy count of a published row.
+    /// Smallest published noisy count.
     #[must_use]
     pub fn min_published_count(&self, crowd: usize) -> i64 {
         (crowd as f64 + COUNT_MARGIN_DEVIATIONS * self.count_deviation()).ceil() as i64
     }
 
-    /// Standard error that the noise adds to the mean of `people` values around `mean`, in units of the signal.
+    /// Standard error of a mean by noise.
     #[must_use]
     pub fn mean_error(&self, people: f64, mean: f64, (low, high): (f64, f64)) -> f64 {
         let offset = (mean - f64::midpoint(low, high)) / (high - low);
@@ -105,15 +102,14 @@ impl NoiseScale {
     }
 }
 
-/// Position of a value on the grid of a signal: from −[`GRID_STEPS`]/2 at the lower end of the range to
-/// [`GRID_STEPS`]/2 at the upper end.
+/// Grid position of a value, from −[`GRID_STEPS`]/2 to [`GRID_STEPS`]/2.
 #[must_use]
 pub fn to_grid(value: f64, (low, high): (f64, f64)) -> i64 {
     let share = ((value - low) / (high - low)).clamp(0.0, 1.0);
     (share * GRID_STEPS as f64).round() as i64 - GRID_STEPS / 2
 }
 
-/// Mean from a noisy sum on the grid and a noisy count above 0, clipped to the range and rounded below a grid step.
+/// Mean of a noisy sum and count > 0, clipped to the range, rounded below a grid step.
 #[must_use]
 pub fn noisy_mean(sum: i64, count: i64, (low, high): (f64, f64)) -> f64 {
     let share = 0.5 + sum as f64 / (count as f64 * GRID_STEPS as f64);
@@ -144,8 +140,7 @@ mod tests {
         }
     }
 
-    /// Reference values for ten daily signals and ε = 4. The values have a deviation of a sixth of their range around
-    /// its middle.
+    /// Ten daily signals, ε = 4, deviation of a sixth of the range.
     #[test]
     fn noise_matches_reference_ratios_at_three_sizes() {
         let scale = NoiseTerms { epsilon: 4.0 }.scale(&series(DAY_MS, 10));
@@ -179,8 +174,6 @@ mod tests {
             prop_assert!((epsilon_of(rho_of(epsilon)) / epsilon - 1.0).abs() < 1e-12);
         }
 
-        /// All changes in one subject's week cost at most ρ of the week: exhaustive search over the ends of the
-        /// ranges.
         #[test]
         fn changed_week_costs_at_most_its_budget(epsilon in 0.01_f64..20.0, hours in 0_usize..5, signals in 1_usize..12) {
             let every = [DAY_MS / 24, DAY_MS / 4, DAY_MS / 2, DAY_MS, WEEK_MS][hours];

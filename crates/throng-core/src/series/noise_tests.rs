@@ -7,7 +7,7 @@ use super::*;
 use crate::values::digest::mix;
 use proptest::prelude::*;
 
-/// 2026-03-02 was a Monday.
+/// 2026-03-02, a Monday.
 const MONDAY: i64 = 1_772_409_600_000;
 const RANGE: (f64, f64) = (-10.0, 90.0);
 
@@ -46,7 +46,7 @@ fn terms(every_ms: i64, is_batch: bool, epsilon: f64) -> AllSeriesTerms {
     AllSeriesTerms { cohorts, series: vec![series] }
 }
 
-/// Record: subject, time, two values.
+/// Subject, time, two values.
 type NoiseTestRecord = (u64, i64, f64, f64);
 
 fn readings(records: &[NoiseTestRecord]) -> SeriesReadings {
@@ -62,7 +62,6 @@ fn draw(number: u128) -> u128 {
     u128::from(mix((number >> 64) as u64 ^ number as u64 ^ 5))
 }
 
-/// One record of each of `subjects` subjects on each of these days.
 fn records_on_days(people: u64, days: impl IntoIterator<Item = i64>) -> Vec<NoiseTestRecord> {
     let of_day = |day: i64| {
         (1..=people).map(move |person| {
@@ -86,7 +85,6 @@ fn job_proposal(terms: &AllSeriesTerms, records: &[NoiseTestRecord]) -> SeriesPr
     proposed(terms, &SeriesState::new(terms), records, true)
 }
 
-/// Noisy count and noisy sum per bucket and signal.
 fn noisy_sums(proposal: &SeriesProposal) -> BTreeMap<(i64, usize), (u64, i64)> {
     let sum = |row: &SeriesRow| match row.statistic {
         RowStatistic::Noisy(of) => of.sum,
@@ -161,7 +159,7 @@ fn noisy_rows_do_not_depend_on_batches() {
         for part in records.chunks(size) {
             let proposal = proposed(&terms, &state, part, false);
             rows.extend(proposal.rows);
-            // Simulates a restart between batches.
+            // Simulates a restart.
             state.apply(proposal.changes);
         }
         (rows, state.head)
@@ -203,8 +201,6 @@ fn long_gap_without_crowd_restarts_the_series() {
     assert_eq!((short, long), (4, 0));
 }
 
-/// Records of one subject change only its own buckets. They change neither the evaluated buckets nor the buckets left
-/// to a later job.
 #[test]
 fn records_of_one_subject_change_no_other_bucket() {
     let hour = DAY_MS / 24;
@@ -236,8 +232,6 @@ fn subjects_beyond_limit_are_counted_but_not_stored() {
 }
 
 proptest! {
-    /// The exact numbers of all buckets of a week change by at most the sensitivity, for any records of one subject
-    /// in it.
     #[test]
     fn exact_sums_change_by_at_most_the_sensitivity(
         others in prop::collection::vec((2_u64..9, 0_i64..7, -20.0_f64..120.0), 0..40),
@@ -249,7 +243,7 @@ proptest! {
             let own = own.iter().map(|(day, value)| (1, *day, *value));
             let records: Vec<NoiseTestRecord> = others.iter().copied().chain(own)
                 .map(|(person, day, value)| (person, MONDAY + day * DAY_MS, value, f64::NAN)).collect();
-            // Uses open buckets: no bucket closes before the end of a job.
+            // No bucket closes before the end of a job.
             let open = proposed(&terms, &SeriesState::new(&terms), &records, false).changes.open;
             (0..7).map(|day| {
                 let people = open.iter().flat_map(|(subject, buckets)| buckets.iter().map(move |of| (*subject, of.clone())));

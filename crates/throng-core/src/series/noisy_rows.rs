@@ -1,9 +1,7 @@
-//! Series with noise: counts and means of all subjects with (ε, δ)-differential privacy per subject and week
-//! (docs/internals/methods.md §13).
+//! Counts and means with (ε, δ)-differential privacy per subject and week (docs/internals/methods.md §13).
 //!
-//! Every subject with a value is counted, in a cohort or not, so that the count of a subject does not depend on other
-//! subjects. Every bucket between the first and the last is evaluated, with or without subjects. Only the noisy count
-//! decides whether a row is withheld.
+//! Every subject with a value counts, and every bucket from first to last is evaluated. Only the noisy count withholds
+//! a row.
 
 use super::batch_step::SeriesBatchStep;
 use super::gaussian_noise::NoiseKey;
@@ -13,14 +11,11 @@ use super::state::{OpenBucket, WeekSpent};
 use super::terms::{SeriesSignal, SeriesTerms};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Largest gap of buckets without a crowd that are evaluated. After a longer gap the series restarts at the next
-/// bucket with a crowd.
+/// Larger gaps without a crowd are skipped; the series restarts at the next crowd.
 const MAX_GAP_BUCKETS: i64 = 4_096;
 
-/// Contributions to a bucket by subject.
 type NoisyContributions = BTreeMap<u64, OpenBucket>;
 
-/// Number of subjects with a value, and the sum of their values on the grid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ExactSum {
     count: i64,
@@ -36,7 +31,7 @@ impl ExactSum {
         })
     }
 
-    /// Adds noise. Only the same numbers at the same place under the same settings get the same noise again.
+    /// Adds noise, equal only for equal numbers, place and settings.
     fn with_noise(self, key: &NoiseKey, scale: &NoiseScale, place: &str) -> Self {
         let Self { count, sum } = self;
         let NoiseScale { count_parts, sum_parts, .. } = *scale;
@@ -48,7 +43,6 @@ impl ExactSum {
     }
 }
 
-/// Text of all inputs of the noise of a bucket and signal except its numbers.
 fn noise_place(series: &SeriesTerms, signal: &SeriesSignal, bucket: i64) -> String {
     let (low, high) = signal.range;
     let range = (low.to_bits(), high.to_bits());
@@ -56,7 +50,7 @@ fn noise_place(series: &SeriesTerms, signal: &SeriesSignal, bucket: i64) -> Stri
 }
 
 impl SeriesBatchStep<'_> {
-    /// Publishes the buckets of series with noise that end by `until` (per series), and removes them from `due`.
+    /// Publishes noisy buckets that end by `until` and removes them from `due`.
     pub(super) fn close_noisy_buckets(
         &mut self,
         until: &[i64],
@@ -84,9 +78,7 @@ impl SeriesBatchStep<'_> {
         }
     }
 
-    /// Buckets that end by `until` and were not evaluated before, with or without subjects. Skips a gap of more than
-    /// [`MAX_GAP_BUCKETS`] buckets without a crowd completely. The record of one subject in the gap has no
-    /// effect.
+    /// New buckets that end by `until`. Skips long gaps, so that one subject's record there has no effect.
     fn evaluated_buckets(&self, series: usize, until: i64, people: &BTreeMap<i64, NoisyContributions>) -> Vec<i64> {
         let every_ms = self.terms.series[series].every_ms;
         let closed_ms = self.head.closed_ms[series];
@@ -96,7 +88,7 @@ impl SeriesBatchStep<'_> {
         let crowded = people.range(next..).filter(|(_, of)| is_crowd(of)).map(|(bucket, _)| *bucket + every_ms);
         let mut judged = Vec::new();
         for stop in crowded.chain([until]) {
-            // The bucket before each stop except the last has a crowd.
+            // Except for the last, the bucket before a stop has a crowd.
             let buckets = stop.saturating_sub(next) / every_ms;
             let from = if buckets > MAX_GAP_BUCKETS + 1 { stop - every_ms } else { next };
             let is_judged = |bucket: &i64| buckets <= MAX_GAP_BUCKETS + 1 || people.get(bucket).is_some_and(is_crowd);
@@ -106,7 +98,6 @@ impl SeriesBatchStep<'_> {
         judged
     }
 
-    /// First bucket by which a crowd of subjects has sent a record. An early date of one subject starts no series.
     fn first_bucket(&self, people: &BTreeMap<i64, NoisyContributions>) -> Option<i64> {
         let mut seen: BTreeSet<u64> = BTreeSet::new();
         people.iter().find_map(|(bucket, contributions)| {
@@ -115,7 +106,6 @@ impl SeriesBatchStep<'_> {
         })
     }
 
-    /// Publishes a bucket: one row per signal with a large enough noisy count.
     fn publish_noisy_bucket(
         &mut self,
         (series, bucket): (usize, i64),
@@ -156,7 +146,6 @@ impl SeriesBatchStep<'_> {
             self.head.counts[series].represented += if represented.contains(subject) { records } else { 0 };
         }
         for subject in represented {
-            // Subjects beyond the limit of the state contribute but are not stored.
             if self.person(subject).is_some_and(|person| !person.is_in_noise) {
                 self.person_mut(subject).is_in_noise = true;
                 self.head.noise_people += 1;
@@ -164,7 +153,7 @@ impl SeriesBatchStep<'_> {
         }
     }
 
-    /// Spends the budget of a bucket in its week. Returns false if the remaining budget of the week is too small.
+    /// Returns false if the week's remaining budget is too small.
     fn spend_budget(&mut self, (series, bucket): (usize, i64), scale: &NoiseScale) -> bool {
         let cost = scale.cell_rho * self.terms.series[series].signals.len() as f64;
         let (week, spent) = (week_of(bucket), &mut self.head.noise[series]);

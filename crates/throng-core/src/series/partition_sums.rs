@@ -1,4 +1,4 @@
-//! Computes partial sums of the records of a batch, per source partition.
+//! Partial sums of a batch by source partition.
 
 use super::contributions::{BucketSums, PartitionContributions, SubjectSums, note_latest_time};
 use super::record_intake::SeriesReadings;
@@ -6,7 +6,6 @@ use super::state::{PartialSum, SourcePartition};
 use super::terms::{AllSeriesTerms, DAY_MS};
 use std::collections::BTreeMap;
 
-/// Sums of one subject while a batch is read.
 #[derive(Default)]
 struct SubjectBatchSums {
     days: Vec<i64>,
@@ -14,8 +13,7 @@ struct SubjectBatchSums {
     buckets: BTreeMap<(u16, i64), (u32, Vec<PartialSum>)>,
 }
 
-/// Sums up the records of a batch. `sources` names the partition of each record. Records with an event time after
-/// `clock_ms` are only counted.
+/// Sums up records, with partitions `sources`. Records after `clock_ms` are only counted.
 #[must_use]
 pub fn sum_contributions(
     terms: &AllSeriesTerms,

@@ -1,12 +1,11 @@
-//! Processes one batch of the series: records in, rows and changed entries out. The state does not change.
+//! Proposal of one batch.
 
 use super::batch_step::{KeyedDraw, SeriesBatchStep, SeriesProposal};
 use super::record_intake::SeriesReadings;
 use super::state::SeriesState;
 use super::terms::AllSeriesTerms;
 
-/// Adds the records of a batch and closes the buckets that it completes. With `is_end` no batch follows, and all
-/// buckets close.
+/// Adds records and closes completed buckets (all with `is_end`), without changing the state.
 #[must_use]
 pub fn propose_series(
     terms: &AllSeriesTerms,

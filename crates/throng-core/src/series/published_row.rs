@@ -1,4 +1,4 @@
-//! Published row and its output formats.
+//! Published row and output formats.
 
 use super::noise_budget::DELTA;
 use super::statistics::MeanStatistic;
@@ -10,79 +10,76 @@ use serde_json::{Map, Value};
 /// Statistics of one signal in one bucket.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeriesRow {
-    /// Position of the series.
+    /// Series index.
     pub series: usize,
-    /// Name of the cohort; none for all published cohorts together.
+    /// Cohort name; none for all cohorts.
     pub cohort: Option<String>,
-    /// Labels of the stratum; none for all strata together.
+    /// Stratum labels; none for all strata.
     pub stratum: Option<Vec<String>>,
-    /// Start of the bucket or of the epoch.
+    /// Start of the bucket or epoch.
     pub bucket: i64,
-    /// Position of the signal in the series.
+    /// Signal index in the series.
     pub signal: usize,
-    /// Contributor set: cohorts by number, each with its atoms as bits. Not written. Empty in rows that combine other
-    /// rows.
+    /// Contributor set: cohorts with atoms as bits. Not written; empty in combined rows.
     pub sets: Vec<(u32, u16)>,
-    /// Number of subjects in the contributor set; in a row with noise the noisy count.
+    /// Number of subjects, possibly with noise.
     pub n: u64,
     /// Published statistic.
     pub statistic: RowStatistic,
-    /// Share of members with a carried value, in tenths.
+    /// Share of carried values, in tenths.
     pub filled: f64,
 }
 
-/// Statistic over the values of a contributor set.
+/// Statistic over a contributor set.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowStatistic {
     /// Location and spread.
     Mean(MeanStatistic),
-    /// Share of members in one interval of the signal's hierarchy. The rows of all occupied intervals are released
-    /// together.
+    /// Share of members in an interval; all occupied intervals are released together.
     Bin {
-        /// Label of the interval.
+        /// Interval label.
         label: String,
         /// Share, in hundredths.
         share: f64,
     },
-    /// Moments of the signal and of another signal over an epoch, which starts at the row's bucket.
+    /// Moments of two signals over an epoch.
     Moment(MomentStatistic),
-    /// Mean with noise over all subjects with a value; `n` is their noisy count.
+    /// Mean with noise over all subjects.
     Noisy(NoisyStatistic),
 }
 
 /// Mean with noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NoisyStatistic {
-    /// Noisy sum divided by noisy count, clipped to the range of the signal.
+    /// Noisy sum / noisy count, clipped to the signal's range.
     pub mean: f64,
-    /// Noisy sum on the grid of the signal. Not written; 0 in a row that is read back.
+    /// Noisy grid sum. Not written; 0 when read back.
     pub sum: i64,
 }
 
-/// Moments of a signal and of another, or the same, signal over an epoch. Rounding steps are at most a thousandth of
-/// a deviation or of the product of two.
+/// Moments of two signals over an epoch, rounded to at most a thousandth of the deviations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MomentStatistic {
-    /// Position of the other signal, not before the first.
+    /// Other signal, not before the first.
     pub with: usize,
-    /// Mean of the signal, if both are the same.
+    /// Mean, if both are equal.
     pub mean: Option<f64>,
-    /// Covariance, or the variance if both are the same, with the number of subjects in the denominator.
+    /// Covariance with denominator n.
     pub covariance: f64,
 }
 
-/// Output format of a row.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowFormat {
-    /// JSON: the labels of the stratum are an object, and members without a value are left out.
+    /// JSON with stratum object, without missing values.
     Json,
-    /// JSON with one member per column, null if there is no value.
+    /// JSON with nulls.
     FlatJson,
-    /// CSV with this separator, an empty field if there is no value.
+    /// CSV with this separator.
     Csv(u8),
 }
 
-/// Type of a column.
+/// Column type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnType {
     /// Text.
@@ -93,7 +90,7 @@ pub enum ColumnType {
     Number,
 }
 
-/// Columns of a series in their order: name and type.
+/// Column names and types of a series.
 #[must_use]
 pub fn series_columns(terms: &SeriesTerms, strata: &[String]) -> Vec<(String, ColumnType)> {
     let text = |name: &str| (name.to_owned(), ColumnType::Text);
@@ -117,19 +114,19 @@ pub fn series_columns(terms: &SeriesTerms, strata: &[String]) -> Vec<(String, Co
 }
 
 impl SeriesRow {
-    /// Returns true if the row describes an epoch instead of a bucket.
+    /// Returns true for rows of an epoch.
     #[must_use]
     pub fn is_of_epoch(&self) -> bool {
         matches!(self.statistic, RowStatistic::Moment(_))
     }
 
-    /// Position of the contributor set among those of a cohort.
+    /// Channel of the contributor set.
     #[must_use]
     pub fn channel(&self, terms: &AllSeriesTerms) -> usize {
         terms.first_channel(self.series) + terms.series[self.series].channel(self.bucket, self.signal)
     }
 
-    /// Mean, deviation and quartiles; none for a row of another statistic.
+    /// Mean, deviation and quartiles, if any.
     #[must_use]
     pub fn mean_statistic(&self) -> Option<MeanStatistic> {
         match self.statistic {
@@ -138,7 +135,7 @@ impl SeriesRow {
         }
     }
 
-    /// Mean of a signal in a bucket, with or without noise.
+    /// Mean, with or without noise, if any.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         match self.statistic {
@@ -148,7 +145,7 @@ impl SeriesRow {
         }
     }
 
-    /// Encodes the row as one line without a line break. `strata` names the attributes of the strata.
+    /// Encodes the row as one line. `strata` are attribute names.
     #[must_use]
     pub fn to_output_line(&self, terms: &SeriesTerms, strata: &[String], format: RowFormat) -> Vec<u8> {
         let names = series_columns(terms, strata).into_iter().map(|(name, _)| name);
@@ -197,7 +194,7 @@ impl SeriesRow {
         cells
     }
 
-    /// Nests the labels of the stratum under `stratum`. A missing cohort is null; other missing values are left out.
+    /// Omits missing values except the cohort (null).
     fn to_json_object(&self, cells: impl Iterator<Item = (String, Value)>, strata: &[String]) -> Value {
         let mut row = Map::new();
         for (name, value) in cells {
@@ -226,13 +223,12 @@ fn json_number(value: Option<f64>) -> Value {
     }
 }
 
-/// Encodes a text for CSV. An empty field is a missing value, so an empty text becomes `'`, and a text of such
-/// characters gets one more.
+/// Empty fields are missing values, so empty texts become `'`.
 fn encode_csv_text(text: &str) -> String {
     if text.chars().all(|letter| letter == '\'') { format!("'{text}") } else { guarded(text) }
 }
 
-/// Decodes a non-empty field that was encoded by `encode_csv_text`.
+/// Decodes a non-empty field of `encode_csv_text`.
 #[must_use]
 pub fn decode_csv_text(field: &str) -> &str {
     if field.chars().all(|letter| letter == '\'') { &field[1..] } else { unguarded(field) }
@@ -252,7 +248,7 @@ fn csv_line(cells: &[Value], separator: u8) -> Vec<u8> {
     line
 }
 
-/// Start of a window of `every_ms`: a date if windows are whole days, otherwise a moment in UTC.
+/// Date for windows of whole days, otherwise UTC time.
 fn time_label(start_ms: i64, every_ms: i64) -> String {
     let text = rfc3339(start_ms).unwrap_or_else(|| start_ms.to_string());
     if every_ms % DAY_MS == 0 { text[..text.len().min(10)].to_owned() } else { text }

@@ -1,4 +1,4 @@
-//! Adds the records of a batch to the open buckets of their subjects.
+//! Adds records to open buckets.
 
 use super::batch_step::SeriesBatchStep;
 use super::contributions::{PartitionContributions, ReceivedContributions, note_latest_time};
@@ -6,30 +6,28 @@ use super::state::{OpenBucket, PartialSum, SourceFront, SubjectChannelHistory, S
 use super::terms::{DAY_MS, SeriesSignal};
 use std::collections::BTreeMap;
 
-/// Largest number of open buckets per subject and series in a stream. A clock that jumps or a flood of records would
-/// open more.
+/// Per subject and series in a stream, against clock jumps and floods.
 const MAX_OPEN_BUCKETS: usize = 128;
-/// Largest number of cells of open buckets over all subjects, 16 bytes each.
+/// Over all subjects, 16 bytes each.
 const MAX_OPEN_CELLS: usize = 1 << 25;
 
-/// Records of a batch in the form that the series need.
+/// Records of a batch, for series.
 #[derive(Clone, Debug, Default)]
 pub struct SeriesReadings {
-    /// Subject digests; 0 if the record has no subject.
+    /// Subject digests; 0 without subject.
     pub subjects: Vec<u64>,
-    /// Event times in milliseconds since 1970; none if the record has no event time.
+    /// Event times in ms since 1970.
     pub times: Vec<Option<i64>>,
-    /// Values per attribute, NaN if missing. Empty for attributes that no series uses.
+    /// Values by attribute, NaN if missing; empty if unused.
     pub values: Vec<Vec<f64>>,
-    /// Labels of the strata of subjects with an unknown stratum, in the order of the settings.
+    /// Labels of subjects without a known stratum.
     pub strata: BTreeMap<u64, Vec<String>>,
-    /// Contributions received from other instances, in place of records; none if this instance reads the records.
+    /// Contributions in place of records, if any.
     pub received: Option<ReceivedContributions>,
 }
 
 impl SeriesBatchStep<'_> {
-    /// Adds the records of a batch, and after each one closes the buckets that it completes. Rows therefore depend on
-    /// the order of the records, not on their batches. Records with an event time after `clock_ms` are dropped.
+    /// Adds records and closes buckets one by one, so rows do not depend on batches. Drops records after `clock_ms`.
     pub fn add_records(&mut self, readings: &SeriesReadings, clock_ms: Option<i64>) {
         for (row, (&subject, &time)) in readings.subjects.iter().zip(&readings.times).enumerate() {
             let Some(time_ms) = time.filter(|_| subject != 0) else {
@@ -48,7 +46,7 @@ impl SeriesBatchStep<'_> {
                 self.note_day_and_stratum(subject, time_ms, readings.strata.get(&subject));
             }
             for series in 0..self.terms.series.len() {
-                // A series with noise counts subjects beyond the limit as well, so that no subject displaces another.
+                // With noise, no subject may displace another.
                 if !has_room && self.terms.series[series].noise.is_none() {
                     self.head.counts[series].over_limit += 1;
                     self.dropped.insert((row, series));
@@ -79,8 +77,7 @@ impl SeriesBatchStep<'_> {
             || self.known_subjects_bound() * self.terms.histories_per_subject() < self.terms.cohorts.max_histories
     }
 
-    /// Adds received contributions, and after each one closes the buckets that it completes. Rows therefore depend on
-    /// the order of the contributions, not on their batches. Dropped sums are recorded by position.
+    /// Adds contributions and closes buckets one by one, so rows do not depend on batches.
     pub(super) fn add_received(&mut self, received: &ReceivedContributions) {
         self.source_limits = Some((received.sources.clone(), received.idle.clone()));
         let mut position = 0;
@@ -127,7 +124,7 @@ impl SeriesBatchStep<'_> {
                 *position += 1;
             }
         }
-        // Only the last part carries the progress of the partition. Earlier parts must not close a bucket.
+        // Earlier parts must not close a bucket.
         let Some(next) = next else { return };
         let crowd = self.terms.cohorts.crowd;
         let at = self.head.sources.iter().position(|known| known.source == *source).unwrap_or_else(|| {
@@ -143,7 +140,6 @@ impl SeriesBatchStep<'_> {
         self.head.sources[at].next = *next;
     }
 
-    /// Records a day with data, and the stratum when a record first has all of its labels.
     fn note_day_and_stratum(&mut self, subject: u64, time_ms: i64, labels: Option<&Vec<String>>) {
         let day = time_ms.div_euclid(DAY_MS);
         let known = self.person(subject);
@@ -166,8 +162,7 @@ impl SeriesBatchStep<'_> {
         }
     }
 
-    /// Adds records to the open bucket of their subject. Returns false if the bucket is closed or the limit of open
-    /// buckets is reached.
+    /// Returns false if the bucket is closed or a limit is reached.
     fn add_to_bucket(
         &mut self,
         (series, bucket): (usize, i64),
@@ -210,7 +205,7 @@ impl SeriesBatchStep<'_> {
 }
 
 impl PartialSum {
-    /// Adds a value, clipped to the range of its signal. Ignores a value that is not finite.
+    /// Adds a clipped value; ignores non-finite values.
     pub(super) fn add_clipped(&mut self, value: f64, (low, high): (f64, f64)) {
         if value.is_finite() {
             self.add_partial(Self { count: 1, sum: value.clamp(low, high) });
@@ -222,8 +217,7 @@ impl PartialSum {
         self.sum += other.sum;
     }
 
-    /// Value of a subject, signal and bucket: the mean of the clipped values. None without values, or if the sum
-    /// overflows.
+    /// Returns the mean of clipped values; none without values or on overflow.
     #[must_use]
     pub fn value(self, (low, high): (f64, f64)) -> Option<f64> {
         (self.count > 0 && self.sum.is_finite()).then(|| (self.sum / f64::from(self.count)).clamp(low, high))
@@ -231,7 +225,7 @@ impl PartialSum {
 }
 
 impl SubjectState {
-    /// Returns true if the stratum is known.
+    /// Checks if the stratum is known.
     #[must_use]
     pub fn has_stratum(&self, strata: usize) -> bool {
         self.stratum.len() == strata

@@ -1,5 +1,5 @@
-//! Reference implementation of a release of files, written from docs/internals/methods.md §13 with loops over all subjects and
-//! no state. Its rows must equal those of the product.
+//! Reference implementation of docs/internals/methods.md §13: loops without state. Its rows must equal those of the
+//! product.
 
 #[path = "twin_moments_tests.rs"]
 mod moments;
@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const WIDTHS: [i32; 3] = [10, 40, 200];
 
-/// Record: subject, time, two values, NaN if missing.
+/// Subject, time, two values (NaN if missing).
 type ReferenceRecord = (u64, i64, [f64; 2]);
 
-/// Identity of a row: series, bucket, signal, cohort, stratum, interval or other signal.
+/// Series, bucket, signal, cohort, stratum, interval or other signal.
 type ReferenceRowName = (usize, i64, usize, Option<String>, Option<Vec<String>>, Option<String>);
 
 const EPOCH_MS: i64 = 5 * DAY_MS;
@@ -76,15 +76,14 @@ fn records(seed: u64, people: u64, days: i64) -> Vec<ReferenceRecord> {
             if draw.is_multiple_of(2 + habit % 5) {
                 continue;
             }
-            // The fraction keeps sums away from the dominance thresholds, where the order of additions decides.
+            // The fraction keeps sums away from dominance thresholds, where the order of additions decides.
             let value = ((draw >> 16) % 100 + habit % 50) as f64 + ((draw >> 30) % 99_991) as f64 * 1.7e-6;
-            // Some subjects rarely have the first value.
             let is_missing = (draw >> 40).is_multiple_of(if habit.is_multiple_of(4) { 1 } else { 5 }) && half != 9;
             let is_missing = is_missing && !seed.is_multiple_of(3);
             let first = if is_missing { f64::NAN } else { value };
-            // Every few days most values are near 0, so that a large value dominates a sum.
+            // Values near 0 let a large one dominate.
             let second = match half % 6 {
-                // In some files the second value consists of the first one and a part that few subjects have.
+                // The second value is a function of the first except for few subjects.
                 _ if seed.is_multiple_of(3) => 2.0 * value + if person.is_multiple_of(6) { 30.0 } else { 0.0 },
                 5 if (draw >> 45).is_multiple_of(9) => 900.0,
                 5 => (value - 75.0) / 20.0,
@@ -100,17 +99,14 @@ fn draw(number: u128) -> u128 {
     u128::from(mix(number as u64)) << 64 | u128::from(mix(number as u64 ^ 1) ^ (number >> 100) as u64)
 }
 
-/// Inputs of the formulas: values by series, subject, bucket and signal.
 struct ReferenceSeries<'a> {
     terms: &'a AllSeriesTerms,
     people: BTreeSet<u64>,
-    /// Buckets with a record per series.
     buckets: Vec<BTreeSet<i64>>,
     values: BTreeMap<(usize, u64, i64, usize), f64>,
     is_stratified: bool,
 }
 
-/// Cohort of atoms, with the labels of its stratum.
 struct ReferenceCohort {
     token: String,
     stratum: Vec<String>,
@@ -121,7 +117,7 @@ impl<'a> ReferenceSeries<'a> {
     fn new(terms: &'a AllSeriesTerms, records: &[ReferenceRecord]) -> Self {
         let mut sums: BTreeMap<(usize, u64, i64, usize), (f64, f64)> = BTreeMap::new();
         let mut buckets = vec![BTreeSet::new(); terms.series.len()];
-        // Buckets after the last one reached by a crowd of subjects are left out.
+        // Drop buckets that no crowd has reached.
         let mut latest: BTreeMap<u64, i64> = BTreeMap::new();
         for (person, time, _) in records {
             let known = latest.entry(*person).or_insert(*time);
@@ -146,7 +142,7 @@ impl<'a> ReferenceSeries<'a> {
                 }
             }
         }
-        // In a series with moments only buckets with a value of every signal count.
+        // With moments, only complete rows count.
         let all = sums.clone();
         sums.retain(|(at, person, bucket, _), _| {
             let has = |signal: usize| all.contains_key(&(*at, *person, *bucket, signal));
@@ -192,8 +188,6 @@ impl<'a> ReferenceSeries<'a> {
         blocks.into_values().collect()
     }
 
-    /// Presence of values: share of the buckets with a value, per part of the time span and attribute, summed over
-    /// all series.
     fn presence_features(&self, person: u64) -> Vec<f32> {
         let mut due: Vec<(i64, usize, i64)> = Vec::new();
         for (series, buckets) in self.buckets.iter().enumerate() {
@@ -278,7 +272,7 @@ impl<'a> ReferenceSeries<'a> {
         groups.into_iter().map(|group| group.into_iter().map(|at| pool[at]).collect()).collect()
     }
 
-    /// Value of a member in a bucket; true if it was measured there.
+    /// True if measured in the bucket.
     fn contribution(&self, person: u64, series: usize, bucket: i64, signal: usize) -> (f64, bool) {
         let terms = &self.terms.series[series];
         let history = self.history(person, series, terms.slot(bucket), signal);
@@ -292,7 +286,7 @@ impl<'a> ReferenceSeries<'a> {
         (center + 0.5_f64.powi(missed) * (last - center), false)
     }
 
-    /// Unrounded rows of contributor sets: rows of buckets in the order of publication, then moments.
+    /// Unrounded rows: buckets, then moments.
     fn rows(&self) -> Vec<ReferenceRow> {
         let crowd = self.terms.cohorts.crowd;
         let cohorts = self.cohorts();
@@ -358,7 +352,6 @@ impl<'a> ReferenceSeries<'a> {
     }
 }
 
-/// Row of a contributor set before rounding.
 #[derive(Debug)]
 struct ReferenceRow {
     name: ReferenceRowName,
@@ -375,7 +368,7 @@ enum ReferenceStatistic {
         quartiles: Option<[f64; 3]>,
     },
     Share(f64),
-    /// Mean with its step, covariance, and the step of the covariance.
+    /// Mean and covariance with their steps.
     Moment {
         mean: Option<(f64, f64)>,
         covariance: f64,
@@ -384,7 +377,6 @@ enum ReferenceStatistic {
 }
 
 impl ReferenceRow {
-    /// Returns true if a row shows these rounded values.
     fn matches_row(&self, row: &SeriesRow) -> bool {
         let is_near = row.n == self.n && (row.filled - self.filled).abs() <= 0.05 + 1e-9;
         is_near
@@ -418,14 +410,12 @@ fn stratum(person: u64, is_stratified: bool) -> Vec<String> {
     vec![(person % 2).to_string(); usize::from(is_stratified)]
 }
 
-/// Returns true if the shown value is the exact one, rounded to a multiple of the step. Half steps may be rounded in
-/// either direction.
+/// Half steps may be rounded in either direction.
 fn is_rounded(shown: f64, exact: f64, step: f64) -> bool {
     let multiple = shown / step;
     (shown - exact).abs() <= step * (0.5 + 1e-9) + 1e-9 && (multiple - multiple.round()).abs() < 1e-6
 }
 
-/// Combined rows of the rows of one series, bucket and signal: per stratum, and over all strata.
 fn combined_rows(rows: &[&SeriesRow], is_pooled: bool, is_stratified: bool) -> Vec<ReferenceRow> {
     let means: Vec<(&SeriesRow, MeanStatistic)> =
         rows.iter().filter_map(|row| Some((*row, row.mean_statistic()?))).collect();
@@ -499,7 +489,6 @@ proptest! {
     }
 }
 
-/// The files above hold rows of every kind, members without enough values, and withheld rows.
 #[test]
 fn reference_files_contain_hard_cases() {
     let (mut rows, mut binned, mut carried, mut quartiles, mut withheld, mut split) = (0, 0, 0, 0, 0, 0);

@@ -1,89 +1,88 @@
-//! Entries of series in the lineage file, for the custodian only.
+//! Series entries of the lineage file.
 
 use serde::{Deserialize, Serialize};
 
-/// Event of a series. The events of one batch appear in the order of this list.
+/// Series event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", rename_all_fields = "snake_case", deny_unknown_fields)]
 pub enum SeriesEntry {
-    /// A cohort was formed.
+    /// Formation of a cohort.
     Cohort {
-        /// Cohort number, ascending in the order of creation.
+        /// Cohort number, ascending by creation.
         number: u32,
-        /// Name of the cohort in output rows.
+        /// Cohort name in rows.
         token: String,
-        /// Labels of the stratum.
+        /// Stratum labels.
         stratum: Vec<String>,
-        /// Keyed digests of the members of each atom, in hexadecimal digits.
+        /// Member digests by atom, hexadecimal.
         atoms: Vec<Vec<String>>,
-        /// Last 16 bits of the digests of members erased before this lineage began.
+        /// Last 16 digest bits of members erased earlier.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         erased: Vec<u16>,
-        /// True if an earlier run formed the cohort.
+        /// True if from an earlier run.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_older: bool,
     },
-    /// A contributor set was locked.
+    /// Locked contributor set.
     Set {
-        /// Name of the series.
+        /// Series name.
         series: String,
-        /// Signal of the set; none for the set of the moments.
+        /// Signal; none for moments.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signal: Option<String>,
-        /// Slot of the cycle; 0 without a cycle.
+        /// Cycle slot; 0 without a cycle.
         slot: usize,
-        /// Number of the cohort.
+        /// Cohort number.
         cohort: u32,
-        /// Positions of the atoms in the cohort.
+        /// Atom indices in the cohort.
         atoms: Vec<usize>,
     },
-    /// A row combines the members of several cohorts (`pooled = true`).
+    /// Row over several cohorts (`pooled = true`).
     Pooled {
-        /// Name of the series.
+        /// Series name.
         series: String,
-        /// Line in the output of the series, from 0, without the header.
+        /// Output line from 0, without header.
         line: u64,
-        /// Numbers of the cohorts.
+        /// Cohort numbers.
         cohorts: Vec<u32>,
     },
-    /// A record contributes nothing: its bucket was closed, its time is ahead of the clock, or capacity was
-    /// exhausted.
+    /// Late, early or over-limit record.
     Dropped {
-        /// Name of the series.
+        /// Series name.
         series: String,
-        /// Number of the record in the source, from 0.
+        /// Record number in the source, from 0.
         offset: i64,
-        /// Index of the array element, if elements are the records.
+        /// Array index, if elements are records.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         element: Option<u32>,
     },
-    /// Rows of a bucket were published.
+    /// Published rows of a bucket.
     Rows {
-        /// Name of the series.
+        /// Series name.
         series: String,
-        /// Start of the bucket or epoch, in milliseconds since 1970.
+        /// Bucket or epoch, ms since 1970.
         bucket: i64,
-        /// True for rows of moments, which cover an epoch.
+        /// True for moments.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_of_epoch: bool,
         /// Number of rows.
         rows: u64,
-        /// SHA-256 of the rows as JSON lines, in hexadecimal digits.
+        /// SHA-256 of the JSON lines, hexadecimal.
         sha256: String,
     },
-    /// Buckets were closed.
+    /// Closed buckets.
     Closed {
-        /// Name of the series.
+        /// Series name.
         series: String,
-        /// End of the last closed bucket, in milliseconds since 1970; all earlier buckets are closed as well.
+        /// End of the last closed bucket, ms since 1970.
         until: i64,
-        /// True if an earlier run closed them.
+        /// True if from an earlier run.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_older: bool,
     },
-    /// A cohort was retired and publishes no later bucket.
+    /// Retirement of a cohort.
     Retired {
-        /// Number of the cohort.
+        /// Cohort number.
         cohort: u32,
     },
 }

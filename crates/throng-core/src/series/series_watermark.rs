@@ -1,13 +1,13 @@
-//! Computes the time up to which the buckets of a stream close.
+//! Watermark of a stream.
 
 use super::state::{SharedSeriesState, SourceFront, SourcePartition};
 use super::terms::AllSeriesTerms;
 use std::collections::BTreeMap;
 
-/// Largest delay of buckets by a partition, in windows: half of the open buckets allowed per subject.
+/// Delay limit of a partition, in windows: half of the open buckets per subject.
 const MAX_DELAY_WINDOWS: i64 = 64;
 
-/// All source partitions, and those without an unread record, each with the offset of that observation.
+/// All source partitions; offsets of those without unread records.
 pub(super) type PartitionStatus<'a> = (&'a [SourcePartition], &'a BTreeMap<SourcePartition, i64>);
 
 fn earliest_time(front: &[(u64, i64)]) -> Option<i64> {
@@ -15,11 +15,8 @@ fn earliest_time(front: &[(u64, i64)]) -> Option<i64> {
 }
 
 impl SourceFront {
-    /// Time passed by the subjects of the partition; none without subjects.
-    ///
-    /// It is the earliest time of a crowd, so that a few fast clocks do not make the records of others late. With
-    /// fewer subjects in the last two windows it is the latest time, so that a subject that has stopped delays no
-    /// bucket.
+    /// Earliest time of a crowd, so that few fast clocks make no record late. With fewer recent subjects the latest
+    /// time, so that an inactive subject delays no bucket.
     fn passed_time(&self, crowd: usize, every_ms: i64) -> Option<i64> {
         let latest = self.front.iter().map(|(_, time_ms)| *time_ms).max()?;
         let of_crowd = earliest_time(&self.front).filter(|time_ms| {
@@ -30,9 +27,7 @@ impl SourceFront {
 }
 
 impl SharedSeriesState {
-    /// Time up to which the buckets of a series close. A crowd of subjects has passed it, so that a few fast clocks
-    /// close no bucket. With `sources`, each partition has also passed it, is idle at its current offset, or is far
-    /// behind.
+    /// Time passed by a crowd and, with `sources`, by each partition that is neither idle nor far behind.
     pub(super) fn watermark(&self, terms: &AllSeriesTerms, series: usize, sources: Option<PartitionStatus<'_>>) -> i64 {
         let of_series = &terms.series[series];
         let Some(crowd) = earliest_time(&self.front).filter(|_| self.front.len() == terms.cohorts.crowd) else {
@@ -48,7 +43,7 @@ impl SharedSeriesState {
                 if idle.get(source) == Some(&front.map_or(0, |front| front.next)) {
                     continue;
                 }
-                // A partition that has read records but no subjects delays no bucket.
+                // Read records without subjects delay no bucket.
                 let limit = front.map_or(i64::MIN, |front| {
                     front.passed_time(terms.cohorts.crowd, of_series.every_ms).unwrap_or(i64::MAX)
                 });
@@ -58,7 +53,7 @@ impl SharedSeriesState {
         of_series.window(passed.saturating_sub(of_series.lateness_ms))
     }
 
-    /// Returns true if buckets can close now, without further contributions.
+    /// Checks if buckets can close without further contributions.
     #[must_use]
     pub fn has_due_buckets(
         &self,
@@ -70,7 +65,7 @@ impl SharedSeriesState {
         (0..terms.series.len()).any(is_due)
     }
 
-    /// Partitions that delay buckets already passed by a crowd of subjects, each with its current offset.
+    /// Partitions that delay buckets passed by a crowd, with current offsets.
     #[must_use]
     pub fn delaying_partitions(
         &self,

@@ -1,128 +1,126 @@
-//! Durable state of the series. Every entry is replaced as a whole, so that applying changes twice is harmless.
+//! Durable series state. Entries are replaced as a whole, so changes are idempotent.
 
 use super::terms::{AllSeriesTerms, SeriesTerms};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Past values of one subject in one channel.
+/// History of a subject and channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SubjectChannelHistory {
-    /// Number of buckets with a value. In a series with moments: largest number of rows in an epoch.
+    /// Buckets with a value; with moments, most rows in an epoch.
     pub values: u32,
-    /// Mean over these buckets.
+    /// Mean over these.
     pub mean: f64,
-    /// Value of the last bucket.
+    /// Last value.
     pub last: f64,
-    /// The last bucket.
+    /// Last bucket.
     pub bucket: i64,
 }
 
-/// Membership of a subject in a cohort.
+/// Cohort membership of a subject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CohortMembership {
-    /// The subject waits in the pool.
+    /// In the pool.
     #[default]
     Waiting,
-    /// The subject belongs to the cohort of this number.
+    /// In the cohort of this number.
     Member(u32),
 }
 
-/// State of one subject.
+/// Subject state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SubjectState {
-    /// Labels of the stratum; empty until a record has all of them.
+    /// Stratum labels; empty until a record has all.
     pub stratum: Vec<String>,
-    /// Membership in a cohort.
+    /// Membership.
     pub membership: CohortMembership,
-    /// The subject has been in an atom before.
+    /// Earlier membership in an atom.
     pub is_veteran: bool,
-    /// Number of days with data.
+    /// Days with data.
     pub days: u32,
-    /// Last day with data, as days since 1970.
+    /// Last such day, in days since 1970.
     pub last_day: i64,
-    /// History per channel, over all series.
+    /// Histories by channel.
     pub histories: Vec<SubjectChannelHistory>,
-    /// Moments per series; empty before the first row of a series with moments.
+    /// Moments by series; empty before any row.
     pub moments: Vec<SubjectMoments>,
-    /// A value of the subject is part of a published row with noise.
+    /// Contribution to a published row with noise.
     pub is_in_noise: bool,
 }
 
-/// Rows of one subject in the current epoch and in earlier epochs. A row is a bucket with a value of every signal of
-/// the series.
+/// Rows of a subject: buckets with a value of every signal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SubjectMoments {
-    /// Start of the epoch of the latest row.
+    /// Latest epoch.
     pub epoch: i64,
-    /// Number of rows in the epoch.
+    /// Its rows.
     pub rows: u32,
-    /// Number of records of these rows.
+    /// Records of these rows.
     pub records: u32,
-    /// Sums over the rows: of each signal, then of the product of each pair of signals.
+    /// Sums by signal, then by product of a pair.
     pub sums: Vec<f64>,
-    /// Number of earlier epochs with enough rows.
+    /// Earlier epochs with enough rows.
     pub epochs: u32,
-    /// Mean over the earlier epochs of the means over their rows.
+    /// Mean over their means.
     pub past: Vec<f64>,
 }
 
-/// Sum and number of the values of one subject, signal and bucket.
+/// Partial sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PartialSum {
-    /// Number of values.
+    /// Number.
     pub count: u32,
-    /// Sum of the values.
+    /// Sum.
     pub sum: f64,
 }
 
-/// Contributions of one subject to an open bucket.
+/// A subject's contributions to an open bucket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenBucket {
-    /// Position of the series.
+    /// Series index.
     pub series: u16,
-    /// Start of the bucket.
+    /// Bucket start.
     pub bucket: i64,
-    /// Number of the subject's records in the bucket.
+    /// Records.
     pub records: u32,
-    /// Partial sum per signal.
+    /// Sums by signal.
     pub partials: Vec<PartialSum>,
 }
 
-/// Subjects that join a contributor set only together.
+/// Subjects that join contributor sets only together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CohortAtom {
     /// Subject digests, ascending.
     pub members: Vec<u64>,
 }
 
-/// Cohort: atoms that were formed together.
+/// Atoms formed together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CohortState {
-    /// Random name of the cohort in rows.
+    /// Random name in rows.
     pub token: String,
-    /// Labels of the stratum.
+    /// Stratum labels.
     pub stratum: Vec<String>,
     /// Atoms, at most 16.
     pub atoms: Vec<CohortAtom>,
-    /// Locked contributor set per channel over all series, as bits of atoms; none before the first publication.
+    /// Published contributor set per channel, as bits of atoms.
     pub sets: Vec<Option<u16>>,
-    /// Last 16 bits of the digests of erased members. A subject with such a digest does not count as a new member of
-    /// an atom. About one subject in 65,536 matches by chance, so the bits identify no subject.
+    /// Last 16 bits of the digests of erased members. Subjects with these bits (one in 65,536) are not new members.
     pub erased: Vec<u16>,
-    /// Retired cohorts publish no rows. Their atoms remain for the rule of new members.
+    /// Publishes no more rows; its atoms still decide which members are new.
     pub is_retired: bool,
-    /// End of the last bucket in which enough members were present, or of the bucket that formed the cohort.
+    /// End of its last bucket with enough members, initially of the bucket at formation.
     pub seen_ms: i64,
 }
 
 impl CohortState {
-    /// Members of the atoms that are set in `atoms`.
+    /// Members of these atoms (bits).
     pub fn members(&self, atoms: u16) -> impl Iterator<Item = u64> + '_ {
         let chosen = self.atoms.iter().enumerate().filter(move |(index, _)| atoms & (1 << index) != 0);
         chosen.flat_map(|(_, atom)| atom.members.iter().copied())
     }
 
-    /// Removes members, and retires a cohort that has lost any.
+    /// Removes members; a loss retires the cohort.
     pub fn remove_members(&mut self, is_gone: impl Fn(u64) -> bool) {
         for atom in &mut self.atoms {
             let gone = atom.members.extract_if(.., |member| is_gone(*member));
@@ -137,52 +135,51 @@ impl CohortState {
     }
 }
 
-/// State shared by the whole stream.
+/// Stream state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SharedSeriesState {
-    /// Latest event times of distinct subjects, at most `crowd` entries.
+    /// Latest times of distinct subjects, at most `crowd`.
     pub front: Vec<(u64, i64)>,
-    /// Source partitions with received contributions; none if this instance reads the records.
+    /// Sources of contributions; none if this instance reads records.
     pub sources: Vec<SourceFront>,
-    /// End of the closed buckets per series; the lowest number before the first.
+    /// End of closed buckets by series.
     pub closed_ms: Vec<i64>,
-    /// Epochs of the moments per series.
+    /// Epochs by series.
     pub epochs: Vec<MomentEpochs>,
-    /// Spent noise budget per series.
+    /// Spent budget by series.
     pub noise: Vec<WeekSpent>,
-    /// Number of subjects in published rows with noise.
+    /// Subjects in rows with noise.
     pub noise_people: u64,
-    /// Counts per series since the creation of the state.
+    /// Counts by series.
     pub counts: Vec<SeriesCounts>,
-    /// Settings under which the state was created, as written by [`AllSeriesTerms::terms_identity`].
+    /// [`AllSeriesTerms::terms_identity`] at creation.
     pub identity: String,
 }
 
-/// Source partition: number of its topic, and number within the topic.
+/// Numbers of topic and partition.
 pub type SourcePartition = (u16, i32);
 
-/// Progress of the contributions of a source partition.
+/// Progress of a partition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SourceFront {
-    /// The source partition.
+    /// Partition.
     pub source: SourcePartition,
-    /// Offset after its last record that has contributed.
+    /// Next offset.
     pub next: i64,
-    /// Latest event times of distinct subjects in the partition, at most `crowd` entries.
+    /// Latest times of distinct subjects, at most `crowd`.
     pub front: Vec<(u64, i64)>,
 }
 
-/// Epochs of the moments of a series.
+/// Epochs of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MomentEpochs {
-    /// Start of the open epoch, if it has rows.
+    /// Open epoch, if it has rows.
     pub open: Option<i64>,
-    /// Epochs that start earlier are closed; the lowest number before the first.
+    /// End of closed epochs.
     pub closed_ms: i64,
-    /// Number of records in closed buckets of the open epoch. They are counted when the epoch closes, because no
-    /// record is represented earlier.
+    /// Records in closed buckets of the open epoch.
     pub records: u64,
-    /// Number of these records from subjects in their warm-up.
+    /// Of these, records in warm-up.
     pub warming_up: u64,
 }
 
@@ -193,37 +190,37 @@ impl Default for MomentEpochs {
 }
 
 impl SharedSeriesState {
-    /// Sums the counts of all series: a record counts once per series.
+    /// Sums the counts of all series.
     #[must_use]
     pub fn totals(&self) -> SeriesCounts {
         self.counts.iter().fold(SeriesCounts::default(), |sum, of_series| sum.sum_with(of_series))
     }
 }
 
-/// Counts of a series since the creation of the state.
+/// Counts since state creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeriesCounts {
-    /// Records in closed buckets; in a series with moments, in closed epochs.
+    /// Records in closed buckets or, with moments, epochs.
     pub records: u64,
-    /// Of these, records with a contribution to a published row.
+    /// Of these, published records.
     pub represented: u64,
-    /// Of these, records of subjects in their warm-up.
+    /// Of these, records in warm-up.
     pub warming_up: u64,
-    /// Late records: their bucket was closed.
+    /// Late records, of closed buckets.
     pub late: u64,
-    /// Records with an event time ahead of the clock.
+    /// Records ahead of the clock.
     pub early: u64,
-    /// Records without an event time or a subject.
+    /// Records without event time or subject.
     pub unplaced: u64,
-    /// Records beyond the limits of subjects and open buckets.
+    /// Records beyond a limit.
     pub over_limit: u64,
     /// Published rows.
     pub rows: u64,
-    /// Rows withheld because too few members were present, or because of a low noisy count.
+    /// Rows withheld for too few members or a low noisy count.
     pub too_few: u64,
-    /// Sums published as shares per interval, because one or two members dominate them.
+    /// Dominated sums published as interval shares.
     pub binned: u64,
-    /// Sums withheld because one or two members dominate them and no intervals hold enough members.
+    /// Dominated sums withheld.
     pub dominated: u64,
 }
 
@@ -246,13 +243,13 @@ impl SeriesCounts {
         }
     }
 
-    /// Records that were added to no bucket.
+    /// Records in no bucket.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.late + self.early + self.unplaced + self.over_limit
     }
 
-    /// Subtracts the counts of an earlier state.
+    /// Subtracts earlier counts.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -271,12 +268,12 @@ impl SeriesCounts {
     }
 }
 
-/// Spent noise budget of the latest week. Buckets close in order, so that earlier weeks publish no more rows.
+/// Noise budget spent in the latest week with closed buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WeekSpent {
-    /// Start of the week.
+    /// Week start.
     pub week: i64,
-    /// ρ spent per subject.
+    /// Spent ρ per subject.
     pub rho: f64,
 }
 
@@ -289,21 +286,21 @@ impl Default for WeekSpent {
 /// State of all series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeriesState {
-    /// State shared by the whole stream.
+    /// Stream state.
     pub head: SharedSeriesState,
     /// Subjects by digest.
     pub people: BTreeMap<u64, SubjectState>,
-    /// Open buckets by subject digest.
+    /// Open buckets by subject.
     pub open: BTreeMap<u64, Vec<OpenBucket>>,
-    /// Cohorts by number, in the order of formation.
+    /// Cohorts by number.
     pub cohorts: BTreeMap<u32, CohortState>,
-    /// Number of cells of open buckets: one per subject, bucket and signal.
+    /// Cells: one per subject, open bucket and signal.
     pub cells: usize,
 }
 
 impl SeriesState {
-    /// Largest number of buckets with values of a subject, and the number required, if no subject has enough for any
-    /// series. None if a subject has enough, no bucket has closed, or a series has noise, which counts every subject.
+    /// Returns the most buckets of any subject and the required number; none if they suffice, no bucket has closed, or
+    /// a series has noise.
     #[must_use]
     pub fn too_few_buckets(&self, terms: &AllSeriesTerms) -> Option<(u32, u32)> {
         let most_of = |number: usize, series: &SeriesTerms| {
@@ -322,16 +319,16 @@ impl SeriesState {
     }
 }
 
-/// New values of the entries changed by a batch.
+/// Entries changed by a batch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SeriesChanges {
-    /// State shared by the whole stream.
+    /// Stream state.
     pub head: SharedSeriesState,
-    /// Subjects, ascending by digest.
+    /// Subjects, ascending.
     pub people: Vec<(u64, SubjectState)>,
-    /// Open buckets, ascending by subject digest. An empty list removes the subject's open buckets.
+    /// Open buckets, ascending by subject; empty: removed.
     pub open: Vec<(u64, Vec<OpenBucket>)>,
-    /// Cohorts, ascending by number.
+    /// Cohorts, ascending.
     pub cohorts: Vec<(u32, CohortState)>,
 }
 
@@ -369,17 +366,14 @@ impl SeriesState {
         self.cohorts.extend(changes.cohorts);
     }
 
-    /// Erases subjects, retires their cohorts and returns the other members to the pool. Returns the number of erased
-    /// subjects.
-    ///
-    /// The atoms lose the digests of the erased subjects. The rule of new members still holds for all other subjects.
+    /// Erases subjects and retires their cohorts; other members return to the pool. Returns the number erased.
     pub fn erase_subjects(&mut self, is_erased: impl Fn(u64) -> bool) -> u64 {
         let before = self.people.len();
         self.people.retain(|subject, _| !is_erased(*subject));
         self.open.retain(|subject, _| !is_erased(*subject));
         self.cells = self.open.values().map(|buckets| cells(buckets)).sum();
         self.head.front.retain(|(subject, _)| !is_erased(*subject));
-        // A partition without remaining subjects is removed. It then delays buckets until it contributes or is idle.
+        // A removed partition delays buckets until it contributes or is idle.
         self.head.sources.retain_mut(|source| {
             let had_people = !source.front.is_empty();
             source.front.retain(|(subject, _)| !is_erased(*subject));
@@ -390,7 +384,7 @@ impl SeriesState {
         (before - self.people.len()) as u64
     }
 
-    /// Returns members of retired cohorts to the pool, and recounts the subjects of rows with noise.
+    /// Returns members of retired cohorts to the pool; recounts `noise_people`.
     pub fn return_members_to_pool(&mut self) {
         self.head.noise_people = self.people.values().filter(|person| person.is_in_noise).count() as u64;
         for participant in self.people.values_mut() {

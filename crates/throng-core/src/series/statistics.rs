@@ -1,25 +1,25 @@
-//! Statistics of the values of one contributor set (docs/internals/methods.md §13).
+//! Statistics of a contributor set (docs/internals/methods.md §13).
 
-/// Smallest sum of the values after the second, as a share of the largest value (the p % rule).
+/// Smallest sum of values after the second, relative to the largest (p % rule).
 const DOMINANCE_P: f64 = 0.1;
-/// Deviations below this share of the largest value are floating-point error.
+/// Smaller deviations, relative to the largest value, are floating-point error.
 const MIN_RELATIVE_DEVIATION: f64 = 1e-12;
-/// Largest share of one value in the sum.
+/// Largest share of one value.
 const MAX_SHARE: f64 = 0.5;
 
-/// Location and spread, rounded to steps that follow from n and the deviation.
+/// Location and spread, rounded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeanStatistic {
     /// Mean.
     pub mean: f64,
     /// Standard deviation (n − 1).
     pub sd: f64,
-    /// Quartiles; none for fewer than two crowds.
+    /// Quartiles; none below two crowds.
     pub quartiles: Option<[f64; 3]>,
 }
 
 impl MeanStatistic {
-    /// Rounding step of the mean and the quartiles in a row of `n` subjects.
+    /// Rounding step of mean and quartiles.
     #[must_use]
     pub fn rounding_step(&self, n: u64) -> f64 {
         rounding_step(self.sd, usize::try_from(n).unwrap_or(usize::MAX)).unwrap_or(0.0)
@@ -32,7 +32,7 @@ pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
-/// Standard deviation with n − 1 in the denominator; 0 for fewer than two values.
+/// Standard deviation (n − 1); 0 below two values.
 #[must_use]
 pub fn standard_deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
@@ -43,11 +43,10 @@ pub fn standard_deviation(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-/// Quartiles as means of the `crowd` nearest order statistics, plus one more in a tie of distances. A single order
-/// statistic would be the value of one member, and would repeat after that member stops sending.
+/// Quartiles as means of the `crowd` nearest order statistics and ties. One alone would be a member's value.
 ///
 /// # Panics
-/// When there are no values.
+/// Without values.
 #[must_use]
 pub fn quartiles(values: &[f64], crowd: usize) -> [f64; 3] {
     let mut sorted = values.to_vec();
@@ -61,12 +60,11 @@ pub fn quartiles(values: &[f64], crowd: usize) -> [f64; 3] {
     })
 }
 
-/// Returns true if few members dominate a sum of values, or a sum of their distances from a public point.
+/// Checks if few members dominate a sum.
 ///
-/// Sizes are distances from both ends of the public range (from 0 without a range) and from the median. Neither the
-/// zero of the unit nor the sign therefore matters. Few members dominate if the largest size exceeds half of the
-/// total. They also dominate if the other sizes, without the next one or the next `colluders`, sum to less than p %
-/// of the largest (Hundepool 2012, section 4.2: the p % rule requires non-negative contributions).
+/// Sizes are distances from both range ends (from 0 without a range) and from the median. The largest dominates above
+/// half of the total, or if the sizes after the next max(1, `colluders`) sum to less than p % of it (Hundepool 2012,
+/// section 4.2).
 #[must_use]
 pub fn is_dominated(values: &[f64], (low, high): (f64, f64), colluders: usize) -> bool {
     let ends = if low.is_finite() && high.is_finite() { [low, high] } else { [0.0; 2] };
@@ -95,24 +93,22 @@ fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-/// Returns true if the values are equal up to floating-point error.
+/// Checks equality up to floating-point error.
 #[must_use]
 pub fn are_equal(values: &[f64], deviation: f64) -> bool {
     let largest = values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
     deviation <= MIN_RELATIVE_DEVIATION * largest
 }
 
-/// Largest of 1, 2 and 5 times a power of ten that is at most half of the standard error of a mean of `n` values.
-/// None if the deviation is 0.
+/// Largest round step up to half of a standard error; none for deviation 0.
 #[must_use]
 pub fn rounding_step(standard_deviation: f64, n: usize) -> Option<f64> {
     largest_round_step(standard_deviation / (2.0 * (n as f64).sqrt()))
 }
 
-/// Rounded mean, deviation and quartiles of `n` subjects; none if the deviation is 0.
+/// Rounded statistic; none for deviation 0.
 ///
-/// The deviation is rounded to the step that follows from it. The others use the step that follows from the rounded
-/// deviation. The steps therefore reveal no more than the row.
+/// Steps of mean and quartiles follow from the rounded deviation, so they reveal nothing more.
 #[must_use]
 pub fn rounded_statistic(mean: f64, deviation: f64, quartiles: Option<[f64; 3]>, n: usize) -> Option<MeanStatistic> {
     let sd = round_to_step(deviation, rounding_step(deviation, n)?);
@@ -121,7 +117,7 @@ pub fn rounded_statistic(mean: f64, deviation: f64, quartiles: Option<[f64; 3]>,
     Some(MeanStatistic { mean: round_to_step(mean, step), sd, quartiles })
 }
 
-/// Largest of 1, 2 and 5 times a power of ten that is at most `target`; none unless `target` is above 0.
+/// Largest of 1, 2 and 5 · 10ⁱ up to `target`; none unless `target` > 0.
 #[must_use]
 pub fn largest_round_step(target: f64) -> Option<f64> {
     if !target.is_finite() || target <= 0.0 {
@@ -133,21 +129,21 @@ pub fn largest_round_step(target: f64) -> Option<f64> {
     candidates.into_iter().rev().find(|step| *step <= target * (1.0 + 1e-12))
 }
 
-/// Integers up to this number, and five times them, are exact.
+/// Integers up to this, times five, are exact.
 const MAX_EXACT_INTEGER: f64 = 1e15;
 
-/// Nearest multiple of `step`, which is 1, 2 or 5 times a power of ten.
+/// Nearest multiple of a step of 1, 2 or 5 · 10ⁱ.
 #[must_use]
 pub fn round_to_step(value: f64, step: f64) -> f64 {
     let multiple = (value / step).round();
     if multiple == 0.0 || multiple.abs() > MAX_EXACT_INTEGER {
         return if multiple == 0.0 { 0.0 } else { multiple * step };
     }
-    // Computed as a decimal, so that the result has no more digits than the step.
+    // Decimal arithmetic adds no digits beyond the step.
     let exponent = step.log10().floor() as i32;
     let whole = multiple * (step / 10f64.powi(exponent)).round();
     match exponent {
-        // Integers and these powers of ten are exact. The result is therefore the number nearest to the decimal.
+        // Exact integers and powers: the result is the nearest double.
         0..=22 => whole * 10f64.powi(exponent),
         -22..0 => whole / 10f64.powi(-exponent),
         _ => format!("{whole}e{exponent}").parse().unwrap_or(multiple * step),
@@ -199,7 +195,7 @@ mod tests {
         let values = [1_000.0, 1_001.0, 999.0, 1_000.5, 999.5, 1_100.0];
         assert!(is_dominated(&values, (0.0, 2_000.0), 0) && is_dominated(&values, UNBOUNDED, 0));
         assert!(!is_dominated(&values[..5], (0.0, 2_000.0), 0) && !is_dominated(&values[..5], UNBOUNDED, 0));
-        // The only answer 0 is as exposed as the only answer 1.
+        // The only 0 is as exposed as the only 1.
         let mut answers = vec![0.0; 14];
         answers.push(1.0);
         let opposite: Vec<f64> = answers.iter().map(|answer| 1.0 - answer).collect();

@@ -1,33 +1,33 @@
-//! Settings of the configured series: signals, buckets, number of subjects.
+//! Settings of the configured series.
 
 use crate::values::hierarchy::Ruler;
 
 /// Milliseconds per day.
 pub const DAY_MS: i64 = 86_400_000;
 const HOUR_MS: i64 = 3_600_000;
-/// 1970-01-05, the first Monday: weeks start on Mondays.
+/// 1970-01-05, the first Monday.
 const MONDAY_MS: i64 = 4 * DAY_MS;
-/// Largest number of signals of a series with moments. A subject needs 8 bytes per signal and pair of signals, twice.
+/// Signal limit with moments.
 pub const MAX_MOMENT_SIGNALS: usize = 16;
 
-/// Start of the window of `every_ms` that contains a moment. Windows of whole weeks start on Mondays.
+/// Start of a window; whole weeks start on Mondays.
 pub(super) fn window_start(time_ms: i64, every_ms: i64) -> i64 {
     let origin = if every_ms % (7 * DAY_MS) == 0 { MONDAY_MS } else { 0 };
     time_ms - (time_ms - origin).rem_euclid(every_ms)
 }
 
-/// Number of moments of `signals` signals: means, then products of pairs.
+/// Number of moments: means, then products of pairs.
 #[must_use]
 pub fn moment_count(signals: usize) -> usize {
     signals + signals * (signals + 1) / 2
 }
 
-/// Recurring cycle. Its slots divide a window into buckets.
+/// Cycle whose slots divide a window into buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotCycle {
-    /// One bucket per hour of the day, 0 to 23.
+    /// Hours of the day, 0 to 23.
     HourOfDay,
-    /// One bucket per day of the week, 0 (Monday) to 6.
+    /// Days of the week from Monday, 0 to 6.
     DayOfWeek,
 }
 
@@ -57,58 +57,56 @@ impl SlotCycle {
     }
 }
 
-/// Numeric attribute with published statistics.
+/// Numeric attribute of a series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeriesSignal {
-    /// Position in the schema.
+    /// Schema position.
     pub attribute: usize,
-    /// Name in a row.
+    /// Name in rows.
     pub name: String,
-    /// Unit in a row; none if the schema has no unit.
+    /// Unit in rows, if the schema has one.
     pub unit: Option<String>,
-    /// Lowest and highest value: values outside are clipped. Infinite if the schema has no range.
+    /// Clipping range; infinite without one in the schema.
     pub range: (f64, f64),
-    /// Intervals of the hierarchy; none without a hierarchy of intervals.
+    /// Hierarchy intervals, if any.
     pub intervals: Option<Ruler>,
 }
 
 /// Settings of one series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeriesTerms {
-    /// Name in rows, file names and topics.
+    /// Name in rows, files and topics.
     pub name: String,
-    /// Length of a window in milliseconds, above 0.
+    /// Window length in ms, above 0.
     pub every_ms: i64,
-    /// `every_ms` as spelled in the configuration.
+    /// `every_ms` as configured.
     pub every: String,
-    /// Cycle that divides a window into buckets; none: each window is one bucket.
+    /// Cycle that divides a window, if any.
     pub cycle: Option<SlotCycle>,
-    /// Signals, in the order of the rows.
+    /// Signals in row order.
     pub signals: Vec<SeriesSignal>,
-    /// Time a bucket waits for late records, in milliseconds.
+    /// Wait for late records, in ms.
     pub lateness_ms: i64,
-    /// Publishes rows per stratum instead of rows per cohort.
+    /// Rows per stratum, not per cohort.
     pub pooled: bool,
-    /// Values of a signal that each member of an atom needs before the atom contributes to it. With moments: rows
-    /// that a subject needs in an epoch for the epoch to count.
+    /// Smallest number of values per member and signal; with moments, of rows in an epoch.
     pub min_values: u32,
-    /// Moments of all signals: the series publishes these instead of rows of buckets. None: the series publishes rows
-    /// of buckets.
+    /// Moments, in place of bucket rows.
     pub moments: Option<MomentTerms>,
-    /// Noise of all rows, which cover all subjects; none if the series publishes statistics of cohorts.
+    /// Noise, with rows over all subjects in place of cohorts.
     pub noise: Option<NoiseTerms>,
 }
 
-/// Settings of the moments of a series.
+/// Settings of moments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MomentTerms {
-    /// Length of an epoch in milliseconds, above 0.
+    /// Epoch length in ms, above 0.
     pub every_ms: i64,
-    /// `every_ms` as spelled in the configuration.
+    /// `every_ms` as configured.
     pub every: String,
 }
 
-/// Settings of the noise of a series.
+/// Settings of noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NoiseTerms {
     /// ε per subject and week, with δ = 10⁻⁶.
@@ -116,7 +114,7 @@ pub struct NoiseTerms {
 }
 
 impl MomentTerms {
-    /// Start of the epoch of a bucket.
+    /// Epoch of a bucket.
     #[must_use]
     pub fn epoch(&self, bucket: i64) -> i64 {
         window_start(bucket, self.every_ms)
@@ -124,38 +122,37 @@ impl MomentTerms {
 }
 
 impl SeriesTerms {
-    /// Bucket of a moment: start of its window, plus the offset of its slot.
+    /// Bucket of a time.
     #[must_use]
     pub fn bucket(&self, time_ms: i64) -> i64 {
         self.window(time_ms) + self.cycle.map_or(0, |cycle| cycle.slot(time_ms) as i64 * cycle.step_ms())
     }
 
-    /// Start of the window that contains a moment or a bucket. Windows of whole weeks start on Mondays.
+    /// Window of a time or bucket.
     #[must_use]
     pub fn window(&self, time_ms: i64) -> i64 {
         window_start(time_ms, self.every_ms)
     }
 
-    /// End of the window of a bucket.
+    /// End of a bucket's window.
     #[must_use]
     pub fn end(&self, bucket: i64) -> i64 {
         self.window(bucket) + self.every_ms
     }
 
-    /// Slot of a bucket, 0 without a cycle.
+    /// Slot of a bucket; 0 without a cycle.
     #[must_use]
     pub fn slot(&self, bucket: i64) -> usize {
         self.cycle.map_or(0, |cycle| usize::try_from((bucket - self.window(bucket)) / cycle.step_ms()).unwrap_or(0))
     }
 
-    /// Number of windows from the window of one bucket to that of a later one.
+    /// Number of windows between buckets.
     #[must_use]
     pub fn windows_between(&self, earlier: i64, later: i64) -> i64 {
         (self.window(later) - self.window(earlier)) / self.every_ms
     }
 
-    /// Number of histories per subject in this series: one per signal and slot. A series with moments has one, of the
-    /// buckets with a value of every signal. A series with noise has none.
+    /// Histories per subject: one per signal and slot; one with moments; none with noise.
     #[must_use]
     pub fn channels(&self) -> usize {
         match (&self.noise, &self.moments) {
@@ -165,50 +162,49 @@ impl SeriesTerms {
         }
     }
 
-    /// Position of a signal's history among those of the series.
+    /// History index within the series.
     #[must_use]
     pub fn channel(&self, bucket: i64, signal: usize) -> usize {
         if self.moments.is_some() { 0 } else { self.slot(bucket) * self.signals.len() + signal }
     }
 }
 
-/// Settings of the cohorts, shared by all series of a configuration.
+/// Settings of cohorts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CohortTerms {
-    /// k plus the colluders: smallest number of new members of an atom, and of members present in a published bucket.
+    /// k plus colluders: fewest new members per atom and present members per published bucket.
     pub crowd: usize,
-    /// Number of members that may combine their knowledge (`privacy.colluders`).
+    /// Members that may collude (`privacy.colluders`).
     pub colluders: usize,
-    /// Number of subjects per cohort, at least `crowd`.
+    /// Subjects per cohort, at least `crowd`.
     pub size: usize,
-    /// Days with data before a subject may join a cohort.
+    /// Days with data before admission.
     pub warm_up_days: u32,
-    /// Milliseconds with fewer than `crowd` present members after which a cohort is retired.
+    /// Time with too few members until retirement, in ms.
     pub idle_ms: i64,
-    /// Attributes with cells that form the strata, with the level of their hierarchy.
+    /// Attributes of the strata, with hierarchy levels.
     pub strata: Vec<(usize, usize)>,
-    /// Names of these attributes.
+    /// Their names.
     pub strata_names: Vec<String>,
-    /// Attribute of the event time.
+    /// Event time attribute.
     pub time: usize,
-    /// Limit of the histories of all subjects, 32 bytes each: further subjects are not stored.
+    /// Limit of stored histories, 32 bytes each.
     pub max_histories: usize,
-    /// All records are read before the first bucket closes, as in a job over files.
+    /// Job over files: no bucket closes before the end.
     pub is_batch: bool,
 }
 
-/// Settings of all series of a configuration.
+/// Settings of all series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AllSeriesTerms {
-    /// Settings of the cohorts.
+    /// Cohort settings.
     pub cohorts: CohortTerms,
-    /// Series, in the order of the configuration.
+    /// Series, in configuration order.
     pub series: Vec<SeriesTerms>,
 }
 
 impl AllSeriesTerms {
-    /// Settings that a state depends on, as text: series, buckets, signals, strata and the crowd. A state of other
-    /// settings cannot be continued.
+    /// Settings that must equal those of a state, as text.
     #[must_use]
     pub fn terms_identity(&self) -> String {
         let series = self.series.iter().map(|of| {
@@ -225,13 +221,13 @@ impl AllSeriesTerms {
         format!("{crowd} {strata_names:?} {levels:?}\n{}", series.collect::<Vec<_>>().join("\n"))
     }
 
-    /// Position of the first history of a series among all histories of a subject.
+    /// First history of a series.
     #[must_use]
     pub fn first_channel(&self, series: usize) -> usize {
         self.series[..series].iter().map(SeriesTerms::channels).sum()
     }
 
-    /// Largest size of a subject in the state, in histories of 32 bytes; 1 if no series has any.
+    /// Largest subject state, in histories of 32 bytes, at least 1.
     #[must_use]
     pub fn histories_per_subject(&self) -> usize {
         let moments =
@@ -239,7 +235,7 @@ impl AllSeriesTerms {
         (self.channels() + self.series.iter().map(moments).sum::<usize>()).max(1)
     }
 
-    /// Number of histories per subject, over all series.
+    /// Histories per subject.
     #[must_use]
     pub fn channels(&self) -> usize {
         self.first_channel(self.series.len())
@@ -267,7 +263,7 @@ mod tests {
         }
     }
 
-    /// 2026-03-04 was a Wednesday.
+    /// 2026-03-04, a Wednesday.
     const WEDNESDAY_13_30: i64 = 1_772_631_000_000;
 
     #[test]

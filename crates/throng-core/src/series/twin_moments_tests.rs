@@ -1,4 +1,4 @@
-//! Moments of the reference implementation: loops over subjects, epochs and rows.
+//! Reference moments: loops over subjects, epochs and rows.
 
 use super::reference_step as step_of;
 use super::*;
@@ -15,8 +15,6 @@ impl ReferenceSeries<'_> {
         epochs
     }
 
-    /// Mean over subjects of a function's mean over their rows in an epoch, the mean per subject, and the number of
-    /// subjects with rows.
     fn mean_moment(
         &self,
         members: &[u64],
@@ -41,7 +39,6 @@ impl ReferenceSeries<'_> {
         (mean(&values), values, present)
     }
 
-    /// Unrounded moments of all epochs with rows.
     pub(super) fn expected_moments(&self, series: usize, cohorts: &[ReferenceCohort]) -> Vec<ReferenceRow> {
         let (terms, crowd) = (&self.terms.series[series], self.terms.cohorts.crowd);
         let epochs: BTreeSet<i64> =
@@ -96,7 +93,7 @@ impl ReferenceSeries<'_> {
                         let target = (one * other).sqrt() / 1_000.0;
                         let mean =
                             (a == b).then(|| (moment(&|row| row[a]).0, step_of(one.sqrt() / 1_000.0).expect("a step")));
-                        // The rounding step of a variance follows from its exact value.
+                        // Steps of variances follow from their exact values.
                         let step = step_of(if a == b { exact / 1_000.0 } else { target }).expect("a step");
                         found.push(ReferenceRow {
                             name: (series, epoch, a, cohort, stratum, Some(format!("with {b}"))),
@@ -112,8 +109,7 @@ impl ReferenceSeries<'_> {
     }
 }
 
-/// Returns true if the largest value is more than half of the sum, or more than ten times the rest without it and the
-/// next ones.
+/// Above half of the sum, or ten times the rest without the next ones.
 fn is_largest_dominating(values: &[f64], colluders: usize) -> bool {
     let mut sizes: Vec<f64> = values.iter().map(|value| value.abs()).collect();
     sizes.sort_by(|a, b| b.total_cmp(a));

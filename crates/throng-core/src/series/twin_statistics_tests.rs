@@ -1,15 +1,15 @@
-//! Statistics of the reference implementation, computed from their formulas.
+//! Reference statistics.
 
 use super::WIDTHS;
 use crate::series::CohortTerms;
 use std::collections::BTreeMap;
 
-/// Labels and shares of the finest intervals that all hold a crowd, at least two of them.
+/// Finest intervals that all hold a crowd, at least two.
 pub(super) fn reference_shares(values: &[(f64, bool)], (low, high): (f64, f64), crowd: usize) -> Vec<(String, f64)> {
     for width in WIDTHS.map(i64::from) {
         let mut people: BTreeMap<i64, usize> = BTreeMap::new();
         for (value, is_present) in values {
-            // Floating-point error of carried values must not move a subject across a boundary.
+            // Carried values must not cross a boundary by floating-point error.
             let value = if *is_present { *value } else { format!("{value:.11e}").parse().unwrap_or(*value) };
             let start = (value / width as f64).floor() as i64 * width;
             let last = high as i64 - (high as i64 - 1).rem_euclid(width) - 1;
@@ -28,7 +28,6 @@ pub(super) fn reference_shares(values: &[(f64, bool)], (low, high): (f64, f64), 
     Vec::new()
 }
 
-/// Largest of 1, 2, 5 · 10^i that is at most `target`.
 pub(super) fn reference_step(target: f64) -> Option<f64> {
     if target.is_nan() || target <= 0.0 {
         return None;
@@ -40,8 +39,7 @@ pub(super) fn reference_step(target: f64) -> Option<f64> {
         .fold(None, |largest, step| Some(f64::max(step, largest.unwrap_or(0.0))))
 }
 
-/// Returns true if more than half of the subjects have the same ratio of two signals, and the others are no crowd or
-/// one of them dominates.
+/// A majority has one ratio; the others are no crowd or dominated.
 pub(super) fn is_small_rest(one: &[f64], other: &[f64], cohorts: &CohortTerms) -> bool {
     let is_same = |a: f64, b: f64, error: f64| (a - b).abs() <= error * a.abs().max(b.abs());
     let ratios: Vec<f64> = one.iter().zip(other).map(|(a, b)| a / b).filter(|r| r.is_finite() && *r != 0.0).collect();
@@ -69,7 +67,7 @@ pub(super) fn is_dominated(values: &[f64], (low, high): (f64, f64), colluders: u
     })
 }
 
-/// Mean of the crowd of values nearest in rank to a quantile, and of ties of the farthest of them.
+/// Mean of the crowd nearest in rank, and of ties.
 pub(super) fn reference_quantile(values: &[f64], share: f64, crowd: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

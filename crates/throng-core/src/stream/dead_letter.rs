@@ -1,31 +1,30 @@
-//! Dead letters: report the position of a rejected record and the reason, never its content.
+//! Dead letters, without record content.
 
 use serde::Serialize;
 
 use super::release_sink::RejectedRecord;
 
-/// Report on one rejected record. No field can contain a value of the record. Stage and reason are from closed lists;
-/// topic and attribute are names from the configuration and the schema.
+/// Report on a rejected record, without values: only closed lists and configured names.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct DeadLetter<'a> {
-    /// Topic, or name of the file.
+    /// Topic or file name.
     topic: &'a str,
     partition: i32,
     offset: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     element: Option<u32>,
-    /// Stage that rejected the record.
+    /// Rejecting stage.
     stage: &'static str,
     reason: &'static str,
-    /// Name in the schema of the attribute at fault, if there is one.
+    /// Name of the faulty attribute.
     #[serde(skip_serializing_if = "Option::is_none")]
     attribute: Option<&'a str>,
-    /// Sequence number of the batch.
+    /// Batch number.
     batch: u64,
 }
 
 impl<'a> DeadLetter<'a> {
-    /// Creates the report on a record of `topic`. `attributes` are the names of the schema.
+    /// Creates a report. `attributes` are schema names.
     pub fn of(rejected: &RejectedRecord, topic: &'a str, attributes: &'a [String], batch: u64) -> Self {
         let RejectedRecord { coordinate, reason, attribute } = rejected;
         Self {
@@ -40,8 +39,7 @@ impl<'a> DeadLetter<'a> {
         }
     }
 
-    /// Returns the headers, named as in Kafka Connect's dead letter queue; `__throng.errors.*` if Connect has no
-    /// name.
+    /// Returns headers as in Kafka Connect's dead letter queue, otherwise `__throng.errors.*`.
     pub fn headers(&self) -> Vec<(&'static str, String)> {
         let mut headers = vec![
             ("__connect.errors.topic", self.topic.to_owned()),
@@ -56,7 +54,7 @@ impl<'a> DeadLetter<'a> {
         headers
     }
 
-    /// Returns the body: one JSON object without a line break.
+    /// Returns one JSON object without line break.
     pub fn body(&self) -> String {
         serde_json::to_string(self).expect("texts and integers are JSON")
     }

@@ -1,4 +1,4 @@
-//! Batch from a source: decoded, not yet typed.
+//! Input batch: decoded, not yet typed.
 
 use super::release_sink::RejectedRecord;
 use crate::values::raw_batch::{RawBatch, RecordPosition};
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Partition: the index of its topic in the source, and its number. A file is partition (0, 0).
+/// Topic index and partition number; (0, 0) for a file.
 pub type InputPartition = (u16, i32);
 
 /// Offset range `[from, to)` per partition.
 pub type OffsetRanges = BTreeMap<InputPartition, (i64, i64)>;
 
-/// State of a source while its batches are treated.
+/// State of a source during treatment.
 pub trait SourceStatus: Send + Sync {
-    /// Returns the number of records that are not yet read, if known.
+    /// Returns the number of unread records, if known.
     fn lag(&self) -> Option<u64>;
-    /// Returns the position of a record as text.
+    /// Returns a record position as text.
     fn describe(&self, coordinate: RecordPosition) -> String;
 }
 
@@ -39,40 +39,39 @@ impl SourceStatus for FileSourceStatus {
 /// Limits that close a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchLimits {
-    /// Number of records that closes a batch.
+    /// Records.
     pub max_records: u64,
-    /// Payload bytes that close a batch.
+    /// Payload bytes.
     pub max_bytes: u64,
-    /// Age that closes a batch with enough subjects.
+    /// Age with enough subjects.
     pub max_wait: Duration,
-    /// Age that closes any batch.
+    /// Age of any batch.
     pub max_age: Duration,
-    /// Number of distinct subjects below which `max_wait` does not close a batch.
+    /// Distinct subjects for `max_wait`.
     pub min_subjects: usize,
 }
 
-/// Reason for which a batch was closed.
+/// Reason for closing a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// The batch reached its limit of records or bytes.
+    /// Limit of records or bytes.
     Full,
-    /// The batch waited for `max_wait` and had enough subjects.
+    /// `max_wait` with enough subjects.
     Time,
-    /// The batch waited for `max_age`, the source has ended, or the daemon stops. Withheld records are decided with
-    /// it.
+    /// `max_age`, end of source or shutdown.
     FinalFlush,
-    /// The batch repeats a batch that was not released, record by record.
+    /// Replay of an unreleased batch.
     Replay,
 }
 
-/// Rows that span enough lines to suggest an unclosed quote.
+/// Rows of so many lines that a quote may be unclosed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LongRows {
-    /// Number of the first such record, from 0.
+    /// First such record, from 0.
     pub first: i64,
-    /// Total number of lines in these rows.
+    /// Lines of these rows.
     pub lines: u64,
-    /// Number of these rows.
+    /// Number of rows.
     pub rows: u64,
 }
 
@@ -86,44 +85,43 @@ impl LongRows {
     }
 }
 
-/// Records of a batch, and all effects of their consumption.
+/// Records and effects of their consumption.
 #[derive(Debug)]
 pub struct InputBatch {
     /// Decoded records.
     pub raw: RawBatch,
-    /// Records that could not be decoded.
+    /// Undecodable records.
     pub rejected: Vec<RejectedRecord>,
-    /// Number of null payloads per partition. They are dropped with their keys.
+    /// Null payloads per partition, dropped with their keys.
     pub tombstones: BTreeMap<InputPartition, u64>,
-    /// Offset range `[from, to)` per topic index and partition.
+    /// Offset range `[from, to)` per partition.
     pub ranges: OffsetRanges,
-    /// Sealed contributions to series, in the order of their topic, each with its partition. They do not count as
-    /// records.
+    /// Sealed contributions to series with their partition, in topic order.
     pub contributions: Vec<(InputPartition, Vec<u8>)>,
-    /// Rows per partition that were dropped because their subject exceeded its share of the batch.
+    /// Rows per partition dropped by the subject limit.
     pub thinned: BTreeMap<InputPartition, u64>,
     /// Payload bytes read.
     pub bytes: u64,
-    /// Payload bytes of the records in the batch.
+    /// Payload bytes of the batch's records.
     pub kept_bytes: u64,
-    /// Reason for which the batch was closed.
+    /// Reason for closing.
     pub closed: CloseReason,
-    /// Increases when the source is rewound: batches of older epochs are void.
+    /// Rewind count; batches of older epochs are void.
     pub epoch: u64,
-    /// Time at which the first record was read.
+    /// Read time of the first record.
     pub opened: std::time::Instant,
-    /// Seconds spent waiting for records; for a file, part of the decoding.
+    /// Seconds of waiting.
     pub read_seconds: f64,
-    /// Seconds spent decoding.
+    /// Seconds of decoding.
     pub decode_seconds: f64,
-    /// Append time of the oldest record at the source, in milliseconds since 1970, if known.
+    /// Append time of the oldest record, ms since 1970, if known.
     pub oldest_ms: Option<i64>,
-    /// Rows of a file that span suspiciously many lines.
+    /// Rows of suspiciously many lines.
     pub long_rows: Option<LongRows>,
 }
 
 impl InputBatch {
-    /// Creates an empty batch of records with `width` attributes.
+    /// Creates an empty batch of `width` attributes.
     pub fn new(width: usize, epoch: u64) -> Self {
         Self {
             raw: RawBatch::new(width),
@@ -144,43 +142,42 @@ impl InputBatch {
         }
     }
 
-    /// Returns the number of decoded records.
+    /// Counts decoded records.
     pub fn rows(&self) -> usize {
         self.raw.rows()
     }
 
-    /// Returns the number of records read: decoded, rejected and thinned ones, and tombstones.
+    /// Counts records read: decoded, rejected, thinned, and tombstones.
     pub fn records(&self) -> u64 {
         self.raw.rows() as u64 + self.rejected.len() as u64 + self.tombstones() + self.thinned_rows()
     }
 
-    /// Returns true if nothing has been read, not even contributions.
+    /// Returns true without input, including contributions.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Returns the number of null payloads of all partitions.
+    /// Counts null payloads.
     pub fn tombstones(&self) -> u64 {
         self.tombstones.values().sum()
     }
 
-    /// Returns the number of rows that were dropped because their subject exceeded its share of the batch.
+    /// Counts rows dropped by the subject limit.
     pub fn thinned_rows(&self) -> u64 {
         self.thinned.values().sum()
     }
 
-    /// Returns the bytes of the contributions to series.
+    /// Counts bytes of contributions.
     pub fn contribution_bytes(&self) -> u64 {
         self.contributions.iter().map(|(_, sealed)| sealed.len() as u64).sum()
     }
 
-    /// Returns the bytes that count toward the limit of a batch. The cells of a record may take more bytes than its
-    /// payload: headers, serialized structures, and values repeated for many elements.
+    /// Returns the bytes for the batch limit. Cells may take more than their payload.
     pub fn weight(&self) -> u64 {
         self.kept_bytes.max(self.raw.arena_bytes() as u64) + self.raw.repeated_bytes()
     }
 
-    /// Adds the record at `coordinate` to the offset ranges of the batch.
+    /// Adds a record to the offset ranges.
     pub fn consume(&mut self, coordinate: RecordPosition) {
         let next = coordinate.offset + 1;
         self.ranges
@@ -189,7 +186,7 @@ impl InputBatch {
             .or_insert((coordinate.offset, next));
     }
 
-    /// Removes the records of one partition, as if they were never consumed.
+    /// Removes a partition's records, as if never consumed.
     pub fn forget_partition(&mut self, (topic, partition): InputPartition) {
         let stays = |c: RecordPosition| (c.topic, c.partition) != (topic, partition);
         self.raw.retain_rows(stays);

@@ -1,4 +1,4 @@
-//! Limits the share of a batch per subject, so that a single sender cannot close batches early.
+//! Limits the share of a batch per subject, so that no single sender closes batches early.
 
 use super::input_batch::{BatchLimits, InputBatch, InputPartition};
 use crate::values::raw_batch::{BatchMark, RawToken};
@@ -13,37 +13,31 @@ struct SubjectUsage {
     bytes: u64,
 }
 
-/// Per-subject limiter of the batch that is being read.
+/// Per-subject limiter of the current batch.
 ///
-/// With `n` = [`BatchLimits::min_subjects`], a subject fills at most 1/`n` of the rows and of the bytes that close a
-/// batch, per partition. Further rows are dropped and counted as thinned.
+/// With `n` = [`BatchLimits::min_subjects`], a subject fills at most 1/`n` of a batch's rows and bytes per partition;
+/// further rows are thinned. Only the order within a partition is the same in a replay.
 ///
-/// Records of one partition have a fixed order, but partitions are interleaved differently when a batch is read
-/// again. The limit is therefore applied per partition, and a replay drops the same rows. All spellings of one name
-/// are one subject, as in the count of distinct subjects.
-///
-/// Rows without a subject, or with an unreadable one, share one limit of bytes. Their number is not limited, because
-/// they may be rejected and reported later. If the schema has no subject, every row counts as one, and nothing is
-/// limited.
+/// Rows without a readable subject share one limit of bytes, not of rows: they may be rejected and reported. Without a
+/// subject in the schema, nothing is limited.
 #[derive(Debug)]
 pub struct SubjectShare {
     subject: Option<SubjectAttribute>,
     rows: u64,
     bytes: u64,
     min_subjects: usize,
-    /// Usage per partition and keyed hash of the subject's canonical name; `None` for rows without a subject.
+    /// By partition and keyed hash of the canonical name; `None` without a subject.
     used: BTreeMap<(InputPartition, Option<u64>), SubjectUsage>,
-    /// Number of rows without a subject.
     unnamed: u64,
     hasher: RandomState,
-    /// Cache of spellings by their keyed hash, so that each is parsed once.
+    /// Parsed spellings by keyed hash.
     spellings: HashMap<u64, Option<u64>>,
 }
 
 const MAX_CACHED_SPELLINGS: usize = 1 << 16;
 
 impl SubjectShare {
-    /// Creates the limiter of batches that `limits` close.
+    /// Creates a limiter for batches with `limits`.
     pub fn new(subject: Option<SubjectAttribute>, limits: &BatchLimits) -> Self {
         let parts = limits.min_subjects.max(1) as u64;
         Self {
@@ -58,14 +52,13 @@ impl SubjectShare {
         }
     }
 
-    /// Removes the rows of a partition, as if they were never consumed.
+    /// Removes a partition's rows, as if never consumed.
     pub fn forget(&mut self, place: InputPartition) {
         self.used.retain(|(of, _), _| *of != place);
         self.unnamed = self.used.iter().filter(|((_, of), _)| of.is_none()).map(|(_, used)| used.rows).sum();
     }
 
-    /// Drops the rows of `batch` since `mark` that exceed the share of their subject, and counts them. `bytes` is the
-    /// size of their input. Input without a row is not counted and closes no batch.
+    /// Drops and counts rows since `mark` that exceed their subject's share. `bytes` is their input size.
     pub fn admit(&mut self, batch: &mut InputBatch, mark: BatchMark, place: InputPartition, bytes: u64) {
         let (from, to) = (mark.rows(), batch.raw.rows());
         if from == to {
@@ -79,7 +72,6 @@ impl SubjectShare {
         let mut keep = Vec::with_capacity(to - from);
         let mut subject = None;
         for row in from..to {
-            // All elements of a message may have the same subject, which is hashed once.
             if row == from || !batch.raw.repeats_previous(row, attribute) {
                 subject = self.subject_hash(batch.raw.token(row, attribute));
             }
@@ -101,7 +93,7 @@ impl SubjectShare {
         }
     }
 
-    /// Returns the keyed hash of the canonical name in `token`; `None` if there is no name, or it cannot be read.
+    /// `None` without a readable name.
     fn subject_hash(&mut self, token: RawToken<'_>) -> Option<u64> {
         let attribute = &self.subject.as_ref()?.attribute;
         let spelling = self.hasher.hash_one(token.parts());
@@ -118,8 +110,7 @@ impl SubjectShare {
         name
     }
 
-    /// Returns true if `batch` has enough subjects to be treated. Each subject has one entry per partition. The
-    /// search therefore takes at most `min_subjects` × partitions steps while there are too few.
+    /// Checks for enough subjects, in at most `min_subjects` × partitions steps if too few.
     pub fn is_enough(&self, batch: &InputBatch) -> bool {
         if self.subject.is_none() {
             return batch.raw.rows() >= self.min_subjects;
@@ -132,11 +123,10 @@ impl SubjectShare {
             })
     }
 
-    /// Returns true if `batch` has reached a size limit: enough records of enough subjects, or the memory of a batch.
+    /// Checks for enough records of enough subjects, or the memory limit.
     ///
-    /// Rejected records, rows without a subject and tombstones count only up to the number of the other rows. Alone
-    /// they close a batch only in much larger numbers, because any sender can produce them and they add no distinct
-    /// subject.
+    /// Rejected records, rows without a subject and tombstones count at most as often as other rows: any sender can
+    /// produce them.
     pub fn is_full(&self, batch: &InputBatch, limits: &BatchLimits) -> bool {
         let rows = batch.raw.rows() as u64 - self.unnamed;
         let other = self.unnamed + batch.rejected.len() as u64 + batch.tombstones();
@@ -146,8 +136,7 @@ impl SubjectShare {
     }
 }
 
-/// Number of rejected records, rows without a subject and tombstones that closes a batch, as a multiple of
-/// `batch.max_records`.
+/// Multiple of `batch.max_records` at which rejected records and rows without a subject close a batch.
 const OTHER_ROWS_FACTOR: u64 = 8;
 
 #[cfg(test)]

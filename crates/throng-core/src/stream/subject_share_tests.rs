@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// Number of attributes per row: the subject and a value.
+/// Subject and a value.
 const WIDTH: usize = 2;
 
 fn limits(max_records: u64, max_bytes: u64, min_subjects: usize) -> BatchLimits {
@@ -14,13 +14,12 @@ fn limits(max_records: u64, max_bytes: u64, min_subjects: usize) -> BatchLimits 
     BatchLimits { max_records, max_bytes, max_wait: second, max_age: second, min_subjects }
 }
 
-/// Returns a subject attribute of a type.
 fn subject(kind: &str) -> Option<SubjectAttribute> {
     let schema = format!("name = \"s\"\n[[attribute]]\nname = \"person\"\ntype = \"{kind}\"\nrole = \"subject\"\n");
     Schema::parse(&schema, "s.toml", Path::new(".")).expect("a schema").subject_attribute()
 }
 
-/// Message of one partition. Its elements share a subject, or have one each.
+/// Elements share a subject, or have one each.
 #[derive(Clone, Debug)]
 struct PartitionMessage {
     partition: i32,
@@ -70,7 +69,7 @@ fn rows_of(raw: &RawBatch) -> Vec<(RecordPosition, Option<String>, String)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// A count by row and partition gives the same rows, for any interleaving of the partitions.
+    /// Compares with a count, for any interleaving.
     #[test]
     fn share_of_a_subject_is_that_of_a_count_by_partition(all in messages(), most in 1u64..40, people in 1usize..6) {
         let limits = limits(most, u64::MAX, people);
@@ -98,7 +97,7 @@ proptest! {
         prop_assert_eq!(rows_of(&batch.raw), expected);
         prop_assert_eq!(batch.thinned_rows() as usize, total - kept);
 
-        // Read again with partition 1 first: the same rows are kept.
+        // Replay with partition 1 first.
         let mut again = InputBatch::new(WIDTH, 0);
         let mut share = SubjectShare::new(subject("string"), &limits);
         let mut order: Vec<(i64, &PartitionMessage)> = (0i64..).zip(&all).collect();
@@ -119,7 +118,7 @@ proptest! {
     }
 }
 
-/// One sender cannot fill a batch with its bytes, and dropped values use no memory.
+/// Dropped values use no memory.
 #[test]
 fn bytes_of_one_subject_do_not_close_a_batch() {
     let limits = limits(1000, 10_000, 5);
@@ -146,7 +145,7 @@ fn bytes_of_one_subject_do_not_close_a_batch() {
     assert!(share.is_enough(&batch));
 }
 
-/// All spellings of one name are one subject; an unreadable name is no subject.
+/// Unreadable names are no subject.
 #[test]
 fn spellings_of_one_name_share_one_limit() {
     let text = ["flood", "flood ", " flood", "flood\u{200b}", "flood\t"].map(RawToken::Text);
@@ -184,7 +183,6 @@ fn bytes_of_rejected_messages_are_not_kept() {
     assert_eq!(batch.weight(), 0);
 }
 
-/// Records without a subject cannot bypass the limit of bytes, and do not close a batch early.
 #[test]
 fn rows_without_a_subject_share_one_limit_of_bytes() {
     let limits = limits(100, 1000, 5);
@@ -218,7 +216,6 @@ fn revoked_partition_releases_its_subject_share() {
     assert_eq!((batch.records(), batch.thinned_rows()), (2, 0));
 }
 
-/// Messages that are not records do not close a batch early.
 #[test]
 fn rejected_records_and_tombstones_count_up_to_the_rows() {
     let limits = limits(100, u64::MAX, 5);

@@ -23,32 +23,31 @@ mod counting_guard;
 mod fragments;
 mod proposal_building;
 
-/// Minimum mean loss above which a record may be held.
 const HOLD_ABOVE_LOSS: f32 = 0.05;
 
-/// Settings of the treatment that are not part of the plan.
+/// Settings outside the plan.
 #[derive(Clone, Copy, Debug)]
 pub struct TreatmentSettings {
-    /// Distinct subjects that a class needs, at least 2. A batch with fewer subjects releases nothing.
+    /// Minimum distinct subjects of a class and a batch, at least 2.
     pub k: usize,
-    /// Maximum number of batches for which a record may be held for a better class.
+    /// Maximum batches for which a record may be held.
     pub max_hold_batches: u8,
 }
 
-/// Records to treat, with their history as held records.
+/// Records to treat.
 #[derive(Clone, Copy)]
 pub struct TreatmentInput<'a> {
     /// Codes and subjects of the records.
     pub batch: &'a CodeBatch,
-    /// Groups in which each row takes part; it is released in no other group.
+    /// Groups in which each row may be released.
     pub mask: &'a GroupMask,
-    /// Number of batches for which each row has been held.
+    /// Batches for which each row has been held.
     pub waited: &'a [u8],
-    /// Set if no record may be held any more: at the end of the stream, or if its partitions are revoked.
+    /// Forbids holding: the stream ends, or its partitions are revoked.
     pub holding_ended: bool,
 }
 
-/// Plan, names and settings for the treatment of a batch.
+/// Plan, names and settings.
 #[derive(Clone, Copy)]
 pub struct TreatmentRules<'a> {
     /// Groups and their ladders.
@@ -57,18 +56,18 @@ pub struct TreatmentRules<'a> {
     pub names: &'a GroupNames,
     /// Codebooks, by attribute.
     pub books: &'a [Codebook],
-    /// Settings that are not part of the plan.
+    /// Settings outside the plan.
     pub policy: &'a TreatmentSettings,
     /// Sensitive attributes that privacy models protect.
     pub protected: &'a [ProtectedAttribute],
 }
 
-/// Treats `records` with `rules`. `ledger` has the tenure and the class budget of each subject.
+/// Treats `records` with `rules`, and the tenure and budgets of `ledger`.
 pub fn treat_batch(records: &TreatmentInput<'_>, rules: &TreatmentRules<'_>, ledger: &LedgerView<'_>) -> Proposal {
     let TreatmentInput { batch, mask, waited, holding_ended: last } = *records;
     let TreatmentRules { plan, names, books, policy, protected } = *rules;
     let rows: Vec<u32> = (0..u32::try_from(batch.rows()).expect("a batch is bounded")).collect();
-    // Subjects without the minimum tenure count as no subject from here on.
+    // Below the minimum tenure, subjects do not count.
     let counting = tenured_subjects(&batch.subjects, ledger).map(|subjects| CodeBatch { subjects, ..batch.clone() });
     let owners = batch.subjects.as_slice();
     let batch = counting.as_ref().unwrap_or(batch);
@@ -93,9 +92,8 @@ pub fn treat_batch(records: &TreatmentInput<'_>, rules: &TreatmentRules<'_>, led
 }
 
 struct SharedLevels {
-    /// Shared attributes (ascending), each with the finest level that any group shows.
+    /// Shared attributes (ascending), with the finest shown level.
     levels: Vec<(usize, u8)>,
-    /// By group: the shared attributes that it shows.
     shown: Vec<Vec<usize>>,
 }
 
@@ -117,7 +115,6 @@ impl SharedLevels {
         self.levels.iter().any(|(a, _)| *a == attribute)
     }
 
-    /// Checks that a group shows a shared attribute.
     pub fn is_shown(&self, group: usize, attribute: usize) -> bool {
         self.shown[group].contains(&attribute)
     }
@@ -127,7 +124,6 @@ impl SharedLevels {
     }
 }
 
-/// Maximum number of recoding rounds after classes that cannot hide their sensitive cells are removed.
 const MAX_RECODING_ROUNDS: usize = 8;
 
 struct TreatmentContext<'a> {
@@ -144,8 +140,7 @@ struct TreatmentContext<'a> {
     ledger: &'a LedgerView<'a>,
 }
 
-/// Released cells by attribute and row. The cell of a shared attribute applies to every group that shows it and in
-/// which the row has a fragment ([`TreatmentContext::column`]).
+/// By attribute and row; [`TreatmentContext::shown_column`] handles shared attributes.
 type ReleasedCells = Vec<Vec<CellId>>;
 
 impl TreatmentContext<'_> {
@@ -153,12 +148,10 @@ impl TreatmentContext<'_> {
         self.batch.rows()
     }
 
-    /// Returns the class budgets of the subjects, if configured.
     fn budget(&self) -> Option<SupporterView<'_>> {
         self.ledger.supporters().filter(|supporters| supporters.limits().max_classes > 0)
     }
 
-    /// Removes the held rows from `assignments` and returns them.
     fn hold_rows(&self, assignments: &mut [ClassAssignment], rows: &[u32], waited: &[u8]) -> Vec<u32> {
         if self.policy.max_hold_batches == 0 {
             return Vec::new();
@@ -183,7 +176,6 @@ impl TreatmentContext<'_> {
         groups.map(|(at, (group, &base))| self.assign_group(group, base, &self.mask.rows_in_group(at, rows))).collect()
     }
 
-    /// Assigns the rows of one group within the class budgets.
     fn assign_group(&self, group: &PlanGroup, base: u128, rows: &[u32]) -> ClassAssignment {
         let room = self.rows() * self.plan.groups.len();
         let mut assignment = recode_within_budget(base, &self.batch.subjects, self.budget(), room, |subjects| {
@@ -200,10 +192,7 @@ impl TreatmentContext<'_> {
         assignment
     }
 
-    /// Removes classes that cannot hide their sensitive cells. `rows` are the rows that are not held.
-    ///
-    /// These classes do not move to coarser nodes. An observer that knows the rule would otherwise learn from a
-    /// coarser class that it had something to hide.
+    /// Removes classes that cannot hide their sensitive cells; a coarser class would reveal the failure.
     fn remove_failing(&self, assignments: &mut [ClassAssignment], rows: &[u32]) {
         let groups = self.plan.groups.par_iter().zip(&self.names.bases).zip(assignments.par_iter_mut()).enumerate();
         groups.filter(|(_, ((group, _), _))| !group.quasi.is_empty() && !group.sensitive.is_empty()).for_each(
@@ -219,11 +208,9 @@ impl TreatmentContext<'_> {
         self.hide_sensitive(group, &assignment.class, leaving).failing
     }
 
-    /// Removes the failing rows of a group and recodes the remaining rows, until no class fails or [`MAX_RECODING_ROUNDS`] is
-    /// reached.
+    /// Removes failing rows and recodes the others, because released classes determine the excludable raw tuples.
     ///
-    /// Recoding is necessary because the released classes determine which raw tuples an observer can exclude. If
-    /// classes still fail at the end, nothing of the group is released.
+    /// Releases nothing if classes still fail after [`MAX_RECODING_ROUNDS`].
     fn recode_without_failing(&self, group: &PlanGroup, base: u128, assignment: &mut ClassAssignment, rows: &[u32]) {
         if group.ranges {
             return self.remove_failing_classes(group, assignment);
@@ -242,8 +229,7 @@ impl TreatmentContext<'_> {
         }
     }
 
-    /// Removes the failing rows of a group with ranges. The other classes stay unchanged, so that no cut depends on
-    /// sensitive values. Every round removes a class, so the loop terminates.
+    /// Keeps the other classes, so that no cut depends on sensitive values.
     fn remove_failing_classes(&self, group: &PlanGroup, assignment: &mut ClassAssignment) {
         loop {
             let failing = self.failing_rows(group, assignment);
@@ -254,7 +240,6 @@ impl TreatmentContext<'_> {
         }
     }
 
-    /// Returns the cells of the assignments, with those of the sensitive, insensitive and shared attributes.
     fn released_cells(&self, assignments: &[ClassAssignment], rows: &[u32], held: &[u32]) -> ReleasedCells {
         let mut stays = vec![true; self.rows()];
         for &row in held {
@@ -299,7 +284,7 @@ impl TreatmentContext<'_> {
                 (a, assignment.node.iter().enumerate().map(cell).collect())
             })
             .collect();
-        // Without a quasi-identifier there are no classes: such a group releases every value that has support.
+        // Without a quasi-identifier, every supported value is released.
         let leaves = |row: &u32| {
             stays[*row as usize] && (group.quasi.is_empty() || assignment.node[*row as usize] != UNRELEASED_NODE)
         };
@@ -322,7 +307,6 @@ impl TreatmentContext<'_> {
         out
     }
 
-    /// Returns the class key of every row, from the cells `quasi` of the group's quasi-identifiers.
     fn class_keys(&self, group: &PlanGroup, base: u128, quasi: &[&[CellId]]) -> Vec<u128> {
         let mut class = vec![base; self.rows()];
         for (&a, column) in group.quasi.iter().zip(quasi) {
@@ -333,16 +317,15 @@ impl TreatmentContext<'_> {
         class
     }
 
-    /// Returns the sensitive cells of a group for the `rows_with_fragment` rows with the class keys `class`.
     fn hide_sensitive(&self, group: &PlanGroup, class: &[u128], leaving: Vec<u32>) -> HiddenCells {
         let side = |&a: &usize| {
             let protected = self.protected.iter().find(|p| p.attribute == a);
             let never = self.plan.identifiers.contains(&a) || protected.is_some_and(|p| p.judge.is_none());
-            // No model could judge the value of a row without a subject.
+            // No model can judge a row without a subject.
             let unshown = |row: usize| never || protected.is_some() && self.batch.subjects[row] == NO_SUBJECT;
             SensitiveColumn {
                 attribute: a,
-                // Exact or suppressed: two generalized cells may cover the same value and would count as two.
+                // Two generalized cells may cover one value and would count as two.
                 levels: if protected.is_some() { 1 } else { self.books[a].levels() - 1 },
                 protected: protected.is_some(),
                 finest_levels: (0..self.rows()).map(|row| if unshown(row) { NEVER_SHOWN } else { 0 }).collect(),
@@ -366,8 +349,7 @@ impl TreatmentContext<'_> {
         hiding.hide_cells(sides, leaving, &mut StreamModels::new(self.batch, self.books, mine))
     }
 
-    /// Returns the mean Loss of the present quasi-identifier cells of a row that are not shared; `None` if all are
-    /// missing.
+    /// `None` without present unshared quasi-identifier cells.
     fn row_mean_loss(&self, assignments: &[ClassAssignment], row: u32) -> Option<f32> {
         let (mut sum, mut present) = (0.0, 0u16);
         for (number, (group, assignment)) in self.plan.groups.iter().zip(assignments).enumerate() {
@@ -387,7 +369,6 @@ impl TreatmentContext<'_> {
     }
 }
 
-/// Checks that `rows` have at least `enough` distinct subjects; rows without a subject do not count.
 fn has_enough_subjects(batch: &CodeBatch, rows: &[u32], enough: usize) -> bool {
     let mut seen = HashSet::new();
     rows.iter().map(|&row| batch.subjects[row as usize]).filter(|s| *s != NO_SUBJECT).any(|subject| {

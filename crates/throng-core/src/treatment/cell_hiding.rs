@@ -1,24 +1,11 @@
-//! Hides sensitive cells behind `*` or labels that cover more than one value.
+//! Hides sensitive cells as `*` or labels of several values (docs/internals/methods.md §12.2).
 //!
-//! If only values without individual support were released as `*`, `*` would identify rare values (docs/internals/methods.md
-//! §12.2).
+//! *Claim.* After [`CellHiding::hide_cells`], at least k distinct subjects of a class show each inexact text, and each
+//! combination in several columns. No value without individual support belongs to more than half of them. A column that
+//! shows nothing in the batch is exempt: k subjects share its `*`.
 //!
-//! *Claim.* After [`CellHiding::hide_cells`], for every class of this batch and every inexact text c in it: at least k
-//! distinct subjects of the class show c, and no value without individual support belongs to more than half of them.
-//! The same holds for lines of a class that hide the same subset of several sensitive attributes with the same texts.
-//! A column that shows nothing in the whole batch is exempt: at least k subjects share its `*`.
-//!
-//! The *individual support* of a value is the distinct subjects that have it in this batch's lines of the group, and
-//! in the other parts of a release in parts.
-//!
-//! Steps, the cheapest first: a coarser label; more cells of the class as `*` (covers); the whole column of the class
-//! as `*` (withheld). If these are not sufficient, the class cannot be released in this group.
-//!
-//! A keyed digest of the subject alone determines which subjects cover. So the same subjects cover in every batch
-//! where possible, and a repeated attempt gives the same bytes.
-//!
-//! Cells only become coarser and rows are only removed, so the process terminates. Time: one pass over the rows per
-//! round. Only a class with newly coarsened cells requires another round, so there are few.
+//! Rounds only coarsen cells or remove rows, so they terminate. A keyed digest orders the cover subjects: a repeated
+//! attempt gives the same bytes.
 
 use super::local_recoding::{QuasiColumns, UNRELEASED_NODE, recode, recode_with_holders};
 use super::subject_counting::{NO_SUBJECT, SubjectCountTable};
@@ -30,10 +17,9 @@ use crate::values::subjects_by_value::SubjectsByValue;
 use hashbrown::HashSet;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Privacy models that may reject the values that classes show of an attribute.
+/// Privacy models that judge shown values.
 pub trait ClassModels {
-    /// Returns the classes that may not show the exact values of `attribute`. `showing` has pairs of class and row,
-    /// sorted.
+    /// Returns the classes that may not show exact values of `attribute`; `showing` has sorted (class, row) pairs.
     fn rejected_classes(&mut self, attribute: usize, showing: &[(u128, u32)]) -> Vec<u128>;
 }
 
@@ -41,63 +27,60 @@ pub trait ClassModels {
 pub struct SensitiveColumn {
     /// Position in the schema.
     pub attribute: usize,
-    /// Number of levels that may be released; 1 means exact or suppressed.
+    /// Number of levels that may be released; 1: exact or `*`.
     pub levels: usize,
     /// Set if privacy models judge the attribute.
     pub protected: bool,
-    /// By row of the batch: the finest level at which it may be released.
+    /// Finest permitted level, by row.
     pub finest_levels: Vec<u8>,
 }
 
-/// Floor of a cell that is not shown.
+/// Level of a cell that is not shown.
 pub const NEVER_SHOWN: u8 = u8::MAX;
 
-/// Lines of one group, before their sensitive cells are determined.
+/// Lines of one group with undecided sensitive cells.
 pub struct CellHiding<'a> {
     /// Batch of the lines.
     pub batch: &'a CodeBatch,
     /// Codebooks, by attribute.
     pub books: &'a [Codebook],
-    /// Minimum number of distinct subjects of a class.
+    /// Minimum distinct subjects of a class.
     pub k: usize,
-    /// Set in a stream, where an observer may know the rule: a value is released at the first level with support, or
-    /// as `*`.
+    /// Restricts a value to its first supported level, or `*`; set in a stream.
     pub first_level_only: bool,
-    /// Digest of each attribute in its role as sensitive attribute.
+    /// Digest of each sensitive attribute.
     pub bases: &'a [u128],
-    /// Position of a row's subject in the order in which subjects cover: a keyed digest of the subject.
+    /// Returns the place of a row's subject in the cover order: a keyed digest.
     pub cover_order: &'a dyn Fn(u32) -> u128,
-    /// Subjects of lines outside these, for the support of single values.
+    /// Subjects outside these lines, for individual support.
     pub holders: &'a SubjectsByValue,
-    /// Class key by row of the batch.
+    /// Class key by row.
     pub class: &'a [u128],
-    /// Set if the group has no quasi-identifier: a row that shows nothing then has no line.
+    /// Set without quasi-identifiers: a row that shows nothing has no line.
     pub without_quasi: bool,
-    /// Set if lines of other classes are released too and show all their sensitive values.
+    /// Set if lines of other classes show all their sensitive values.
     pub has_other_lines: bool,
 }
 
-/// Sensitive cells of a group, and the rows of failing classes.
+/// Sensitive cells of a group, and failing classes.
 pub struct HiddenCells {
-    /// Cells by row, in the order of the sides; suppressed for rows that are not released.
+    /// Cells by sensitive attribute and row; suppressed if not released.
     pub columns: Vec<Vec<CellId>>,
-    /// Rows of classes that cannot be released in this group.
+    /// Rows of classes that cannot be released.
     pub failing: Vec<u32>,
 }
 
-/// Cells of one sensitive attribute, with the level of each; [`NEVER_SHOWN`] for `*`.
+/// [`NEVER_SHOWN`] is the level of `*`.
 struct ShownCells {
     cells: Vec<CellId>,
     levels: Vec<u8>,
 }
 
-/// Criteria by which a class is judged.
 struct HidingCriteria<'a> {
     attributes: Vec<usize>,
     shown: &'a [ShownCells],
-    /// By side and code: set if the value lacks individual support.
+    /// By side and code.
     lacks_support: Vec<Vec<bool>>,
-    /// Sides that are judged.
     judged_sides: Vec<usize>,
 }
 
@@ -108,7 +91,7 @@ enum ClassOutcome {
 }
 
 impl CellHiding<'_> {
-    /// Determines the sensitive cells of `rows`, the candidate lines of the group.
+    /// Determines the sensitive cells of `rows`, the candidate lines.
     pub fn hide_cells(
         &self,
         mut sides: Vec<SensitiveColumn>,
@@ -132,7 +115,6 @@ impl CellHiding<'_> {
         }
     }
 
-    /// Returns the cells of a side: each row at the finest permitted level at which its text has support.
     fn accepted_cells(&self, side: &mut SensitiveColumn, rows: &[u32], models: &mut dyn ClassModels) -> ShownCells {
         loop {
             let shown = self.supported_cells(side, rows);
@@ -147,7 +129,7 @@ impl CellHiding<'_> {
             if refused.is_empty() {
                 return shown;
             }
-            // A value that a class no longer shows can lose support that other classes need, so the loop repeats.
+            // A value that a class no longer shows can lose support for other classes.
             for &row in rows.iter().filter(|&&row| refused.contains(&self.class[row as usize])) {
                 side.finest_levels[row as usize] = NEVER_SHOWN;
             }
@@ -194,7 +176,7 @@ impl CellHiding<'_> {
         shown
     }
 
-    /// Runs one round over the classes that hide cells. Returns the rows to remove, and `None` if nothing changed.
+    /// Returns the rows to remove, or `None` if nothing changed.
     fn run_round(
         &self,
         sides: &mut [SensitiveColumn],
@@ -233,7 +215,6 @@ impl CellHiding<'_> {
         (changed || !gone.is_empty()).then_some(gone)
     }
 
-    /// Repairs the class with the lines `rows` by one step.
     fn repair_class(
         &self,
         sides: &mut [SensitiveColumn],
@@ -244,7 +225,7 @@ impl CellHiding<'_> {
     ) -> ClassOutcome {
         let hides =
             |at: usize, row: u32| self.is_hiding_cell(criteria.attributes[at], criteria.shown[at].cells[row as usize]);
-        // Labels first: their rows then add to the subjects of coarser texts.
+        // Labels first: their rows then count for coarser texts.
         let mut coarser: Vec<(usize, u32)> = Vec::new();
         for &at in &criteria.judged_sides {
             let cells = &criteria.shown[at].cells;
@@ -273,7 +254,7 @@ impl CellHiding<'_> {
         }
         let hiding: Vec<u32> = rows.iter().copied().filter(|&row| speaking.iter().any(|&at| hides(at, row))).collect();
         if joint.contains(&class) {
-            // In such a class a line hides either all its attributes or none.
+            // Such a class hides all attributes of a line or none.
             return self.cover_lines(sides, criteria, rows, &hiding, &speaking);
         }
         for &at in &speaking {
@@ -303,8 +284,6 @@ impl CellHiding<'_> {
         ClassOutcome::NoChange
     }
 
-    /// Suppresses the `hiding` lines of a class in the sides `at`, plus as many covering lines as needed for enough
-    /// subjects.
     fn cover_lines(
         &self,
         sides: &mut [SensitiveColumn],
@@ -343,10 +322,9 @@ impl CellHiding<'_> {
         if changed { ClassOutcome::Changed } else { ClassOutcome::NoChange }
     }
 
-    /// Checks that `rows`, which show the same texts in the sides `at`, have k distinct subjects. No value without
-    /// individual support may belong to more than half of them.
+    /// Checks that `rows` have k distinct subjects, and each value without individual support belongs to at most half.
     ///
-    /// A row without a subject counts only among the owners of such a value.
+    /// A row without a subject counts only as a holder.
     fn hides_enough(&self, criteria: &HidingCriteria<'_>, rows: &[u32], at: &[usize]) -> bool {
         let subjects = self.distinct_row_subjects(rows);
         let says_little = |&at: &usize| {
@@ -366,7 +344,6 @@ impl CellHiding<'_> {
         subjects >= self.k && at.iter().all(says_little)
     }
 
-    /// Returns by code if the value lacks individual support among `lines` and the subjects outside them.
     fn unsupported_values(&self, attribute: usize, lines: &[u32]) -> Vec<bool> {
         let (codes, book) = (&self.batch.columns[attribute], &self.books[attribute]);
         let mut crowds = SubjectCountTable::new(self.k, lines.len());

@@ -1,24 +1,9 @@
 //! Counting guard between disjoint groups (docs/internals/methods.md §10.3 and §12.7).
 //!
-//! If `n` of `N` records are in the set X in one group and `m` are in the set Y in another, at least `n + m − N`
-//! records are in both. If that number is positive, the pair (X, Y) is public. It must then be true of at least k
-//! subjects; otherwise the cheaper side is withdrawn.
+//! A label of X is on more than half of the records, so one label of a chain decides a column of X. All X between a
+//! heavy label and its intersection with heavier ones are judged together, and divided only on failure.
 //!
-//! *Sets.* A label is a printed cell, or a hierarchy node above printed cells, short of the root. A node with the
-//! name of a printed cell is a separate label. A suppressed cell is below no label. X and Y are all conjunctions of
-//! labels of different columns. Unions of cells that are no label are not judged.
-//!
-//! *N.* For two groups, N is the number of records with a fragment in one of them, the smallest true bound. If the
-//! groups cover the same records by design, N is at most the largest number of fragments of any group. If a group is
-//! released once per window, the groups cover different subjects by design ([`GuardRecordBound::UnionOfBoth`]), and no smaller
-//! bound is known.
-//!
-//! *Method.* Each label of X is on more than half of the records, so at most one label of a chain decides a column of
-//! X. All X between a heavy label and its intersection with all heavier ones are judged in one pass, by the lowest
-//! threshold and the fewest records. Only if that fails, they are divided (`HeavySets`). `lighter_side` searches for Y.
-//!
-//! Both searches are exact but stop after a number of steps that depends on the batch alone. Fragments that are not
-//! cleared by then are withdrawn. Beyond `GUARD_STEPS_PER_BATCH`, the lighter of the two groups is withdrawn completely.
+//! Both searches are exact up to a step limit that depends on the batch alone. Uncleared fragments are withdrawn.
 
 mod group_view;
 mod lighter_side;
@@ -30,13 +15,10 @@ pub use group_view::{GroupCells, LabelsAbove};
 use lighter_side::{LighterSideOutcome, LighterSideQuery, RowSubjects, SearchDepth};
 use rayon::prelude::*;
 
-/// Withdraws fragments until no pair of label sets of two groups is forced below `k`; returns their number.
+/// Withdraws the cheaper sides until no pair is forced below `k`; returns the number of fragments.
 ///
-/// Withdraws either every fragment of the lighter set or every fragment of the heavier one, whichever loses less.
-/// Both remove whole classes of a group, so the support of the remaining classes is unchanged.
-///
-/// Time: usually one pass over the cells, and one over the classes of each other group per heavy label that can force
-/// a pair.
+/// Both sides are whole classes, so other classes keep their support. Time: usually one pass over the cells, and per
+/// heavy label one over the classes of each other group.
 pub fn withdraw_forced_pairs(
     groups: &mut [GroupCells],
     subjects: &[u64],
@@ -58,22 +40,22 @@ pub fn withdraw_forced_pairs(
     }
 }
 
-/// Bound on the number of records, in addition to the records of two groups together.
+/// Bound on the number of records, in addition to those of two groups together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuardRecordBound {
-    /// Number of fragments of the largest group.
+    /// Fragments of the largest group.
     LargestGroup,
-    /// The given number, or the number of fragments of the largest group if that is larger.
+    /// Given number, or the fragments of the largest group if more.
     KnownAtLeast(usize),
-    /// Groups have different rows by design; for two groups only the rows of both are known.
+    /// No further bound: groups have different rows by design.
     UnionOfBoth,
 }
 
-/// All sets X of one group between a set P and the intersection of P with all of `further_labels`.
+/// All sets X between a set P and its intersection with all of `further_labels`.
 struct HeavySets {
     base_rows: BatchRowSet,
     count: usize,
-    /// Records below heavier labels, heaviest first; none contains all of P.
+    /// Heaviest first; none contains all of P.
     further_labels: Vec<BatchRowSet>,
 }
 
@@ -83,12 +65,11 @@ impl HeavySets {
         Self { count: least.count(), base_rows: least, further_labels: further }
     }
 
-    /// Returns the records in P and in all further labels.
     fn common_rows(&self) -> BatchRowSet {
         self.further_labels.iter().fold(self.base_rows.clone(), |common, label| common.and(label))
     }
 
-    /// Divides the sets into those without the lightest further label and those with it.
+    /// Separates the sets without the lightest further label from those with it.
     fn split_off_lightest(mut self) -> Option<[Self; 2]> {
         let lightest = self.further_labels.pop()?;
         let with = Self::new(self.base_rows.and(&lightest), self.further_labels.iter().cloned());
@@ -96,13 +77,12 @@ impl HeavySets {
     }
 }
 
-/// Maximum number of divisions of the sets X of one group, per heavy label, before the remaining sets are withdrawn.
 const DIVISIONS_PER_LABEL: usize = 32;
 
-/// Step limit for one batch, or for its remainder after a group was withdrawn: a few seconds.
+/// A few seconds; restarts after the withdrawal of a group.
 const GUARD_STEPS_PER_BATCH: usize = 1 << 30;
 
-/// Remaining steps for all questions.
+/// Remaining steps of the guard.
 pub struct StepBudget {
     left: usize,
     batch_limit: usize,
@@ -125,7 +105,6 @@ impl Default for StepBudget {
     }
 }
 
-/// Withdraws all fragments of the group with less worth; returns their number.
 fn withdraw_lighter_group(groups: &mut [GroupCells], views: &mut [GroupView], one: usize, other: usize) -> u64 {
     let worth = |group: usize| groups[group].worth_of(views[group].present.iter());
     let lighter = if worth(one) < worth(other) { one } else { other };
@@ -137,7 +116,6 @@ fn withdraw_lighter_group(groups: &mut [GroupCells], views: &mut [GroupView], on
     withdrawn
 }
 
-/// Runs one pass over the pairs with the heavier side in group `a`; returns the number of withdrawn fragments.
 fn withdraw_pairs_of_group(
     groups: &mut [GroupCells],
     views: &mut [GroupView],
@@ -153,11 +131,9 @@ fn withdraw_pairs_of_group(
         GuardRecordBound::UnionOfBoth => usize::MAX,
     };
     let records: Vec<usize> = views.iter().map(|view| view.present.or_count(&views[a].present).min(most)).collect();
-    // Checks that `count` records of this group can force a pair with group `b`.
     let forces = |views: &[GroupView], b: usize, count: usize| {
         b != a && 2 * count > records[b] && count + views[b].max_label_rows > records[b]
     };
-    // Cost of the counts that every pass repeats.
     let cells: usize = groups.iter().map(|group| group.columns.len() * group.worth.len()).sum();
     steps.left = steps.left.saturating_sub(cells);
     let labels = views[a].heavy_labels(&groups[a], |count| (0..groups.len()).any(|b| forces(views, b, count)));
@@ -172,7 +148,7 @@ fn withdraw_pairs_of_group(
             }
             let alone = heavy.further_labels.is_empty();
             let common = heavy.common_rows();
-            // Returns the doomed rows by group, or a group for which the steps ran out.
+            // Returns the doomed rows by group, or a group without enough steps.
             let judge =
                 |depth: SearchDepth, views: &mut [GroupView], steps: &mut StepBudget| -> Result<Vec<_>, usize> {
                     let may = steps.left;
@@ -231,7 +207,7 @@ fn withdraw_pairs_of_group(
                 }
                 views[group] = GroupView::of(&groups[group]);
                 if group == a {
-                    // The other heavy labels of this group include rows that are now withdrawn.
+                    // The other heavy labels include withdrawn rows.
                     return withdrawn;
                 }
             }

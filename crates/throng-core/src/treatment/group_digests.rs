@@ -1,26 +1,26 @@
-//! Line layouts of a plan's groups, and the digests that identify groups and attributes in class keys.
+//! Line layouts and digests of a plan's groups.
 
 use crate::line_encoder::LineLayout;
 use crate::plan::{Plan, PlanGroup};
 use crate::values::digest::DigestKey;
 use std::collections::BTreeSet;
 
-/// Layouts and digests that are constant for all batches of one plan.
+/// Layouts and digests, constant for one plan.
 #[derive(Default)]
 pub struct GroupNames {
     /// Line layout of each group.
     pub layouts: Vec<LineLayout>,
-    /// Digest of the set of quasi-identifiers of each group.
+    /// Digest of the quasi-identifiers, by group.
     pub bases: Vec<u128>,
-    /// Digest of each attribute in its role as sensitive attribute.
+    /// Digest of each sensitive attribute.
     pub sensitive_bases: Vec<u128>,
-    /// Key of the order in which subjects cover hidden sensitive cells.
+    /// Key of the order in which subjects cover.
     pub cover_key: DigestKey,
 }
 
-/// Returns the layouts of `plan`'s groups for rows with all attributes of all groups, in the order of the schema.
-/// `joined_layout` makes the layout for column names and the columns of one group, for example
-/// `LineFormat::joined_layout` of throng-formats.
+/// Returns the layouts of `plan`'s groups in rows with all attributes, in the order of the schema.
+///
+/// `joined_layout` is for example `LineFormat::joined_layout` of throng-formats.
 pub fn joined_layouts(
     plan: &Plan,
     attribute_names: &[&str],
@@ -42,20 +42,20 @@ fn attribute_set_name(attributes: &[usize], attribute_names: &[&str]) -> String 
     by_name.into_iter().map(|n| format!("{}:{n}", n.len())).collect()
 }
 
-/// Returns the digest from which the class keys of a group start.
+/// Returns the start of a group's class keys.
 pub fn class_key_base(group: &PlanGroup, attribute_names: &[&str], digest: impl Fn(&str) -> u128) -> u128 {
     digest(&format!("class of {}", attribute_set_name(&group.quasi, attribute_names)))
 }
 
-/// Returns the digest that identifies a group among held records and in the release log. It depends only on the
-/// attributes.
+/// Returns the digest of a group's attributes for held records and the release log.
 pub fn group_identity(group: &PlanGroup, attribute_names: &[&str], digest: impl Fn(&str) -> u128) -> u128 {
     let names = group.attributes().into_iter().map(|a| attribute_names[a]);
     digest(&format!("lines of {}", names.map(|n| format!("{}:{n}", n.len())).collect::<String>()))
 }
 
-/// Returns the layouts and digests of the groups of `plan`. `layout` makes the layout for attribute names, for example
-/// `LineFormat::layout` of throng-formats; `digest` is a keyed digest of a text.
+/// Returns the layouts and digests of `plan`'s groups; `digest` is keyed.
+///
+/// `layout` is for example `LineFormat::layout` of throng-formats.
 pub fn group_names(
     plan: &Plan,
     attribute_names: &[&str],

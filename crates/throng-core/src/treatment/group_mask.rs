@@ -1,27 +1,28 @@
-//! Marks the rows of a batch that take part in each attribute group; without limits on repetition, all of them.
+//! Marks the rows of a batch that take part in each attribute group.
 
 use crate::values::codebook::{CellId, SUPPRESSED};
 use hashbrown::HashMap;
 use std::borrow::Cow;
 
-/// Rows of a batch by group; by default every row takes part in every group.
+/// Rows by group; by default all rows in every group.
 #[derive(Clone, Debug, Default)]
 pub struct GroupMask {
     /// By group and row; `None` means all rows.
     groups: Vec<Option<Vec<bool>>>,
-    /// Set if a group is released once per window: its lines can belong to other records than those of other groups.
     rows_differ_by_group: bool,
-    /// Set if no group has two lines of one subject.
     one_line_per_subject: bool,
 }
 
 impl GroupMask {
-    /// Creates a mask from the marked rows of each group. For `rows_differ_by_group` and `one_line_per_subject` see the fields.
+    /// Creates a mask from the marked rows of each group.
+    ///
+    /// `scattered`: some group is released once per window, so records differ by group. `one_each`: no group has two
+    /// lines of one subject.
     pub fn new(groups: Vec<Option<Vec<bool>>>, scattered: bool, one_each: bool) -> Self {
         Self { groups, rows_differ_by_group: scattered, one_line_per_subject: one_each }
     }
 
-    /// Returns a copy in which none of `rows` rows takes part in `group`.
+    /// Returns a copy without rows in `group`.
     #[must_use]
     pub fn without(&self, group: usize, rows: usize) -> Self {
         let mut mask = self.clone();
@@ -30,17 +31,17 @@ impl GroupMask {
         mask
     }
 
-    /// Checks that a row takes part in a group.
+    /// Returns true if a row takes part in a group.
     pub fn takes_part(&self, group: usize, row: usize) -> bool {
         self.groups.get(group).and_then(Option::as_ref).is_none_or(|marks| marks[row])
     }
 
-    /// Checks that a row takes part in at least one of `groups` groups.
+    /// Returns true if a row takes part in one of `groups` groups.
     pub fn takes_part_in_any(&self, groups: usize, row: usize) -> bool {
         (0..groups).any(|group| self.takes_part(group, row))
     }
 
-    /// Returns those of `rows` that take part in a group.
+    /// Returns the `rows` that take part in a group.
     pub fn rows_in_group<'a>(&self, group: usize, rows: &'a [u32]) -> Cow<'a, [u32]> {
         match self.groups.get(group) {
             Some(Some(marks)) => rows.iter().copied().filter(|row| marks[*row as usize]).collect(),
@@ -48,7 +49,7 @@ impl GroupMask {
         }
     }
 
-    /// Returns those of `rows` that take part in at least one of `groups` groups.
+    /// Returns the `rows` that take part in one of `groups` groups.
     pub fn rows_in_any_group<'a>(&self, groups: usize, rows: &'a [u32]) -> Cow<'a, [u32]> {
         if self.groups.iter().all(Option::is_some) && !self.groups.is_empty() {
             rows.iter().copied().filter(|row| self.takes_part_in_any(groups, *row as usize)).collect()
@@ -57,10 +58,9 @@ impl GroupMask {
         }
     }
 
-    /// Returns the join of rows by subject, or `None` if lines are joined by row.
+    /// Returns the join of rows by subject, or `None` for a join by row.
     ///
-    /// Lines are joined by subject only if some group is released once per window and no subject has several lines of
-    /// a group; otherwise a line could belong to any of several lines of another group.
+    /// Requires one line per subject and group: otherwise the join of lines is ambiguous.
     pub fn join_by_subject(&self, subjects: &[u64]) -> Option<SubjectSlots> {
         if !self.rows_differ_by_group || !self.one_line_per_subject {
             return None;
@@ -78,7 +78,7 @@ impl GroupMask {
     }
 }
 
-/// Rows joined by subject; each distinct subject has one slot.
+/// Rows joined by subject: one slot each.
 pub struct SubjectSlots {
     /// Slot of each row.
     pub of_row: Vec<u32>,
@@ -87,7 +87,7 @@ pub struct SubjectSlots {
 }
 
 impl SubjectSlots {
-    /// Returns a column by slot: the last cell of its rows that is not suppressed, else suppressed.
+    /// Returns the last cell of each slot that is not suppressed, else suppressed.
     pub fn gather_column(&self, column: &[CellId]) -> Vec<CellId> {
         let mut slots = vec![SUPPRESSED; self.subjects.len()];
         for (&slot, &cell) in self.of_row.iter().zip(column) {
@@ -98,7 +98,7 @@ impl SubjectSlots {
         slots
     }
 
-    /// Returns the subject that each slot counts for, given the `subjects` that the rows count for.
+    /// Returns the subject that each slot counts for, given those of the rows.
     pub fn counting_subjects(&self, subjects: &[u64]) -> Vec<u64> {
         let mut counting = self.subjects.clone();
         for (&slot, &subject) in self.of_row.iter().zip(subjects) {
@@ -107,7 +107,7 @@ impl SubjectSlots {
         counting
     }
 
-    /// Returns the worth of each slot: the maximum over its rows.
+    /// Returns the maximum worth of each slot.
     pub fn max_worth(&self, worth: &[f32]) -> Vec<f32> {
         let mut slots = vec![0.0_f32; self.subjects.len()];
         for (&slot, &worth) in self.of_row.iter().zip(worth) {
@@ -117,7 +117,7 @@ impl SubjectSlots {
         slots
     }
 
-    /// Suppresses the cells of `column` in slots that are suppressed in `join_by_subject`.
+    /// Suppresses the cells of `column` whose slot is suppressed in `slots`.
     pub fn suppress_lost(&self, column: &mut [CellId], slots: &[CellId]) {
         for (&slot, cell) in self.of_row.iter().zip(column) {
             if slots[slot as usize] == SUPPRESSED {

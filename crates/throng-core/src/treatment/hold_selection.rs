@@ -1,15 +1,12 @@
-//! Selects the records that may be held without reducing a released class below k subjects.
+//! Selects the records to hold.
 
 use super::local_recoding::{ClassAssignment, UNRELEASED_NODE};
 use super::subject_counting::NO_SUBJECT;
 use std::collections::BTreeMap;
 
-/// Returns which of the requested rows (`wishes`) may be held, by row of the batch. Every released class keeps `k`
-/// subjects.
+/// Returns by row which of the `wishes` may be held: every released class keeps `k` subjects.
 ///
-/// If a class would have too few, the minimum number of its requested rows is released too, in the order of the
-/// batch. This can affect classes of other groups, so the check repeats. Rows only change from held to released, so
-/// it terminates.
+/// A class with too few releases the minimum number of rows, in the order of the batch; other groups are checked again.
 pub fn select_held_rows(wishes: Vec<bool>, assignments: &[ClassAssignment], subjects: &[u64], k: usize) -> Vec<bool> {
     let mut waiting = wishes;
     if !waiting.contains(&true) {
@@ -54,7 +51,6 @@ pub fn select_held_rows(wishes: Vec<bool>, assignments: &[ClassAssignment], subj
 struct ReleasedClassSubjects<'a> {
     k: usize,
     known: Vec<u64>,
-    /// Rows that count for no subject.
     muted: &'a [bool],
 }
 
@@ -63,7 +59,7 @@ impl ReleasedClassSubjects<'_> {
         self.known.len() >= self.k
     }
 
-    /// Adds a row of the batch; returns `true` if the class needed its subject.
+    /// Returns true if the class needed the row's subject.
     fn add_released_row(&mut self, row: u32, subjects: &[u64]) -> bool {
         let subject = subjects[row as usize];
         let counts = subject != NO_SUBJECT && !self.muted.get(row as usize).copied().unwrap_or(false);
@@ -82,7 +78,7 @@ fn rows_by_class(assignment: &ClassAssignment) -> Vec<Vec<u32>> {
             rows.entry((node, key)).or_default().push(row);
         }
     }
-    // A class can occur at two nodes; it has support at each of them separately.
+    // A class at two nodes has support at each of them separately.
     rows.into_values().collect()
 }
 

@@ -5,7 +5,6 @@ use crate::plan::LadderNode;
 use crate::values::codebook::{CellId, Code, Codebook, SUPPRESSED};
 use crate::values::subjects_by_value::SubjectsByValue;
 
-/// Codes by row and coverage digests by level and code of one quasi-identifier.
 struct DigestColumn<'a> {
     codes: &'a [Code],
     digests: Vec<&'a [u128]>,
@@ -13,9 +12,8 @@ struct DigestColumn<'a> {
 
 /// Quasi-identifiers of one group over the rows of a batch.
 ///
-/// The key of a row's class at a node is a sum (mod 2^128): the group's digest plus one keyed coverage digest per
-/// attribute (docs/internals/methods.md §11.2). Keys are equal exactly if the printed tuples are equal, up to a collision of
-/// 128 keyed bits.
+/// A class key is a sum (mod 2^128) of the group's digest and a keyed coverage digest per attribute
+/// (docs/internals/methods.md §11.2).
 pub struct QuasiColumns<'a> {
     base: u128,
     suppressed: u128,
@@ -23,31 +21,30 @@ pub struct QuasiColumns<'a> {
     subjects: &'a [u64],
 }
 
-/// `node` of a row without support at any node of the ladder.
+/// Node of a row without support.
 pub const UNRELEASED_NODE: u32 = u32::MAX;
 
-/// Node and class of each row of a batch in one group.
+/// Node and class of each row in one group.
 pub struct ClassAssignment {
-    /// Index into the ladder, by row of the batch; [`UNRELEASED_NODE`] if no node has support.
+    /// Index into the ladder, or [`UNRELEASED_NODE`].
     pub node: Vec<u32>,
-    /// Class key, by row of the batch.
+    /// Class key, by row.
     pub class: Vec<u128>,
-    /// By row: set if the row counts for no subject because its subject's budget is spent. Empty if all rows count.
+    /// Rows beyond the budget, which count for no subject. Empty: none.
     pub muted_rows: Vec<bool>,
-    /// Cells by quasi-identifier of the group and row, if they differ from those of the node.
+    /// Cells by quasi-identifier and row, if not those of the node.
     pub range_cells: Option<Vec<Vec<CellId>>>,
 }
 
 impl ClassAssignment {
-    /// Returns an assignment that releases none of `rows` rows.
+    /// Returns an assignment without released rows.
     pub fn none_released(rows: usize) -> Self {
         Self { node: vec![UNRELEASED_NODE; rows], class: vec![0; rows], muted_rows: Vec::new(), range_cells: None }
     }
 }
 
 impl<'a> QuasiColumns<'a> {
-    /// Creates the columns of `attributes`. `columns` and `subjects` are the batch's (all attributes, all rows);
-    /// `base` identifies the attribute set.
+    /// Creates the columns of `attributes` from all columns of the batch; `base` identifies the attribute set.
     pub fn new(
         base: u128,
         attributes: &[usize],
@@ -68,8 +65,7 @@ impl<'a> QuasiColumns<'a> {
         Self { base, suppressed, columns, subjects }
     }
 
-    /// Writes the class keys of `rows` at `levels`. The outer loop is over attributes, so only one digest table is in
-    /// the cache.
+    /// The outer loop is over attributes: only one digest table is in the cache.
     fn write_class_keys(&self, rows: &[u32], levels: &[u8], keys: &mut Vec<u128>) {
         keys.clear();
         keys.resize(rows.len(), self.base);
@@ -86,19 +82,17 @@ impl<'a> QuasiColumns<'a> {
     }
 }
 
-/// Assigns each of `rows` to the first node of `ladder` at which its class has `k` distinct subjects among the rows
-/// that reached this node. Rows at a finer node do not count, because their printed tuple is different.
+/// Assigns each of `rows` to the first node at which its class has `k` distinct subjects among the rows that reached
+/// it.
 ///
-/// No class is narrowed by exclusion (docs/internals/methods.md §12.3). The rows of a class C at a later node are a subset of
-/// its rows at the first node that prints C, and all of those were too few. So no raw tuple of a released class could
-/// have been released at a finer node in this batch. `release::narrowing` recounts it.
+/// No raw tuple of a released class could have been released at a finer node (docs/internals/methods.md §11.4).
 ///
 /// Time: O(Σ over nodes of the remaining rows × attributes). Memory: O(rows × k).
 pub fn recode(columns: &QuasiColumns<'_>, ladder: &[LadderNode], rows: &[u32], k: usize) -> ClassAssignment {
     recode_with_holders(columns, ladder, rows, k, &SubjectsByValue::default())
 }
 
-/// Recodes like [`recode`]; classes also count their subjects in `beside`.
+/// Recodes like [`recode`]; classes also count holders outside the rows.
 pub fn recode_with_holders(
     columns: &QuasiColumns<'_>,
     ladder: &[LadderNode],

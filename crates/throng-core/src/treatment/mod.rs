@@ -1,6 +1,6 @@
 //! Treatment: computes from the codes of a batch a proposal of the release.
 //!
-//! `release::verify` checks every proposal again and shares none of this code.
+//! `release::verify` checks every proposal and shares none of this code.
 
 pub mod batch_treatment;
 pub mod ceiling;

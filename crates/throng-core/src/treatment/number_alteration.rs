@@ -1,8 +1,6 @@
-//! Perturbation and micro-aggregation of the numbers of a batch (\[POD] §2.1, §6.2; \[DOM]; docs/internals/methods.md §10.5).
+//! Perturbation and micro-aggregation of numbers (\[POD] §2.1, §6.2; \[DOM]; docs/internals/methods.md §10.5).
 //!
-//! Replaces numbers before classes are formed. Among the records of one call, enough subjects share each replacement.
-//! A replacement is a number that enough subjects truly have, or a mean over enough subjects. Altered cells are not
-//! truthful. The output is treated and verified like any other batch, so R(k) holds for the printed tuples.
+//! Altered cells are not truthful. R(k) holds for the printed tuples.
 
 use crate::microaggregation::rounded_mean;
 use crate::values::subject_digest::NO_SUBJECT;
@@ -11,28 +9,26 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Replacement rule for numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alteration {
-    /// Closest number with enough subjects; the smaller one on a tie. Only numbers without enough subjects are
-    /// replaced.
+    /// Replaces unsupported numbers by the closest supported one, the smaller on a tie.
     Closest,
-    /// Mean over neighbours with enough subjects, rounded like the attribute. All numbers are replaced.
+    /// Replaces all numbers by the rounded mean over neighbours with enough subjects.
     Mean,
 }
 
 /// Number of one record.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordNumber {
-    /// Row of the record.
+    /// Row.
     pub row: u32,
-    /// Subject of the record, or [`NO_SUBJECT`].
+    /// Subject, or [`NO_SUBJECT`].
     pub subject: u64,
-    /// Number, in steps of its attribute's rounding.
+    /// Number, in steps of the rounding.
     pub steps: i64,
 }
 
-/// Returns the rows with replaced numbers, each with the replacement in steps.
+/// Returns the rows with replaced numbers, with the replacement in steps.
 ///
-/// `numbers` belong to records that are equal in all other released cells. `crowd` is the required number of distinct
-/// subjects. The order of the records has no effect.
+/// The records of `numbers` are equal in all other released cells; each replacement has `crowd` distinct subjects.
 pub fn altered_numbers(mut numbers: Vec<RecordNumber>, alteration: Alteration, crowd: usize) -> Vec<(u32, i64)> {
     numbers.sort_by_key(|number| (number.steps, number.row));
     let by: Vec<&[RecordNumber]> = numbers.chunk_by(|a, b| a.steps == b.steps).collect();
@@ -44,13 +40,11 @@ pub fn altered_numbers(mut numbers: Vec<RecordNumber>, alteration: Alteration, c
     replaced.filter(|(number, shown)| number.steps != *shown).map(|(number, shown)| (number.row, shown)).collect()
 }
 
-/// Checks that `numbers` have at least `crowd` distinct subjects; rows without a subject do not count.
 fn have_enough_subjects<'a>(numbers: impl Iterator<Item = &'a RecordNumber>, crowd: usize) -> bool {
     let people: BTreeSet<u64> = numbers.map(|number| number.subject).filter(|s| *s != NO_SUBJECT).collect();
     people.len() >= crowd
 }
 
-/// Returns the replacement of each distinct number, in ascending order.
 fn closest_replacements(by: &[&[RecordNumber]], crowd: usize) -> Vec<i64> {
     let has_crowd = |same: &&&[RecordNumber]| have_enough_subjects(same.iter(), crowd);
     let supported: BTreeSet<i64> = by.iter().filter(has_crowd).map(|same| same[0].steps).collect();
@@ -72,9 +66,6 @@ fn closest_replacements(by: &[&[RecordNumber]], crowd: usize) -> Vec<i64> {
     by.iter().map(|same| of(same[0].steps)).collect()
 }
 
-/// Returns the mean of its run of neighbours for each distinct number.
-///
-/// Runs start at the smallest number and are as short as possible; the remainder joins the last run.
 fn mean_replacements(by: &[&[RecordNumber]], crowd: usize) -> Vec<i64> {
     let mut cuts = vec![0];
     let mut people = BTreeSet::new();
@@ -94,7 +85,7 @@ fn mean_replacements(by: &[&[RecordNumber]], crowd: usize) -> Vec<i64> {
     let mut shown = Vec::with_capacity(by.len());
     for ends in cuts.windows(2) {
         let members = &by[ends[0]..ends[1]];
-        // One number per subject: a subject with many records must not move the mean to its value.
+        // One number per subject: many records of one subject must not move the mean.
         let mut of_person: BTreeMap<u64, i64> = BTreeMap::new();
         for number in members.iter().flat_map(|same| same.iter()).filter(|number| number.subject != NO_SUBJECT) {
             of_person.entry(number.subject).or_insert(number.steps);
@@ -173,7 +164,6 @@ mod tests {
             prop_assert_eq!(shown(&of, Alteration::Closest, crowd), expected);
         }
 
-        /// Every shown number has enough subjects and the order is kept, or all numbers are unchanged.
         #[test]
         fn mean_alteration_keeps_support_and_order(of in prop::collection::vec((0u64..7, 0i64..12), 0..25), crowd in 2usize..4) {
             let values: Vec<i64> = of.iter().map(|(_, value)| *value).collect();

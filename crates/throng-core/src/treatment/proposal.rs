@@ -1,4 +1,4 @@
-//! Proposed release of the treatment. It is released only after verification.
+//! Proposed release, before verification.
 
 use crate::values::codebook::CellId;
 use std::ops::Range;
@@ -6,11 +6,11 @@ use std::ops::Range;
 /// Reason why a record is not released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnreleasedReason {
-    /// No node of any ladder has support for it.
+    /// No supported node.
     NoSupport,
-    /// The batch, or the part of it that could be released, has fewer than k distinct subjects.
+    /// Too few subjects in the batch or its releasable part.
     TooFewSubjects,
-    /// It has no fragment left after the counting guard.
+    /// No fragment left by the counting guard.
     CountingGuard,
 }
 
@@ -19,40 +19,40 @@ pub enum UnreleasedReason {
 pub struct LineRun {
     /// Encoded line, in the group's arena.
     pub line: Range<usize>,
-    /// Rows that share the line, as a range of the group's `rows`; the line is released once per row.
+    /// Range of the group's `rows` with this line.
     pub rows: Range<usize>,
 }
 
-/// Fragments of one group, sorted by their encoded bytes.
+/// Fragments of one group, sorted by bytes.
 #[derive(Clone, Debug, Default)]
 pub struct ProposedGroup {
-    /// Bytes of all lines, concatenated.
+    /// Bytes of all lines.
     pub arena: Vec<u8>,
-    /// Rows of all runs, concatenated.
+    /// Rows of all runs.
     pub rows: Vec<u32>,
-    /// Distinct lines with their rows, sorted by their bytes.
+    /// Distinct lines, sorted by bytes.
     pub runs: Vec<LineRun>,
-    /// By row of the batch: set if it counts for no subject in this group. Empty if all rows count.
+    /// Rows that count for no subject in this group. Empty: none.
     pub muted: Vec<bool>,
 }
 
 /// Treated batch.
 #[derive(Clone, Debug, Default)]
 pub struct Proposal {
-    /// One entry per group of the plan, in the plan's order.
+    /// Groups, in the plan's order.
     pub groups: Vec<ProposedGroup>,
-    /// Released cell by attribute and row; suppressed where nothing is released.
+    /// Cell by attribute and row; suppressed if not released.
     pub cells: Vec<Vec<CellId>>,
-    /// Reason why a row is not released at all; `None` for released and held rows.
+    /// Reason by row; `None` for released and held rows.
     pub unreleased: Vec<Option<UnreleasedReason>>,
     /// Rows to try again with the next batch.
     pub held: Vec<u32>,
-    /// Number of fragments that the counting guard withdrew.
+    /// Fragments withdrawn by the counting guard.
     pub guarded_fragments: u64,
-    /// Number of suppressed cells of protected attributes in released fragments.
+    /// Suppressed protected cells in released fragments.
     pub withheld_cells: u64,
-    /// Sum of the Loss over the present quasi-identifier cells of rows that are not held, and their number.
+    /// Summed Loss and number of present quasi-identifier cells, without held rows.
     pub loss: (f64, u64),
-    /// Number of exact cells among these.
+    /// Exact cells among these.
     pub exact_cells: u64,
 }

@@ -1,7 +1,6 @@
-//! Applies the privacy models of a stream to the sensitive cells of its classes.
+//! Applies the privacy models of a stream to its classes.
 //!
-//! A class shows either all cells of a protected attribute or none. Omitting single rows until a model holds would
-//! reveal their value: the most frequent one.
+//! A class shows all cells of a protected attribute or none: omitted rows would reveal the most frequent value.
 
 use super::cell_hiding::ClassModels;
 use crate::privacy::JudgeScratch;
@@ -10,16 +9,15 @@ use crate::values::code_batch::CodeBatch;
 use crate::values::codebook::Codebook;
 use crate::values::digest::value_number;
 
-/// Sensitive attribute that privacy models protect.
+/// Sensitive attribute with privacy models.
 #[derive(Clone, Debug)]
 pub struct ProtectedAttribute {
     /// Position in the schema.
     pub attribute: usize,
-    /// Judge of the classes; `None` without a reference distribution, and then no value is shown.
+    /// Judge; `None` without a reference distribution: no value is shown.
     pub judge: Option<ProtectionJudge>,
 }
 
-/// Privacy models of a stream, one judge per protected attribute.
 pub(super) struct StreamModels<'a> {
     batch: &'a CodeBatch,
     books: &'a [Codebook],

@@ -1,24 +1,22 @@
-//! Counts the distinct subjects of equivalence classes, up to k.
+//! Counts distinct subjects per equivalence class, up to k.
 
 use crate::numbering::KeyNumbering;
 pub use crate::values::subject_digest::NO_SUBJECT;
 use crate::values::subjects_by_value::SubjectsByValue;
 
-/// Equivalence classes of a set of rows with their distinct subjects, saturating at k.
-///
-/// The keys are sums of keyed digests and therefore uniform.
+/// Equivalence classes with their distinct subjects, saturating at k; keys must be uniform.
 pub struct SubjectCountTable {
     k: usize,
     rows: usize,
     numbers: KeyNumbering<u128>,
-    /// By class: its key, its number of known subjects, and k slots for subjects.
+    /// By class; k slots for subjects.
     keys: Vec<u128>,
     counts: Vec<u32>,
     subjects: Vec<u64>,
 }
 
 impl SubjectCountTable {
-    /// Creates a table for classes that need `k` subjects, for at most `rows` rows.
+    /// Creates a table for `k` subjects per class and at most `rows` rows.
     pub fn new(k: usize, rows: usize) -> Self {
         let numbers = KeyNumbering::default();
         Self { k, rows, numbers, keys: Vec::new(), counts: Vec::new(), subjects: Vec::new() }
@@ -32,7 +30,7 @@ impl SubjectCountTable {
         self.subjects.clear();
     }
 
-    /// Adds a row of `class` and returns the number of the class.
+    /// Adds a row and returns the number of its class.
     #[inline]
     pub fn add(&mut self, class: u128, subject: u64) -> u32 {
         let (number, is_new) = self.numbers.number(class, class as usize);
@@ -57,7 +55,7 @@ impl SubjectCountTable {
         }
     }
 
-    /// Adds the subjects that the classes have outside these rows. Call it after all rows are added.
+    /// Adds subjects outside these rows; must follow all calls of [`Self::add`].
     pub fn add_holders(&mut self, beside: &SubjectsByValue) {
         for class in 0..self.counts.len() {
             for &subject in beside.subjects_with(self.keys[class]) {
@@ -66,7 +64,7 @@ impl SubjectCountTable {
         }
     }
 
-    /// Checks that a class has at least k distinct subjects.
+    /// Returns true if a class has at least k distinct subjects.
     #[inline]
     pub fn reaches_k(&self, class: u32) -> bool {
         self.counts[class as usize] as usize >= self.k

@@ -1,26 +1,19 @@
-//! Restricts which subjects count toward classes: each needs a minimum tenure and supports a bounded number of
-//! classes.
-//!
-//! Otherwise a few invented subjects with all values could complete the classes of every real subject. A subject with
-//! a spent budget is still released but supports no class.
+//! Restricts the subjects that count toward classes (docs/internals/methods.md §12.5): invented subjects could
+//! otherwise complete every class.
 
 use super::local_recoding::{ClassAssignment, UNRELEASED_NODE};
 use super::subject_counting::NO_SUBJECT;
 use crate::ledger::subject_ledger::{LedgerView, SupporterView};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the subject that each row counts for: [`NO_SUBJECT`] below the minimum tenure. `None` if no minimum is
-/// configured.
+/// Returns the subject that each row counts for, if a minimum tenure is configured.
 pub(super) fn tenured_subjects(subjects: &[u64], ledger: &LedgerView<'_>) -> Option<Vec<u64>> {
     let supporters = ledger.supporters().filter(|supporters| supporters.limits().min_tenure > 0)?;
     let counts = |subject: u64| if supporters.has_tenure(subject) { subject } else { NO_SUBJECT };
     Some(subjects.iter().map(|&subject| counts(subject)).collect())
 }
 
-/// Recodes a group until no subject supports more classes than its budget allows.
-///
-/// `recode` receives the subject that each row counts for. Rows beyond the budget are `muted_rows`: they count for no
-/// subject. Every round mutes more rows, so the loop terminates.
+/// Recodes a group within the class budgets; `recode` receives the subject that each row counts for.
 pub(super) fn recode_within_budget(
     group: u128,
     subjects: &[u64],
@@ -45,8 +38,7 @@ pub(super) fn recode_within_budget(
     }
 }
 
-/// Returns the rows of subjects that support more classes than allowed. Known classes and the first new ones by keyed
-/// digest are kept.
+/// Keeps known classes and the first new ones by keyed digest.
 fn rows_beyond_budget(
     group: u128,
     assignment: &ClassAssignment,

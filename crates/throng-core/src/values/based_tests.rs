@@ -35,7 +35,6 @@ fn schema(text: &str) -> Schema {
     Schema::parse(text, "s.toml", Path::new("")).unwrap()
 }
 
-/// Returns the two times of one record, `NULL`, or the error.
 fn read(cells: [RawToken<'_>; 4]) -> [String; 2] {
     let schema = schema(SERIES);
     let mut raw = RawBatch::new(4);
@@ -87,7 +86,6 @@ fn time_of_day_is_added_to_its_date() {
     assert_eq!(hour(RawToken::Null, RawToken::Text("1:00:00 PM")), "NULL");
 }
 
-/// An absolute time is also refused in a relative attribute.
 #[test]
 fn invalid_offset_or_base_is_refused() {
     let start = RawToken::Text("2026-03-02T06:25:00Z");
@@ -98,7 +96,7 @@ fn invalid_offset_or_base_is_refused() {
     for start in [RawToken::Text("2026"), RawToken::Number("5"), RawToken::Bool(true), RawToken::Structure("{}")] {
         refused(time(start, RawToken::Number("5")));
     }
-    // The sum is in the year 10000.
+    // The year is 10000.
     refused(time(RawToken::Text("9999-12-31T23:59:59Z"), RawToken::Number("1000")));
     refused(hour(RawToken::Untyped("2.3.2026"), RawToken::Text("2026-03-02T06:30:00Z")));
     refused(hour(RawToken::Untyped("2.3.2026"), RawToken::Text("13:00:00 PM")));

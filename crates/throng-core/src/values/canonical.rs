@@ -1,7 +1,4 @@
-//! Canonical values: one JSON text for all device spellings of a value.
-//!
-//! Values are rounded here, before they are counted. Float digits, firmware units and time zones therefore cannot
-//! single out a subject. Two tokens are one value exactly if their canonical texts are equal byte for byte.
+//! Canonical values: one rounded JSON text for all spellings, so that spellings do not single out subjects.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,7 +12,7 @@ use crate::values::spelling::{Spelling, spells_a_number};
 use crate::values::time_zone::NamedZone;
 use crate::values::units::Conversion;
 
-/// Maximum length of a string value, in bytes of UTF-8.
+/// Maximum bytes of a string value.
 pub const MAX_STRING_BYTES: usize = 1024;
 
 /// Type of an attribute.
@@ -27,45 +24,45 @@ pub enum AttributeType {
     Integer,
     /// Finite double.
     Float,
-    /// True or false.
+    /// Boolean.
     Boolean,
     /// String of up to [`MAX_STRING_BYTES`].
     String,
-    /// Calendar day in UTC.
+    /// Day in UTC.
     Date,
-    /// Point in time in UTC, with millisecond resolution.
+    /// Time in UTC, in milliseconds.
     Timestamp,
     /// Latitude and longitude in degrees.
     Coordinates,
 }
 
 impl AttributeType {
-    /// Returns the name in schema files.
+    /// Returns the name in schemas.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// Rounding of values before they are counted.
+/// Rounding on input.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rounding {
     /// No rounding.
     None,
-    /// Rounds to the nearest multiple of `ticks`·10⁻ᵈ (integers, floats, coordinates), ties away from zero.
+    /// Nearest multiple of `ticks`·10⁻ᵈ, ties away from zero.
     Step {
         /// Step in units of the last decimal, above 0.
         ticks: i64,
         /// Number of decimals, d.
         decimals: u32,
     },
-    /// Rounds to significant digits (integers, floats).
+    /// Significant digits.
     Digits(u32),
-    /// Truncates to the start of a calendar unit (dates, timestamps).
+    /// Start of a calendar unit.
     Unit(CalendarUnit),
 }
 
 impl Rounding {
-    /// Returns rounding to multiples of `size`, if `size` is positive and has at most nine decimals.
+    /// Returns rounding to multiples of a positive `size` with up to nine decimals.
     pub fn step(size: f64) -> Option<Self> {
         let decimals = decimals_of(size);
         if decimals > crate::values::decimal::MAX_DECIMALS {
@@ -79,20 +76,20 @@ impl Rounding {
 /// Spellings of a missing value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MissingSpellings {
-    /// Listed spellings. If none are configured, only the empty CSV field is missing.
+    /// None: only the empty CSV field is missing.
     spellings: Option<Vec<String>>,
-    /// Numeric values of the spellings, for numeric attributes: `-1` also matches `-1.0`.
+    /// Values of the spellings: `-1` matches `-1.0`.
     numbers: Vec<f64>,
 }
 
 impl MissingSpellings {
-    /// Creates the list from the schema; `numeric` for integer and float attributes.
+    /// Creates the list; `numeric` for integers and floats.
     pub fn new(spellings: Option<Vec<String>>, numeric: bool) -> Self {
         let numbers = spellings.iter().flatten().filter(|_| numeric).filter_map(|s| s.trim().parse().ok()).collect();
         Self { spellings, numbers }
     }
 
-    /// Returns the sorted spellings for a fingerprint; none if the schema lists none.
+    /// Returns the sorted spellings, if listed.
     pub fn listed(&self) -> Option<Vec<&str>> {
         let mut listed: Vec<&str> = self.spellings.as_ref()?.iter().map(String::as_str).collect();
         listed.sort_unstable();
@@ -107,12 +104,11 @@ impl MissingSpellings {
     }
 
     fn matches_number(&self, number: f64) -> bool {
-        // The comparison is exact on purpose: a sentinel is a fixed spelling, not a measurement.
         self.numbers.contains(&number)
     }
 }
 
-/// Error for a cell that does not fit the type of its attribute. The message contains the attribute, never the value.
+/// Error for a cell of the wrong type; contains no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("attribute \"{attribute}\" is of type {expected}, but the cell is {found}: correct the record or the schema")]
 pub struct CellError {
@@ -121,59 +117,58 @@ pub struct CellError {
     found: &'static str,
 }
 
-/// Outcome of typing a token; the text of a value is in the buffer.
+/// Outcome of typing a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CanonicalKind {
-    /// The record has no such cell.
+    /// Missing key.
     Absent,
-    /// The cell is null or spelled as missing.
+    /// Null, or spelled as missing.
     Null,
-    /// The cell has a value.
+    /// Value, written to the buffer.
     Value,
 }
 
-/// Typing rules of one attribute: converts a token to canonical JSON text.
+/// Typing rules of one attribute.
 #[derive(Clone, Debug)]
 pub struct ValueTyping {
-    /// Attribute name, for messages.
+    /// Attribute name.
     pub attribute: Arc<str>,
-    /// Type of the values.
+    /// Data type.
     pub kind: AttributeType,
-    /// Rounding of the values.
+    /// Rounding on input.
     pub rounding: Rounding,
-    /// Spellings of a missing value.
+    /// Spellings of missing values.
     pub missing: MissingSpellings,
-    /// Normalization of text spellings.
+    /// Normalization of texts.
     pub spelling: Spelling,
     /// Format of dates and times.
     pub dates: DateFormats,
-    /// Unit conversion, applied before rounding.
+    /// Unit conversion before rounding.
     pub conversion: Option<Conversion>,
-    /// True if numbers in text use a decimal comma and no point.
+    /// Decimal comma instead of a point.
     pub decimal_comma: bool,
-    /// Time zone of local times, which are spelled without an offset.
+    /// Time zone of times without offset.
     pub zone: Option<NamedZone>,
 }
 
 impl ValueTyping {
-    /// Writes the canonical JSON text of `token` into `out`, which is cleared first.
+    /// Writes the canonical JSON text of `token` into the cleared `out`.
     ///
     /// | type | canonical text |
     /// |---|---|
     /// | integer | `72` |
-    /// | float | `72.5`, with the fewest digits and never `-0` |
+    /// | float | `72.5`, fewest digits, never `-0` |
     /// | boolean | `true`, `false` |
-    /// | string | JSON string; a number is written in full with the fewest digits |
+    /// | string | JSON string; numbers in full with the fewest digits |
     /// | date | `"2021-05-24"` |
     /// | timestamp | `"2021-05-24T10:00:00Z"` |
     /// | coordinates | `"47.37,8.54"` |
     ///
-    /// A string of only `*`, or of backslashes and a final `*`, gets one more backslash, because `"*"` means
-    /// suppressed. A structure is a string of its compact JSON text with sorted keys.
+    /// A string of backslashes and a final `*` gets one more backslash, because `"*"` means suppressed.
+    /// Structures are strings of compact JSON with sorted keys.
     ///
     /// # Errors
-    /// Fails if the token does not fit the type. NaN, infinities, overflow and strings longer than
-    /// [`MAX_STRING_BYTES`] do not fit.
+    /// Fails for the wrong type, NaN, infinities, overflow, or more than [`MAX_STRING_BYTES`].
     pub fn canonical(&self, token: RawToken<'_>, out: &mut String) -> Result<CanonicalKind, CellError> {
         out.clear();
         let written = match token {
@@ -186,7 +181,7 @@ impl ValueTyping {
             RawToken::Text(text) | RawToken::Untyped(text) if self.decimal_comma => {
                 let untyped = matches!(token, RawToken::Untyped(_));
                 match text {
-                    // Spellings of missing values are those of the input, with the decimal comma.
+                    // Missing spellings have the decimal comma of the input.
                     _ if self.missing.matches(text, untyped) => Ok(CanonicalKind::Null),
                     _ if text.contains('.') => Err("a number with a point, but the decimal separator is a comma"),
                     _ => self.text(&text.replacen(',', ".", 1), untyped, out),
@@ -198,12 +193,12 @@ impl ValueTyping {
         written.map_err(|found| self.type_error(found))
     }
 
-    /// Checks that `text` is a spelling of a missing value; `untyped` for a CSV field.
+    /// Checks for a spelling of a missing value; `untyped` for a CSV field.
     pub fn is_missing(&self, text: &str, untyped: bool) -> bool {
         self.missing.matches(text, untyped)
     }
 
-    /// Returns the typing of canonical texts: ISO 8601 dates, no conversion and no spelling of a missing value.
+    /// Returns the typing of canonical texts.
     #[must_use]
     pub fn for_released_values(&self) -> Self {
         let numeric = matches!(self.kind, AttributeType::Integer | AttributeType::Float);
@@ -211,18 +206,17 @@ impl ValueTyping {
         Self { conversion: None, missing, dates: DateFormats::Iso, decimal_comma: false, zone: None, ..self.clone() }
     }
 
-    /// Returns the typing of values that are already converted, such as those in hierarchies.
+    /// Returns the typing of converted values.
     pub fn without_conversion(&self) -> Cow<'_, Self> {
         let plain = || Self { decimal_comma: false, ..self.clone() };
         match self.conversion {
             None if !self.decimal_comma => Cow::Borrowed(self),
             None => Cow::Owned(plain()),
-            // Spellings of missing values apply to raw values only.
             Some(_) => Cow::Owned(Self { conversion: None, missing: MissingSpellings::new(None, true), ..plain() }),
         }
     }
 
-    /// Returns the point in time that a text spells, in milliseconds since 1970.
+    /// Returns the time of a text, in milliseconds since 1970.
     pub fn parse_moment(&self, text: &str) -> Option<i64> {
         let partial = || match (&self.dates, self.rounding) {
             (DateFormats::Iso, Rounding::Unit(unit)) => moment::parse_partial(text, unit),
@@ -242,7 +236,7 @@ impl ValueTyping {
         }
     }
 
-    /// Creates the error for a cell that does not fit the type of the attribute.
+    /// Creates the error for a cell of the wrong type.
     pub fn type_error(&self, found: &'static str) -> CellError {
         CellError { attribute: Arc::clone(&self.attribute), expected: self.kind.name(), found }
     }
@@ -257,8 +251,6 @@ impl ValueTyping {
         Ok(CanonicalKind::Value)
     }
 
-    /// Writes a number as string. All spellings of a number give one text; otherwise one subject could count several
-    /// times.
     fn number_as_text(&self, number: &str, out: &mut String) -> Result<CanonicalKind, &'static str> {
         if self.missing.matches(number, false) {
             return Ok(CanonicalKind::Null);
@@ -350,7 +342,6 @@ impl ValueTyping {
         Ok(CanonicalKind::Value)
     }
 
-    /// Returns the converted number; none if the raw number is a spelling of a missing value.
     fn convert_number(&self, conversion: Conversion, text: &str) -> Result<Option<f64>, &'static str> {
         let raw = parse_finite(text)?;
         if self.missing.matches_number(raw) {
@@ -376,7 +367,7 @@ impl ValueTyping {
         match self.rounding {
             Rounding::Step { ticks, decimals } => {
                 let steps = (value / (ticks as f64 / 10_f64.powi(decimals.cast_signed()))).round();
-                // From 2⁵³ steps on, a double has no digits left to round.
+                // From 2⁵³ steps on, a double has no digits to round.
                 if steps.abs() < 9_007_199_254_740_992.0 {
                     push_ticks(out, i128::from(steps as i64) * i128::from(ticks), decimals);
                 } else {
@@ -385,7 +376,7 @@ impl ValueTyping {
             }
             Rounding::Digits(digits) => {
                 let rounded = format!("{:.*e}", digits.saturating_sub(1) as usize, value).parse::<f64>();
-                // Rounding up the largest doubles can give infinity: these are not rounded.
+                // Rounding up the largest doubles gives infinity.
                 push_shortest(out, rounded.ok().filter(|r| r.is_finite()).unwrap_or(value));
             }
             Rounding::None | Rounding::Unit(_) => push_shortest(out, value),
@@ -415,7 +406,6 @@ impl ValueTyping {
         Ok(())
     }
 
-    /// Limits degrees so that they are not rounded beyond `limit`.
     fn clamp_degrees(&self, degrees: f64, limit: i64) -> f64 {
         let Rounding::Step { ticks, decimals } = self.rounding else { return degrees };
         let whole = 10_i64.pow(decimals);
@@ -444,7 +434,7 @@ fn integer_of(value: f64) -> Result<(i64, f64), &'static str> {
 }
 
 fn parse_finite(text: &str) -> Result<f64, &'static str> {
-    // `parse` also accepts "inf" and "nan", which are not finite.
+    // `parse` also accepts "inf" and "nan".
     let value: f64 = text.parse().map_err(|_| "not a number")?;
     if value.is_finite() { Ok(value) } else { Err("not a finite number") }
 }
@@ -465,7 +455,7 @@ fn parse_coordinates(value: &serde_json::Value) -> Option<(f64, f64)> {
     Some((any(&["lat", "latitude"])?, any(&["lon", "lng", "longitude"])?))
 }
 
-/// Appends `text` as a JSON string that differs from the `"*"` of suppression.
+/// Avoids the `"*"` of suppression.
 fn push_string(out: &mut String, text: &str) -> Result<(), &'static str> {
     if text.len() > MAX_STRING_BYTES {
         return Err("too long (over 1024 bytes)");

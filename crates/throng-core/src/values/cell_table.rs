@@ -1,23 +1,19 @@
-//! Cells of one attribute: each releasable text with the digest of the values that it covers.
-//!
-//! Text and coverage are a bijection. A text for a second coverage or a coverage with a second text is refused, and
-//! the value stays suppressed.
+//! Releasable texts of one attribute with the digests of their values, as a bijection.
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
 
 use crate::values::digest::KeyedDigest;
 
-/// Number of a cell: the generalization of a value on one level.
+/// Number of a generalized value.
 pub type CellId = u32;
-/// Cell `*` of a suppressed value.
+/// Suppressed value, `*`.
 pub const SUPPRESSED: CellId = 0;
-/// Cell `null` of a missing value.
+/// Missing value, `null`.
 pub const MISSING: CellId = 1;
-/// Cell of an omitted key.
+/// Omitted key.
 pub const OMITTED: CellId = 2;
 
-/// Approximate allocator overhead per text, in bytes.
 const TEXT_OVERHEAD: usize = 24;
 
 #[derive(Clone, Debug)]
@@ -38,7 +34,7 @@ pub struct CellTable {
 }
 
 impl CellTable {
-    /// Creates the table with the three cells of every attribute.
+    /// Creates the three fixed cells.
     pub fn new(keyed: &KeyedDigest) -> Self {
         let mut cells = Self {
             cells: Vec::new(),
@@ -65,7 +61,7 @@ impl CellTable {
         self.by_text.find(self.hasher.hash_one(text), same).copied()
     }
 
-    /// Returns the cell of this text and coverage, added if new; none if another cell has the text or the coverage.
+    /// Returns or adds a cell; none if another cell has the text or the coverage.
     pub fn insert(&mut self, text: &str, digest: u128, loss: f32, exact: bool) -> Option<CellId> {
         let same = |&id: &CellId| self.cells[id as usize].digest == digest;
         let covered = self.by_digest.find(spread(digest), same).copied();
@@ -83,8 +79,7 @@ impl CellTable {
         Some(id)
     }
 
-    /// Removes all cells except the three fixed ones and those marked in `used`. Returns a map from old to new
-    /// numbers.
+    /// Keeps the fixed cells and those in `used`. Returns the new numbers.
     pub fn retain(&mut self, used: &[bool]) -> Vec<CellId> {
         let mut map = vec![CellId::MAX; self.cells.len()];
         let old = std::mem::take(&mut self.cells);
@@ -93,7 +88,7 @@ impl CellTable {
         self.text_bytes = 0;
         for (index, cell) in old.into_iter().enumerate() {
             if index <= OMITTED as usize || used.get(index).copied().unwrap_or(false) {
-                // A bijection remains one if elements are removed.
+                // A subset of a bijection is a bijection.
                 if let Some(id) = self.insert(&cell.text, cell.digest, cell.loss, cell.exact) {
                     map[index] = id;
                 }
@@ -119,7 +114,7 @@ impl CellTable {
     }
 }
 
-/// Returns the hash of a digest, which is already uniform.
+/// Digests are uniform.
 fn spread(digest: u128) -> u64 {
     digest as u64
 }

@@ -1,16 +1,16 @@
-//! Batch of encoded records, stored as columns of codes.
+//! Batches of codes.
 
 use crate::values::codebook::Code;
 use crate::values::raw_batch::RecordPosition;
 
-/// Encoded records: one code per attribute, the subject, and the position in the source.
+/// Encoded records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CodeBatch {
-    /// One column per attribute, each as long as the batch.
+    /// Codes by attribute and row.
     pub columns: Vec<Vec<Code>>,
-    /// Subject digests; `NO_SUBJECT` for a record without subject.
+    /// Subject digests, or `NO_SUBJECT`.
     pub subjects: Vec<u64>,
-    /// Position of each record.
+    /// Record positions.
     pub coordinates: Vec<RecordPosition>,
 }
 
@@ -23,7 +23,7 @@ fn keep<T>(list: &mut Vec<T>, marks: &[bool]) {
 }
 
 impl CodeBatch {
-    /// Creates an empty batch of `width` columns.
+    /// Creates an empty batch.
     pub fn new(width: usize) -> Self {
         Self { columns: vec![Vec::new(); width], ..Self::default() }
     }
@@ -33,7 +33,7 @@ impl CodeBatch {
         self.subjects.len()
     }
 
-    /// Removes the unmarked rows; there is one mark per row.
+    /// Removes unmarked rows.
     pub fn retain_rows(&mut self, marks: &[bool]) {
         assert_eq!(marks.len(), self.rows(), "one mark a row");
         for column in &mut self.columns {
@@ -43,7 +43,7 @@ impl CodeBatch {
         keep(&mut self.coordinates, marks);
     }
 
-    /// Appends one row of another batch with the same codebooks.
+    /// Appends one row; both batches need the same codebooks.
     pub fn append_row(&mut self, other: &Self, row: usize) {
         assert_eq!(self.columns.len(), other.columns.len(), "one schema");
         for (column, from) in self.columns.iter_mut().zip(&other.columns) {
@@ -53,7 +53,7 @@ impl CodeBatch {
         self.coordinates.push(other.coordinates[row]);
     }
 
-    /// Appends the rows of another batch with the same codebooks.
+    /// Appends all rows; both batches need the same codebooks.
     pub fn append(&mut self, other: &Self) {
         assert_eq!(self.columns.len(), other.columns.len(), "batches of one schema");
         for (column, more) in self.columns.iter_mut().zip(&other.columns) {

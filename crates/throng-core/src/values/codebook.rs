@@ -1,7 +1,4 @@
 //! Codebook of one attribute: maps tokens to codes, and codes to the cells of every level.
-//!
-//! This is the hot path. A code is a small number. Each level has arrays of cells, coverage digests and losses,
-//! indexed by code.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,35 +13,31 @@ use crate::values::raw_batch::{RawBatch, RawToken};
 use crate::values::schema::{Attribute, AttributeType, Role};
 use crate::values::token_cache::TokenCache;
 
-/// Number of a value of one attribute. Codes depend on the order of arrival; texts, digests and losses do not.
+/// Number of a value; depends on the order of arrival.
 pub type Code = u32;
-/// Code of a missing cell.
+/// Missing cell.
 pub const ABSENT: Code = 0;
-/// Code of a null cell.
+/// Null cell.
 pub const NULL: Code = 1;
-/// Code of a value that is `*` on every level: not in the hierarchy, shaped like an identifier, or without room.
+/// Uncovered value, identifier, or value without room: `*` on every level.
 pub const UNCOVERED: Code = 2;
 /// First code of a value.
 pub const FIRST_VALUE: Code = 3;
 /// Result of [`Codebook::retain`] for a removed code.
 pub const FORGOTTEN: Code = Code::MAX;
 
-/// Start of the cell numbers for ranges of neighbouring intervals, which end below twice this number. The low bits
-/// contain the positions of the first and the last interval. Range cells are computed and not stored.
+/// Range cells: this bit, and the positions of both end intervals.
 const RANGE_BASE: CellId = 1 << 30;
 const POSITION_BITS: u32 = 15;
 const _: () = assert!(MAX_POSITIONS < 1 << POSITION_BITS);
 
-/// Position of a value if its attribute has no intervals with positions.
 const NO_POSITION: u32 = u32::MAX;
 
-/// Approximate bytes per value in addition to text and levels: the cell, two table entries, and allocator overhead.
 const VALUE_OVERHEAD: usize = 200;
 
-/// Maximum number of cached spellings per codebook.
 const MAX_SPELLINGS: usize = 1 << 17;
 
-/// Error for a codebook with an invalid maximum number of values.
+/// Error for an invalid `max_values`.
 #[derive(Debug, thiserror::Error)]
 #[error("attribute \"{attribute}\" with {levels} levels cannot have {values} values: use 1 to {limit}")]
 pub struct CodebookError {
@@ -69,18 +62,17 @@ impl LevelColumns {
     }
 }
 
-/// Codes and cells of one attribute. Codes, cells and levels in arguments must belong to this codebook.
+/// Codes and cells of one attribute.
 #[derive(Clone, Debug)]
 pub struct Codebook {
     attribute: Arc<Attribute>,
     keyed: KeyedDigest,
     cells: CellTable,
-    /// Code of each raw cell; [`FORGOTTEN`] for cells that only generalize.
+    /// [`FORGOTTEN`] for cells that only generalize.
     codes: Vec<Code>,
-    /// Next coarser cell of each cell; [`SUPPRESSED`] if only the root is above.
+    /// [`SUPPRESSED`] if only the root is above.
     coarser_cells: Vec<CellId>,
     levels: Vec<LevelColumns>,
-    /// Interval position of each code; [`NO_POSITION`] if there is none.
     positions: Vec<u32>,
     cache: TokenCache<Code>,
     max_values: usize,
@@ -91,15 +83,15 @@ pub struct Codebook {
 }
 
 impl Codebook {
-    /// Returns the maximum number of values that can be numbered for an attribute.
+    /// Returns the largest valid `max_values`.
     pub fn value_limit(attribute: &Attribute) -> usize {
         (RANGE_BASE as usize / 2) / attribute.hierarchy.levels()
     }
 
-    /// Creates an empty codebook for at most `max_values` distinct values. Coverages are digested under `key`.
+    /// Creates an empty codebook for at most `max_values` distinct values.
     ///
     /// # Errors
-    /// Fails if the cells of `max_values` values cannot be numbered.
+    /// Fails outside 1 to [`value_limit`](Self::value_limit).
     pub fn new(attribute: Arc<Attribute>, key: &DigestKey, max_values: usize) -> Result<Self, CodebookError> {
         let levels = attribute.hierarchy.levels();
         let limit = Self::value_limit(&attribute);
@@ -137,7 +129,7 @@ impl Codebook {
         Ok(book)
     }
 
-    /// Returns the attribute that this codebook encodes.
+    /// Returns the encoded attribute.
     pub fn attribute(&self) -> &Arc<Attribute> {
         &self.attribute
     }
@@ -145,7 +137,7 @@ impl Codebook {
     /// Returns the code of a token.
     ///
     /// # Errors
-    /// Fails if the token does not fit the type of the attribute.
+    /// Fails if the token does not fit the type.
     #[inline]
     pub fn encode(&mut self, token: RawToken<'_>) -> Result<Code, CellError> {
         match token {
@@ -176,14 +168,13 @@ impl Codebook {
                 Ok(code)
             }
             None => {
-                // This code is not cached: there may be room after the next compaction.
+                // Not cached: compaction may give room.
                 self.overflowed += 1;
                 Ok(UNCOVERED)
             }
         }
     }
 
-    /// Returns the code of a canonical text, added if new; none if there is no room.
     fn code_of(&mut self, canonical: &str) -> Option<Code> {
         if let Some(cell) = self.cells.find(canonical) {
             let code = self.codes.get(cell as usize).copied().unwrap_or(FORGOTTEN);
@@ -221,7 +212,7 @@ impl Codebook {
                 }
             };
             let Some(entry) = entry else {
-                // Text and coverage would no longer be a bijection. The raw cell remains, and no code uses it.
+                // The raw cell remains, and no code uses it.
                 return Some(UNCOVERED);
             };
             row.push(entry);
@@ -242,8 +233,6 @@ impl Codebook {
         Some(code)
     }
 
-    /// Returns the identifier shape of a text; none for insensitive attributes. Each value is checked alone, so the
-    /// result does not depend on order or restarts.
     fn identifier_shape(&self, canonical: &str) -> Option<IdentifierShape> {
         if self.attribute.role == Role::Insensitive || self.attribute.kind() != AttributeType::String {
             return None;
@@ -251,8 +240,7 @@ impl Codebook {
         identifier_shapes::nested_shape(canonical)
     }
 
-    /// Appends the codes of one attribute of a batch to `out`, one per row. A cell of the wrong type gets
-    /// [`UNCOVERED`] and is listed in `failures`.
+    /// Appends one code per row. Cells of the wrong type get [`UNCOVERED`] and are listed in `failures`.
     pub fn encode_column(
         &mut self,
         batch: &RawBatch,
@@ -263,8 +251,7 @@ impl Codebook {
         out.reserve(batch.rows());
         let mut last = Ok(ABSENT);
         for row in 0..batch.rows() {
-            // A text shared by the elements of one message is encoded once. Uncovered cells are encoded again, to
-            // count each.
+            // Counts each uncovered cell.
             if !batch.repeats_previous(row, attribute) || last == Ok(UNCOVERED) {
                 last = self.encode(batch.token(row, attribute));
             }
@@ -278,14 +265,12 @@ impl Codebook {
         }
     }
 
-    /// Returns the text that [`encode_canonical`](Self::encode_canonical) accepts: JSON, `""` for absent, `"*"` for
-    /// uncovered.
+    /// Returns the input of [`encode_canonical`](Self::encode_canonical): JSON, `""` for absent, `"*"` for uncovered.
     pub fn canonical(&self, code: Code) -> &str {
         self.text(self.cell(code, 0))
     }
 
-    /// Returns the code of a canonical text, such as one from a state file; [`UNCOVERED`] if the attribute does not
-    /// cover it or has no room.
+    /// Returns the code of a canonical text, [`UNCOVERED`] if none.
     pub fn encode_canonical(&mut self, canonical: &str) -> Code {
         self.code_of(canonical).unwrap_or_else(|| {
             self.overflowed += 1;
@@ -293,7 +278,7 @@ impl Codebook {
         })
     }
 
-    /// Returns a copy with the same codes and without the cache of spellings.
+    /// Copies all but the cached spellings.
     #[must_use]
     pub fn without_spellings(&self) -> Self {
         Self {
@@ -310,7 +295,7 @@ impl Codebook {
         }
     }
 
-    /// Returns the number of levels, including the raw level and `*`.
+    /// Returns the number of levels, including raw and `*`.
     pub fn levels(&self) -> usize {
         self.levels.len()
     }
@@ -321,30 +306,27 @@ impl Codebook {
         self.levels[level].cells[code as usize]
     }
 
-    /// Returns the cells of a level, indexed by code.
+    /// Returns the cells of a level by code.
     pub fn cells(&self, level: usize) -> &[CellId] {
         &self.levels[level].cells
     }
 
-    /// Returns the coverage digests of a level, indexed by code.
+    /// Returns the coverage digests of a level by code.
     pub fn digests(&self, level: usize) -> &[u128] {
         &self.levels[level].digests
     }
 
-    /// Returns the Loss (docs/internals/methods.md §9) of a level in [0, 1], indexed by code.
-    ///
-    /// For open domains (strings without a list, times without min and max, places) it is level/(levels − 1). Absent
-    /// and null have no loss below the top level.
+    /// Returns the Loss in [0, 1] of a level by code (docs/internals/methods.md §9).
     pub fn losses(&self, level: usize) -> &[f32] {
         &self.levels[level].losses
     }
 
-    /// Returns the JSON text of a cell of a level; empty for [`OMITTED`]. For ranges use [`printed_text`](Self::printed_text).
+    /// Returns the JSON text of a cell that is not a range; empty for [`OMITTED`].
     pub fn text(&self, cell: CellId) -> &str {
         &self.cells.get(cell).text
     }
 
-    /// Returns the JSON text of a cell or range; empty for [`OMITTED`].
+    /// Returns the JSON text of any cell.
     pub fn printed_text(&self, cell: CellId) -> Cow<'_, str> {
         match range_positions(cell) {
             None => Cow::Borrowed(self.text(cell)),
@@ -368,29 +350,28 @@ impl Codebook {
         }
     }
 
-    /// Checks that a cell covers a single value (missing and absent are values).
+    /// Checks that a cell covers one value; missing and absent are values.
     pub fn is_exact(&self, cell: CellId) -> bool {
         range_positions(cell).is_none() && self.cells.get(cell).exact
     }
 
-    /// Returns the interval position of a value (docs/internals/methods.md §10.7); none if the attribute has no positions.
+    /// Returns the interval position of a value (docs/internals/methods.md §10.7).
     pub fn position(&self, code: Code) -> Option<u32> {
         self.positions.get(code as usize).copied().filter(|position| *position != NO_POSITION)
     }
 
-    /// Returns the bounds of the interval at a position, as shares of the domain.
+    /// Returns the bounds of an interval as shares of the domain.
     pub fn interval_shares(&self, position: u32) -> Option<(f64, f64)> {
         self.attribute.hierarchy.ruler()?.shares(position)
     }
 
-    /// Returns the cell of the range from interval `low` to interval `high`. It has the text and digest of an equal
-    /// label, but another number.
+    /// Returns the range of intervals `low` to `high`.
     pub fn range(&self, low: u32, high: u32) -> CellId {
         debug_assert!(low <= high && i128::from(high) < MAX_POSITIONS);
         RANGE_BASE | low << POSITION_BITS | high
     }
 
-    /// Returns the range cell with a text; none if no range has this text.
+    /// Returns the range cell with a text.
     pub fn find_range(&self, json_text: &str) -> Option<CellId> {
         let (low, high) = self.attribute.hierarchy.ruler()?.positions_of(json_text)?;
         Some(self.range(low, high))
@@ -404,7 +385,7 @@ impl Codebook {
         }
     }
 
-    /// Checks that a position is the first or the last of a range.
+    /// Checks for an end of a range.
     pub fn is_bound(&self, range: CellId, position: u32) -> bool {
         range_positions(range).is_some_and(|(low, high)| position == low || position == high)
     }
@@ -416,8 +397,7 @@ impl Codebook {
         }
     }
 
-    /// Returns the cell of an aggregated number: the existing cell with its text, or a new one that no value has on
-    /// any level. None if there is no room.
+    /// Returns or adds the cell of an aggregate; none without room.
     pub fn aggregate(&mut self, json_text: &str) -> Option<CellId> {
         if let Some(cell) = self.cells.find(json_text) {
             return Some(cell);
@@ -429,73 +409,69 @@ impl Codebook {
         cell
     }
 
-    /// Returns the cell with the text `json_text`; none if no level of a known value has it.
+    /// Returns the cell with a text.
     pub fn find_cell(&self, json_text: &str) -> Option<CellId> {
         self.cells.find(json_text)
     }
 
-    /// Returns the coverage digest of a released text.
+    /// Returns the coverage digest of a text.
     pub fn coverage_of(&self, json_text: &str) -> Option<u128> {
         self.cells.find(json_text).map(|cell| self.digest(cell))
     }
 
-    /// Returns the digests of all coarser labels of a released text, fine to coarse, without the root. A text that is
-    /// on no level of a known value has none.
+    /// Returns the digests of coarser labels, fine to coarse, without the root.
     pub fn coverages_above(&self, json_text: &str) -> impl Iterator<Item = u128> {
         let next = |&cell: &CellId| self.coarser_cells.get(cell as usize).copied().filter(|&above| above != SUPPRESSED);
         let first = self.cells.find(json_text).and_then(|cell| next(&cell));
         std::iter::successors(first, next).map(|cell| self.digest(cell))
     }
 
-    /// Returns the digest like [`coverage_of`](Self::coverage_of), but none for a text that covers several values (as
-    /// `*`).
+    /// Returns the coverage digest of a text that covers one value.
     pub fn exact_coverage_of(&self, json_text: &str) -> Option<u128> {
         self.cells.find(json_text).filter(|&cell| self.is_exact(cell)).map(|cell| self.digest(cell))
     }
 
-    /// Returns the number of codes, including the three fixed ones.
+    /// Returns the number of codes, with the fixed ones.
     pub fn codes(&self) -> usize {
         self.levels[0].cells.len()
     }
 
-    /// Returns the number of distinct values.
+    /// Returns the number of values.
     pub fn values(&self) -> usize {
         self.codes() - FIRST_VALUE as usize
     }
 
-    /// Returns the number of encoded cells that the hierarchy does not cover or that look like identifiers.
+    /// Returns the number of uncovered cells, without overflowed ones.
     pub fn uncovered(&self) -> u64 {
         self.uncovered
     }
 
-    /// Returns the shape of the first value suppressed because it looks like an identifier.
+    /// Returns the first identifier shape.
     pub fn first_shape(&self) -> Option<IdentifierShape> {
         self.first_shape
     }
 
-    /// Returns the number of encoded cells without room for their value.
+    /// Returns the number of cells without room.
     pub fn overflowed(&self) -> u64 {
         self.overflowed
     }
 
-    /// Returns the most frequent identifier shape among the distinct values, and its share in (0, 1].
+    /// Returns the most frequent identifier shape and its share, in (0, 1].
     pub fn dominant_shape(&self) -> Option<(IdentifierShape, f64)> {
         let values = &self.levels[0].cells[FIRST_VALUE as usize..];
         identifier_shapes::most_frequent_shape(values.iter().map(|&cell| self.text(cell)))
     }
 
-    /// Returns the approximate memory of a value in bytes, from its text and the number of levels. Labels are not
-    /// counted, because values mostly share them.
+    /// Returns the approximate bytes of a value, without labels.
     pub fn approximate_value_bytes(&self, code: Code) -> u64 {
         if code < FIRST_VALUE {
             return 0;
         }
-        // Arrays and tables are up to half empty.
         let a_level = 2 * (size_of::<CellId>() + size_of::<u128>() + size_of::<f32>());
         (self.canonical(code).len() + VALUE_OVERHEAD + self.levels.len() * a_level) as u64
     }
 
-    /// Returns the approximate memory in use, in bytes.
+    /// Returns the approximate bytes in use.
     pub fn approximate_bytes(&self) -> usize {
         let a_code = size_of::<CellId>() + size_of::<u128>() + size_of::<f32>() + size_of::<u32>();
         let levels: usize = self.levels.iter().map(|level| level.cells.capacity() * a_code).sum();
@@ -505,8 +481,7 @@ impl Codebook {
             + (self.codes.capacity() + self.coarser_cells.capacity()) * size_of::<Code>()
     }
 
-    /// Removes the values with codes not marked in `used` (missing marks count as false), their cells and all cached
-    /// spellings. Returns the new code of each old one, [`FORGOTTEN`] for removed codes.
+    /// Removes the values not marked in `used` and all cached spellings. Returns the new code of each old one.
     pub fn retain(&mut self, used: &[bool]) -> Vec<Code> {
         let keep = |code: usize| code < FIRST_VALUE as usize || used.get(code).copied().unwrap_or(false);
         let mut map = vec![FORGOTTEN; self.codes()];
@@ -524,7 +499,6 @@ impl Codebook {
         let cell_map = self.cells.retain(&used_cells);
         let old = std::mem::replace(&mut self.coarser_cells, vec![SUPPRESSED; self.cells.len()]);
         for (&cell, &above) in cell_map.iter().zip(&old).filter(|(cell, _)| **cell != CellId::MAX) {
-            // All coarser cells of a kept cell are kept too.
             self.coarser_cells[cell as usize] = cell_map[above as usize];
         }
         for level in &mut self.levels {
@@ -550,28 +524,27 @@ impl Codebook {
     }
 }
 
-/// Returns the first and the last position of a range cell; none for other cells.
 fn range_positions(cell: CellId) -> Option<(u32, u32)> {
     let mask = (1 << POSITION_BITS) - 1;
     (RANGE_BASE..2 * RANGE_BASE).contains(&cell).then_some((cell >> POSITION_BITS & mask, cell & mask))
 }
 
-/// Checks that a cell is a range and not a cell of a level.
+/// Checks that a cell is a range.
 pub fn is_range(cell: CellId) -> bool {
     range_positions(cell).is_some()
 }
 
-/// Marks in `used` the codes of a column.
+/// Marks the codes of a column.
 pub fn mark_used(column: impl IntoIterator<Item = Code>, used: &mut [bool]) {
     column.into_iter().for_each(|code| used[code as usize] = true);
 }
 
-/// Replaces the codes of a column after compaction of its codebook; `map` is old → new.
+/// Replaces the codes of a column by `map[code]`.
 pub fn remap(column: &mut [Code], map: &[Code]) {
     column.iter_mut().for_each(|code| *code = map[*code as usize]);
 }
 
-/// Creates codebooks for the attributes of a schema text, each with room for `values` values, for tests and examples.
+/// Creates test codebooks from a schema text.
 ///
 /// # Panics
 /// Panics if the schema does not parse.

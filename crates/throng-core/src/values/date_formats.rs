@@ -1,7 +1,4 @@
-//! Formats of an attribute's dates and times: ISO 8601, formats named in the schema, or numbers counted from 1970.
-//! Also the offset of a time from another time of its record.
-//!
-//! Formats are never guessed: `20240512` could be a day or 1970-08-23. Without a format in the schema it is refused.
+//! Date and time formats of an attribute; never guessed.
 
 use std::fmt::Write as _;
 
@@ -12,22 +9,22 @@ use crate::values::decimal::floor_ticks;
 use crate::values::moment::{self, DAY, WrittenTime};
 use crate::values::time_zone::NamedZone;
 
-/// Unit of a number that counts from 1970.
+/// Unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 pub enum EpochUnit {
-    /// Seconds since 1970.
+    /// Seconds.
     #[serde(rename = "s")]
     Seconds,
-    /// Milliseconds since 1970.
+    /// Milliseconds.
     #[serde(rename = "ms")]
     Milliseconds,
-    /// Microseconds since 1970.
+    /// Microseconds.
     #[serde(rename = "us")]
     Microseconds,
 }
 
 impl EpochUnit {
-    /// Reads a number and returns milliseconds since 1970, rounded down.
+    /// Converts a number to milliseconds, rounded down.
     pub fn read(self, text: &str) -> Option<i64> {
         let (decimals, ticks_a_millisecond) = match self {
             Self::Seconds => (3, 1),
@@ -42,26 +39,24 @@ impl EpochUnit {
 /// Format of dates and times.
 #[derive(Clone, Debug, Default)]
 pub enum DateFormats {
-    /// ISO 8601, such as `2021-05-24` and `2021-05-24T10:00:00Z` (see [`moment::parse`]).
+    /// ISO 8601 (see [`moment::parse`]).
     #[default]
     Iso,
-    /// First format of the list that matches.
+    /// First matching format.
     Formats(Vec<DateFormat>),
-    /// Number that counts from 1970.
+    /// Number since 1970.
     Epoch(EpochUnit),
-    /// Sum of a relative time and its base, in ISO 8601.
+    /// Sum of a relative time and its base.
     Sum,
 }
 
 impl DateFormats {
-    /// Reads a text and returns milliseconds since 1970; none if the format does not match. Without an offset it is
-    /// UTC.
+    /// Returns the milliseconds since 1970 of a text; UTC without an offset.
     pub fn read(&self, text: &str) -> Option<i64> {
         self.read_in_zone(text, None)
     }
 
-    /// Reads a text and returns milliseconds since 1970; none if the format does not match. Without an offset it is a
-    /// local time of `zone`.
+    /// Returns the milliseconds since 1970 of a text; in `zone` without an offset.
     pub fn read_in_zone(&self, text: &str, zone: Option<&NamedZone>) -> Option<i64> {
         let WrittenTime { local, offset } = match self {
             Self::Iso | Self::Sum => moment::parse_local(text)?,
@@ -74,7 +69,7 @@ impl DateFormats {
         }
     }
 
-    /// Returns the error description for a cell with another format.
+    /// Describes a cell with another format.
     pub fn mismatch_message(&self) -> &'static str {
         match self {
             Self::Iso => "not an ISO 8601 date or time such as 2021-05-24T10:00:00Z (set `format` or `epoch`)",
@@ -84,13 +79,13 @@ impl DateFormats {
         }
     }
 
-    /// Returns the formats without a time zone; their times are read as UTC.
+    /// Returns the formats without `%z`.
     pub fn formats_without_zone(&self) -> impl Iterator<Item = &str> {
         let formats = if let Self::Formats(formats) = self { formats.as_slice() } else { &[] };
         formats.iter().filter(|format| !format.zoned).map(|format| format.text.as_str())
     }
 
-    /// Returns a text for the fingerprint of the schema.
+    /// Returns the text for the schema fingerprint.
     pub fn description(&self) -> String {
         match self {
             Self::Iso => "iso".to_owned(),
@@ -105,20 +100,19 @@ impl DateFormats {
     }
 }
 
-/// Error for a format with unknown letters.
 const UNKNOWN_LETTER: &str = "not a valid format: unknown letter after % (see docs.rs/chrono, format::strftime)";
 
-/// Format in chrono's letters that can parse its own output.
+/// chrono format that parses its own output.
 #[derive(Clone, Debug)]
 pub struct DateFormat {
     text: String,
     items: Vec<Item<'static>>,
     zoned: bool,
-    /// First of the hundred years that a two-digit year can mean; none if years are complete.
+    /// None if years are complete.
     first_year: Option<i32>,
 }
 
-/// Times that a format must distinguish: two centuries, both halves of a day, and a leap day.
+/// Times that a format must distinguish.
 const SAMPLE_TIMES: [(i32, u32, u32, u32, u32, u32); 6] = [
     (1912, 2, 29, 3, 4, 5),
     (1968, 12, 31, 23, 58, 59),
@@ -132,15 +126,15 @@ impl DateFormat {
     /// Parses a format.
     ///
     /// # Errors
-    /// Fails with a description of the mistake and its correction.
+    /// Fails with the mistake and its correction.
     pub fn new(text: &str) -> Result<Self, String> {
         Self::with_first_year(text, None)
     }
 
-    /// Parses a format in which two-digit years mean one of the hundred years from `first_year` on.
+    /// Parses a format with two-digit years from `first_year` on.
     ///
     /// # Errors
-    /// Fails with a description of the mistake and its correction.
+    /// Fails like [`new`](Self::new).
     pub fn with_first_year(text: &str, first_year: Option<i32>) -> Result<Self, String> {
         let items = StrftimeItems::new(text).parse_to_owned().map_err(|_| UNKNOWN_LETTER.to_owned())?;
         let has = |wanted: &dyn Fn(&Item<'_>) -> bool| items.iter().any(wanted);
@@ -193,7 +187,7 @@ impl DateFormat {
         }
     }
 
-    /// Checks whether one format reads an output of the other as a different day or time.
+    /// Checks for a text that both formats read as different times.
     pub fn contradicts(&self, other: &Self) -> bool {
         let first = NaiveDate::from_ymd_opt(2023, 1, 1);
         let days = (0..731).filter_map(|day| first?.checked_add_days(Days::new(day)));
@@ -207,12 +201,11 @@ impl DateFormat {
         moments.any(|moment| differ(self, other, moment) || differ(other, self, moment))
     }
 
-    /// Checks that the format has two-digit years.
+    /// Checks for two-digit years.
     pub fn has_short_years(&self) -> bool {
         self.first_year.is_some()
     }
 
-    /// Returns the year that the last two digits of `year` mean; `year` itself if years are complete.
     fn full_year(&self, year: i32) -> i32 {
         self.first_year.map_or(year, |first| first + (year - first).rem_euclid(100))
     }
@@ -222,7 +215,6 @@ impl DateFormat {
         moment::in_range(local.checked_sub(offset.unwrap_or(0))?)
     }
 
-    /// Reads a text as local time and offset; midnight if it has no time of day.
     fn parse_local_time(&self, text: &str) -> Option<WrittenTime> {
         let mut parsed = Parsed::new();
         chrono::format::parse(&mut parsed, text, self.items.iter()).ok()?;
@@ -231,7 +223,7 @@ impl DateFormat {
             parsed.set_year(i64::from(year)).ok()?;
         }
         let date = parsed.to_naive_date().ok()?;
-        // `%Y` also accepts `16`, which is not a plausible year.
+        // `%Y` also accepts `16`.
         if !(1000..=9999).contains(&chrono::Datelike::year(&date)) {
             return None;
         }
@@ -260,26 +252,26 @@ fn moment_of((year, month, day, hour, minute, second): (i32, u32, u32, u32, u32,
     NaiveDate::from_ymd_opt(year, month, day)?.and_hms_opt(hour, minute, second)
 }
 
-/// Base of relative times: the attribute from which they count, and the format of the offset.
+/// Base of relative times.
 #[derive(Clone, Debug)]
 pub struct TimeBase {
-    /// Name of the attribute from which they count: a date or a timestamp of the same record.
+    /// Date or timestamp attribute of the same record.
     pub attribute: String,
-    /// Format of the offset in a cell.
+    /// Format of the offset.
     pub span: TimeOffset,
 }
 
-/// Format of the offset from the base to a time.
+/// Format of an offset from the base.
 #[derive(Clone, Debug)]
 pub enum TimeOffset {
     /// Number in this unit.
     Number(EpochUnit),
-    /// Time of day, on the day of the base.
+    /// Time of day on the day of the base.
     Clock(TimeOfDayFormat),
 }
 
 impl TimeOffset {
-    /// Reads an offset in milliseconds.
+    /// Returns an offset in milliseconds.
     pub fn read(&self, text: &str) -> Option<i64> {
         match self {
             Self::Number(unit) => unit.read(text),
@@ -287,7 +279,7 @@ impl TimeOffset {
         }
     }
 
-    /// Returns a text for the fingerprint of the schema.
+    /// Returns the text for the schema fingerprint.
     pub fn description(&self) -> String {
         match self {
             Self::Number(unit) => format!("{unit:?}"),
@@ -296,10 +288,10 @@ impl TimeOffset {
     }
 }
 
-/// Times of day that a format must distinguish: both halves of a day, and its first minute.
+/// Times of day that a format must distinguish.
 const SAMPLE_DAY_TIMES: [(u32, u32); 4] = [(0, 20), (3, 4), (12, 30), (23, 59)];
 
-/// Time-of-day format in chrono's letters that can parse its own output, at least to the minute.
+/// Time-of-day format that parses its own output.
 #[derive(Clone, Debug)]
 pub struct TimeOfDayFormat {
     text: String,
@@ -310,7 +302,7 @@ impl TimeOfDayFormat {
     /// Parses a format.
     ///
     /// # Errors
-    /// Fails with a description of the mistake and its correction.
+    /// Fails with the mistake and its correction.
     pub fn new(text: &str) -> Result<Self, String> {
         let items = StrftimeItems::new(text).parse_to_owned().map_err(|_| UNKNOWN_LETTER.to_owned())?;
         let clock = Self { text: text.to_owned(), items };
@@ -329,7 +321,6 @@ impl TimeOfDayFormat {
         }
     }
 
-    /// Reads a time of day and returns milliseconds since midnight.
     fn read(&self, text: &str) -> Option<i64> {
         let mut parsed = Parsed::new();
         chrono::format::parse(&mut parsed, text, self.items.iter()).ok()?;
@@ -462,7 +453,6 @@ mod tests {
         ] {
             assert_eq!(DateFormats::Epoch(epoch).read(text), Some(millis), "{text}");
         }
-        // Milliseconds read as seconds are beyond the year 9999.
         for text in ["1621857600000", "2021-05-24", "", "NaN", "inf", "1e99", "twelve"] {
             assert_eq!(DateFormats::Epoch(EpochUnit::Seconds).read(text), None, "{text}");
         }

@@ -1,42 +1,39 @@
-//! Exact decimals as integer ticks.
-//!
-//! Interval bounds and rounding steps are written as decimal numbers. Binary floats would put 0.3 into [0.2,0.3) for
-//! width 0.1. Ticks of 10⁻ᵈ keep every bound exact.
+//! Exact decimals as integer ticks of 10⁻ᵈ: no rounding of interval bounds.
 
-/// Maximum number of decimals of a bound, a width or a step.
+/// Maximum number of decimals.
 pub const MAX_DECIMALS: u32 = 9;
 
 /// Number rounded down to whole ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlooredTicks {
-    /// Number of whole ticks.
+    /// Number of ticks.
     pub ticks: i128,
-    /// True if rounding changed nothing.
+    /// True without rounding.
     pub exact: bool,
 }
 
-/// Returns the decimals in the shortest spelling of `x` (0 for 5, 1 for 0.5).
+/// Returns the decimals of the shortest spelling (1 for 0.5).
 pub fn decimals_of(x: f64) -> u32 {
     let text = format!("{x}");
     text.split_once('.').map_or(0, |(_, fraction)| u32::try_from(fraction.len()).unwrap_or(u32::MAX))
 }
 
-/// Returns `x` in ticks of 10⁻ᵈ, if it is a whole number of ticks and fits.
+/// Returns `x` in ticks of 10⁻ᵈ, if whole.
 pub fn exact_ticks(x: f64, decimals: u32) -> Option<i128> {
     exact(&format!("{x}"), decimals)
 }
 
-/// Returns the decimal number `text` in ticks of 10⁻ᵈ, if it is a whole number of ticks and fits.
+/// Returns a decimal number in ticks of 10⁻ᵈ, if whole.
 pub fn exact(text: &str, decimals: u32) -> Option<i128> {
     let floor = floor_ticks(text, decimals)?;
     floor.exact.then_some(floor.ticks)
 }
 
-/// Rounds the decimal number `text` down (toward −∞) to ticks of 10⁻ᵈ; none if it is not a number or too large.
+/// Rounds a decimal number down to ticks of 10⁻ᵈ; none if invalid or too large.
 pub fn floor_ticks(text: &str, decimals: u32) -> Option<FlooredTicks> {
     if text.contains(['e', 'E']) {
         let x: f64 = text.parse().ok()?;
-        // Display never writes an exponent, so this recursion ends here.
+        // Display writes no exponent, so this recursion ends.
         return if x.is_finite() { floor_ticks(&format!("{x}"), decimals) } else { None };
     }
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
@@ -65,7 +62,7 @@ pub fn floor_ticks(text: &str, decimals: u32) -> Option<FlooredTicks> {
     Some(FlooredTicks { ticks, exact })
 }
 
-/// Appends `ticks`·10⁻ᵈ with the fewest digits, never "-0".
+/// Appends `ticks`·10⁻ᵈ with the fewest digits.
 pub fn push_ticks(out: &mut String, ticks: i128, decimals: u32) {
     if ticks < 0 {
         out.push('-');
@@ -92,12 +89,9 @@ pub fn push_ticks(out: &mut String, ticks: i128, decimals: u32) {
     out.extend(buffer[at..].iter().map(|&b| char::from(b)));
 }
 
-/// Maximum number of digits for a number written in full.
 const MAX_PLAIN_DIGITS: i64 = 64;
 
-/// Writes the canonical form of a JSON number: all digits without exponent or redundant zeros, or digits and exponent
-/// (`12e99`) if that would be long. Equal numbers give equal texts, different numbers different texts. None if the
-/// exponent does not fit in 64 bits.
+/// Appends the canonical JSON number: all digits, or `12e99` if long. None if the exponent exceeds 64 bits.
 pub fn push_plain(out: &mut String, number: &str) -> Option<()> {
     let (negative, rest) = number.strip_prefix('-').map_or((false, number), |rest| (true, rest));
     let (digits, exponent) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
@@ -199,7 +193,7 @@ mod tests {
     }
 
     proptest! {
-        /// Uses all spellings of ticks·10^power: point and exponent moved, zeros before and after.
+        /// Point and exponent moved, zeros before and after.
         #[test]
         fn all_number_spellings_give_one_plain_text(
             ticks in -1_000_000_i64..1_000_000,

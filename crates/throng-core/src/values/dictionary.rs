@@ -1,6 +1,4 @@
-//! Dictionary of one column: exact mapping from tokens to dense codes, without hierarchies, keys or digests.
-//!
-//! It serves tables that are only analysed; streams for release use a [codebook](crate::values::codebook).
+//! Exact codes of a column for analysis; released streams use a [codebook](crate::values::codebook).
 
 use std::hash::BuildHasher;
 
@@ -10,22 +8,21 @@ use crate::values::canonical::{CanonicalKind, CellError, ValueTyping};
 use crate::values::raw_batch::RawToken;
 use crate::values::token_cache::TokenCache;
 
-/// Code of a missing key.
+/// Missing key.
 pub const ABSENT: u32 = 0;
-/// Code of a cell that is null or spelled as missing.
+/// Null, or spelled as missing.
 pub const MISSING: u32 = 1;
-/// First code of a value.
+/// First value.
 pub const FIRST_VALUE: u32 = 2;
 
-/// Maximum number of cached spellings of a typed column.
 const MAX_SPELLINGS: usize = 1 << 16;
 
-/// Error for a column with too many distinct values, or too many bytes of text.
+/// Error for too many values or bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the column has too many distinct values for a dictionary (2\u{b3}\u{b2} bytes of text): exclude it")]
 pub struct DictionaryFull;
 
-/// Reason for which a cell has no code.
+/// Reason for a cell without code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "each variant has an error message")]
 pub enum EncodeError {
@@ -35,23 +32,21 @@ pub enum EncodeError {
     Full(#[from] DictionaryFull),
 }
 
-/// Values of a column, numbered in the order of arrival.
+/// Values of a column in order of arrival.
 #[derive(Clone, Debug)]
 pub struct Dictionary {
     typing: Option<(ValueTyping, TokenCache<u32>)>,
     by_text: HashTable<u32>,
     hasher: DefaultHashBuilder,
     arena: String,
-    /// End position of each value's text in the arena.
     ends: Vec<u32>,
     buffer: String,
 }
 
 impl Dictionary {
-    /// Creates a dictionary. With a typing, values are canonical (rounded, one spelling each).
+    /// Creates a dictionary of canonical values.
     ///
-    /// Without a typing, values are texts as spelled. An empty untyped field (CSV) is then missing, and the number 5
-    /// and the text "5" are one value.
+    /// Without a typing, values are texts as spelled, and empty untyped fields are missing.
     pub fn new(typing: Option<ValueTyping>) -> Self {
         Self {
             typing: typing.map(|typing| (typing, TokenCache::new(MAX_SPELLINGS))),
@@ -66,7 +61,7 @@ impl Dictionary {
     /// Returns the code of a token.
     ///
     /// # Errors
-    /// Fails if the token does not fit the type or the dictionary is full.
+    /// Fails for the wrong type, or if full.
     pub fn encode(&mut self, token: RawToken<'_>) -> Result<u32, EncodeError> {
         match token {
             RawToken::Absent => return Ok(ABSENT),
@@ -102,10 +97,10 @@ impl Dictionary {
         code
     }
 
-    /// Checks a token like [`encode`](Self::encode), without storing it.
+    /// Checks a token without storing it.
     ///
     /// # Errors
-    /// Fails if the token does not fit the type.
+    /// Fails for the wrong type.
     pub fn check(&mut self, token: RawToken<'_>) -> Result<(), CellError> {
         let Some((typing, _)) = &self.typing else { return Ok(()) };
         match token {
@@ -114,8 +109,7 @@ impl Dictionary {
         }
     }
 
-    /// Returns a dictionary with the same typing and no values, to continue checking a column without storing its
-    /// values.
+    /// Returns an empty dictionary with the same typing.
     #[must_use]
     pub fn without_values(&self) -> Self {
         let typing = self.typing.as_ref().map(|(typing, _)| (typing.clone(), TokenCache::new(0)));
@@ -138,23 +132,23 @@ impl Dictionary {
         Ok(code)
     }
 
-    /// Returns the text of a code: canonical JSON with a typing, otherwise as spelled; none for missing and absent.
+    /// Returns canonical JSON, or the spelling without a typing; none for missing and absent.
     pub fn text(&self, code: u32) -> Option<&str> {
         let known = code >= FIRST_VALUE && ((code - FIRST_VALUE) as usize) < self.ends.len();
         known.then(|| slice(&self.arena, &self.ends, code))
     }
 
-    /// Returns the texts of all values in code order.
+    /// Returns all texts in code order.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         (0..self.values() as u32).map(|index| slice(&self.arena, &self.ends, FIRST_VALUE + index))
     }
 
-    /// Returns the number of distinct values, without missing and absent.
+    /// Returns the number of values.
     pub fn values(&self) -> usize {
         self.ends.len()
     }
 
-    /// Returns the memory in use, in bytes.
+    /// Returns the bytes in use.
     pub fn bytes(&self) -> usize {
         self.arena.capacity()
             + self.ends.capacity() * size_of::<u32>()
@@ -162,7 +156,7 @@ impl Dictionary {
             + self.typing.as_ref().map_or(0, |(_, cache)| cache.bytes())
     }
 
-    /// Frees the memory that only encoding needs.
+    /// Frees the memory for encoding.
     pub fn finish_encoding(&mut self) {
         self.by_text = HashTable::new();
         if let Some((_, cache)) = &mut self.typing {

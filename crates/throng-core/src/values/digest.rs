@@ -1,4 +1,4 @@
-//! Keyed digests, which ledger and state store instead of values and subjects.
+//! Keyed digests, stored instead of values and subjects.
 
 use hmac::{Hmac, Mac};
 use rand::TryRngCore;
@@ -6,15 +6,12 @@ use rand::rngs::OsRng;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
-/// Secret key for digests of coverages and subjects.
-///
-/// An unkeyed hash of a birth date or a phone number can be reversed by trying all values. Without the key an
-/// attacker cannot try.
+/// Secret key. Without it, an attacker cannot try all values against a digest.
 #[derive(Clone, Default)]
 pub struct DigestKey(pub [u8; 32]);
 
 impl DigestKey {
-    /// Creates a key from two digests made under another key.
+    /// Joins two digests.
     pub fn from_halves(one: u128, other: u128) -> Self {
         let mut key = Self::default();
         key.0[..16].copy_from_slice(&one.to_be_bytes());
@@ -22,23 +19,22 @@ impl DigestKey {
         key
     }
 
-    /// Derives a key from `content`; it can be computed only from the complete content.
+    /// Derives a key that requires the complete `content`.
     pub fn from_content<'a>(content: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut key = ContentKey::default();
         content.for_each(|part| key.add(part));
         key.finish()
     }
 
-    /// Returns a digest function under this key; the prefix must not contain a zero byte.
+    /// Returns the digest function; `prefix` without zero bytes.
     pub fn keyed_digest(&self, prefix: &str) -> KeyedDigest {
         KeyedDigest::new(self, prefix)
     }
 
-    /// Creates a random key for one run that is never stored. An attacker cannot prepare values with colliding
-    /// digests.
+    /// Creates a random key, so that no attacker can prepare collisions.
     ///
     /// # Errors
-    /// Fails if the system has no randomness.
+    /// Fails without randomness.
     pub fn random_key() -> Result<Self, std::io::Error> {
         let mut key = Self([0; 32]);
         OsRng.try_fill_bytes(&mut key.0).map_err(std::io::Error::other)?;
@@ -51,13 +47,13 @@ impl DigestKey {
 pub struct ContentKey(Sha256);
 
 impl ContentKey {
-    /// Adds one part.
+    /// Adds a part.
     pub fn add(&mut self, part: &[u8]) {
         self.0.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
         self.0.update(part);
     }
 
-    /// Returns the key of all parts.
+    /// Returns the key.
     pub fn finish(self) -> DigestKey {
         DigestKey(self.0.finalize().into())
     }
@@ -75,29 +71,28 @@ impl Drop for DigestKey {
     }
 }
 
-/// Digests of configuration names, such as the attributes that form a class.
+/// Digests of configuration names.
 #[derive(Clone, Debug)]
 pub struct NameDigest(KeyedDigest);
 
 impl NameDigest {
-    /// Creates the digest function with a key.
+    /// Creates the digest function.
     pub fn new(key: &DigestKey) -> Self {
         Self(KeyedDigest::new(key, "throng name"))
     }
 
-    /// Returns the digest of a name.
+    /// Returns the digest.
     pub fn digest(&self, name: &str) -> u128 {
         self.0.digest(name.as_bytes())
     }
 }
 
-/// Returns the number of a value for counting: the upper half of its coverage digest.
+/// Returns the upper half of a coverage digest, for counting.
 pub fn value_number(coverage: u128) -> u64 {
     (coverage >> 64) as u64
 }
 
-/// Hasher that returns the low half of a class key. Class keys are sums of keyed digests: they are uniform, and an
-/// attacker without the key cannot choose them.
+/// Hasher of class keys, which are uniform and secret sums of keyed digests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClassKeyHash(u64);
 
@@ -120,7 +115,7 @@ impl std::hash::Hasher for ClassKeyHash {
 /// Builder of [`ClassKeyHash`].
 pub type BuildClassKeyHash = std::hash::BuildHasherDefault<ClassKeyHash>;
 
-/// HMAC-SHA-256 with a fixed prefix that is hashed once.
+/// HMAC-SHA-256 with a fixed prefix.
 #[derive(Clone)]
 pub struct KeyedDigest(Hmac<Sha256>);
 
@@ -131,8 +126,7 @@ impl std::fmt::Debug for KeyedDigest {
 }
 
 impl KeyedDigest {
-    /// Creates the digest of `prefix ‖ 0 ‖ text`. The prefix must not contain a zero byte, so that the boundary is
-    /// unambiguous.
+    /// Creates the digest of `prefix ‖ 0 ‖ text`; `prefix` without zero bytes.
     pub fn new(key: &DigestKey, prefix: &str) -> Self {
         let mut mac = Hmac::<Sha256>::new_from_slice(&key.0).expect("HMAC takes keys of every length");
         mac.update(prefix.as_bytes());
@@ -149,7 +143,7 @@ impl KeyedDigest {
     }
 }
 
-/// Finalizer of SplitMix64 \[SPL]: a bijection that spreads every bit.
+/// SplitMix64 finalizer \[SPL], a bijection.
 pub fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -162,7 +156,7 @@ mod tests {
 
     #[test]
     fn keyed_digest_equals_python_hmac() {
-        // HMAC-SHA-256 with a key of zeros over "a\0b", computed with Python's hmac module.
+        // Python: HMAC-SHA-256 of "a\0b" with a zero key.
         let digest = KeyedDigest::new(&DigestKey([0; 32]), "a").digest(b"b");
         assert_eq!(format!("{digest:032x}"), "5f4c8963bfc503bf0ef713905dd7bfdd");
     }

@@ -1,25 +1,23 @@
-//! Guard for texts that a spreadsheet would run as formulas in a CSV file (OWASP, CSV injection).
+//! CSV injection (OWASP): texts that spreadsheets run as formulas.
 
-/// Characters that start a formula; the last four are full-width forms.
+/// Includes full-width forms.
 const FORMULA_STARTS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 
-/// Character that makes a spreadsheet treat a cell as text.
 const GUARD: char = '\'';
 
-/// Checks that a CSV text cell needs a `'` in front: it starts as a formula, with or without `'` characters before
-/// it.
+/// Checks for a formula, with or without leading `'`.
 #[must_use]
 pub fn needs_guard(text: &str) -> bool {
     text.trim_start_matches(GUARD).starts_with(FORMULA_STARTS)
 }
 
-/// Returns a text for CSV, with the guard if needed.
+/// Returns the guarded CSV text.
 #[must_use]
 pub fn guarded(text: &str) -> String {
     if needs_guard(text) { format!("{GUARD}{text}") } else { text.to_owned() }
 }
 
-/// Returns the text of a CSV cell without the guard that [`guarded`] has written.
+/// Removes the guard of [`guarded`].
 #[must_use]
 pub fn unguarded(cell: &str) -> &str {
     if needs_guard(cell) { cell.strip_prefix(GUARD).unwrap_or(cell) } else { cell }

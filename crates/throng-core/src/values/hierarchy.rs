@@ -1,8 +1,7 @@
 //! Generalization hierarchies of attributes.
 //!
-//! Level 0 is the canonical value, and the top level is `*`. Each level partitions the values, and a higher level
-//! only merges. A cell is identified by the **set of values it covers**: equal sets have equal texts and different
-//! sets have different texts, on all levels.
+//! Level 0 is the canonical value, the top level is `*`, and levels nest. Equal sets of values have equal texts,
+//! different sets different texts, on all levels.
 
 mod calendar;
 mod grid;
@@ -16,27 +15,26 @@ pub use prefix::Prefix;
 pub use ruler::{LevelCuts, MAX_POSITIONS, Ruler};
 pub use tree::{HierarchyRow, ListedTree};
 
-/// Generalization of a value on one level.
+/// Generalized value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ValueCover {
     /// Suppressed value, `*`.
     Root,
-    /// The value: the cell covers only this value.
+    /// This value only.
     Value,
-    /// Set of several values.
+    /// Several values.
     Set {
-        /// JSON text for the release.
+        /// JSON text.
         text: String,
-        /// Covered set of values, as a text that is equal for equal sets.
+        /// Text that identifies the set.
         set: String,
-        /// Loss (docs/internals/methods.md §9) in [0, 1]; none for an open domain, in which the level determines the loss.
+        /// Loss in [0, 1] (docs/internals/methods.md §9); none in an open domain.
         loss: Option<f64>,
     },
 }
 
 impl ValueCover {
-    /// Returns the loss of a value on `level` of a hierarchy with its root at `top`. In an open domain the level
-    /// determines it.
+    /// Returns the loss on `level`, with the root at `top`.
     pub fn loss(&self, level: usize, top: usize) -> f64 {
         match self {
             Self::Root => 1.0,
@@ -46,12 +44,12 @@ impl ValueCover {
     }
 }
 
-/// Mistake in a hierarchy: key or row, and correction.
+/// Mistake in a hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HierarchyFlaw {
     /// Row, level or key.
     pub place: String,
-    /// Description of the mistake and of its correction.
+    /// Mistake and correction.
     pub message: String,
 }
 
@@ -62,25 +60,25 @@ impl HierarchyFlaw {
     }
 }
 
-/// Hierarchy of one attribute.
+/// Generalization hierarchy of an attribute.
 #[derive(Clone, Debug)]
 pub enum Hierarchy {
-    /// Only the value and `*`.
+    /// Value and `*` only.
     Flat,
-    /// Listed values (files and inline trees).
+    /// Listed values.
     Tree(ListedTree),
-    /// Intervals of numbers.
+    /// Numeric intervals.
     Ruler(Ruler),
     /// First characters of a string.
     Prefix(Prefix),
     /// Calendar units.
     Calendar(Calendar),
-    /// Cells of latitude and longitude.
+    /// Grid cells.
     Grid(Grid),
 }
 
 impl Hierarchy {
-    /// Returns the number of levels, including the raw level and `*`; at least 2.
+    /// Returns the number of levels, including raw and `*`.
     pub fn levels(&self) -> usize {
         2 + match self {
             Self::Flat => 0,
@@ -92,13 +90,12 @@ impl Hierarchy {
         }
     }
 
-    /// Returns the intervals, if the hierarchy has intervals.
+    /// Returns the numeric intervals.
     pub fn ruler(&self) -> Option<&Ruler> {
         if let Self::Ruler(ruler) = self { Some(ruler) } else { None }
     }
 
-    /// Returns the generalizations of a canonical value on each level between the raw one and `*`. None if the
-    /// hierarchy does not cover it, or if its text could be mistaken for that of a generalized cell.
+    /// Returns the cells between value and `*`; none for uncovered or ambiguous texts.
     pub fn covers(&self, canonical: &str) -> Option<Vec<ValueCover>> {
         match self {
             Self::Flat => Some(Vec::new()),
@@ -110,8 +107,7 @@ impl Hierarchy {
         }
     }
 
-    /// Returns the mean loss of each level, including the raw level and `*`, for equally frequent values: the
-    /// expectation without data. For open domains it is level/(levels − 1).
+    /// Returns the mean loss by level of equally frequent values.
     pub fn expected_losses(&self) -> Vec<f64> {
         let top = self.levels() - 1;
         let by_level = |level: usize| level as f64 / top as f64;
@@ -129,7 +125,7 @@ impl Hierarchy {
         (0..=top).map(|level| if level == 0 || level == top { by_level(level) } else { mean(level) }).collect()
     }
 
-    /// Returns a short description of a level.
+    /// Describes a level.
     pub fn label(&self, level: usize) -> String {
         let top = self.levels() - 1;
         if level == 0 {
@@ -149,8 +145,7 @@ impl Hierarchy {
         }
     }
 
-    /// Returns a text that changes exactly if the hierarchy changes. It is part of the schema fingerprint and
-    /// contains Debug output, so renaming these types or their fields changes the fingerprint.
+    /// Returns the fingerprint text, with Debug output: renaming types or fields changes it.
     pub fn description(&self) -> String {
         match self {
             Self::Flat => "flat".into(),

@@ -1,8 +1,6 @@
-//! Shapes of direct identifiers: strings with the form of a name of a person or a device.
+//! Shapes of direct identifiers.
 //!
-//! The rules are narrow on purpose. Ten digits may be a step count or a phone number, so separators, a leading `+` or
-//! a check digit are required. Identifiers without a fixed form (names, addresses, serial numbers) are left to the
-//! cardinality test and to the schema.
+//! Ten digits may be a step count or a phone number: numbers therefore need separators, `+` or a check digit.
 
 use crate::values::json::unquoted;
 use crate::values::spelling::{Spelling, UnicodeForm};
@@ -25,7 +23,7 @@ use strum::VariantArray;
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum IdentifierShape {
-    /// E-mail address.
+    /// E-mail.
     Email,
     /// URL.
     Url,
@@ -35,22 +33,22 @@ pub enum IdentifierShape {
     MacAddress,
     /// IP address, version 4 or 6.
     IpAddress,
-    /// US SSN, Canadian SIN, Swiss AHV, UK NINO, Spanish DNI/NIE.
+    /// US, Canadian, Swiss, UK or Spanish identity number.
     NationalId,
-    /// Payment card: 13–19 digits with a valid Luhn digit and the first digit of an issuer.
+    /// Payment card with a valid Luhn digit.
     CreditCard,
-    /// Phone number, international (`+41 44 …`) or with North American separators.
+    /// Phone number, international or North American.
     Phone,
 }
 
 impl IdentifierShape {
-    /// Returns a name for reports and metric labels, from a closed set.
+    /// Returns the name in reports and metrics.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// Returns the first shape that fits `text`, in the order of [`IdentifierShape`]; none if no shape fits.
+/// Returns the first matching shape.
 pub fn detect_shape(text: &str) -> Option<IdentifierShape> {
     let text = text.trim();
     if let Some((shape, name)) = strip_identifier_scheme(text) {
@@ -72,7 +70,6 @@ pub fn detect_shape(text: &str) -> Option<IdentifierShape> {
     })
 }
 
-/// Returns the identifier after a scheme for identifiers (in any case), and the expected shape.
 fn strip_identifier_scheme(text: &str) -> Option<(IdentifierShape, &str)> {
     let schemes =
         [("mailto:", IdentifierShape::Email), ("tel:", IdentifierShape::Phone), ("urn:uuid:", IdentifierShape::Uuid)];
@@ -83,14 +80,12 @@ fn strip_identifier_scheme(text: &str) -> Option<(IdentifierShape, &str)> {
     })
 }
 
-/// Checks that a text after `tel:` can be dialled.
 fn is_dialable(text: &str) -> bool {
     text.bytes().filter(u8::is_ascii_digit).count() >= 5
         && text.bytes().all(|b| b.is_ascii_digit() || b" +-.()/*#".contains(&b))
 }
 
-/// Returns the shape of a canonical string, or of a string in the array or object that it contains. Full-width
-/// letters and invisible characters are normalized first.
+/// Returns the shape of a normalized canonical string, or of a string inside its JSON.
 pub fn nested_shape(canonical: &str) -> Option<IdentifierShape> {
     let text = unquoted(canonical)?;
     let plain = Spelling { normalize: UnicodeForm::Nfkc, ..Spelling::default() };
@@ -115,7 +110,7 @@ fn nested_strings(value: &serde_json::Value) -> Vec<&str> {
     }
 }
 
-/// Returns the most frequent shape among the canonical texts, and its share of all texts.
+/// Returns the most frequent shape and its share.
 pub fn most_frequent_shape<'a>(canonical: impl Iterator<Item = &'a str>) -> Option<(IdentifierShape, f64)> {
     let mut counts = [0_u32; IdentifierShape::VARIANTS.len()];
     let mut total = 0_u32;
@@ -181,7 +176,7 @@ fn is_ip(text: &str) -> bool {
     })
 }
 
-/// Returns the digits of `text` if it matches `pattern`: `9` is a digit, other characters match literally.
+/// Expects `9` for a digit; other characters match literally.
 fn digits_in(text: &str, pattern: &str) -> Option<Vec<u32>> {
     if text.len() != pattern.len() {
         return None;
@@ -210,7 +205,7 @@ fn is_national_id(text: &str) -> bool {
     ssn || sin || is_ahv(text) || is_nino(text) || is_dni(text)
 }
 
-/// Checks for a Swiss number: 756.xxxx.xxxx.xc with the check digit of EAN-13.
+/// Swiss AHV number with an EAN-13 digit.
 fn is_ahv(text: &str) -> bool {
     let digits = digits_in(text, "999.9999.9999.99").or_else(|| digits_in(text, "9999999999999"));
     digits.is_some_and(|d| {
@@ -219,7 +214,7 @@ fn is_ahv(text: &str) -> bool {
     })
 }
 
-/// Checks for a UK number: two letters, six digits, A–D, spaces allowed.
+/// UK NINO.
 fn is_nino(text: &str) -> bool {
     let bare: Vec<char> = text.chars().filter(|c| *c != ' ').collect();
     bare.len() == 9
@@ -229,7 +224,7 @@ fn is_nino(text: &str) -> bool {
         && ('A'..='D').contains(&bare[8])
 }
 
-/// Checks for a Spanish number: eight digits (the first may be X, Y, Z) and a check letter.
+/// Spanish DNI or NIE.
 fn is_dni(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.len() != 9 || !text.is_ascii() {
@@ -321,7 +316,7 @@ mod tests {
             let shape = if text == "046 454 286" { None } else { Some(shape) };
             assert_eq!(detect_shape(text), shape, "{text}");
         }
-        // Canadian number that does not start with 0.
+        // Canadian number.
         assert_eq!(detect_shape("130 692 544"), Some(IdentifierShape::NationalId));
     }
 

@@ -1,8 +1,8 @@
-//! JSON output with one text per string, number or structure.
+//! Canonical JSON.
 
 use std::fmt::Write as _;
 
-/// Appends the shortest text that parses as `value`, with an exponent only for very small and very large numbers.
+/// Appends the shortest text of a number.
 pub fn push_shortest(out: &mut String, value: f64) {
     let value = if value == 0.0 { 0.0 } else { value };
     let start = out.len();
@@ -15,7 +15,7 @@ pub fn push_shortest(out: &mut String, value: f64) {
     debug_assert!(written.is_ok() && out.len() > start);
 }
 
-/// Appends `text` as a JSON string.
+/// Appends a JSON string.
 pub fn push_quoted(out: &mut String, text: &str) {
     out.push('"');
     let mut plain = 0;
@@ -44,19 +44,19 @@ pub fn push_quoted(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Returns `text` as a JSON string.
+/// Returns a JSON string.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     push_quoted(&mut out, text);
     out
 }
 
-/// Returns the text of a canonical JSON string; none for any other JSON.
+/// Returns the text of a JSON string.
 pub fn unquoted(canonical: &str) -> Option<String> {
     serde_json::from_str(canonical).ok()
 }
 
-/// Appends compact JSON with the keys of every object sorted.
+/// Appends compact JSON with sorted keys.
 pub fn push_sorted(out: &mut String, value: &serde_json::Value) {
     match value {
         serde_json::Value::Array(list) => {

@@ -1,4 +1,4 @@
-//! Points in time in UTC: parsing of device formats and truncation to calendar units.
+//! UTC times: parsing and truncation.
 
 use chrono::{Datelike, NaiveDate};
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 /// Milliseconds per day.
 pub const DAY: i64 = 86_400_000;
 
-/// Calendar unit, in order from fine to coarse. Weeks are ISO weeks and start on Monday.
+/// Calendar unit, fine to coarse.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize, strum::IntoStaticStr, strum::VariantArray,
 )]
@@ -21,7 +21,7 @@ pub enum CalendarUnit {
     Hour,
     /// Day.
     Day,
-    /// ISO week.
+    /// ISO week from Monday.
     Week,
     /// Month.
     Month,
@@ -32,12 +32,12 @@ pub enum CalendarUnit {
 }
 
 impl CalendarUnit {
-    /// Returns the name in schema files.
+    /// Returns the name in schemas.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// Returns the first millisecond of the unit that contains `millis`.
+    /// Returns the first millisecond of the unit around `millis`.
     pub fn start(self, millis: i64) -> i64 {
         let fixed = |width: i64| millis - millis.rem_euclid(width);
         match self {
@@ -54,7 +54,7 @@ impl CalendarUnit {
         }
     }
 
-    /// Returns the first millisecond after the unit that starts at `start`.
+    /// Returns the first millisecond after the unit from `start`.
     pub fn end(self, start: i64) -> i64 {
         match self {
             Self::Second => start + 1_000,
@@ -62,7 +62,7 @@ impl CalendarUnit {
             Self::Hour => start + 3_600_000,
             Self::Day => start + DAY,
             Self::Week => start + 7 * DAY,
-            // The added days are more than the longest unit and less than two units, so the day is in the next unit.
+            // Within the next unit: longer than one unit, shorter than two.
             Self::Month => self.start(start + 31 * DAY + DAY),
             Self::Quarter => self.start(start + 100 * DAY),
             Self::Year => self.start(start + 370 * DAY),
@@ -79,13 +79,13 @@ impl CalendarUnit {
     }
 }
 
-/// Returns year, month and day of a point in time.
+/// Returns year, month and day.
 pub fn civil(millis: i64) -> (i32, u32, u32) {
     let date = date(millis);
     (date.year(), date.month(), date.day())
 }
 
-/// Returns the calendar day of a point in time; [`in_range`] limits times to the years 1–9999.
+/// Returns the day.
 pub fn date(millis: i64) -> NaiveDate {
     let days = i32::try_from(millis.div_euclid(DAY)).unwrap_or(i32::MAX);
     NaiveDate::from_num_days_from_ce_opt(days.saturating_add(719_163)).unwrap_or(NaiveDate::MAX)
@@ -107,22 +107,22 @@ fn digits(bytes: &[u8], at: usize, count: usize) -> Option<u32> {
     Some(number)
 }
 
-/// Time as written: local time and, if given, the offset from UTC.
+/// Local time and offset.
 pub struct WrittenTime {
-    /// Local time, as milliseconds since 1970.
+    /// Local milliseconds since 1970.
     pub local: i64,
-    /// Offset from UTC in milliseconds, if written.
+    /// Offset in milliseconds.
     pub offset: Option<i64>,
 }
 
-/// Parses the formats of [`parse_local`] and returns milliseconds since 1970; UTC if there is no offset.
+/// Returns the milliseconds since 1970 of a [`parse_local`] text; UTC without an offset.
 pub fn parse(text: &str) -> Option<i64> {
     let WrittenTime { local, offset } = parse_local(text)?;
     in_range(local.checked_sub(offset.unwrap_or(0))?)
 }
 
-/// Parses `YYYY-MM-DD`, or `YYYY-MM-DD HH:MM[:SS[.fraction]][Z|±HH[:MM]| UTC]` with a `T` or a space between, as
-/// databases export it. Digits after the millisecond are truncated. Years 1–9999.
+/// Parses `YYYY-MM-DD`, or `YYYY-MM-DD HH:MM[:SS[.fraction]][Z|±HH[:MM]| UTC]` with a space or `T`; truncated to
+/// milliseconds.
 pub fn parse_local(text: &str) -> Option<WrittenTime> {
     let b = text.as_bytes();
     let year = i32::try_from(digits(b, 0, 4)?).ok()?;
@@ -178,8 +178,7 @@ pub fn parse_local(text: &str) -> Option<WrittenTime> {
     Some(WrittenTime { local: day + of_day, offset })
 }
 
-/// Returns the first moment of the month or year in `YYYY-MM` or `YYYY`, for values rounded to `unit`; none if `unit`
-/// is finer than the text.
+/// Returns the start of `YYYY-MM` or `YYYY` if not coarser than `unit`.
 pub fn parse_partial(text: &str, unit: CalendarUnit) -> Option<i64> {
     let b = text.as_bytes();
     let year = i32::try_from(digits(b, 0, 4)?).ok().filter(|year| *year > 0)?;
@@ -190,13 +189,12 @@ pub fn parse_partial(text: &str, unit: CalendarUnit) -> Option<i64> {
     }
 }
 
-/// Returns `millis` if it is in the years 1–9999.
+/// Returns `millis` in years 1–9999.
 pub fn in_range(millis: i64) -> Option<i64> {
-    // 0001-01-01 and 10000-01-01.
     (-62_135_596_800_000..253_402_300_800_000).contains(&millis).then_some(millis)
 }
 
-/// Appends a date such as `2021-05-24`.
+/// Appends `2021-05-24`.
 pub fn push_date(out: &mut String, millis: i64) {
     let (year, month, day) = civil(millis);
     push(out, format_args!("{year:04}-{month:02}-{day:02}"));
@@ -206,7 +204,7 @@ fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("a string takes every text");
 }
 
-/// Appends a time such as `2021-05-24T10`, `…T10:05` or `…T10:05:07` (for hour, minute, second).
+/// Appends `2021-05-24T10`, `…T10:05` or `…T10:05:07`.
 pub fn push_clock(out: &mut String, millis: i64, unit: CalendarUnit) {
     push_date(out, millis);
     let second = millis.rem_euclid(DAY) / 1_000;
@@ -219,14 +217,14 @@ pub fn push_clock(out: &mut String, millis: i64, unit: CalendarUnit) {
     }
 }
 
-/// Returns `2021-05-24T10:05:07Z`, with three decimals if they are not zero; none outside the years 1 to 9999.
+/// Returns `2021-05-24T10:05:07Z`; none outside years 1–9999.
 pub fn rfc3339(millis: i64) -> Option<String> {
     let mut out = String::new();
     push_rfc3339(&mut out, in_range(millis)?);
     Some(out)
 }
 
-/// Appends `2021-05-24T10:05:07Z`, with three decimals if they are not zero.
+/// Appends `2021-05-24T10:05:07Z`, with milliseconds if not zero.
 pub fn push_rfc3339(out: &mut String, millis: i64) {
     push_clock(out, millis, CalendarUnit::Second);
     let fraction = millis.rem_euclid(1_000);

@@ -1,23 +1,18 @@
-//! Codec output: the cells of a batch as raw tokens, before typing.
-//!
-//! A batch is one byte arena and one fixed-size descriptor per cell, row after row, so it needs few allocations. It
-//! owns its data, so the codec can read the next batch in the meantime.
+//! Cells of a batch as raw tokens in one arena, before typing.
 
 use crate::values::rejection::RejectionReason;
 use serde::{Deserialize, Serialize};
 
-/// Position of a record in the source. Sources without partitions use partition 0.
-///
-/// Unique within a source: records from one message differ by `element`.
+/// Position of a record, unique within a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RecordPosition {
-    /// Index in the source's list of topics (0 for a file).
+    /// Index of the topic; 0 for a file.
     pub topic: u16,
-    /// Partition, from 0; 0 for a file.
+    /// Partition; 0 for a file.
     pub partition: i32,
-    /// Offset in the partition; for a file the line or row number, from 0.
+    /// Offset; for a file the line or row, from 0.
     pub offset: i64,
-    /// Element number in the array, from 1; 0 if the record is the complete message or line.
+    /// Element of an exploded array, from 1; 0 for a complete message.
     pub element: u32,
 }
 
@@ -27,7 +22,7 @@ impl RecordPosition {
         (self.topic, self.partition)
     }
 
-    /// Returns the array index of the element, from 0; none if the record is the complete message.
+    /// Returns the array index, from 0; none for a complete message.
     pub fn element_index(self) -> Option<u32> {
         self.element.checked_sub(1)
     }
@@ -36,24 +31,24 @@ impl RecordPosition {
 /// Raw cell as read by the codec.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RawToken<'a> {
-    /// The key is missing.
+    /// Missing key.
     Absent,
     /// JSON `null` or Parquet null.
     Null,
-    /// JSON string, unescaped.
+    /// Unescaped JSON string.
     Text(&'a str),
-    /// JSON number, as spelled.
+    /// JSON number as spelled.
     Number(&'a str),
     /// Boolean.
     Bool(bool),
-    /// JSON array or object, as spelled.
+    /// JSON array or object as spelled.
     Structure(&'a str),
-    /// CSV field; the schema determines its type.
+    /// CSV field, typed by the schema.
     Untyped(&'a str),
 }
 
 impl<'a> RawToken<'a> {
-    /// Returns the number of the token kind (0 or 1 without a value) and the text.
+    /// Returns kind and text; kinds 0 and 1 have none.
     pub fn parts(self) -> (u8, &'a str) {
         match self {
             Self::Absent => (0, ""),
@@ -76,24 +71,22 @@ struct CellDescriptor {
 
 const ABSENT: CellDescriptor = CellDescriptor { kind: 0, start: 0, len: 0 };
 
-/// Cells of a batch of records, `width` per record, in the order of the schema's attributes.
+/// Cells of records, `width` per record, in schema order.
 #[derive(Clone, Debug, Default)]
 pub struct RawBatch {
     width: usize,
     arena: String,
     cells: Vec<CellDescriptor>,
     coordinates: Vec<RecordPosition>,
-    /// Bytes of cells that rows share with the previous row.
     repeated: u64,
-    /// Arena position at which the values of the last row start.
+    /// Arena position of the last row.
     row_start: usize,
-    /// Number of cells with attributes that the schema does not contain.
+    /// Number of cells outside the schema.
     pub unknown_cells: u64,
-    /// Array elements that are not records.
     refused: Vec<(RecordPosition, RejectionReason)>,
 }
 
-/// Saved state of a batch, to which it can be truncated.
+/// State of a batch for [`RawBatch::truncate_to`].
 #[derive(Clone, Copy, Debug)]
 pub struct BatchMark {
     rows: usize,
@@ -111,7 +104,7 @@ impl BatchMark {
 }
 
 impl RawBatch {
-    /// Creates an empty batch of `width` attributes.
+    /// Creates an empty batch with `width` cells per row.
     pub fn new(width: usize) -> Self {
         Self { width, ..Self::default() }
     }
@@ -121,7 +114,7 @@ impl RawBatch {
         self.coordinates.len()
     }
 
-    /// Adds absent cells to every row up to `width`; no effect if the batch is already that wide.
+    /// Adds absent cells to every row up to `width`.
     pub fn widen(&mut self, width: usize) {
         if width <= self.width {
             return;
@@ -139,23 +132,22 @@ impl RawBatch {
         self.width
     }
 
-    /// Returns the arena size in bytes: the part of the memory that grows with the values.
+    /// Returns the arena size in bytes.
     pub fn arena_bytes(&self) -> usize {
         self.arena.len()
     }
 
-    /// Returns the additional bytes if cells shared by all elements of a message were copied to each element. The
-    /// arena stores them once, but data derived from the batch has them per element.
+    /// Returns the bytes of cells shared by elements, if copied.
     pub fn repeated_bytes(&self) -> u64 {
         self.repeated
     }
 
-    /// Returns the position of each record.
+    /// Returns the positions of the records.
     pub fn coordinates(&self) -> &[RecordPosition] {
         &self.coordinates
     }
 
-    /// Returns a mark of the current state.
+    /// Returns the current state.
     pub fn mark(&self) -> BatchMark {
         let Self { arena, repeated, unknown_cells, .. } = self;
         let (rows, refused) = (self.coordinates.len(), self.refused.len());
@@ -172,13 +164,13 @@ impl RawBatch {
         self.unknown_cells = mark.unknown_cells;
     }
 
-    /// Removes the rows after `mark` for which `keep` is false, with their values.
+    /// Removes the rows after `mark` with false `keep`, and their values.
     pub fn retain_since(&mut self, mark: BatchMark, keep: &[bool]) {
         let tail = self.arena.split_off(mark.arena);
         let coordinates = self.coordinates.split_off(mark.rows);
         let cells = self.cells.split_off(mark.rows * self.width);
         self.repeated = mark.repeated;
-        // Previous kept row before the move: cells that it shares with the next row are stored once.
+        // Cells shared with the previous kept row are stored once.
         let mut before: Option<&[CellDescriptor]> = None;
         let rows = coordinates.into_iter().zip(cells.chunks(self.width.max(1))).zip(keep);
         for ((coordinate, row), _) in rows.filter(|(_, keep)| **keep) {
@@ -202,18 +194,17 @@ impl RawBatch {
         }
     }
 
-    /// Returns the array elements refused since the last call, each with position and reason.
+    /// Takes the refused array elements with their reasons.
     pub fn take_refused(&mut self) -> Vec<(RecordPosition, RejectionReason)> {
         std::mem::take(&mut self.refused)
     }
 
-    /// Replaces the last row by one row per element of `elements`.
+    /// Replaces the last row by copies for `elements`, completed by `fill`.
     ///
-    /// Each new row starts with the cells of the replaced row, stored once, and `fill` sets those of the element. An
-    /// element that `fill` refuses gives no row; its position and the reason are [kept](Self::take_refused).
+    /// Refused elements go to [`take_refused`](Self::take_refused).
     ///
     /// # Errors
-    /// Fails if copies of the shared cells would exceed `most_repeated` bytes: a message must not grow without bound.
+    /// Fails if the copies exceed `most_repeated` bytes.
     pub fn explode<T>(
         &mut self,
         elements: Vec<T>,
@@ -244,21 +235,21 @@ impl RawBatch {
         Ok(())
     }
 
-    /// Appends a row of absent cells. Fill it with [`set`](Self::set); remove it with [`pop_row`](Self::pop_row).
+    /// Appends a row of absent cells.
     pub fn push_row(&mut self, coordinate: RecordPosition) {
         self.row_start = self.arena.len();
         self.coordinates.push(coordinate);
         self.cells.resize(self.cells.len() + self.width, ABSENT);
     }
 
-    /// Removes the last row (of a record that proves malformed) and its values.
+    /// Removes the last row and its values.
     pub fn pop_row(&mut self) {
         self.arena.truncate(self.row_start);
         self.coordinates.pop();
         self.cells.truncate(self.coordinates.len() * self.width);
     }
 
-    /// Sets a cell of the last row. Returns false if it has been set before (duplicate key).
+    /// Sets a cell of the last row. Returns false for a duplicate key.
     pub fn set(&mut self, attribute: usize, token: RawToken<'_>) -> bool {
         assert!(attribute < self.width, "attribute {attribute} of {}", self.width);
         let (kind, text) = token.parts();
@@ -293,13 +284,13 @@ impl RawBatch {
         }
     }
 
-    /// Checks that the cell of `attribute` in `row` is shared with the previous row, as in elements of one message.
+    /// Checks that a cell is shared with the previous row.
     #[inline]
     pub fn repeats_previous(&self, row: usize, attribute: usize) -> bool {
         row > 0 && self.cells[row * self.width + attribute] == self.cells[(row - 1) * self.width + attribute]
     }
 
-    /// Removes the rows for which `keep` is false; their values stay in the arena until the batch is dropped.
+    /// Removes the rows with false `keep`, but not their values.
     pub fn retain_rows(&mut self, keep: impl Fn(RecordPosition) -> bool) {
         let mut at = 0;
         for row in 0..self.coordinates.len() {

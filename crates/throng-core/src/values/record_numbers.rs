@@ -1,8 +1,6 @@
-//! Input record number of each table row.
+//! Input record numbers of table rows.
 
-/// Numbers of the records that are rows of a table, ascending, from 1.
-///
-/// Memory: 16 bytes per gap. Without gaps, row 0 is record 1.
+/// Ascending record numbers of rows, from 1; 16 bytes per gap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordNumbers {
     rows: usize,
@@ -11,7 +9,7 @@ pub struct RecordNumbers {
 }
 
 impl RecordNumbers {
-    /// Appends record `number` as the next row.
+    /// Appends the next row.
     pub fn push(&mut self, number: u64) {
         if self.record_of_row(self.rows) != number {
             self.runs.push((self.rows, number));
@@ -19,14 +17,14 @@ impl RecordNumbers {
         self.rows += 1;
     }
 
-    /// Returns the record number of a row.
+    /// Returns the record of a row.
     pub fn record_of_row(&self, row: usize) -> u64 {
         let run = self.runs.partition_point(|(first, _)| *first <= row).checked_sub(1);
         let (first, number) = run.map_or((0, 1), |run| self.runs[run]);
         number + (row - first) as u64
     }
 
-    /// Returns the numbers of the rows for which `keep` is true, in order.
+    /// Returns the numbers of rows with true `keep`.
     #[must_use]
     pub fn retained(&self, keep: &[bool]) -> Self {
         let mut kept = Self::default();

@@ -1,10 +1,10 @@
-//! Sliding window of the last records, as codes, from which plans are made.
+//! Sliding window of codes for planning.
 
 use crate::values::code_batch::CodeBatch;
 use crate::values::codebook::Code;
 use std::collections::VecDeque;
 
-/// Last `capacity` records in ring buffers of codes, oldest first. Memory: 4 bytes per cell and 8 per record.
+/// Ring buffers of the last `capacity` records, oldest first.
 #[derive(Clone, Debug)]
 pub struct RecordWindow {
     capacity: usize,
@@ -13,7 +13,7 @@ pub struct RecordWindow {
 }
 
 impl RecordWindow {
-    /// Creates an empty window for at least one record.
+    /// Creates an empty window.
     pub fn new(width: usize, capacity: usize) -> Self {
         assert!(capacity > 0, "a window of at least one record");
         Self { capacity, columns: vec![VecDeque::new(); width], subjects: VecDeque::new() }
@@ -29,7 +29,7 @@ impl RecordWindow {
         self.capacity
     }
 
-    /// Adds the records of a batch and evicts the oldest. Returns the number of evicted earlier records.
+    /// Adds a batch. Returns the number of evicted earlier records.
     pub fn push(&mut self, batch: &CodeBatch) -> usize {
         assert_eq!(batch.columns.len(), self.columns.len(), "batches of one schema");
         let skip = batch.rows().saturating_sub(self.capacity);
@@ -51,34 +51,34 @@ impl RecordWindow {
         self.subjects.drain(..rows);
     }
 
-    /// Returns the memory in use, in bytes.
+    /// Returns the bytes in use.
     pub fn bytes(&self) -> usize {
         let cells: usize = self.columns.iter().map(VecDeque::capacity).sum();
         cells * size_of::<Code>() + self.subjects.capacity() * size_of::<u64>()
     }
 
-    /// Returns the codes of a column, oldest first, as two slices.
+    /// Returns a column as two slices.
     pub fn column(&self, column: usize) -> (&[Code], &[Code]) {
         self.columns[column].as_slices()
     }
 
-    /// Returns the subjects, oldest first, as two slices.
+    /// Returns the subjects as two slices.
     pub fn subjects(&self) -> (&[u64], &[u64]) {
         self.subjects.as_slices()
     }
 
-    /// Returns the codes of a column, oldest first.
+    /// Returns the codes of a column.
     pub fn codes(&self, column: usize) -> impl Iterator<Item = Code> + '_ {
         self.columns[column].iter().copied()
     }
 
-    /// Returns every column for `count` records, starting after the `skip` oldest.
+    /// Returns all columns of `count` records after the `skip` oldest.
     pub fn columns(&self, skip: usize, count: usize) -> Vec<Vec<Code>> {
         let part = |column| self.codes(column).skip(skip).take(count).collect();
         (0..self.columns.len()).map(part).collect()
     }
 
-    /// Returns the codes of a column for modification, oldest first.
+    /// Returns the mutable codes of a column.
     pub fn codes_mut(&mut self, column: usize) -> &mut [Code] {
         self.columns[column].make_contiguous()
     }

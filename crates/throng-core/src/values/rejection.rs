@@ -1,57 +1,56 @@
-//! Reasons for which a record is rejected.
+//! Reasons to reject a record.
 
 use std::fmt;
 
-/// Reason for which a record cannot be read or does not fit the schema. It contains no value of the record, so it may
-/// be logged, counted and written to a dead letter.
+/// Reason to reject a record; contains no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RejectionReason {
     /// Invalid JSON.
     MalformedJson,
-    /// Text that is not UTF-8, or a text key with control characters.
+    /// Not UTF-8, or control characters in a text key.
     NotUtf8,
-    /// Record longer than `max_record_bytes`.
+    /// Longer than `max_record_bytes`.
     Oversized,
-    /// Nesting deeper than `max_depth`.
+    /// Nested deeper than `max_depth`.
     TooDeep,
-    /// Key that occurs twice in one object; the choice of a value would be a guess.
+    /// Key twice in one object.
     DuplicateKey,
-    /// JSON that is not an object.
+    /// JSON, but not an object.
     NotAnObject,
-    /// Only white space.
+    /// White space only.
     Empty,
-    /// CSV row with more or fewer fields than the header.
+    /// CSV row of another length than the header.
     RaggedRow,
-    /// CSV row with an unclosed quote.
+    /// Unclosed quote in CSV.
     MalformedRow,
-    /// Attribute that the schema does not contain, while `schema.unknown` is `refuse`.
+    /// Unknown attribute, with `schema.unknown` = `refuse`.
     UnknownAttribute,
-    /// Value that does not fit the type of its attribute, such as NaN, an infinity or too long a text.
+    /// Value outside the type of its attribute.
     WrongType,
-    /// Bytes that do not match their Avro schema.
+    /// Bytes without the expected Avro schema.
     MalformedAvro,
-    /// Bytes that do not match their Protobuf schema.
+    /// Bytes without the expected Protobuf schema.
     MalformedProtobuf,
-    /// Message without the magic byte and schema ID that clients of a registry write before a record.
+    /// No magic byte and schema ID of a registry.
     BrokenFrame,
-    /// Message with a schema that the registry does not have or that cannot be used.
+    /// Schema unknown to the registry, or unusable.
     UnknownSchema,
-    /// Message with a writer schema that lacks the field of an attribute.
+    /// Writer schema without an attribute.
     MissingField,
-    /// Array of records (`explode` of the schema) that is missing, null or empty.
+    /// Missing, null or empty array of records.
     NoElements,
-    /// Array of records with more than 10,000 elements, or with too much data around them.
+    /// Too many elements or surrounding data.
     TooManyElements,
-    /// Value in place of the array of records that is not an array.
+    /// Value in place of the array of records.
     NotAnArray,
-    /// JSON that ends too early (inside a number it may count as malformed). Counted as [`Self::MalformedJson`].
+    /// Early end, counted as [`Self::MalformedJson`].
     Truncated,
-    /// Text after the closing brace of the record. Counted as [`Self::MalformedJson`].
+    /// Trailing text, counted as [`Self::MalformedJson`].
     TrailingText,
 }
 
 impl RejectionReason {
-    /// Returns the name of the stage that rejects a record for this reason.
+    /// Returns the rejecting stage.
     #[must_use]
     pub const fn stage_name(self) -> &'static str {
         match self {
@@ -60,7 +59,7 @@ impl RejectionReason {
         }
     }
 
-    /// Returns the name of this reason; two reasons are counted under another label.
+    /// Returns the label.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MalformedJson => "malformed_json",
@@ -87,7 +86,7 @@ impl RejectionReason {
         }
     }
 
-    /// Returns the reason as a clause to follow "dead-lettered:".
+    /// Returns the clause after "dead-lettered:".
     #[must_use]
     pub const fn reason_clause(self) -> &'static str {
         match self {
@@ -115,7 +114,7 @@ impl RejectionReason {
         }
     }
 
-    /// Returns the reason for metrics and dead letters, which have one for all JSON that cannot be parsed.
+    /// Returns the reason for metrics and dead letters.
     #[must_use]
     pub const fn counted_reason(self) -> Self {
         match self {
@@ -124,7 +123,7 @@ impl RejectionReason {
         }
     }
 
-    /// Returns advice for the operator; empty if the name is sufficient.
+    /// Returns advice, possibly empty.
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::MalformedJson => {

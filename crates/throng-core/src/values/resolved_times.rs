@@ -1,7 +1,4 @@
-//! Relative times: an offset from the start of a series, or a time of day on a date of the same record.
-//!
-//! A device may send the start of a series once and an offset per sample. Only the sum is a point in time, and only
-//! the sum is used downstream.
+//! Times relative to another cell of the record, as sums.
 
 use std::sync::Arc;
 
@@ -10,7 +7,7 @@ use crate::values::moment::{self, DAY};
 use crate::values::raw_batch::{RawBatch, RawToken};
 use crate::values::schema::Attribute;
 
-/// Cells of a batch with relative times, converted to absolute times.
+/// Absolute times of the relative attributes of a batch.
 #[derive(Debug)]
 pub struct ResolvedTimes {
     cells: RawBatch,
@@ -18,11 +15,9 @@ pub struct ResolvedTimes {
 }
 
 impl ResolvedTimes {
-    /// Adds the cells of `raw` to their base, with columns in the order of `attributes`; none if no attribute has a
-    /// base.
+    /// Adds the relative times of `raw` to their bases; none without relative attributes.
     ///
-    /// A sum is an RFC 3339 text. The cell is null if the base is missing. It becomes a text that no date format
-    /// accepts if the offset or the base is invalid.
+    /// Cells are RFC 3339, null without a base, or a text refused by every format if invalid.
     pub fn from_raw_batch(raw: &RawBatch, attributes: &[Arc<Attribute>]) -> Option<Self> {
         let based = |(at, attribute): (usize, &Arc<Attribute>)| attribute.base.is_some().then_some(at);
         let columns: Vec<usize> = attributes.iter().enumerate().filter_map(based).collect();
@@ -40,14 +35,14 @@ impl ResolvedTimes {
         Some(Self { cells, attributes: columns })
     }
 
-    /// Returns the batch and the column of `attribute`; none if the attribute has no base.
+    /// Returns batch and column of a relative attribute.
     pub fn column(&self, attribute: usize) -> Option<(&RawBatch, usize)> {
         let column = self.attributes.iter().position(|of| *of == attribute)?;
         Some((&self.cells, column))
     }
 }
 
-/// Text that is neither a time nor a spelling of a missing value.
+/// Neither a time nor a missing spelling.
 const NO_TIME: RawToken<'_> = RawToken::Text("\0");
 
 fn absolute_time<'a>(

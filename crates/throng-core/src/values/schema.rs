@@ -1,4 +1,4 @@
-//! Record schemas: attributes, their positions in a record, their roles and their hierarchies.
+//! Record schemas.
 
 mod attribute;
 mod attribute_keys;
@@ -17,37 +17,37 @@ use crate::values::hierarchy::Hierarchy;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// Attribute that identifies subjects.
+/// Attribute with subjects.
 #[derive(Clone, Debug)]
 pub struct SubjectAttribute {
-    /// Position in the schema.
+    /// Index in the schema.
     pub position: usize,
-    /// The attribute.
+    /// Attribute.
     pub attribute: Arc<Attribute>,
 }
 
 /// Checked record schema.
 #[derive(Clone, Debug)]
 pub struct Schema {
-    /// Name of the schema.
+    /// Schema name.
     pub name: String,
-    /// Attributes in file order, which is the order of output.
+    /// Attributes in file and output order.
     pub attributes: Vec<Arc<Attribute>>,
-    /// Index of the attribute that identifies subjects, if any.
+    /// Index of the subject attribute.
     pub subject: Option<usize>,
-    /// Declares that each record has a different subject, so that a missing subject is valid.
+    /// Each record has another subject.
     pub is_one_record_each: bool,
-    /// JSON pointer (RFC 6901) of the array with the records as elements.
+    /// JSON pointer (RFC 6901) of the array of records.
     pub explode: Option<String>,
 }
 
 impl Schema {
-    /// Returns the attribute that identifies subjects.
+    /// Returns the subject attribute.
     pub fn subject_attribute(&self) -> Option<SubjectAttribute> {
         self.subject.map(|position| SubjectAttribute { position, attribute: Arc::clone(&self.attributes[position]) })
     }
 
-    /// Returns warnings about repeated rows of hierarchies.
+    /// Returns warnings about repeated hierarchy rows.
     pub fn warnings(&self) -> Vec<String> {
         let of = |attribute: &Arc<Attribute>| match &attribute.hierarchy {
             Hierarchy::Tree(tree) => {
@@ -59,12 +59,12 @@ impl Schema {
         self.attributes.iter().flat_map(of).collect()
     }
 
-    /// Returns the indices of the attributes that may be released, in order.
+    /// Returns the releasable attributes in order.
     pub fn releasable(&self) -> impl Iterator<Item = usize> + '_ {
         self.attributes.iter().enumerate().filter(|(_, a)| a.role.is_releasable()).map(|(i, _)| i)
     }
 
-    /// Returns the schema with the given treatments of attributes.
+    /// Returns the schema with these treatments.
     #[must_use]
     pub fn with_treatments(&self, treated: &[(usize, AttributeTreatment)]) -> Self {
         let mut schema = self.clone();
@@ -74,27 +74,26 @@ impl Schema {
         schema
     }
 
-    /// Returns the releasable attributes of the join `name`, in order.
+    /// Returns the releasable attributes of a join.
     pub fn attributes_of_join(&self, name: &str) -> Vec<usize> {
         self.releasable().filter(|a| self.attributes[*a].from.join() == Some(name)).collect()
     }
 
-    /// Returns the attributes of all joins, in order.
+    /// Returns the attributes of all joins.
     pub fn joined_attributes(&self) -> Vec<usize> {
         let joined = self.attributes.iter().enumerate().filter(|(_, a)| a.from.join().is_some());
         joined.map(|(i, _)| i).collect()
     }
 
-    /// Returns the index of the attribute with a name.
+    /// Returns the index of an attribute.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.attributes.iter().position(|a| a.name == name)
     }
 
-    /// Returns the SHA-256 of the rules for reading and generalizing, in lower-case hex. A state is valid only under
-    /// the same fingerprint.
+    /// Returns the SHA-256 in hex of the rules for reading and generalizing.
     ///
-    /// It includes the content of hierarchy files; it excludes units, `changes` and treatments. It contains Debug
-    /// output, so renaming these types, fields or variants changes it.
+    /// Includes hierarchy files; excludes units, `changes` and treatments. Contains Debug output: renaming types,
+    /// fields or variants changes it.
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
         let mut add = |text: &str| {

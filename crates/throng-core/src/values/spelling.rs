@@ -1,8 +1,6 @@
-//! Normalization of spellings to one text.
+//! Normalization of spellings.
 //!
-//! The normalization decides which records belong to one subject. Each spelling that remains distinct counts as a
-//! separate subject, and five spellings of one subject look like five subjects. Subjects are therefore merged
-//! generously: merging two subjects reduces a class size by one, while counting one subject twice breaks k-anonymity.
+//! Merging is generous: two merged subjects reduce a class by one, but a subject counted twice breaks k-anonymity.
 
 use std::borrow::Cow;
 
@@ -15,30 +13,28 @@ pub enum UnicodeForm {
     /// No normalization.
     #[default]
     None,
-    /// Unicode NFC: composed and decomposed letters are equal. Surrounding white space and invisible characters are
-    /// removed; inner white space becomes one space.
+    /// NFC; white space is unified, and invisible characters are removed.
     Nfc,
-    /// Like [`Nfc`](Self::Nfc), and compatibility forms (full-width letters, ligatures, circled or raised digits)
-    /// become plain characters (NFKC).
+    /// [`Nfc`](Self::Nfc) with compatibility forms (NFKC).
     Nfkc,
 }
 
-/// Rules that convert a text to its normalized spelling.
+/// Rules for normalized spellings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spelling {
-    /// Unicode normalization form.
+    /// Unicode form.
     pub normalize: UnicodeForm,
-    /// Ignores case: lower case of the upper case of the lower case, so that `ß`, `ẞ`, `ss` and `SS` are equal.
+    /// Ignores case: `ß`, `ẞ`, `ss` and `SS` are equal.
     pub fold: bool,
-    /// Writes numbers in text with full digits, so that `7`, `7.0`, `07`, `+7` and `7e0` are equal.
+    /// Writes numbers in full: `7`, `7.0`, `07`, `+7` and `7e0` are equal.
     pub numbers: bool,
 }
 
 impl Spelling {
-    /// Default for subjects, unless the schema configures other rules.
+    /// Default for subjects.
     pub const SUBJECT_DEFAULT: Self = Self { normalize: UnicodeForm::Nfkc, fold: false, numbers: true };
 
-    /// Returns the normalized `text`; numbers are not changed.
+    /// Returns the normalized text, with numbers unchanged.
     pub fn normalized_text(self, text: &str) -> Cow<'_, str> {
         if !self.fold && (self.normalize == UnicodeForm::None || is_plain(text)) {
             return Cow::Borrowed(text);
@@ -67,7 +63,7 @@ impl Spelling {
                 seen.collect()
             }
             UnicodeForm::Nfc => seen.nfc().collect(),
-            // Some characters are invisible only in their compatibility form.
+            // Some are invisible only as compatibility form.
             UnicodeForm::Nfkc => seen.nfkc().filter(|c| !is_invisible(*c)).collect(),
         };
         let mut out = String::with_capacity(composed.len());
@@ -81,15 +77,13 @@ impl Spelling {
     }
 }
 
-/// Checks that normalization does not change `text`: printable ASCII with single inner spaces.
 fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     let spaced = bytes.first() == Some(&b' ') || bytes.last() == Some(&b' ') || text.contains("  ");
     !spaced && bytes.iter().all(|b| matches!(b, b' '..=b'~'))
 }
 
-/// Checks for invisible characters: Unicode's Default_Ignorable_Code_Point, interlinear marks, and control characters
-/// that are not white space.
+/// Default_Ignorable_Code_Point, interlinear marks, and control characters except white space.
 fn is_invisible(c: char) -> bool {
     match c {
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' => true,
@@ -101,7 +95,7 @@ fn is_invisible(c: char) -> bool {
     }
 }
 
-/// Checks that `text` is a decimal number: optional sign, digits, optional point and optional exponent.
+/// Checks for a decimal number, with optional sign, point and exponent.
 pub fn spells_a_number(text: &str) -> bool {
     let rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (digits, exponent) = rest.split_once(['e', 'E']).map_or((rest, None), |(digits, power)| (digits, Some(power)));
@@ -144,7 +138,7 @@ mod tests {
             assert_eq!(NFKC.normalized_text(text), plain);
         }
         assert_eq!((NFC.normalized_text("７"), NFC.normalized_text("ﬁn")), ("７".into(), "ﬁn".into()));
-        // Look-alike letters of other alphabets and digits of other scripts remain distinct.
+        // Letters and digits of other scripts remain distinct.
         assert_ne!(NFKC.normalized_text("раm"), NFKC.normalized_text("pam"));
         assert_ne!(NFKC.normalized_text("٧"), NFKC.normalized_text("7"));
         assert_eq!(Spelling::default().normalized_text(" Jose\u{301} "), " Jose\u{301} ");

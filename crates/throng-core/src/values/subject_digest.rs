@@ -1,4 +1,4 @@
-//! Subjects of records, as keyed digests.
+//! Subjects as keyed digests.
 
 use std::sync::Arc;
 
@@ -8,28 +8,25 @@ use crate::values::raw_batch::{RawBatch, RawToken, RecordPosition};
 use crate::values::schema::Attribute;
 use crate::values::token_cache::TokenCache;
 
-/// Digest for records without a subject, which support no class.
+/// Digest without a subject; supports no class.
 pub const NO_SUBJECT: u64 = 0;
 
-/// Maximum number of cached subjects; the cache affects speed only.
 const MAX_CACHED_SUBJECTS: usize = 1 << 17;
 
-/// Writes the canonical text of the name in `token` into `text`. Returns false if the token is absent, null, empty or
-/// spelled as missing.
+/// Writes the canonical name into `text`. Returns false if absent, null, empty or missing.
 ///
 /// # Errors
-/// Fails if the token does not fit the type, and for arrays and objects, which can spell one name in many ways.
+/// Fails for the wrong type, arrays and objects.
 pub fn canonical_name(attribute: &Attribute, token: RawToken<'_>, text: &mut String) -> Result<bool, CellError> {
     text.clear();
     match token {
         RawToken::Absent | RawToken::Null => Ok(false),
         RawToken::Structure(_) => Err(attribute.typing.type_error("an array or an object")),
-        // An empty name is not a subject.
         token => Ok(attribute.typing.canonical(token, text)? == CanonicalKind::Value && text != "\"\""),
     }
 }
 
-/// Digester of the subject attribute: HMAC-SHA-256 of the canonical text, 64 bits, never [`NO_SUBJECT`].
+/// Digester of subjects: 64 bits of HMAC-SHA-256, never [`NO_SUBJECT`].
 #[derive(Clone, Debug)]
 pub struct SubjectDigester {
     attribute: Arc<Attribute>,
@@ -38,16 +35,16 @@ pub struct SubjectDigester {
 }
 
 impl SubjectDigester {
-    /// Creates a digester for the values of an attribute.
+    /// Creates the digester of an attribute.
     pub fn new(attribute: Arc<Attribute>, secret: &DigestKey) -> Self {
         let keyed = KeyedDigest::new(secret, "throng subject");
         Self { attribute, keyed, cache: TokenCache::new(MAX_CACHED_SUBJECTS) }
     }
 
-    /// Returns the digest of a token; [`NO_SUBJECT`] if it is absent, null, empty or spelled as missing.
+    /// Returns the digest of a token; [`NO_SUBJECT`] without a name.
     ///
     /// # Errors
-    /// Fails if the token does not fit the type, and for arrays and objects, which can spell one name in many ways.
+    /// Fails for the wrong type, arrays and objects, which can spell one name in many ways.
     pub fn digest(&mut self, token: RawToken<'_>) -> Result<u64, CellError> {
         if let Some(known) = self.cache.get(&token) {
             return Ok(known);
@@ -57,7 +54,7 @@ impl SubjectDigester {
         Ok(digest)
     }
 
-    /// Returns the digest of a token without caching it, so that a request for erasure does not store the name.
+    /// Returns the digest without caching the name.
     ///
     /// # Errors
     /// Fails like [`digest`](Self::digest).
@@ -67,13 +64,12 @@ impl SubjectDigester {
         Ok(if is_named { self.digest_canonical(&text) } else { NO_SUBJECT })
     }
 
-    /// Returns the digest of a canonical text, for example to erase a subject by name.
+    /// Returns the digest of a canonical text.
     pub fn digest_canonical(&self, canonical: &str) -> u64 {
         ((self.keyed.digest(canonical.as_bytes()) >> 64) as u64).max(1)
     }
 
-    /// Appends the subjects of a batch, one per row. A cell of the wrong type has no subject and is listed in
-    /// `failures`.
+    /// Appends one subject per row; cells of the wrong type are listed in `failures`.
     pub fn digest_column(
         &mut self,
         batch: &RawBatch,
@@ -83,7 +79,6 @@ impl SubjectDigester {
     ) {
         let mut last = Ok(NO_SUBJECT);
         for row in 0..batch.rows() {
-            // A name shared by the elements of one message is digested once.
             if row == 0 || !batch.repeats_previous(row, attribute) {
                 last = self.digest(batch.token(row, attribute));
             }
@@ -98,13 +93,10 @@ impl SubjectDigester {
     }
 }
 
-/// Returns the subject of a record if the schema has no subject attribute: a hash of the record's position. All
-/// elements of one message are one subject. Different offsets of a partition do not collide; others collide with the
-/// probability of 64-bit hashes.
+/// Returns the hash of a position, as subject of the whole message; offsets of a partition do not collide.
 pub fn coordinate_subject(coordinate: RecordPosition) -> u64 {
     let place = u64::from(coordinate.topic) << 32 | u64::from(coordinate.partition.cast_unsigned());
     let mixed = mix(mix(place.wrapping_add(0x9e37_79b9_7f4a_7c15)) ^ coordinate.offset.cast_unsigned());
-    // One offset of 2⁶⁴ is mapped to 0.
     if mixed == NO_SUBJECT { 1 } else { mixed }
 }
 

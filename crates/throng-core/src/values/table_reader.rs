@@ -1,18 +1,18 @@
-//! Key-by-key reading of a TOML table that reports all mistakes in one pass.
+//! TOML tables, read key by key.
 
 use std::collections::BTreeSet;
 
 use serde::de::DeserializeOwned;
 
-/// One mistake in a schema or hierarchy file.
+/// Mistake in a schema or hierarchy file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {place}{}{message}", if .place.is_empty() { "" } else { ": " })]
 pub struct SchemaProblem {
-    /// File name as given.
+    /// File name.
     pub file: String,
-    /// Key path (`attribute[2].hierarchy.widths`) or row; empty for the whole file.
+    /// Row or key path (`attribute[2].hierarchy.widths`); empty for the file.
     pub place: String,
-    /// Description of the mistake and of its correction.
+    /// Mistake and correction.
     pub message: String,
 }
 
@@ -20,11 +20,11 @@ pub struct SchemaProblem {
 #[derive(Debug, thiserror::Error)]
 #[error("{}", self.problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct SchemaError {
-    /// Mistakes in file order; at least one.
+    /// One or more, in file order.
     pub problems: Vec<SchemaProblem>,
 }
 
-/// Reader of a TOML table: each key is read once, and [`finish`](Self::finish) reports keys that were not read.
+/// Reader that reports all unread keys in [`finish`](Self::finish).
 pub struct TableReader<'a> {
     table: toml::Table,
     file: &'a str,
@@ -51,12 +51,12 @@ impl<'a> TableReader<'a> {
         self.problems.push(SchemaProblem { file: self.file.to_owned(), place, message: message.into() });
     }
 
-    /// Reports a problem of another file.
+    /// Reports a problem of `file`.
     pub fn problem_in(&mut self, file: &str, place: &str, message: impl Into<String>) {
         self.problems.push(SchemaProblem { file: file.to_owned(), place: place.to_owned(), message: message.into() });
     }
 
-    /// Reports `message` for each key that is present.
+    /// Reports each present key.
     pub fn report_present(&mut self, keys: &[(&str, bool)], message: &str) {
         keys.iter().filter(|(_, is_there)| *is_there).for_each(|(key, _)| self.problem(key, message));
     }
@@ -91,7 +91,7 @@ impl<'a> TableReader<'a> {
         self.optional(key)
     }
 
-    /// Returns a sub-table with its key path.
+    /// Returns the reader of a sub-table.
     pub fn table(&mut self, key: &'static str) -> Option<TableReader<'_>> {
         let value = self.take_value(key)?;
         let toml::Value::Table(table) = value else {
@@ -102,7 +102,7 @@ impl<'a> TableReader<'a> {
         Some(TableReader::new(table, self.file, path, self.problems))
     }
 
-    /// Reports each key that was not read.
+    /// Reports unread keys.
     pub fn finish(mut self) {
         let unknown: Vec<String> = self.table.keys().cloned().collect();
         let known = self.known_keys.iter().copied().collect::<Vec<_>>().join(", ");

@@ -1,31 +1,30 @@
-//! Named time zones: conversion of local time to UTC, with the daylight saving rules of the IANA database.
+//! IANA time zones.
 
 use crate::values::moment;
 use chrono::{DateTime, Duration, LocalResult, NaiveDateTime, TimeZone as _};
 use chrono_tz::Tz;
 
-/// Maximum length of a gap in local time, in hours; Samoa skipped one day.
+/// Samoa skipped one day.
 const MAX_GAP_HOURS: i64 = 25;
 
-/// Time zone of the IANA database.
+/// IANA time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedZone(Tz);
 
 impl NamedZone {
-    /// Returns the zone with a name such as `Europe/Zurich`.
+    /// Returns the zone of a name such as `Europe/Zurich`.
     pub fn from_name(name: &str) -> Option<Self> {
         name.parse().ok().map(Self)
     }
 
-    /// Returns the name of the zone.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         self.0.name()
     }
 
-    /// Converts a local time (given as if it were UTC) to milliseconds since 1970 in UTC.
+    /// Converts local to UTC milliseconds since 1970.
     ///
-    /// Of a local time that occurs twice, the first is used. A skipped local time is read with the offset before the
-    /// gap (RFC 5545): 02:30 in such a night is 03:30. None outside the years 1 to 9999.
+    /// Repeated times are the first one; skipped times have the earlier offset (RFC 5545): 02:30 is 03:30.
     pub fn utc(self, local: i64) -> Option<i64> {
         let local = DateTime::from_timestamp_millis(local)?.naive_utc();
         let millis = match self.0.from_local_datetime(&local) {
@@ -60,15 +59,14 @@ mod tests {
         for (zone, local, expected) in [
             ("Europe/Zurich", "2024-01-15T12:00", "2024-01-15T11:00:00Z"),
             ("Europe/Zurich", "2024-07-15T12:00", "2024-07-15T10:00:00Z"),
-            // Local time that occurs twice: the first is used.
+            // Repeated time.
             ("Europe/Zurich", "2024-10-27T02:30", "2024-10-27T00:30:00Z"),
             ("Europe/Zurich", "2024-10-27T03:00", "2024-10-27T02:00:00Z"),
-            // Skipped local time: the offset before the gap is used.
+            // Skipped time.
             ("Europe/Zurich", "2024-03-31T02:30", "2024-03-31T01:30:00Z"),
             ("Europe/Zurich", "2024-03-31T03:30", "2024-03-31T01:30:00Z"),
             ("America/New_York", "2024-03-10T02:15", "2024-03-10T07:15:00Z"),
             ("Asia/Kolkata", "2024-07-15T05:30", "2024-07-15T00:00:00Z"),
-            // Skipped day.
             ("Pacific/Apia", "2011-12-30T12:00", "2011-12-30T22:00:00Z"),
             ("UTC", "2024-07-15T05:30", "2024-07-15T05:30:00Z"),
         ] {

@@ -1,11 +1,11 @@
-//! Bounded cache of tokens, so that each spelling is typed, rounded and digested once.
+//! Bounded cache of tokens.
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::{BuildHasher, Hasher};
 
 use crate::values::raw_batch::RawToken;
 
-/// Maximum bytes of token text.
+/// Bytes.
 const MAX_ARENA: usize = 8 << 20;
 
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ struct CachedToken<V> {
     value: V,
 }
 
-/// Cache from token kind and text to a value. A full cache is emptied; the cache affects speed only.
+/// Cache by token kind and text; emptied when full.
 #[derive(Clone, Debug)]
 pub struct TokenCache<V> {
     table: HashTable<CachedToken<V>>,
@@ -26,7 +26,7 @@ pub struct TokenCache<V> {
     capacity: usize,
 }
 
-/// Returns the cache key of a token; absent and null tokens are not cached.
+/// None for absent and null.
 fn key<'a>(token: &RawToken<'a>) -> Option<(u8, &'a str)> {
     Some(token.parts()).filter(|(kind, _)| *kind > 1)
 }
@@ -56,7 +56,7 @@ impl<V: Copy> TokenCache<V> {
         self.table.find(spread(hash), same).map(|entry| entry.value)
     }
 
-    /// Adds a token that [`get`](Self::get) does not find.
+    /// Adds a token that is not in the cache.
     pub fn insert(&mut self, token: &RawToken<'_>, value: V) {
         let Some((kind, text)) = key(token) else { return };
         if self.table.len() >= self.capacity || self.arena.len() + text.len() > MAX_ARENA {
@@ -82,7 +82,7 @@ impl<V: Copy> TokenCache<V> {
     }
 }
 
-/// Reduces a hash to the 32 bits that an entry keeps, so that growing the table does not rehash texts.
+/// Entries keep 32 bits, so that growth does not rehash texts.
 #[inline]
 fn fold(hash: u64) -> u32 {
     (hash ^ hash >> 32) as u32

@@ -1,25 +1,24 @@
-//! Units of measurement: conversion from the unit of the device to the unit of the released values.
+//! Units of measurement.
 
 use super::decimal::{MAX_DECIMALS, decimals_of, exact_ticks, push_ticks};
 
-/// Linear conversion: multiplication, then addition.
+/// Linear conversion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Conversion {
-    /// Factor for the raw number; finite and not 0.
+    /// Finite factor, not 0.
     pub scale: f64,
-    /// Number added after the multiplication; finite.
+    /// Finite number added to the product.
     pub offset: f64,
 }
 
 impl Conversion {
-    /// Converts a number; none if the result is not finite.
+    /// Returns the converted number, if finite.
     pub fn convert(self, value: f64) -> Option<f64> {
         let converted = self.in_decimals(value).unwrap_or(value * self.scale + self.offset);
         converted.is_finite().then_some(converted)
     }
 
-    /// Converts with exact decimals: 500 · 0.1 − 40 is 10, and 401 · 0.1 − 40 is 0.1. None if a number has more
-    /// decimals than [`MAX_DECIMALS`], as the factors of most units have.
+    /// Exact in decimals: 401 · 0.1 − 40 is 0.1. None above [`MAX_DECIMALS`].
     fn in_decimals(self, value: f64) -> Option<f64> {
         let places = [value, self.scale, self.offset].map(decimals_of);
         if places.iter().any(|places| *places > MAX_DECIMALS) {
@@ -34,13 +33,13 @@ impl Conversion {
         text.parse().ok()
     }
 
-    /// Returns the conversion between two units; none if one is unknown or they measure different quantities.
+    /// Returns the conversion between units of one quantity.
     pub fn between(from: &str, to: &str) -> Option<Self> {
         let (from, to) = (unit(from)?, unit(to)?);
         if from.0 != to.0 {
             return None;
         }
-        // The conversion goes through the base unit: base = value · scale + offset.
+        // Through the base unit: base = value · scale + offset.
         Some(Self { scale: from.1 / to.1, offset: (from.2 - to.2) / to.1 })
     }
 }
@@ -57,8 +56,7 @@ enum PhysicalQuantity {
     Share,
 }
 
-/// Returns the quantity of a unit, and scale and offset to the base unit: kelvin, metre, kilogram, second, metre per
-/// second, joule, pascal, one.
+/// Returns quantity, scale and offset to kelvin, metre, kilogram, second, metre per second, joule, pascal or one.
 fn unit(name: &str) -> Option<(PhysicalQuantity, f64, f64)> {
     Some(match name {
         "K" => (PhysicalQuantity::Temperature, 1.0, 0.0),

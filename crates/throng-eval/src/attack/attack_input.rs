@@ -16,14 +16,13 @@ use throng_core::values::subject_digest::NO_SUBJECT;
 /// Guarantees of a release.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReleaseGuarantees {
-    /// Minimum number of subjects of a class in its batch: k and the colluders.
+    /// Minimum class size in a batch: k plus colluders.
     pub crowd: usize,
-    /// Number of invented subjects that every count tolerates.
+    /// Invented subjects that every count tolerates.
     pub colluders: usize,
-    /// True if a subject has at most one line of a group in a batch, so that a line counts as a subject.
+    /// True with at most one line per subject, group and batch.
     pub has_one_line: bool,
-    /// True if the contribution of a subject is limited and delayed: `max_lines_per_subject` and `max_delay` are set,
-    /// and there is a subject attribute.
+    /// True if contributions are limited and delayed (`max_lines_per_subject`, `max_delay`).
     pub limits_repetition: bool,
 }
 
@@ -31,40 +30,38 @@ pub struct ReleaseGuarantees {
 pub struct AttackInput<'a> {
     /// Original records.
     pub original: &'a OriginalData,
-    /// Facts about the cells, by attribute.
+    /// Cell facts by attribute.
     pub facts: &'a [AttributeFacts],
-    /// Groups of the configuration.
+    /// Configured groups.
     pub shapes: &'a [GroupShape],
-    /// Released lines, each with its origin.
+    /// Released lines with their origins.
     pub groups: &'a [ReleasedGroup],
     /// Guarantees of the release.
     pub promises: ReleaseGuarantees,
-    /// By row: the number of its subject, in order of first appearance. A record without a subject counts as a
-    /// separate subject.
+    /// Subject number by row; a record without a subject has a separate one.
     pub people: Vec<u32>,
     /// Number of subjects.
     pub population: usize,
 }
 
-/// Group with known origins of its lines.
+/// Group with known line origins.
 pub struct LinkedGroup<'a> {
-    /// Index of the group.
+    /// Group index.
     pub number: usize,
-    /// Attributes of the group by role.
+    /// Attributes by role.
     pub shape: &'a GroupShape,
-    /// Lines of the group.
+    /// Lines.
     pub group: &'a ReleasedGroup,
     /// Origin of each line.
     pub origins: &'a [LineOrigin],
     /// Lines by batch.
     pub batches: BTreeMap<u64, Vec<usize>>,
-    /// Attributes that other groups have too.
+    /// Attributes shared with other groups.
     pub shared: Vec<usize>,
 }
 
 impl<'a> AttackInput<'a> {
-    /// Builds the input and numbers the subjects: their identifiers are keyed digests, and no result may depend on
-    /// the key.
+    /// Numbers subjects by appearance: no result may depend on the digest key.
     pub fn new(
         original: &'a OriginalData,
         facts: &'a [AttributeFacts],
@@ -98,37 +95,33 @@ impl<'a> AttackInput<'a> {
         .collect()
     }
 
-    /// Returns true if the cells of a line cover the raw values of a record.
+    /// Returns true if a line's cells cover a record's raw values.
     pub fn fits(&self, columns: &[(usize, &[CellId])], line: usize, row: usize) -> bool {
         let records = &self.original.batch.columns;
         columns.iter().all(|(attribute, cells)| self.facts[*attribute].holds(cells[line], records[*attribute][row]))
     }
 
-    /// Returns the bound that the guarantee gives inside one batch: 1 / crowd.
+    /// Returns the bound inside one batch: 1 / crowd.
     pub fn batch_bound(&self) -> f64 {
         1.0 / self.promises.crowd.max(1) as f64
     }
 
-    /// Adjusts a yield of single lines. If a subject can have several lines in a batch, they can be most of a class,
-    /// and the only bound of a rate is 1.
+    /// Adjusts a yield of lines: without the line limit, its bound is 1.
     pub fn adjust_line_yield(&self, found: AttackYield) -> AttackYield {
         if self.promises.has_one_line { found } else { AttackYield { bound: Some(1.0), share_above: 0.0, ..found } }
     }
 
-    /// Adjusts a yield of pairs of lines. If a subject can have several lines in a batch, any two lines of a batch
-    /// can be of one subject.
+    /// Adjusts a yield of line pairs, which may share a subject without the line limit.
     pub fn adjust_pair_yield(&self, found: AttackYield) -> AttackYield {
         if self.promises.has_one_line { found } else { found.allow_chance() }
     }
 
-    /// Returns the bound for repeated contributions; none if they are not limited.
+    /// Returns the bound for repeated contributions, if limited.
     pub fn repetition_bound(&self) -> Option<f64> {
         self.promises.limits_repetition.then(|| self.batch_bound())
     }
 
-    /// Returns for each row of the original the batch in which it arrived; none after the last released row. Records
-    /// arrive in order, so a batch holds the rows after the last row of earlier batches up to the last row that it
-    /// shows.
+    /// Returns each row's arrival batch, which ends at its last released row.
     pub fn arrival_batches(&self) -> Vec<Option<u64>> {
         let mut last: BTreeMap<u64, u32> = BTreeMap::new();
         for origin in self.groups.iter().filter_map(|group| group.origin.as_deref()).flatten() {
@@ -147,8 +140,7 @@ impl<'a> AttackInput<'a> {
     }
 }
 
-/// Returns all lines of some groups, each as group index and line, in random order. The groups alternate, so that any
-/// prefix has lines of all groups.
+/// Returns all (group index, line) in random order; prefixes cover all groups.
 pub fn shuffled_lines(known: &[LinkedGroup<'_>], dice: &mut ChaCha8Rng) -> Vec<(usize, usize)> {
     let mut turns: Vec<(usize, usize, usize)> = Vec::new();
     for (at, group) in known.iter().enumerate() {
@@ -161,7 +153,7 @@ pub fn shuffled_lines(known: &[LinkedGroup<'_>], dice: &mut ChaCha8Rng) -> Vec<(
 }
 
 impl<'a> LinkedGroup<'a> {
-    /// Returns the quasi-identifiers with their cells; empty for a group without quasi-identifiers.
+    /// Returns the quasi-identifiers with their cells.
     pub fn quasi_columns(&self) -> Vec<(usize, &'a [CellId])> {
         self.shape.quasi.iter().filter_map(|&a| Some((a, self.group.column(a)?))).collect()
     }
@@ -171,7 +163,7 @@ impl<'a> LinkedGroup<'a> {
         self.shape.quasi.iter().filter_map(|&a| self.group.column(a)).map(|column| column[line]).collect()
     }
 
-    /// Returns for each subject its first line in each batch.
+    /// Returns each subject's first line per batch.
     pub fn lines_by_person(&self, people: &[u32]) -> BTreeMap<u32, BTreeMap<u64, usize>> {
         let mut lines: BTreeMap<u32, BTreeMap<u64, usize>> = BTreeMap::new();
         for line in 0..self.group.lines {
@@ -186,9 +178,8 @@ impl<'a> LinkedGroup<'a> {
         people[self.origins[line].row as usize]
     }
 
-    /// Numbers the labels, and returns their count and the label of each line. A label is a class by its
-    /// quasi-identifiers without time attributes and shared attributes. An attacker with known moments already knows
-    /// the time, and shared attributes are not specific to a group. A line with only suppressed cells has no label.
+    /// Returns the label count and each line's label: its class without time and shared attributes; none if all
+    /// suppressed.
     pub fn labels(&self, schema: &Schema) -> (usize, Vec<Option<u32>>) {
         let timeless = |a: &&usize| schema.attributes[**a].role != Role::Time && !self.shared.contains(*a);
         let columns: Vec<&[CellId]> =
@@ -210,9 +201,9 @@ impl<'a> LinkedGroup<'a> {
 /// Effort of the attacks.
 #[derive(Clone, Copy, Debug)]
 pub struct AttackEffort {
-    /// Number of targets of each attack.
+    /// Targets per attack.
     pub targets: usize,
-    /// Maximum number of known attributes of a subject.
+    /// Maximum number of known attributes.
     pub known_attributes: usize,
     /// Seed of all random draws.
     pub seed: u64,

@@ -1,9 +1,5 @@
-//! Attendance attack: an attacker knows which subjects sent in each batch and estimates the cells of each subject.
-//! The estimate is the least-squares fit of the counts of every cell to the presence of subjects (docs/internals/methods.md
-//! §12.4).
-//!
-//! Ridge regression over the batches in its dual form allows more subjects than batches. The attacker chooses the
-//! penalty, and the best choice counts. Chance is the same guess judged for another subject with about as many lines.
+//! Attendance attack: least-squares estimate of a subject's cells from presence per batch. The dual form allows more
+//! subjects than batches.
 
 use super::attack_input::{AttackInput, LinkedGroup};
 use super::subject_exchange::exchange_subjects;
@@ -15,19 +11,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::{CellId, SUPPRESSED};
 use throng_core::values::schema::Role;
 
-/// Upper limits: bins of batches; subjects, drawn at random; most frequent cells of an attribute; targets per
-/// attribute.
 const MOST_BINS: usize = 400;
 const MOST_PEOPLE: usize = 2_000;
 const MOST_CELLS: usize = 100;
 const MOST_TARGETS: usize = 300;
-/// Lower limits for a usable estimate: bins, and moments per subject.
 const LEAST_BINS: usize = 10;
 const LEAST_MOMENTS: usize = 3;
-/// Weights of the penalty, as shares of the mean square of the counts.
+/// Relative to the mean square of the counts.
 const PENALTIES: [f64; 4] = [1e-6, 1e-2, 0.1, 1.0];
 
-/// Attacks each attribute of each group, except time attributes and attributes of several groups.
+/// Attacks each attribute, except time and shared attributes.
 pub fn run(release: &AttackInput<'_>, targets: usize, dice: &mut ChaCha8Rng) -> Vec<AttackYield> {
     let known = release.linked_groups();
     let batches: BTreeSet<u64> = known.iter().flat_map(|group| group.batches.keys().copied()).collect();
@@ -85,14 +78,13 @@ pub fn run(release: &AttackInput<'_>, targets: usize, dice: &mut ChaCha8Rng) -> 
 }
 
 struct CellCounts {
-    /// By cell, its lines in each bin, minus the mean.
+    /// Lines by cell and bin, minus the mean.
     counts: Vec<Vec<f64>>,
     of_person: Vec<BTreeSet<usize>>,
     lines: Vec<usize>,
 }
 
 impl CellCounts {
-    /// Returns none if fewer than two cells are shown.
     fn from_group(
         release: &AttackInput<'_>,
         known: &LinkedGroup<'_>,
@@ -133,10 +125,8 @@ fn subtract_mean(series: &mut [f64]) {
     series.iter_mut().for_each(|value| *value -= mean);
 }
 
-/// Least-squares fit on the presence of subjects, with a penalty.
 struct RidgeSolver {
-    /// Cholesky factor of A·Aᵀ + penalty. A is the presence matrix of the subjects, minus its mean, with one row per
-    /// bin.
+    /// Cholesky factor of A·Aᵀ + penalty; A is the centered presence matrix, one row per bin.
     factor: Vec<Vec<f64>>,
 }
 
@@ -159,13 +149,12 @@ impl RidgeSolver {
         Some(Self { factor: cholesky(gram)? })
     }
 
-    /// Returns for each target the cell with the largest estimated effect of its presence.
     fn guess_cells(&self, counts: &[Vec<f64>], targets: &[(u32, &BTreeSet<usize>)]) -> Vec<usize> {
         let weights: Vec<Vec<f64>> = counts
             .iter()
             .map(|counts| {
                 let mut weights = solve_factored(&self.factor, counts);
-                // Centering the weights has the same effect as subtracting the mean presence of each subject.
+                // Equivalent to centering each subject's presence.
                 subtract_mean(&mut weights);
                 weights
             })
@@ -180,7 +169,7 @@ impl RidgeSolver {
     }
 }
 
-/// Returns the lower triangle L of a positive definite matrix L·Lᵀ; none for another matrix.
+/// Lower triangle L of L·Lᵀ.
 fn cholesky(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     for row in 0..matrix.len() {
         for column in 0..=row {
@@ -199,7 +188,7 @@ fn cholesky(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     Some(matrix)
 }
 
-/// Returns the x of L·Lᵀ·x = `right`.
+/// Solves L·Lᵀ·x = `right`.
 fn solve_factored(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     let mut x = right.to_vec();
     for row in 0..x.len() {

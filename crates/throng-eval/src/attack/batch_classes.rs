@@ -1,5 +1,5 @@
-//! Class size seen by two stronger attackers. One observes the arrival of a batch and sees only the class in that
-//! batch (docs/internals/methods.md §12.1). One has invented some of its subjects and can exclude them (§12.5).
+//! Class size for an observer of arrivals (docs/internals/methods.md §12.1) and for an attacker with invented subjects
+//! (§12.5).
 
 use super::attack_input::{AttackInput, LinkedGroup};
 use super::trials::{AttackTrials, AttackYield};

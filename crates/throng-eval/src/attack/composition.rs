@@ -1,9 +1,4 @@
-//! Composition attack: several releases of a subject together can reveal a value that each of them hides \[GAN].
-//!
-//! The attacker knows all but one of the quasi-identifier values of a subject's records in a group, and the batches.
-//! The target is the remaining attribute, which is constant for this subject. The lines that fit a record make some
-//! values likelier, and the likelihoods of the releases multiply, which intersects the candidates. Chance is the same
-//! attack on as many batches without a line of the subject: the information about subjects in general.
+//! Composition attack: several releases of a subject reveal a constant value that each hides \[GAN].
 
 use super::attack_input::{AttackEffort, AttackInput, LinkedGroup};
 use super::trials::{AttackTrials, AttackYield};
@@ -13,15 +8,13 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 use throng_core::values::codebook::{CellId, Code};
 
-/// Maximum number of releases of a subject.
 const MAX_RELEASES: usize = 8;
-/// Maximum number of values of the target attribute. With more values, every value is rare and linkage is the better
-/// attack.
+/// With more values, linkage is the better attack.
 const MOST_VALUES: usize = 200;
-/// Likelihood of a value that a release excludes, so that one falsified line does not decide.
+/// One falsified line must not decide.
 const EXCLUDED_LIKELIHOOD: f64 = 1e-6;
 
-/// Attacks `effort.constant_targets` pairs of subject and attribute.
+/// Attacks `effort.targets` pairs of subject and attribute.
 pub fn run(release: &AttackInput<'_>, effort: AttackEffort, dice: &mut ChaCha8Rng) -> Vec<AttackYield> {
     let known = release.linked_groups();
     let mut targets = constant_targets(release, &known);
@@ -56,7 +49,6 @@ pub fn run(release: &AttackInput<'_>, effort: AttackEffort, dice: &mut ChaCha8Rn
     ]
 }
 
-/// Returns group, attribute and lines (of different batches) of every subject with a constant value.
 fn constant_targets(release: &AttackInput<'_>, known: &[LinkedGroup<'_>]) -> Vec<(usize, usize, Vec<usize>)> {
     let mut targets = Vec::new();
     for (at, group) in known.iter().enumerate() {
@@ -80,8 +72,6 @@ fn constant_targets(release: &AttackInput<'_>, known: &[LinkedGroup<'_>]) -> Vec
     targets
 }
 
-/// Returns true if the likeliest value of `attribute` is the subject's value, given the lines of `batches` that fit
-/// the other values behind `lines`.
 fn is_guess_right(
     release: &AttackInput<'_>,
     known: &LinkedGroup<'_>,

@@ -1,10 +1,4 @@
-//! Covariance attack: labels of two groups with correlated counts over the batches belong to the same subjects
-//! (docs/internals/methods.md §12.4).
-//!
-//! The lines of every label are counted by bin of batches. The expected count of a label in its bin is subtracted, so
-//! that a common trend is ignored. The attacker claims the pairs of labels with the highest correlation. A claim is
-//! right if one subject has both labels. The attacker chooses the width of the bins, and the best choice counts.
-//! Chance is the same claim with the subjects of the second label exchanged for others.
+//! Covariance attack: labels of two groups with correlated counts over the batches share subjects.
 
 use super::attack_input::{AttackInput, LinkedGroup};
 use super::subject_exchange::exchange_subjects;
@@ -14,27 +8,23 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 
-/// Batches per bin.
 const BIN_WIDTHS: [usize; 4] = [1, 5, 20, 60];
-/// Minimum number of bins for a correlation.
 const LEAST_BINS: usize = 10;
 const MOST_BINS: usize = 500;
-/// Maximum number of labels per group, drawn from all labels with at least [`LEAST_LINES`] lines.
+/// Maximum labels, drawn from those with [`LEAST_LINES`] lines.
 const MOST_LABELS: usize = 200;
 const LEAST_LINES: usize = 5;
-/// Number of claimed pairs of labels.
 const CLAIMED_PAIRS: usize = 100;
-/// Number of random exchanges of subjects over which chance is averaged.
+/// Subject exchanges for the chance rate.
 const EXCHANGES: usize = 5;
 
-/// Labels of one group: the batch numbers of their lines, and their subjects.
 struct GroupLabels {
     lines: Vec<Vec<usize>>,
     people: Vec<BTreeSet<u32>>,
     all: Vec<usize>,
 }
 
-/// Correlation of a claimed pair, and group and label of both sides.
+/// Correlation, then group and label of both sides.
 type LabelPairClaim = (f64, (usize, usize), (usize, usize));
 
 /// Attacks all pairs of groups.
@@ -109,8 +99,7 @@ fn draw_labels(
     }
 }
 
-/// Returns for each label its lines by bin, minus its share of all lines, scaled to length 1; zeros for a label
-/// without variation.
+/// Lines by bin minus the label's share, scaled to length 1.
 fn label_series(labels: &GroupLabels, batches: usize, width: usize) -> Vec<Vec<f64>> {
     let bins = batches / width + 1;
     let mut all = vec![0.0_f64; bins];
@@ -129,7 +118,6 @@ fn label_series(labels: &GroupLabels, batches: usize, width: usize) -> Vec<Vec<f
     labels.lines.iter().map(one).collect()
 }
 
-/// Returns the pairs of labels of two groups with the highest correlation.
 fn pair_claims(groups: &[GroupLabels], batches: usize, width: usize) -> Vec<LabelPairClaim> {
     let series: Vec<Vec<Vec<f64>>> = groups.par_iter().map(|labels| label_series(labels, batches, width)).collect();
     let pairs: Vec<(usize, usize)> =

@@ -1,20 +1,14 @@
-//! Downcoding attack: generalization that is as fine as possible can be partly undone \[COH].
+//! Downcoding attack: the finest possible generalization can be partly undone \[COH].
 //!
-//! Consider the node that is one level finer in one attribute. Each child of a class has at most k − 1 of its
-//! subjects, because k would have been released there. If n subjects have m children, each child has at least n − (m
-//! − 1)(k − 1) of them. The attacker takes the attribute that places most subjects. A placement is right for as many
-//! subjects of each child as there really are. No bound is guaranteed: the claim is wrong if the ladder does not
-//! include that node.
-//!
-//! A range is no wider than its class: its first and its last interval each hold a subject. This places two of the n
-//! subjects of a class.
+//! A child of a class has at most k − 1 of its subjects, otherwise it would have been released. Of n subjects in m
+//! children, each child has at least n − (m − 1)(k − 1). In a range, the first and last interval each hold a subject.
 
 use super::attack_input::{AttackInput, LinkedGroup};
 use super::trials::{AttackTrials, AttackYield};
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::{CellId, Code, SUPPRESSED, is_range};
 
-/// Returns the share of the subjects of every class and batch that are placed correctly below their printed cells.
+/// Returns the share of correctly placed subjects.
 pub fn run(release: &AttackInput<'_>) -> Vec<AttackYield> {
     let crowd = release.promises.crowd.max(1);
     let mut trials = AttackTrials::default();
@@ -42,7 +36,7 @@ pub fn run(release: &AttackInput<'_>) -> Vec<AttackYield> {
     vec![trials.into_yield("downcoding", "the finer node had too few people".to_owned(), None).measured_only()]
 }
 
-/// By cell of an attribute: its cells one level below, among the values that have been printed.
+/// Printed cells one level below.
 struct ChildCells {
     below: BTreeMap<CellId, BTreeSet<CellId>>,
     child: BTreeMap<(CellId, Code), CellId>,
@@ -69,7 +63,7 @@ impl ChildCells {
     }
 }
 
-/// Counts the subjects of `lines`, one line each, that are placed correctly in the outer intervals of a range.
+/// Uses a range's outer intervals.
 fn count_at_bounds(release: &AttackInput<'_>, known: &LinkedGroup<'_>, class: &[CellId], lines: &[usize]) -> usize {
     let ranges = known.shape.quasi.iter().zip(class).filter(|(_, cell)| is_range(**cell));
     let at_bounds = |(&attribute, &cell): (&usize, &CellId)| {
@@ -81,7 +75,6 @@ fn count_at_bounds(release: &AttackInput<'_>, known: &LinkedGroup<'_>, class: &[
     ranges.map(at_bounds).max().unwrap_or(0)
 }
 
-/// Counts the subjects of `lines`, one line each, that are placed correctly.
 fn count_placed(
     release: &AttackInput<'_>,
     known: &LinkedGroup<'_>,

@@ -1,17 +1,12 @@
-//! Exclusion attack: a record that would have been released in a finer class is not in a coarse one (docs/internals/methods.md
+//! Exclusion attack: a coarse class excludes subjects that fit a finer class of its batch (docs/internals/methods.md
 //! §12.3).
-//!
-//! The attacker knows the hierarchies and the release. From a class it excludes every subject with raw values that
-//! match a finer class of the same batch. The remaining subjects are equally likely. Chance is the same attacker
-//! without exclusion, so that a rate above it is the gain of exclusion.
 
 use super::attack_input::{AttackInput, LinkedGroup};
 use super::trials::{AttackTrials, AttackYield};
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::{CellId, Code, SUPPRESSED};
 
-/// Attacks every line of every class that is not exact. The rates of a class sum to 1 while any subject remains, so
-/// that a mean shows no effect: each line is judged.
+/// Judges each line, because class rates always sum to 1.
 pub fn run(release: &AttackInput<'_>) -> Vec<AttackYield> {
     let mut trials = AttackTrials::default();
     for group in &release.linked_groups() {
@@ -54,7 +49,7 @@ impl<'a> GroupClasses<'a> {
         self.known.shape.quasi.iter().zip(&cells).any(|(&a, &cell)| !self.release.facts[a].get(cell).exact)
     }
 
-    /// Returns for each line of a class in a batch the probability of its subject: with the exclusions, and without.
+    /// Probability of each line's subject, with and without exclusion.
     fn narrowed_probabilities(&self, members: &[usize]) -> Vec<(f64, f64)> {
         let Some(&first) = members.first() else { return Vec::new() };
         let (class, batch) = (self.known.class(first), self.known.origins[first].batch);
@@ -79,12 +74,11 @@ impl<'a> GroupClasses<'a> {
         self.known.shape.quasi.iter().map(|&a| self.release.original.batch.columns[a][row]).collect()
     }
 
-    /// Returns true if raw values would have been released in a finer class than `class`.
     fn fits_finer_class(&self, codes: &[Code], class: &[CellId], batch: u64) -> bool {
         if self.known.shape.ranges {
             return self.is_in_finer_range(codes, class, batch);
         }
-        // By attribute, the cells of the value from the raw one up to that of the class.
+        // From the raw value up to the class.
         let mut finer: Vec<Vec<CellId>> = Vec::with_capacity(class.len());
         for ((&attribute, &code), &cell) in self.known.shape.quasi.iter().zip(codes).zip(class) {
             let book = &self.release.original.books[attribute];
@@ -103,8 +97,7 @@ impl<'a> GroupClasses<'a> {
         self.is_finer_class_shown(&mut Vec::with_capacity(class.len()), &finer, class, batch)
     }
 
-    /// Returns true if raw values match another class of `batch` with ranges, of which every cell is at least as fine
-    /// as that of `class`.
+    /// The other class covers the values, with no cell coarser than in `class`.
     fn is_in_finer_range(&self, codes: &[Code], class: &[CellId], batch: u64) -> bool {
         let is_finer = |cells: &[CellId]| {
             let attributes = self.known.shape.quasi.iter().map(|&attribute| &self.release.facts[attribute]);
@@ -119,8 +112,7 @@ impl<'a> GroupClasses<'a> {
         others.any(|(other, _)| is_finer(other))
     }
 
-    /// Returns true if `batch` shows a class of the cells of `finer`, other than `class`. Follows only prefixes of
-    /// existing classes.
+    /// Follows only existing prefixes.
     fn is_finer_class_shown(
         &self,
         prefix: &mut Vec<CellId>,

@@ -1,12 +1,11 @@
-//! Homogeneity attack: membership in a class reveals its sensitive value if all of the class share it \[MAC].
+//! Homogeneity attack: a class reveals a shared sensitive value \[MAC].
 
 use super::attack_input::AttackInput;
 use super::trials::{AttackTrials, AttackYield};
 use std::collections::BTreeMap;
 use throng_core::values::codebook::{CellId, SUPPRESSED};
 
-/// Returns for each sensitive attribute the probability that the most frequent value of a class is the value of a
-/// line. k guarantees no bound for it.
+/// Guesses each class's most frequent sensitive value; k gives no bound.
 pub fn run(release: &AttackInput<'_>) -> Vec<AttackYield> {
     let mut yields = Vec::new();
     for (group, shape) in release.groups.iter().zip(release.shapes) {

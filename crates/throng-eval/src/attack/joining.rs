@@ -1,12 +1,4 @@
-//! Joining attack: pairs fragments of two groups that were one record.
-//!
-//! - By time: any line of the other group in the same batch.
-//! - By order: the lines of a batch are paired in their file order. A second attempt has one of the files reversed,
-//!   shifted or rotated, in the way that is right most often.
-//! - By counts: if n of N records show x and m show y, at least n + m − N of them show both. If that is at least one,
-//!   a fragment of x and one of y are joined.
-//!
-//! For groups with shared attributes, the attacks run among the lines with the same shared values.
+//! Joining attacks by time, order and counts: pair fragments of one record.
 
 use super::attack_input::{AttackEffort, AttackInput, LinkedGroup};
 use super::trials::{AttackTrials, AttackYield};
@@ -16,23 +8,22 @@ use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::{CellId, SUPPRESSED};
 
-/// Lines of two groups in one batch that can be joined.
+/// Joinable lines of two groups in one batch.
 pub struct GroupPair<'a> {
-    /// The groups.
+    /// Both groups.
     pub groups: [&'a LinkedGroup<'a>; 2],
-    /// Lines of both groups in the batch with the same shared values.
+    /// Lines per group, with the same shared values.
     pub lines: [Vec<usize>; 2],
 }
 
 impl GroupPair<'_> {
-    /// Returns the names of both groups.
+    /// Returns both group names.
     pub fn name(&self) -> String {
         format!("{} and {}", self.groups[0].shape.name, self.groups[1].shape.name)
     }
 }
 
-/// Returns the lines of every two groups in every batch that shows both, in random order; at most `effort.targets`
-/// pairs.
+/// Returns up to `effort.targets` random pairs.
 pub fn draw_group_pairs<'a>(
     known: &'a [LinkedGroup<'a>],
     effort: AttackEffort,
@@ -54,8 +45,7 @@ pub fn draw_group_pairs<'a>(
     meetings
 }
 
-/// Partitions the lines of two groups by their values of shared attributes. Returns one part if there are no shared
-/// attributes, or if a group shows none of them.
+/// One part if either group shows none.
 fn split_by_shared(groups: [&LinkedGroup<'_>; 2], lines: [&[usize]; 2]) -> Vec<[Vec<usize>; 2]> {
     let undivided = || vec![lines.map(<[usize]>::to_vec)];
     let has = |a: &&usize| groups[1].group.column(**a).is_some();
@@ -76,7 +66,7 @@ fn split_by_shared(groups: [&LinkedGroup<'_>; 2], lines: [&[usize]; 2]) -> Vec<[
     parts.into_values().filter(|[left, right]| !left.is_empty() && !right.is_empty()).collect()
 }
 
-/// Attacks every pair of groups by order, time and counts.
+/// Attacks group pairs by order, time and counts.
 pub fn run(release: &AttackInput<'_>, meetings: &[GroupPair<'_>]) -> Vec<AttackYield> {
     if meetings.is_empty() {
         return Vec::new();
@@ -95,7 +85,7 @@ fn join_by_position(release: &AttackInput<'_>, meetings: &[GroupPair<'_>]) -> Ve
     meetings.iter().for_each(|meeting| join_by_time(meeting, &release.people, &mut time));
     let tried: Vec<LineOrder<'_, '_>> =
         meetings.iter().map(|meeting| LineOrder::from_pair(meeting, &release.people)).collect();
-    // The best of all ways except the plain one is searched in a sample of the pairs.
+    // Search the best mode on a sample.
     let few = &tried[..tried.len().min(MODE_SEARCH_PAIRS)];
     let ways: Vec<(f64, PairingMode)> =
         PairingMode::all().into_par_iter().map(|way| (pair_all(way, few).rate(), way)).collect();
@@ -117,8 +107,6 @@ fn pair_all(way: PairingMode, orders: &[LineOrder<'_, '_>]) -> AttackTrials {
     trials
 }
 
-/// Pairs each line with any line of the other group in the batch; by chance, with any line of the other group in the
-/// release.
 fn join_by_time(meeting: &GroupPair<'_>, people: &[u32], trials: &mut AttackTrials) {
     let [left, right] = &meeting.lines;
     let (mut there, name): (BTreeMap<u32, usize>, _) = (BTreeMap::new(), meeting.name());
@@ -130,15 +118,12 @@ fn join_by_time(meeting: &GroupPair<'_>, people: &[u32], trials: &mut AttackTria
     }
 }
 
-/// Number of group pairs on which all ways of pairing are tried.
 const MODE_SEARCH_PAIRS: usize = 50;
-/// Maximum shift of one group, in lines, in either direction.
+/// In lines.
 const MOST_SHIFT: i64 = 8;
-/// Number of equal parts of a batch by which one group is rotated.
+/// Per batch.
 const ROTATIONS: i64 = 16;
 
-/// Way of pairing the lines of two groups: the second group can be reversed, shifted by lines, and rotated by a part
-/// of the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PairingMode {
     is_reversed: bool,
@@ -159,7 +144,6 @@ impl PairingMode {
         ways.filter(|way| *way != Self::PLAIN).collect()
     }
 
-    /// Returns the position among `of` lines of the second group for the position `at` among `all` lines.
     fn position_of(self, at: usize, all: usize, of: usize) -> usize {
         let place = (at * of / all) as i64;
         let (place, of) = (if self.is_reversed { of as i64 - 1 - place } else { place }, of as i64);
@@ -176,11 +160,10 @@ impl PairingMode {
     }
 }
 
-/// Group pair with the order of its lines. Equal lines have no observable order: any of their subjects can have each
-/// of their positions.
+/// Equal lines are interchangeable.
 struct LineOrder<'a, 'm> {
     meeting: &'a GroupPair<'m>,
-    /// By side, the runs of equal lines: start, end, and the number of lines per subject.
+    /// By side, with lines per subject.
     runs: [Vec<EqualLines>; 2],
     there: BTreeMap<u32, usize>,
 }
@@ -208,7 +191,6 @@ impl<'a, 'm> LineOrder<'a, 'm> {
         Self { meeting, runs, there }
     }
 
-    /// Pairs each line of the first group with the line at its position in the second.
     fn pair_lines(&self, way: PairingMode, trials: &mut AttackTrials) {
         let [left, right] = &self.meeting.lines;
         let (name, [of_left, of_right]) = (self.meeting.name(), &self.runs);
@@ -216,7 +198,7 @@ impl<'a, 'm> LineOrder<'a, 'm> {
             let size = all.to - all.from;
             let chance: usize =
                 all.people.iter().map(|(person, lines)| lines * self.there.get(person).copied().unwrap_or(0)).sum();
-            // Positions of a run that lead to one run of the other side have the same result.
+            // Positions between two runs are equivalent.
             let mut known: Option<(usize, usize)> = None;
             for at in all.from..all.to {
                 let place = way.position_of(at, left.len(), right.len());
@@ -237,7 +219,6 @@ impl<'a, 'm> LineOrder<'a, 'm> {
     }
 }
 
-/// Returns start and end of the runs of adjacent equal lines of one side.
 fn equal_runs(meeting: &GroupPair<'_>, side: usize) -> Vec<(usize, usize)> {
     let (group, lines) = (meeting.groups[side].group, &meeting.lines[side]);
     let same = lines.chunk_by(|&a, &b| group.cells.iter().all(|column| column[a] == column[b]));
@@ -248,7 +229,7 @@ fn equal_runs(meeting: &GroupPair<'_>, side: usize) -> Vec<(usize, usize)> {
     ends.collect()
 }
 
-/// Pairs classes that must overlap by their sizes, if the records of both groups are the same.
+/// Sizes force an overlap if both groups release the same records.
 fn join_by_counts(release: &AttackInput<'_>, meeting: &GroupPair<'_>, trials: &mut AttackTrials) {
     let rows = |side: usize| -> BTreeSet<u32> {
         meeting.lines[side].iter().map(|&line| meeting.groups[side].origins[line].row).collect()
@@ -281,7 +262,7 @@ fn join_by_counts(release: &AttackInput<'_>, meeting: &GroupPair<'_>, trials: &m
             if n + lines(1, y) <= all {
                 continue;
             }
-            // Number of subjects that show both classes: the anonymity set of a pair.
+            // Anonymity set of the pair.
             let both = of_x.intersection(of_y).count().max(1);
             trials.add_to_group(&meeting.name(), 1.0 / both as f64, 1.0 / all as f64);
         }

@@ -1,7 +1,4 @@
-//! Record linkage attack: an attacker knows some raw values of a subject and the batch of its records, and looks for
-//! the subject's line.
-//!
-//! In the group with the fewest lines that fit the known values, the attacker takes one of these lines at random.
+//! Record linkage attack with known raw values and batch.
 
 use super::attack_input::{AttackEffort, AttackInput, LinkedGroup, shuffled_lines};
 use super::trials::{AttackTrials, AttackYield};
@@ -13,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeSet;
 use throng_core::values::codebook::CellId;
 
-/// Attacks with 1 … `effort.linked_groups` known attributes, and with all.
+/// Attacks with 1 … `effort.known_attributes` known attributes, and with all.
 pub fn run(release: &AttackInput<'_>, effort: AttackEffort, dice: &mut ChaCha8Rng) -> Vec<AttackYield> {
     let groups = release.linked_groups();
     let places = shuffled_lines(&groups, dice);
@@ -44,7 +41,6 @@ pub fn run(release: &AttackInput<'_>, effort: AttackEffort, dice: &mut ChaCha8Rn
     yields
 }
 
-/// Returns the probability that the attacker takes a line of the target's subject.
 fn success_probability(
     release: &AttackInput<'_>,
     groups: &[LinkedGroup<'_>],
@@ -69,7 +65,7 @@ fn success_probability(
         }
         let own = candidates.iter().filter(|&&line| known_group.person(&release.people, line) == whose).count();
         let found = (candidates.len(), own as f64 / candidates.len() as f64);
-        // Of groups with equally many candidates, any one is taken.
+        // Random among ties.
         if best.is_none_or(|best| found.0 < best.0 || found.0 == best.0 && dice.random_bool(0.5)) {
             best = Some(found);
         }

@@ -1,9 +1,4 @@
-//! Minimality attack: the suppression of a sensitive cell reveals information \[WON], \[XIA] (docs/internals/methods.md §12.2).
-//!
-//! An attacker knows that values are released unchanged whenever possible. The first guess for a hidden cell is the
-//! most frequent value that has not been printed so far. The second guess is the most frequent value that its class
-//! does not print in the batch. A third attacker knows that a subject has a hidden cell, and counts the subjects of
-//! the class with one in the batch.
+//! Minimality attack: suppression of a sensitive cell reveals information \[WON], \[XIA].
 
 use super::attack_input::{AttackEffort, AttackInput};
 use super::trials::{AttackTrials, AttackYield};
@@ -13,10 +8,10 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::{CellId, Code, UNCOVERED};
 
-/// No unprintable value is behind more than half of the subjects with a hidden cell (docs/internals/methods.md §12.2).
+/// Maximum share of one unprintable value (docs/internals/methods.md §12.2).
 const HIDDEN_VALUE_BOUND: f64 = 0.5;
 
-/// Attacks `effort.targets` cells that are not exact; no yields without a sensitive attribute.
+/// Attacks `effort.targets` inexact sensitive cells.
 pub fn run(release: &AttackInput<'_>, effort: AttackEffort, dice: &mut ChaCha8Rng) -> Vec<AttackYield> {
     let known = release.linked_groups();
     if known.iter().all(|group| group.shape.sensitive.is_empty()) {
@@ -45,7 +40,7 @@ pub fn run(release: &AttackInput<'_>, effort: AttackEffort, dice: &mut ChaCha8Rn
     }
     let (mut what, mut beside_what, mut who) =
         (AttackTrials::default(), AttackTrials::default(), AttackTrials::default());
-    // The guarantee holds for each hidden cell: all are tried.
+    // The guarantee holds per hidden cell.
     for &(at, attribute, line) in &hidden {
         let group = &known[at];
         let cell = group.group.column(attribute).map_or(0, |column| column[line]);

@@ -1,9 +1,4 @@
-//! Presence attack: an attacker knows some moments at which a subject sent, and looks for the label that is released
-//! more often than expected after these moments (docs/internals/methods.md §12.4).
-//!
-//! The attacker chooses the number of bins of batches after each moment, and the expectation: the mean of the whole
-//! release or of the bins around each moment. The best choice for all targets counts. Chance is the same guess judged
-//! for another subject with about as many lines.
+//! Presence attack: the attacker knows sending moments and guesses the label most in excess afterwards.
 
 use super::attack_input::{AttackInput, LinkedGroup};
 use super::subject_exchange::exchange_subjects;
@@ -14,16 +9,13 @@ use rayon::prelude::*;
 use std::collections::BTreeSet;
 use throng_core::values::schema::Role;
 
-/// Number of known moments of a subject.
 const MOMENTS: usize = 20;
-/// Minimum number of moments of a target.
 const LEAST_MOMENTS: usize = 3;
-/// Numbers of bins after a moment that are counted.
+/// Bins counted after a moment.
 const REACHES: [usize; 4] = [1, 5, 20, 60];
-/// Maximum number of bins of batches, and of targets per group.
 const MOST_BINS: usize = 500;
 const MOST_TARGETS: usize = 300;
-/// Maximum number of labels, drawn at random.
+/// Drawn at random.
 const MOST_LABELS: usize = 5_000;
 
 /// Attacks each group.
@@ -79,18 +71,17 @@ pub fn run(release: &AttackInput<'_>, targets: usize, dice: &mut ChaCha8Rng) -> 
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ExpectedCount {
-    /// The mean of the whole release.
     WholeRelease,
-    /// The mean of the bins around the moment, so that a common trend is ignored.
+    /// Removes the common trend.
     NearbyBins,
 }
 
-/// Bins around a moment on each side, as a multiple of the counted bins, and their minimum.
+/// Bins per side relative to the counted bins, and their minimum.
 const NEARBY_FACTOR: usize = 2;
 const MIN_NEARBY_BINS: usize = 5;
 
 struct LabelCounts {
-    /// By label: cumulative lines before each bin.
+    /// Cumulative lines, by label.
     before: Vec<Vec<u32>>,
     of_person: Vec<BTreeSet<u32>>,
     lines: Vec<usize>,
@@ -106,7 +97,7 @@ impl LabelCounts {
         dice: &mut ChaCha8Rng,
     ) -> Self {
         let (number, of_line) = known.labels(&release.original.schema);
-        // Index of each drawn label by its number among all labels.
+        // Index by label number.
         let mut drawn: Vec<usize> = (0..number).collect();
         drawn.shuffle(dice);
         drawn.truncate(MOST_LABELS);
@@ -129,7 +120,7 @@ impl LabelCounts {
         Self { before, of_person, lines, bins }
     }
 
-    /// Returns the shares of targets with a correct label, and of doubles with that label by chance.
+    /// Shares of correct targets, and of doubles by chance.
     fn success_shares(&self, told: &[(u32, Vec<usize>)], way: (usize, ExpectedCount), doubles: &[u32]) -> (f64, f64) {
         let found: Vec<[bool; 2]> = told
             .par_iter()
@@ -146,7 +137,7 @@ impl LabelCounts {
         (share(0), share(1))
     }
 
-    /// Returns the excess of a label after the moments, in standard deviations.
+    /// Excess of the label, in standard deviations.
     fn score(&self, label: usize, moments: &[usize], (reach, baseline): (usize, ExpectedCount)) -> f64 {
         let before = &self.before[label];
         let lines = |from: usize, to: usize| f64::from(before[to] - before[from]);
@@ -178,8 +169,8 @@ mod tests {
     use super::*;
     use rand::{Rng, SeedableRng};
 
-    /// Sixty subjects each have a unique class, next to one class of two hundred. All send fifteen times as often in
-    /// some hours as in others: the large class is released more often than its mean whenever any subject sends.
+    /// Sixty unique classes, one of two hundred, and a load that varies fifteenfold: the large class exceeds its mean
+    /// after any moment.
     #[test]
     fn presence_with_nearby_bins_finds_classes_under_varying_load() {
         const PEOPLE: usize = 60;

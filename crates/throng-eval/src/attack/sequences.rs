@@ -1,9 +1,5 @@
-//! Sequence attack: an attacker knows the measurements of a device at some moments and follows its subject through
-//! the release \[KAZ].
-//!
-//! The attacker knows the raw quasi-identifier values of a group in several records of a subject, and their batches,
-//! and takes a line that fits each. Lines of a subject are not linked, so that each moment is a separate guess. The
-//! second yield measures the effect of a pseudonym: the number of subjects with lines that fit all the moments.
+//! Sequence attack: an attacker follows a subject by raw values of several records \[KAZ]. The second yield counts
+//! subjects that fit all moments.
 
 use super::attack_input::{AttackEffort, AttackInput, LinkedGroup};
 use super::trials::{AttackTrials, AttackYield};
@@ -54,7 +50,6 @@ pub fn run(release: &AttackInput<'_>, effort: AttackEffort, dice: &mut ChaCha8Rn
     ]
 }
 
-/// Returns the lines of a batch that fit the raw quasi-identifier values behind `line`.
 fn fitting_lines(release: &AttackInput<'_>, known: &LinkedGroup<'_>, line: usize, there: &[usize]) -> Vec<usize> {
     let (row, columns) = (known.origins[line].row as usize, known.quasi_columns());
     there.iter().copied().filter(|line| release.fits(&columns, *line, row)).collect()

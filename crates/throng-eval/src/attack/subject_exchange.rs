@@ -1,14 +1,11 @@
-//! Random exchange of subjects, as the chance baseline of attacks.
+//! Random exchange of subjects, as chance baseline.
 
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-/// Number of subjects with similar line counts that are exchanged with each other.
 const EXCHANGE_BLOCK: usize = 20;
 
-/// Assigns to each subject another one with about as many lines (`lines`, by subject). A subject with many lines
-/// matches more by chance, so an exchange with arbitrary subjects would count that as a finding. A single subject is
-/// its own double.
+/// Exchanges subjects of similar `lines`, because more lines match more by chance. A single subject maps to itself.
 pub fn exchange_subjects(lines: &[usize], dice: &mut ChaCha8Rng) -> Vec<u32> {
     let mut order: Vec<u32> = (0..lines.len() as u32).collect();
     order.sort_by_key(|&person| (lines[person as usize], person));

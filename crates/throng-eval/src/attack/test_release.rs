@@ -1,4 +1,4 @@
-//! Small hand-made releases for the tests of attacks.
+//! Small releases for tests of attacks.
 
 use super::attack_input::{AttackInput, ReleaseGuarantees};
 use crate::facts::AttributeFacts;
@@ -15,7 +15,7 @@ use throng_core::values::digest::DigestKey;
 use throng_core::values::raw_batch::{RawToken, RecordPosition};
 use throng_core::values::schema::Schema;
 
-/// Records, and lines released from them.
+/// Records with released lines.
 pub struct TestRelease {
     original: OriginalData,
     facts: Vec<AttributeFacts>,
@@ -24,7 +24,7 @@ pub struct TestRelease {
 }
 
 impl TestRelease {
-    /// Reads records as NDJSON, of a schema with the subject as attribute 0.
+    /// Reads NDJSON records; attribute 0 is the subject.
     pub fn new(schema: &str, records: &str) -> Self {
         let schema = Arc::new(Schema::parse(schema, "s.toml", Path::new(".")).expect("a schema"));
         let original = read_records(&schema, records);
@@ -32,8 +32,7 @@ impl TestRelease {
         Self { original, facts, shapes: Vec::new(), groups: Vec::new() }
     }
 
-    /// Adds a group of `quasi` and `sensitive` attributes. Each line has its record, its batch, and the level of each
-    /// attribute.
+    /// Adds a group; a line is (record, batch, level per attribute).
     pub fn with_group(mut self, quasi: &[usize], sensitive: &[usize], lines: &[(u32, u64, &[usize])]) -> Self {
         let attributes = [quasi, sensitive].concat();
         let cell = |at: usize, (row, _, levels): &(u32, u64, &[usize])| -> CellId {
@@ -57,7 +56,7 @@ impl TestRelease {
         self
     }
 
-    /// Returns the records, the facts about cells, and the groups.
+    /// Returns records, cell facts and groups.
     pub fn parts(&self) -> (&OriginalData, &[AttributeFacts], &[ReleasedGroup]) {
         (&self.original, &self.facts, &self.groups)
     }
@@ -68,7 +67,6 @@ impl TestRelease {
     }
 }
 
-/// Encodes NDJSON records with texts and numbers, one per line. Attribute 0 of the schema is the subject.
 fn read_records(schema: &Arc<Schema>, records: &str) -> OriginalData {
     let key = DigestKey([7; 32]);
     let subjects = key.keyed_digest("subject");
@@ -92,13 +90,12 @@ fn read_records(schema: &Arc<Schema>, records: &str) -> OriginalData {
     OriginalData { schema: Arc::clone(schema), books, batch, rejected: 0, uncovered: BTreeMap::new() }
 }
 
-/// Returns guarantees with this k and with limits on repetition.
+/// Returns guarantees with this k and limited repetition.
 pub fn guarantees_for(k: usize) -> ReleaseGuarantees {
     ReleaseGuarantees { crowd: k, colluders: 0, has_one_line: true, limits_repetition: true }
 }
 
-/// Schema with subject `person`, quasi-identifier texts `a` and `b`, quasi-identifier number `age` of 0 to 99 in tens
-/// and fifties, and sensitive `illness`.
+/// Schema of the records; `age` is 0–99 in tens and fifties.
 pub const SCHEMA: &str = "name = \"stage\"
 [[attribute]]
 name = \"person\"
@@ -124,7 +121,7 @@ type = \"string\"
 role = \"sensitive\"
 ";
 
-/// Formats one record of [`SCHEMA`] as a line.
+/// Formats a record of [`SCHEMA`].
 pub fn record_line(person: usize, a: usize, b: usize, age: usize, illness: &str) -> String {
     format!("{{\"person\":\"p{person}\",\"a\":\"a{a}\",\"b\":\"b{b}\",\"age\":{age},\"illness\":\"{illness}\"}}\n")
 }

@@ -1,5 +1,3 @@
-//! Tests of the attacks on small hand-made releases.
-
 use super::attack_input::AttackEffort;
 use super::test_release::{SCHEMA, TestRelease, guarantees_for, record_line};
 use super::trials::AttackYield;
@@ -19,7 +17,7 @@ fn dice(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
 }
 
-/// Sixty subjects each have one of ten constant illnesses; in each batch six of them, drawn at random, are one class.
+/// Sixty subjects, ten illnesses; six random subjects form a class per batch.
 fn composition() -> Vec<AttackYield> {
     let mut dice = dice(5);
     let (mut records, mut lines, mut row) = (String::new(), Vec::new(), 0);
@@ -44,8 +42,7 @@ fn composition_of_releases_reveals_constant_value() {
     assert!(!all.is_above(), "measured only");
 }
 
-/// 150 subjects have a unique label in each of two groups and send in one batch of ten. With `delayed`, lines of the
-/// second group are released in a random batch.
+/// 150 subjects with a unique label per group send in one of ten batches; `delayed` moves lines of the second group.
 fn covariance(delayed: bool) -> AttackYield {
     let mut dice = dice(7);
     let (mut records, mut one, mut other) = (String::new(), Vec::new(), Vec::new());
@@ -84,8 +81,7 @@ fn class_sizes_exclude_other_batches_and_invented_subjects() {
     assert!(none.len() == 1 && !none[0].is_above());
 }
 
-/// Five subjects of age 31 and five of age 32 are released exactly; then `each` of both ages are released as a
-/// decade.
+/// Five subjects each of age 31 and 32 are released exactly, then `each` of both as a decade.
 fn downcoding(each: usize) -> f64 {
     let mut records = String::new();
     let mut lines: Vec<(u32, u64, &[usize])> = Vec::new();
@@ -99,15 +95,15 @@ fn downcoding(each: usize) -> f64 {
 
 #[test]
 fn downcoding_splits_class_near_twice_the_crowd() {
-    // Eight subjects, at most four of each age: four of each.
+    // At most four per age: four of each.
     assert!((downcoding(4) - 8.0 / 18.0).abs() < 1e-12, "{}", downcoding(4));
     // Six subjects: at least two of each.
     assert!((downcoding(3) - 4.0 / 16.0).abs() < 1e-12, "{}", downcoding(3));
-    // Four subjects can all be of one age.
+    // Four subjects can share an age.
     assert_eq!(downcoding(2), 0.0);
 }
 
-/// Ten subjects in one batch, with lines sorted by `a` in one group and by `b` in the other, at these levels.
+/// Lines are sorted by `a` in one group and by `b` in the other.
 fn joining(values: &[(usize, usize)], levels: &'static [usize]) -> Vec<AttackYield> {
     let records: String = (0..).zip(values).map(|(row, &(a, b))| record_line(row, a, b, 30, "flu")).collect();
     let sorted = |key: &dyn Fn(usize) -> usize| -> Vec<(u32, u64, &'static [usize])> {
@@ -130,12 +126,12 @@ fn joining(values: &[(usize, usize)], levels: &'static [usize]) -> Vec<AttackYie
 fn joining_by_order_needs_distinct_lines() {
     let alike: Vec<(usize, usize)> = (0..10).map(|n| (n, n)).collect();
     assert_eq!(joining(&alike, &[0])[0].rate, 1.0);
-    // All cells are suppressed: the order of the lineage is not visible in the files.
+    // Lineage order is not visible.
     let starred = &joining(&alike, &[9])[0];
     assert!((starred.rate - 0.1).abs() < 1e-12 && (starred.chance - 0.1).abs() < 1e-12 && !starred.is_above());
 }
 
-/// Returns every order of `rows` that is ascending by value, with any order among equal values.
+/// Ascending by value.
 fn orders(rows: &[usize], value: &dyn Fn(usize) -> usize) -> Vec<Vec<usize>> {
     let Some(&first) = rows.iter().min_by_key(|&&row| value(row)) else { return vec![Vec::new()] };
     let next = rows.iter().filter(|&&row| value(row) == value(first));
@@ -148,7 +144,6 @@ fn orders(rows: &[usize], value: &dyn Fn(usize) -> usize) -> Vec<Vec<usize>> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
-    /// The rate is the mean over all orders that a reader of the files cannot distinguish.
     #[test]
     fn joining_by_order_averages_over_equal_lines(values in prop::collection::vec((0usize..3, 0usize..3), 1..6)) {
         let rows: Vec<usize> = (0..values.len()).collect();
@@ -159,7 +154,7 @@ proptest! {
     }
 }
 
-/// Forty subjects have the flu, of which `covered` are suppressed; four have a rare illness and are suppressed.
+/// Forty subjects have flu, `covered` of them suppressed; four have a suppressed illness.
 fn minimality(covered: u32) -> Vec<AttackYield> {
     let mut records = String::new();
     let mut lines: Vec<(u32, u64, &[usize])> = Vec::new();
@@ -182,8 +177,7 @@ fn minimality_finds_suppressed_rare_values_without_cover() {
     assert!(covers.iter().all(|found| !found.is_above()));
 }
 
-/// 100 subjects have a unique class and send in one batch of ten. Lines are released immediately, or in a random
-/// batch with `delayed`.
+/// 100 subjects with unique classes send in one of ten batches.
 fn presence(delayed: bool) -> AttackYield {
     let mut dice = dice(3);
     let (mut records, mut lines, mut now) = (String::new(), Vec::new(), Vec::new());
@@ -208,7 +202,7 @@ fn presence_finds_class_unless_release_is_delayed() {
     assert!(yielded.rate < 0.2 && !yielded.is_above(), "{yielded:?}");
 }
 
-/// Ten subjects at eight moments, with ages that identify the subject and the moment, at a level.
+/// Ages identify subject and moment.
 fn sequences(level: &'static [usize]) -> Vec<AttackYield> {
     let (mut records, mut lines) = (String::new(), Vec::new());
     for row in 0..80_u32 {
@@ -230,7 +224,7 @@ fn sequences_follow_exact_values_only() {
     assert!(!coarse[0].is_above());
 }
 
-/// Twenty batches of eight subjects with two values that determine each other, at the given levels.
+/// Twenty batches of eight subjects with equivalent values.
 fn values(levels: &'static [usize]) -> AttackYield {
     let (mut records, mut lines) = (String::new(), Vec::new());
     for row in 0..160_u32 {
@@ -254,7 +248,7 @@ fn joining_by_values_needs_visible_values() {
     assert_eq!((hidden.rate, hidden.is_above()), (0.125, false));
 }
 
-/// In the first batch all values of sixty subjects are released; in the second only the common value is suppressed.
+/// The second batch suppresses only the common value.
 #[test]
 fn minimality_finds_lone_suppressed_common_value() {
     let mut records = String::new();
@@ -270,8 +264,7 @@ fn minimality_finds_lone_suppressed_common_value() {
     assert!(!found[0].is_above() && found[1].is_above());
 }
 
-/// Ten subjects in each of thirty batches have the same position in both groups, except for the transformation of the
-/// second.
+/// `place` maps positions to the second group.
 fn join_moved(place: &dyn Fn(usize) -> usize) -> Vec<AttackYield> {
     let records: String = (0..300).map(|row| record_line(row, row % 10, row % 10, 30, "flu")).collect();
     let lines = |place: &dyn Fn(usize) -> usize| -> Vec<(u32, u64, &'static [usize])> {
@@ -293,13 +286,12 @@ fn joining_by_order_finds_reversed_and_rotated_files() {
         let found = join_moved(place);
         assert!(found[0].rate < 0.3 && found[1].rate == 1.0 && found[1].is_above(), "{found:?}");
     }
-    // A transformation outside the tried ways is not found.
+    // Outside the tried modes.
     let found = join_moved(&|at| at * 3 % 10);
     assert!(found[1].rate < 0.4, "{found:?}");
 }
 
-/// Sixty subjects have one of four illnesses. It is released with every record, or in a random batch with `delayed`;
-/// a third of the subjects sends in each batch.
+/// Sixty subjects, four illnesses; a third sends per batch.
 fn attendance(delayed: bool) -> AttackYield {
     let mut dice = dice(11);
     let (mut records, mut lines, mut now, mut row) = (String::new(), Vec::new(), Vec::new(), 0);
@@ -325,7 +317,6 @@ fn attendance_finds_cells_unless_release_is_delayed() {
     assert!(!found.is_above(), "{found:?}");
 }
 
-/// Nine groups keep the guarantee, and a small one is released raw.
 #[test]
 fn yield_shows_raw_group_among_sound_groups() {
     let records: String = (0..100).map(|row| record_line(row, row, 0, 30, "flu")).collect();

@@ -3,38 +3,36 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Guarantee by which a yield is judged.
+/// Rule for judging a yield.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum YieldCriterion {
-    /// Every single trial stays at or below the bound, and so do all means.
+    /// Every trial is at most the bound.
     EachTrial,
-    /// The mean, and that of every group, stays at or below the bound.
+    /// All means, also per group, are at most the bound.
     Mean,
-    /// The mean, and that of every group, stays at or below the bound or the rate that chance allows
-    /// (`allowed_by_chance`): common values are found by chance alone.
+    /// All means are at most the larger of bound and chance limit.
     MeanOrChance,
-    /// There is no bound: the mean, and that of every group, stays at or below the rate that chance allows
-    /// (`allowed_by_chance`).
+    /// All means are at most the chance limit, min(1.5 × chance, (1 + chance) / 2).
     Chance,
-    /// There is no bound and no judgement: measured and published (docs/internals/methods.md §14.3).
+    /// No bound or judgement.
     Open,
 }
 
-/// Trials of one group, or of two joined groups.
+/// Trials of one or two joined groups.
 #[derive(Clone, Debug, Serialize)]
 pub struct GroupYield {
-    /// Name of the group.
+    /// Group name.
     pub group: String,
     /// Number of targets.
     pub trials: u64,
-    /// Mean probability of a correct guess, in [0, 1].
+    /// Mean probability of a correct guess.
     pub rate: f64,
     /// 95 % confidence interval of the rate.
     pub interval: [f64; 2],
-    /// Rate of guessing without the release.
+    /// Rate without the release.
     pub chance: f64,
-    /// Bound of this group, if bounds differ between groups.
+    /// Bound of this group, if bounds differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<f64>,
 }
@@ -42,63 +40,61 @@ pub struct GroupYield {
 /// Result of an attack.
 #[derive(Clone, Debug, Serialize)]
 pub struct AttackYield {
-    /// Name of the attack.
+    /// Attack name.
     pub attack: &'static str,
-    /// Knowledge of the attacker, as text.
+    /// Attacker's knowledge.
     pub given: String,
     /// Number of targets.
     pub trials: u64,
-    /// Mean probability of a correct guess, in [0, 1].
+    /// Mean probability of a correct guess.
     pub rate: f64,
     /// 95 % confidence interval of the rate.
     pub interval: [f64; 2],
-    /// Rate of guessing without the release.
+    /// Rate without the release.
     pub chance: f64,
-    /// Group with the interval that begins highest above its limit; none if trials have no group.
+    /// Group whose interval starts highest above its limit.
     pub worst_group: Option<GroupYield>,
-    /// Results of all groups: each has its chance rate, and is judged by it.
+    /// Results of all groups.
     #[serde(skip)]
     pub groups: Vec<GroupYield>,
-    /// Mean probability of a correct guess in the tenth of the trials with the highest probabilities.
+    /// Mean of the highest tenth of the probabilities.
     pub worst_decile: f64,
-    /// Share of the trials with a probability above the bound; 0 without a bound.
+    /// Share of trials above the bound.
     pub share_above: f64,
-    /// Guaranteed upper bound of the rate; none if there is no guarantee.
+    /// Guaranteed upper bound of the rate.
     pub bound: Option<f64>,
-    /// Judgement of the rate.
+    /// Rule for judging the rate.
     pub judged: YieldCriterion,
 }
 
-/// Tolerance for rounding of probabilities.
 const EPSILON: f64 = 1e-9;
 
-/// Returns the rate that is allowed for this chance rate: 1.5 × chance, but at most half of the way from chance to 1.
-/// The second limit is lower if most guesses are right.
+/// Returns min(1.5 × chance, (1 + chance) / 2).
 fn allowed_by_chance(chance: f64) -> f64 {
     (1.5 * chance).min(f64::midpoint(1.0, chance))
 }
 
 impl AttackYield {
-    /// Returns the yield without a bound or judgement.
+    /// Removes bound and judgement.
     #[must_use]
     pub fn measured_only(self) -> Self {
         self.with_criterion(YieldCriterion::Open)
     }
 
-    /// Returns the yield with the bound applied to every single trial.
+    /// Applies the bound to every trial.
     #[must_use]
     pub fn judge_each_trial(self) -> Self {
         self.with_criterion(YieldCriterion::EachTrial)
     }
 
-    /// Returns the yield judged by the larger of the bound and the rate that chance allows.
+    /// Judges by the larger of bound and chance limit.
     #[must_use]
     pub fn allow_chance(self) -> Self {
         let judged = if self.bound.is_some() { YieldCriterion::MeanOrChance } else { YieldCriterion::Chance };
         self.with_criterion(judged)
     }
 
-    /// Returns the yield with another judgement.
+    /// Replaces the judgement.
     #[must_use]
     pub fn with_criterion(mut self, judged: YieldCriterion) -> Self {
         self.judged = judged;
@@ -111,7 +107,6 @@ impl AttackYield {
         self
     }
 
-    /// Returns the limit of a rate, by its bound and by the chance rate.
     fn limit(&self, bound: Option<f64>, chance: f64) -> f64 {
         match (self.judged, bound.or(self.bound)) {
             (YieldCriterion::Open, _) => f64::INFINITY,
@@ -121,30 +116,28 @@ impl AttackYield {
         }
     }
 
-    /// Returns the distance of the lower end of the interval from chance; negative if chance lies in the interval.
+    /// Returns the lower end of the interval minus chance.
     #[must_use]
     pub fn above_chance(&self) -> f64 {
         self.interval[0] - self.chance
     }
 
-    /// Returns true if the yield has no bound and no judgement.
+    /// Returns true without bound and judgement.
     pub fn is_open(&self) -> bool {
         self.judged == YieldCriterion::Open
     }
 
-    /// Returns true if the guarantee is violated: the whole interval of the mean, or of a group, lies above its
-    /// limit. With [`YieldCriterion::EachTrial`], also if any trial is above the bound.
+    /// Returns true if an interval lies above its limit or, for [`YieldCriterion::EachTrial`], any trial does.
     pub fn is_above(&self) -> bool {
         self.is_above_limit(&|bound, chance| self.limit(bound, chance))
             || self.judged == YieldCriterion::EachTrial && self.share_above > 0.0
     }
 
-    /// Returns true if the whole interval of the mean, or of a group, lies above a share.
+    /// Returns true if an interval lies above a share.
     pub fn is_above_share(&self, most: f64) -> bool {
         !self.is_open() && self.is_above_limit(&|_, _| most)
     }
 
-    /// Compares intervals with `limit`, a function of the bound of a group and of its chance rate.
     fn is_above_limit(&self, limit: &dyn Fn(Option<f64>, f64) -> f64) -> bool {
         let mean = self.trials > 0 && self.interval[0] > limit(None, self.chance);
         mean || self.groups.iter().any(|group| group.interval[0] > limit(group.bound, group.chance))
@@ -156,12 +149,12 @@ impl AttackYield {
 pub struct AttackTrials {
     right: Vec<f64>,
     chance: f64,
-    /// By group: number of trials, and sums of the probabilities of the attack and of chance.
+    /// Trials, and sums of attack and chance probabilities.
     groups: BTreeMap<String, (u64, f64, f64)>,
 }
 
 impl AttackTrials {
-    /// Adds a trial: probabilities that the attack, and a guess without the release, are right.
+    /// Adds a trial.
     pub fn add(&mut self, right: f64, chance: f64) {
         self.right.push(right);
         self.chance += chance;
@@ -178,12 +171,12 @@ impl AttackTrials {
         }
     }
 
-    /// Returns the mean probability of a correct guess; 0 without a trial.
+    /// Returns the mean probability; 0 without trials.
     pub fn rate(&self) -> f64 {
         self.right.iter().sum::<f64>() / self.right.len().max(1) as f64
     }
 
-    /// Returns the yield of these trials, judged by its mean.
+    /// Returns the yield, judged by its mean.
     #[must_use]
     pub fn into_yield(mut self, attack: &'static str, given: String, bound: Option<f64>) -> AttackYield {
         let (trials, rate) = (self.right.len() as u64, self.rate());
@@ -222,8 +215,7 @@ impl AttackTrials {
     }
 }
 
-/// Returns the score interval \[WIL] of a rate over `n` trials, at 95 %. Trials with a probability vary less than
-/// trials that are right or wrong, so the interval is conservative.
+/// 95 % score interval \[WIL]; conservative for probabilities.
 fn wilson_interval(rate: f64, n: f64) -> [f64; 2] {
     const Z: f64 = 1.96;
     let middle = (rate + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
@@ -240,7 +232,7 @@ mod tests {
         let few = wilson_interval(0.2, 20.0);
         let many = wilson_interval(0.2, 2000.0);
         assert!(few[0] < many[0] && many[0] < 0.2 && 0.2 < many[1] && many[1] < few[1]);
-        // Published values of the interval for 0 of 10 and 5 of 10.
+        // Published values for 0 of 10 and 5 of 10.
         let close = |a: f64, b: f64| (a - b).abs() < 5e-4;
         assert!(close(wilson_interval(0.0, 10.0)[1], 0.2775) && close(wilson_interval(0.5, 10.0)[0], 0.2366));
     }
@@ -278,7 +270,6 @@ mod tests {
         assert!(!found.is_above() && found.judge_each_trial().is_above(), "one line below its crowd");
     }
 
-    /// A group with a high rate by chance does not hide a group with a high rate by attack.
     #[test]
     fn group_yield_is_compared_with_chance_of_group() {
         for leaking in ["a", "z"] {
@@ -291,7 +282,7 @@ mod tests {
         }
     }
 
-    /// If most guesses are right, 1.5 × chance is more than the highest possible rate.
+    /// 1.5 × chance would exceed 1.
     #[test]
     fn high_chance_does_not_allow_rate_of_one() {
         let of = |right: f64, chance: f64| {
@@ -310,7 +301,7 @@ mod tests {
             (0..10_000).for_each(|_| trials.add(right, chance));
             trials.into_yield("test", String::new(), Some(0.2))
         };
-        // An attack with a chance rate that grows with the leak.
+        // The chance rate grows with the leak.
         assert!(of(0.244, 0.19).is_above() && !of(0.244, 0.19).allow_chance().is_above());
         assert!(!of(0.2, 0.0).is_above() && !of(0.9, 0.9).measured_only().is_above());
     }

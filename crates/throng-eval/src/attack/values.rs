@@ -1,7 +1,4 @@
-//! Joining attack by values: of two dependent attributes, a cell of one group makes a cell of another likelier.
-//!
-//! The attacker knows the joint distribution of the attributes. Each line of one group is joined with the line of the
-//! other group that fits best in the batch.
+//! Joining attack by values of dependent attributes.
 
 use super::attack_input::{AttackEffort, AttackInput};
 use super::joining::GroupPair;
@@ -12,16 +9,14 @@ use std::collections::BTreeMap;
 use throng_core::attribute_dependence::{bin_column, draw_random_pairings, information_beyond_chance};
 use throng_core::values::codebook::CellId;
 
-/// Number of bins of an attribute's values, in their order.
 const BINS: usize = 16;
-/// Number of attribute pairs per two groups: those with the highest mutual information.
+/// By mutual information.
 const MAX_ATTRIBUTE_PAIRS: usize = 6;
-/// Minimum mutual information of a pair, in bits.
 const LEAST_BITS: f64 = 0.02;
-/// Added to every count, so that an unseen combination is not impossible.
+/// Keeps unseen combinations possible.
 const BIN_PSEUDO_COUNT: f64 = 0.5;
 
-/// Joint frequency of the bins of two attributes, divided by that of independence.
+/// Joint frequency of bins relative to independence.
 struct BinLift {
     attributes: [usize; 2],
     of: [[f64; BINS]; BINS],
@@ -60,7 +55,7 @@ fn strongest_lifts(
     strangers: &[Vec<u32>],
 ) -> Vec<BinLift> {
     let [left, right] = meeting.groups.map(|group| &group.shape.quasi);
-    // Shared attributes are the same in all lines that are tried.
+    // Shared attributes are equal in all candidates.
     let own = |of: &[usize], other: &[usize]| of.iter().copied().filter(|a| !other.contains(a)).collect::<Vec<_>>();
     let (left, right) = (own(left, right), own(right, left));
     let pairs: Vec<[usize; 2]> = left.iter().flat_map(|&a| right.iter().map(move |&b| [a, b])).collect();
@@ -86,7 +81,6 @@ fn strongest_lifts(
     pairs.into_iter().map(lift).collect()
 }
 
-/// Returns for each cell of an attribute the distribution of its values over the bins.
 fn cell_distributions(release: &AttackInput<'_>, attribute: usize, binned: &[u8]) -> BTreeMap<CellId, [f64; BINS]> {
     let column = &release.original.batch.columns[attribute];
     let mut bin_of = vec![0_u8; release.facts[attribute].counts.len()];
@@ -101,7 +95,7 @@ fn cell_distributions(release: &AttackInput<'_>, attribute: usize, binned: &[u8]
                 of[bin_of[code as usize] as usize] +=
                     release.facts[attribute].counts[code as usize] as f64 / facts.records.max(1) as f64;
             }
-            // A cell without known values is spread over all bins.
+            // Without known values: uniform.
             if facts.codes.is_empty() { [1.0 / BINS as f64; BINS] } else { of }
         });
     }
@@ -119,7 +113,7 @@ fn join_by_values(
     let [left, right] = &meeting.lines;
     let [one, other] = meeting.groups;
     let mut scores = vec![vec![0.0_f64; right.len()]; left.len().min(most)];
-    // Sample lines from the whole batch, not only the first ones.
+    // Sample the whole batch.
     let step = left.len().div_ceil(most).max(1);
     let tried: Vec<usize> = left.iter().step_by(step).take(most).copied().collect();
     for lift in lifts {

@@ -1,5 +1,4 @@
-//! Encodes values and cells as sparse numbers. A cell that covers several values is the mean of their numbers: for a
-//! number the centre, for a category an even spread.
+//! Encoding of values and cells as sparse numbers; a cell is the mean of its values.
 
 use crate::facts::{AttributeFacts, is_present};
 use crate::original::OriginalData;
@@ -8,28 +7,24 @@ use std::collections::{BTreeMap, HashMap};
 use throng_core::values::codebook::{CellId, Code};
 use throng_core::values::schema::AttributeType;
 
-/// Largest number of values of a category with a separate column.
 const MAX_CATEGORY_COLUMNS: usize = 32;
 
-/// Numbers of a row by column; absent columns are 0.
+/// By column; absent ones are 0.
 pub(super) type SparseEntries = Vec<(u32, f64)>;
 
-/// Encoding of one attribute.
 struct FeatureColumn {
     attribute: usize,
-    /// Numbers by code.
     of_code: Vec<SparseEntries>,
-    /// Numbers by cell, cached on first use.
+    /// Cached.
     of_cell: HashMap<CellId, SparseEntries>,
 }
 
-/// Encoding of the predicting attributes.
 pub(super) struct FeatureEncoder {
     columns: Vec<FeatureColumn>,
     width: u32,
 }
 
-/// Number of a value by code; none if the attribute is not numeric.
+/// None if not numeric.
 pub(super) fn numbers_by_code(original: &OriginalData, attribute: usize) -> Option<Vec<Option<f64>>> {
     let book = &original.books[attribute];
     if !matches!(book.attribute().kind(), AttributeType::Integer | AttributeType::Float) {
@@ -71,7 +66,7 @@ impl FeatureEncoder {
         self.encode_by_attribute(original, row).flatten().copied().collect()
     }
 
-    /// Encodes a line. Attributes outside its group and falsified cells are 0.
+    /// Attributes outside the group and falsified cells are 0.
     pub(super) fn encode_line(
         &mut self,
         facts: &[AttributeFacts],
@@ -102,8 +97,7 @@ impl FeatureColumn {
     }
 }
 
-/// Encodes numbers, centred and scaled by the original, from column `first`. A missing number is the mean and sets a
-/// second column.
+/// Centred and scaled by the original. A missing number is the mean and sets a second column.
 fn encode_numbers(first: u32, numbers: &[Option<f64>], facts: &AttributeFacts) -> (Vec<SparseEntries>, u32) {
     let weighed = || numbers.iter().zip(&facts.counts).filter_map(|(number, n)| Some(((*number)?, *n as f64)));
     let all: f64 = weighed().map(|(_, n)| n).sum::<f64>().max(1.0);
@@ -116,7 +110,7 @@ fn encode_numbers(first: u32, numbers: &[Option<f64>], facts: &AttributeFacts) -
     (numbers.iter().map(of).collect(), 2)
 }
 
-/// Assigns a column to each frequent value, from `first`. Other values and missing values have none.
+/// One column per frequent value.
 fn encode_categories(first: u32, facts: &AttributeFacts) -> (Vec<SparseEntries>, u32) {
     let counts = &facts.counts;
     let mut codes: Vec<usize> =

@@ -1,23 +1,22 @@
-//! Computes the weight of each attribute in a model (\[POD] Table 6.4).
+//! Attribute weights of a model (\[POD] Table 6.4).
 
 use super::model_fitting::{FittedModel, LearningRecords};
 use serde::Serialize;
 
-/// Weight of an attribute: standard deviation of its part of the score over the test records. Weights are scaled so
-/// that the largest of a model is 100. For a number this is proportional to the absolute standardized coefficient.
+/// Standard deviation of an attribute's score part, scaled to a maximum of 100.
 #[derive(Clone, Debug, Serialize)]
 pub struct LearnedWeight {
-    /// Name of the attribute.
+    /// Attribute name.
     pub attribute: String,
-    /// Weight in the model of all attributes of the original.
+    /// Weight in the original model of all attributes.
     pub whole: Option<f64>,
-    /// Weight in the model of the attributes of the group, trained on the original.
+    /// Weight in the original model of the group.
     pub before: Option<f64>,
-    /// Weight in the model of the lines.
+    /// Weight in the model of lines.
     pub after: Option<f64>,
 }
 
-/// Computes the weights of the attributes in `every`: in the model of all of them, and in the two models of `own`.
+/// `every` in the first model, `own` in the others.
 pub(super) fn weights_of_attributes(
     records: &LearningRecords<'_>,
     every: &[usize],
@@ -38,11 +37,10 @@ pub(super) fn weights_of_attributes(
     every.iter().map(of).collect()
 }
 
-/// Weights by attribute of a model, scaled to a largest weight of 100; none without a model.
 fn scaled_weights(records: &LearningRecords<'_>, fitted: &FittedModel) -> Option<Vec<f64>> {
     let model = fitted.model.as_ref()?;
     let rows = records.tested.len().max(1) as f64;
-    // Sum and sum of squares, by attribute and output of the model.
+    // Sums and squares by attribute and output.
     let mut sums: Vec<Vec<(f64, f64)>> = Vec::new();
     for &row in &records.tested {
         for (at, entries) in fitted.features.encode_by_attribute(records.original, row).enumerate() {

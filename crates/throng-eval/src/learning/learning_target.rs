@@ -1,4 +1,4 @@
-//! Targets: the value of a column, or the presence of a value in any of several columns.
+//! Prediction targets.
 
 use super::features;
 use crate::facts::{AttributeFacts, is_present};
@@ -7,8 +7,7 @@ use crate::released_lines::ReleasedGroup;
 use std::collections::BTreeSet;
 use throng_core::values::codebook::Code;
 
-/// Largest number of classes; rarer values share the last class. Numbers with more values are divided at their
-/// median.
+/// Rarer values share the last class; numbers are split at the median.
 const MAX_TARGET_CLASSES: usize = 8;
 
 /// Invalid target.
@@ -25,29 +24,28 @@ pub enum TargetError {
     InvalidExpression(String),
 }
 
-/// Attribute or combination of attributes to predict.
+/// Attribute, or combination, to predict.
 #[derive(Clone, Debug)]
 pub struct LearningTarget {
     name: String,
-    /// Attributes of the target, ascending.
+    /// Ascending.
     pub(super) attributes: Vec<usize>,
     kind: TargetKind,
 }
 
 #[derive(Clone, Debug)]
 enum TargetKind {
-    /// Value of the only attribute.
     Value,
-    /// Presence of the value in any attribute: its code per attribute.
+    /// Code of the value per attribute.
     Any(Vec<Option<Code>>),
 }
 
 impl LearningTarget {
-    /// Parses `text`: the name of a column, or `any(PATTERN) = VALUE_CELL`, where `*` in the pattern matches any text.
-    /// Attributes for which `leaves` is false are rejected.
+    /// Parses a column name or `any(PATTERN) = VALUE_CELL` (`*`: any text) among attributes that `leaves` accepts.
     ///
     /// # Errors
-    /// When the syntax is invalid, no released attribute matches, or no record has the value.
+    ///
+    /// When the syntax is invalid, no attribute matches, or no record has the value.
     pub fn parse(text: &str, original: &OriginalData, leaves: impl Fn(usize) -> bool) -> Result<Self, TargetError> {
         let name = text.trim().to_owned();
         let named = |pattern: &str| -> Vec<usize> {
@@ -77,7 +75,7 @@ impl LearningTarget {
         Ok(Self { name, attributes, kind: TargetKind::Any(codes) })
     }
 
-    /// Target as given.
+    /// Returns the target as given.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -95,7 +93,7 @@ impl LearningTarget {
     }
 }
 
-/// Returns true if `name` matches a pattern in which `*` matches any text.
+/// `*` matches any text.
 fn matches_pattern(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(start) else { return false };
@@ -108,7 +106,7 @@ fn matches_pattern(pattern: &str, name: &str) -> bool {
     left.ends_with(end)
 }
 
-/// Code of a value of an attribute, with or without JSON quotes.
+/// With or without JSON quotes.
 fn code_of_value(original: &OriginalData, attribute: usize, value: &str) -> Option<Code> {
     let book = &original.books[attribute];
     let quoted = serde_json::Value::from(value).to_string();
@@ -117,10 +115,16 @@ fn code_of_value(original: &OriginalData, attribute: usize, value: &str) -> Opti
 }
 
 pub(super) enum TargetClasses {
-    /// Class by code of the attribute; none for a missing value.
-    Values { attribute: usize, of_code: Vec<Option<u32>>, number: usize, are: &'static str },
-    /// Presence of its code in any attribute.
-    Any { wanted: Vec<(usize, Option<Code>)> },
+    /// None for a missing value.
+    Values {
+        attribute: usize,
+        of_code: Vec<Option<u32>>,
+        number: usize,
+        are: &'static str,
+    },
+    Any {
+        wanted: Vec<(usize, Option<Code>)>,
+    },
 }
 
 impl TargetClasses {
@@ -172,8 +176,8 @@ impl TargetClasses {
         }
     }
 
-    /// Class of a line; none for a cell that covers several classes. With several columns, a line is a case if a cell
-    /// shows exactly the value. All other lines count as no case, because a consumer of the lines must assume this.
+    /// Class of a line; none for a cell of several classes. With several columns, only an exact cell makes a case, as
+    /// for a consumer.
     pub(super) fn class_of_line(&self, facts: &[AttributeFacts], group: &ReleasedGroup, line: usize) -> Option<u32> {
         let codes =
             |attribute: usize| group.column(attribute).map(|cells| facts[attribute].get(cells[line]).codes.as_slice());

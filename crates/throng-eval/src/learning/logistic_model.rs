@@ -1,32 +1,28 @@
-//! Logistic regression for two or more classes with a ridge penalty: sparse rows, L-BFGS, no randomness.
+//! Multiclass logistic regression: sparse rows, L-BFGS, deterministic.
 //!
-//! Minimizes Σ −log p(class | row) + [`RIDGE`]/2 · Σ weights², without a penalty on constants. Two classes have one
-//! weight vector, more classes have one each (softmax). The minimizing weights are unique; the constants of a softmax
-//! are unique up to a common shift.
+//! Minimizes Σ −log p(class | row) + [`RIDGE`]/2 · Σ weights² without constants. Two classes share one weight vector;
+//! more have one each (softmax).
 
 use rayon::prelude::*;
 use std::collections::VecDeque;
 
-/// Factor of the ridge penalty.
 const RIDGE: f64 = 1.0;
 
-/// Convergence threshold: largest component of the gradient, per row.
+/// Largest gradient component per row.
 const TOLERANCE: f64 = 1e-5;
 
-/// Largest number of steps. A model that has not converged by then uses the weights of its last step.
+/// Otherwise the last step counts.
 const MAX_STEPS: usize = 500;
 
-/// Number of pairs of steps and gradient changes that approximate the curvature.
 const CURVATURE_PAIRS: usize = 10;
 
-/// Number of rows per task. It is fixed, so that sums do not depend on the number of threads.
+/// Fixed: sums must not depend on the thread count.
 const ROWS_PER_TASK: usize = 1_024;
 
-/// Sparse rows, each with its class.
 #[derive(Clone, Debug)]
 pub(super) struct SparseRows {
     width: usize,
-    /// Start of each row in `entries`, and the end.
+    /// Row starts in `entries`, and the end.
     starts: Vec<usize>,
     /// Column and number.
     entries: Vec<(u32, f64)>,
@@ -38,7 +34,7 @@ impl SparseRows {
         Self { width, starts: vec![0], entries: Vec::new(), classes: Vec::new() }
     }
 
-    /// Adds a row of a class; numbers of the same column are summed.
+    /// Numbers of the same column are summed.
     pub(super) fn push(&mut self, row: impl IntoIterator<Item = (u32, f64)>, class: u32) {
         self.entries.extend(row);
         self.starts.push(self.entries.len());
@@ -59,14 +55,14 @@ impl SparseRows {
 }
 
 pub(super) struct LogisticModel {
-    /// Classes in the training rows, ascending.
+    /// Training classes, ascending.
     classes: Vec<u32>,
-    /// Weights by output, followed by the constant. Two classes have one output, for the second class.
+    /// With two classes only for the second.
     weights: Vec<Vec<f64>>,
 }
 
 impl LogisticModel {
-    /// Fits `rows`; none without columns or with fewer than two classes.
+    /// None without columns or with fewer than two classes.
     pub(super) fn fit(rows: &SparseRows) -> Option<Self> {
         let mut classes = rows.classes.clone();
         classes.sort_unstable();
@@ -83,7 +79,7 @@ impl LogisticModel {
         Some(Self { classes, weights })
     }
 
-    /// Scores by class for `number` classes; negative infinity for a class that is missing in the training rows.
+    /// Negative infinity for a class without training rows.
     pub(super) fn scores(&self, row: &[(u32, f64)], number: usize) -> Vec<f64> {
         let mut scores = vec![f64::NEG_INFINITY; number];
         let found: Vec<f64> = self.weights.iter().map(|weights| linear_score(weights, row)).collect();
@@ -96,7 +92,7 @@ impl LogisticModel {
         scores
     }
 
-    /// Contribution of `row` to the score of each output, without the constant.
+    /// By output, without the constant.
     pub(super) fn contributions(&self, row: &[(u32, f64)]) -> impl Iterator<Item = f64> {
         self.weights.iter().map(|weights| dot(weights, row))
     }
@@ -106,21 +102,19 @@ fn dot(weights: &[f64], row: &[(u32, f64)]) -> f64 {
     row.iter().map(|(column, value)| weights[*column as usize] * value).sum()
 }
 
-/// Score of a row. The constant follows the weights.
+/// The constant follows the weights.
 fn linear_score(weights: &[f64], row: &[(u32, f64)]) -> f64 {
     weights.last().copied().unwrap_or(0.0) + dot(weights, row)
 }
 
-/// Penalized negative log-likelihood as a function of the weights.
 struct LogisticObjective<'a> {
     rows: &'a SparseRows,
-    /// Index of the class of each row among the classes in the training rows.
     labels: Vec<usize>,
     outputs: usize,
 }
 
 impl LogisticObjective<'_> {
-    /// Number of weights per output, including its constant.
+    /// With the constant.
     fn stride(&self) -> usize {
         self.rows.width + 1
     }
@@ -168,7 +162,7 @@ impl LogisticObjective<'_> {
     }
 }
 
-/// Returns the loss of a row, and replaces its scores by their derivatives.
+/// Replaces the scores by their derivatives.
 fn loss_and_derivatives(scores: &mut [f64], label: usize) -> f64 {
     if let [score] = scores {
         let (signed, sign) = if label == 1 { (*score, -1.0) } else { (-*score, 1.0) };
@@ -186,8 +180,7 @@ fn loss_and_derivatives(scores: &mut [f64], label: usize) -> f64 {
     sum.ln() + most - own
 }
 
-/// Minimizes a convex function over `rows` rows from the starting point `at`: L-BFGS with step halving
-/// (docs/internals/methods.md §14.5).
+/// L-BFGS with step halving (docs/internals/methods.md §14.5).
 fn minimize(mut at: Vec<f64>, rows: usize, of: impl Fn(&[f64]) -> (f64, Vec<f64>)) -> Vec<f64> {
     let (mut value, mut gradient) = of(&at);
     let mut pairs: VecDeque<(Vec<f64>, Vec<f64>, f64)> = VecDeque::with_capacity(CURVATURE_PAIRS);
@@ -222,7 +215,7 @@ fn minimize(mut at: Vec<f64>, rows: usize, of: impl Fn(&[f64]) -> (f64, Vec<f64>
     at
 }
 
-/// L-BFGS step: the negative gradient multiplied by the inverse curvature of `pairs` (two-loop recursion).
+/// Two-loop recursion.
 fn lbfgs_direction(gradient: &[f64], pairs: &VecDeque<(Vec<f64>, Vec<f64>, f64)>) -> Vec<f64> {
     let mut found: Vec<f64> = gradient.iter().map(|part| -part).collect();
     let add = |to: &mut [f64], factor: f64, from: &[f64]| {
@@ -254,7 +247,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Dense table with the class of each row.
     type DenseTable = Vec<(Vec<f64>, u32)>;
 
     fn sparse(table: &DenseTable) -> SparseRows {
@@ -266,8 +258,7 @@ mod tests {
         rows
     }
 
-    /// Penalized negative log-likelihood from its definition, all classes by softmax. A model of two classes has ±
-    /// half its score.
+    /// Two classes have ± half the score.
     fn cost_by_definition(table: &DenseTable, scores: impl Fn(&[f64]) -> Vec<f64>, squares: f64) -> f64 {
         let of = |(row, class): &(Vec<f64>, u32)| {
             let scores = scores(row);
@@ -276,7 +267,6 @@ mod tests {
         table.iter().map(of).sum::<f64>() + RIDGE / 2.0 * squares
     }
 
-    /// Lowest cost found by coordinate descent: each weight is moved up or down by a step that is halved.
     fn coordinate_descent_cost(table: &DenseTable, outputs: usize) -> f64 {
         let width = table[0].0.len() + 1;
         let mut weights = vec![0.0; outputs * width];
@@ -314,7 +304,6 @@ mod tests {
         prop::collection::vec((prop::collection::vec(number, 3), 0..classes), 8..30)
     }
 
-    /// Cost of the fitted model, by the definition.
     fn fitted_cost(table: &DenseTable, classes: usize) -> Option<f64> {
         let model = LogisticModel::fit(&sparse(table))?;
         if model.classes.len() != classes {
@@ -347,7 +336,7 @@ mod tests {
         }
     }
 
-    /// Reference weights from scikit-learn 1.9 for these rows (`LogisticRegression(C=1, tol=1e-10)`).
+    /// Weights from scikit-learn 1.9 (`LogisticRegression(C=1, tol=1e-10)`).
     #[test]
     fn model_weights_match_scikit_learn() {
         let table: DenseTable = (0..12_u32)
@@ -364,7 +353,7 @@ mod tests {
 
     #[test]
     fn fit_of_eight_classes_takes_few_steps() {
-        // Each row has one of forty columns, which determines the class in ten of eleven rows.
+        // One column determines the class in ten of eleven rows.
         let mut rows = SparseRows::new(40);
         for n in 0..4_000_u32 {
             let class = if n % 11 == 0 { n / 11 % 8 } else { n * 13 % 40 % 8 };

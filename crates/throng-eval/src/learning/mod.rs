@@ -1,17 +1,5 @@
-//! Measures the prediction of an attribute from a release. Models are trained on the original records and on the
-//! released lines, and tested on other records (\[POD] §6.4, Tables 6.4 and 6.5; docs/internals/methods.md §14.5).
-//!
-//! An attribute is predicted by the attributes released with it in one group. A third model, of all attributes of the
-//! original, shows the loss from the division into groups alone.
-//!
-//! | file | content |
-//! |---|---|
-//! | `target` | one column or several, and their classes |
-//! | `features` | values and cells as sparse numbers |
-//! | `model` | logistic regression |
-//! | `fitting` | models of records and of lines, tested on the same records |
-//! | `test_scores` | accuracy, balanced accuracy, AUC, false positives and negatives |
-//! | `coefficients` | weight of each attribute |
+//! Prediction of an attribute: models of original records and of released lines, tested on other records (\[POD] §6.4,
+//! Tables 6.4 and 6.5; docs/internals/methods.md §14.5).
 
 mod features;
 mod learned_weights;
@@ -34,50 +22,45 @@ use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Share of the subjects in the test set.
 const HOLDOUT_SHARE: f64 = 0.3;
 
 /// Results for one target.
 #[derive(Clone, Debug, Serialize)]
 pub struct LearningScores {
-    /// Attribute, or target expression as given.
+    /// Attribute, or target expression.
     pub target: String,
-    /// Groups that release the target, separated by commas.
+    /// Groups that release the target, comma-separated.
     pub group: String,
-    /// Other attributes of those groups, used as predictors.
+    /// Predictors: the other attributes of those groups.
     pub features: Vec<String>,
-    /// Kind of the classes: `values`, `above the median` or `has the value or not`.
+    /// Class kind: `values`, `above the median` or `has the value or not`.
     pub classes_are: &'static str,
     /// Number of classes.
     pub classes: usize,
     /// Number of test records.
     pub tested: u64,
-    /// Unit of the split into training and test set: `subjects` or `records`.
+    /// Split unit: `people` or `records`.
     pub split_by: &'static str,
-    /// Without a lineage, lines of test subjects cannot be identified and are used for training too. The scores after
-    /// the release are then too high.
+    /// True if lines of test subjects are trained on (no lineage): scores are too high.
     pub leaks: bool,
-    /// Accuracy of always predicting the most frequent class.
+    /// Accuracy of the most frequent class.
     pub majority: f64,
-    /// Scores of the model of the original with all released attributes.
+    /// Scores of the original with all released attributes.
     pub whole: Option<PredictionScores>,
-    /// Scores of the model of the original with the attributes of the lines.
+    /// Scores of the original with the lines' attributes.
     pub before: Option<PredictionScores>,
-    /// Scores of the model of the lines. None if the lines show fewer than two classes, or no other attribute than
-    /// the target.
+    /// Scores of the lines; none without classes or predictors.
     pub after: Option<PredictionScores>,
-    /// Weight of each attribute in the three models.
+    /// Attribute weights in the three models.
     pub coefficients: Vec<LearnedWeight>,
 }
 
-/// Split into training and test set by subject (or record).
 struct HoldoutSplit {
     held_out: Vec<bool>,
 }
 
 impl HoldoutSplit {
-    /// Splits by subject. Subjects are numbered by first occurrence, so that the split does not depend on the key of
-    /// the digests.
+    /// Numbers subjects by occurrence: the split must not depend on the digest key.
     fn split_by_subject(original: &OriginalData, seed: u64) -> Self {
         let mut number_of: BTreeMap<u64, usize> = BTreeMap::new();
         let subjects = &original.batch.subjects;
@@ -97,8 +80,7 @@ impl HoldoutSplit {
     }
 }
 
-/// Trains models of `target` on the original and on the lines, with the attributes accepted by `is_feature`. None if
-/// no group releases the target. Deterministic for a `seed`.
+/// Trains models of a released `target` with the attributes of `is_feature`; deterministic for a `seed`.
 pub fn learn_target(
     original: &OriginalData,
     facts: &[AttributeFacts],
@@ -115,7 +97,7 @@ pub fn learn_target(
     let split = HoldoutSplit::split_by_subject(original, seed);
     let classes = target.classes(original, facts);
     let predict = |groups: &mut dyn Iterator<Item = &ReleasedGroup>| -> Vec<usize> {
-        // An attribute in several groups is used once.
+        // Use an attribute of several groups once.
         let mut met: BTreeSet<usize> = target.attributes.iter().copied().collect();
         groups.flat_map(|group| group.attributes.clone()).filter(|a| is_feature(*a) && met.insert(*a)).collect()
     };
@@ -131,7 +113,7 @@ pub fn learn_target(
     };
     let (tested, trained) = (drawn(true), drawn(false));
     let records = LearningRecords { original, facts, classes: &classes, tested, trained };
-    // A line without any feature would only change the share of its class.
+    // A line without features would only change its class's share.
     let has_feature = |group: &&&ReleasedGroup| own.iter().any(|a| group.attributes.contains(a));
     let teaching: Vec<&ReleasedGroup> = own_groups.iter().filter(has_feature).copied().collect();
     let lines = training_lines(&teaching, &split, &mut dice);
@@ -157,7 +139,7 @@ pub fn learn_target(
     })
 }
 
-/// Training lines in random order. Excludes lines of test subjects if the origin is known.
+/// Without lines of test subjects, if known.
 fn training_lines<'a>(
     groups: &[&'a ReleasedGroup],
     split: &HoldoutSplit,

@@ -1,4 +1,4 @@
-//! Trains models of records and of lines, tested on the same records.
+//! Models of records and lines with common test records.
 
 use super::features::FeatureEncoder;
 use super::learning_target::TargetClasses;
@@ -8,17 +8,14 @@ use crate::facts::AttributeFacts;
 use crate::original::OriginalData;
 use crate::released_lines::ReleasedGroup;
 
-/// Largest number of training rows, and of test records.
 pub(super) const MAX_MODEL_ROWS: usize = 50_000;
 
-/// Model with its features and training rows.
 pub(super) struct FittedModel {
     pub features: FeatureEncoder,
     pub model: Option<LogisticModel>,
     rows: SparseRows,
 }
 
-/// Records of the original: test records, training records and their classes.
 pub(super) struct LearningRecords<'a> {
     pub original: &'a OriginalData,
     pub facts: &'a [AttributeFacts],

@@ -1,36 +1,34 @@
-//! Measures the quality of predictions.
+//! Scores of predictions.
 
 use serde::Serialize;
 
-/// Scores of one model on records that were not used for training.
+/// Scores on test records.
 #[derive(Clone, Debug, Serialize)]
 pub struct PredictionScores {
-    /// Number of training records or lines.
+    /// Training records or lines.
     pub rows: u64,
-    /// Share of correctly predicted records. [0, 1].
+    /// Share of correct predictions.
     pub accuracy: f64,
-    /// Share of correctly predicted records per class, mean over the classes; 1 / classes for guessing. [0, 1].
+    /// Mean over classes of the accuracy.
     pub balanced_accuracy: f64,
-    /// Probability that a record of a class has a higher score for it than a record of another class, mean over the
-    /// classes. 0.5 for guessing. [0, 1].
+    /// Mean over classes of the probability that a member scores higher than a non-member.
     pub auc: f64,
-    /// False positives and negatives of a target with two classes.
+    /// Error rates of a binary target.
     pub errors: Option<ErrorRates>,
 }
 
-/// Errors of the first and second kind. The positive class is the second value, or a case of `any(…)`. A record
-/// counts as positive if its probability is at least the share of the positive class among the training rows.
+/// Errors of a binary target. Positive is the second value, or a case of `any(…)`, with its training share as
+/// threshold.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ErrorRates {
-    /// Share of the negative records that count as positive. [0, 1].
+    /// Share of negative records counted as positive.
     pub false_positives: f64,
-    /// Share of the positive records that count as negative. [0, 1].
+    /// Share of positive records counted as negative.
     pub false_negatives: f64,
 }
 
 impl ErrorRates {
-    /// Computes the error rates from the true classes and the log-odds of class 1. `prevalence` is the share of class
-    /// 1 among the training rows.
+    /// Log-odds of class 1, and its training share.
     fn measure_rates(truth: &[u32], scores: &[Vec<f64>], prevalence: f64) -> Self {
         let threshold = (prevalence / (1.0 - prevalence)).ln();
         let share = |class: u32, told: bool| {
@@ -47,8 +45,7 @@ impl ErrorRates {
 }
 
 impl PredictionScores {
-    /// Computes the scores from the true classes and the scores by record and class. None without test records, or if
-    /// all have the same class. `prevalence` is the share of class 1 among the training rows.
+    /// None without test records or with one class. `prevalence` is the training share of class 1.
     pub(super) fn measure_scores(truth: &[u32], scores: &[Vec<f64>], rows: u64, prevalence: f64) -> Option<Self> {
         let number = scores.first()?.len();
         let best = |scores: &Vec<f64>| {
@@ -82,7 +79,7 @@ impl PredictionScores {
     }
 }
 
-/// Area under the curve by ranks (Mann and Whitney); equal scores count half.
+/// Returns the AUC by ranks; ties count half.
 #[must_use]
 pub fn area_under_curve(scores: &[f64], positive: &[bool]) -> f64 {
     let mut order: Vec<usize> = (0..scores.len()).collect();
@@ -126,11 +123,11 @@ mod tests {
 
     #[test]
     fn scores_match_manual_calculation() {
-        // Three records of class 0 and one of class 1, all predicted as 0.
+        // Three of class 0, one of class 1, all predicted as 0.
         let scores = vec![vec![1.0, 0.0], vec![2.0, 0.0], vec![3.0, 0.0], vec![0.5, 0.1]];
         let found = PredictionScores::measure_scores(&[0, 0, 0, 1], &scores, 7, 0.5).unwrap();
         assert_eq!((found.rows, found.accuracy, found.balanced_accuracy, found.auc), (7, 0.75, 0.5, 1.0));
-        // Log-odds of 0 and 0.1, with a prevalence of one half and of three fifths.
+        // Log-odds 0 and 0.1; prevalence 1/2 and 3/5.
         let errors = found.errors.unwrap();
         assert_eq!((errors.false_positives, errors.false_negatives), (1.0, 0.0));
         let errors = PredictionScores::measure_scores(&[0, 0, 0, 1], &scores, 7, 0.6).unwrap().errors.unwrap();

@@ -1,7 +1,7 @@
 use super::*;
 use crate::attack::test_release::{SCHEMA, TestRelease, record_line};
 
-/// Trains on 400 subjects with an illness determined by age, and on lines with the age at a level.
+/// 400 subjects with an illness determined by age.
 fn learn_from_level(level: usize) -> LearningScores {
     let records: String = (0..400_usize)
         .map(|row| record_line(row, row % 3, 0, row * 37 % 100, if row * 37 % 100 < 50 { "young" } else { "old" }))
@@ -55,7 +55,7 @@ type = "string"
 
 #[test]
 fn target_of_several_columns_is_learned() {
-    // Ages over 70 have the disease, and so does every fortieth record. Every second case is in the second column.
+    // Cases: ages over 70 and every fortieth record.
     let of = |row: usize| {
         let age = 20 + row * 37 % 80;
         let (sick, second) = (age > 70 || row.is_multiple_of(40), row.is_multiple_of(2));
@@ -90,7 +90,7 @@ fn target_of_several_columns_is_learned() {
         (weights.attribute.as_str(), rounded(weights.before), rounded(weights.after)),
         ("age", Some(100.0), Some(100.0))
     );
-    // A single column shows half of the cases.
+    // One column shows half of the cases.
     let one = learn_target(original, facts, groups, &target("any(disease_0) = D1").unwrap(), |a| a == 1, 1).unwrap();
     assert!(one.majority > learned.majority, "{} and {}", one.majority, learned.majority);
     for (text, error) in [

@@ -1,4 +1,4 @@
-//! Computes the utility figures of series for a release of fragments, so that both forms can be compared.
+//! Series utility figures for a release of fragments.
 
 use super::original_contributions::{compute_contributions, locate_records};
 use super::release_utility::{PopulationBucket, ReleaseUtility, SignalSeries, median};
@@ -12,8 +12,7 @@ use throng_core::values::json::unquoted;
 use throng_core::values::moment;
 use throng_core::values::subject_digest::NO_SUBJECT;
 
-/// Subjects and records with at least one line, and the error of daily means of the lines. `daily` is a series of
-/// days over the numeric attributes of the schema; without it the error is none. None without a lineage.
+/// Computes the figures; `daily` is a daily series of the numeric attributes. None without a lineage.
 #[must_use]
 pub fn fragment_utility(
     original: &OriginalData,
@@ -38,7 +37,7 @@ pub fn fragment_utility(
     })
 }
 
-/// Median over signals of the median over days with lines.
+/// Over days, then signals.
 fn daily_error_ratio(
     original: &OriginalData,
     groups: &[ReleasedGroup],
@@ -74,19 +73,18 @@ fn daily_error_ratio(
     median(signals.collect())
 }
 
-/// Parsed text by cell; none for foreign cells, which no generalization prints.
 fn parse_cells<T>(cells: &[CellId], read: impl Fn(CellId) -> Option<T>) -> BTreeMap<CellId, Option<T>> {
     let cells: BTreeSet<CellId> = cells.iter().copied().collect();
     let is_known = |cell: &CellId| !crate::released_lines::is_foreign(*cell);
     cells.into_iter().map(|cell| (cell, Some(cell).filter(is_known).and_then(&read))).collect()
 }
 
-/// Moment of a cell that is a date or a time; none for a longer period.
+/// None for longer periods.
 fn cell_time(text: &str) -> Option<i64> {
     moment::parse(&unquoted(text)?)
 }
 
-/// Number of a cell, or the middle of its interval: `30-34` or `[30,35)`.
+/// Number, or interval middle of `30-34` or `[30,35)`.
 fn cell_midpoint(text: &str) -> Option<f64> {
     let number = |text: &str| text.parse::<f64>().ok().filter(|value| value.is_finite());
     if let Some(value) = number(text) {
@@ -95,7 +93,7 @@ fn cell_midpoint(text: &str) -> Option<f64> {
     let label = unquoted(text)?;
     let (low, high) = match label.strip_prefix('[') {
         Some(interval) => interval.strip_suffix([')', ']'])?.split_once(',')?,
-        // The first minus may be a sign.
+        // A leading minus may be a sign.
         None => {
             let (at, _) = label.char_indices().skip(1).find(|(_, c)| *c == '-')?;
             (&label[..at], &label[at + 1..])

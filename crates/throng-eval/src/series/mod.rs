@@ -1,14 +1,4 @@
-//! Compares released series with their original.
-//!
-//! | module | content |
-//! |---|---|
-//! | `lineage` | cohorts, contributor sets and dropped records |
-//! | `compute_contributions` | contributions of subjects, computed from the original |
-//! | `usefulness` | subjects and records represented, error of a mean |
-//! | `quality` | per signal: cells, error, correlation, contrasts between strata |
-//! | `noise` | subjects of rows with noise, noise relative to sampling error |
-//! | `models` | linear models from moments and from the original |
-//! | `fragments` | the same figures for fragments |
+//! Comparison of released series with their original.
 
 mod fragment_figures;
 mod noise_comparison;
@@ -36,38 +26,37 @@ use throng_core::values::subject_digest::NO_SUBJECT;
 /// Release of series with its original.
 #[derive(Clone, Debug)]
 pub struct SeriesEvidence {
-    /// Settings of the series.
+    /// Series settings.
     pub terms: Arc<AllSeriesTerms>,
-    /// Subject digests of the original and of the lineage, ascending. A subject is identified by its position in this
-    /// list.
+    /// Subject digests of original and lineage, ascending; a position identifies a subject.
     pub people: Vec<u64>,
-    /// Labels of the stratum per subject, from the first record that has all of them.
+    /// Stratum labels per subject, from the first complete record.
     pub strata: Vec<Option<Vec<String>>>,
-    /// Records with a subject and an event time, in the order of the original.
+    /// Records with subject and event time, in original order.
     pub records: Vec<PlacedRecord>,
-    /// Number of records without a subject or an event time.
+    /// Number of other readable records.
     pub unplaced: u64,
-    /// Number of records that could not be read.
+    /// Number of unreadable records.
     pub unreadable: u64,
-    /// Contributions of the records that were not dropped.
+    /// Contributions of records that were not dropped.
     pub contributions: OriginalContributions,
-    /// Published rows of buckets, series after series; `sets` comes from the lineage.
+    /// Published bucket rows by series; `sets` comes from the lineage.
     pub rows: Vec<SeriesRow>,
-    /// Published rows of moments, of series with moments.
+    /// Published rows of moments.
     pub moments: Vec<SeriesRow>,
     /// Cohorts, contributor sets and dropped records.
     pub lineage: SeriesLineage,
 }
 
-/// Values of all signals in the buckets of a subject, by epoch and position of the subject.
+/// Signal values by epoch and subject, per bucket.
 pub type EpochRows = BTreeMap<(i64, usize), Vec<Vec<f64>>>;
 
 impl SeriesEvidence {
-    /// Builds the evidence of a release with these rows; `sets` of each comes from the lineage. `original` must have been
-    /// read with the key that the run used for subject digests.
+    /// Builds the evidence from `rows` with `sets`; `original` must use the run's digest key.
     ///
     /// # Errors
-    /// When the original contains no subject of the lineage: another secret, or another original.
+    ///
+    /// When the original has no subject of the lineage.
     pub fn from_rows(
         terms: &Arc<AllSeriesTerms>,
         original: &OriginalData,
@@ -92,14 +81,13 @@ impl SeriesEvidence {
         })
     }
 
-    /// Position of a subject.
+    /// Returns a subject's position.
     #[must_use]
     pub fn subject_position(&self, digest: u64) -> Option<usize> {
         self.people.binary_search(&digest).ok()
     }
 
-    /// Rows of a series with moments by epoch and subject: the values of all signals in each bucket that has them.
-    /// Contains only epochs with enough rows. Empty for a series without moments.
+    /// Returns complete buckets by epoch and subject, for epochs with enough rows.
     #[must_use]
     pub fn rows_of_epochs(&self, series: usize) -> EpochRows {
         let mut rows = EpochRows::new();
@@ -115,7 +103,7 @@ impl SeriesEvidence {
         rows
     }
 
-    /// Subjects of the contributor set of a row; none for a row that combines others.
+    /// Returns a row's contributors; none for a roll-up.
     pub fn members_of_row<'a>(&'a self, row: &'a SeriesRow) -> impl Iterator<Item = usize> + 'a {
         let digests = row.sets.iter().filter_map(|(number, atoms)| Some((self.lineage.cohorts.get(number)?, *atoms)));
         digests.flat_map(|(cohort, atoms)| cohort.members(atoms)).filter_map(|digest| self.subject_position(digest))
@@ -125,22 +113,21 @@ impl SeriesEvidence {
 /// Subjects with their contributions.
 #[derive(Clone, Debug)]
 pub struct OriginalSubjects {
-    /// Subject digests of the original and of the lineage, ascending. A subject is identified by its position in this
-    /// list.
+    /// Subject digests, ascending.
     pub people: Vec<u64>,
-    /// Records with a subject and an event time, in the order of the original.
+    /// Records with subject and event time.
     pub records: Vec<PlacedRecord>,
-    /// Number of records without a subject or an event time.
+    /// Number of other readable records.
     pub unplaced: u64,
-    /// Contributions of the records that were not dropped.
+    /// Contributions of records that were not dropped.
     pub contributions: OriginalContributions,
 }
 
-/// Computes the contributions of all subjects of an original. The original must have been read with the key that the
-/// run used for subject digests.
+/// Computes the contributions; `original` must use the run's digest key.
 ///
 /// # Errors
-/// When the original contains no subject of the lineage: another secret, or another original.
+///
+/// When the original has no subject of the lineage.
 pub fn compute_original_subjects(
     original: &OriginalData,
     terms: &AllSeriesTerms,
@@ -158,7 +145,7 @@ pub fn compute_original_subjects(
     Ok(OriginalSubjects { people, records, unplaced, contributions })
 }
 
-/// Returns true if a row describes contributor sets and does not combine other rows.
+/// Returns true for contributor sets, false for a roll-up.
 #[must_use]
 pub fn is_contributor_row(row: &SeriesRow, terms: &AllSeriesTerms) -> bool {
     if !terms.series[row.series].pooled {
@@ -167,7 +154,7 @@ pub fn is_contributor_row(row: &SeriesRow, terms: &AllSeriesTerms) -> bool {
     row.cohort.is_none() && row.stratum.is_some()
 }
 
-/// Contributor sets of row `number` of its file; empty if the lineage has none.
+/// Returns the contributor sets of row `number` in its file, if known.
 #[must_use]
 pub fn contributor_sets(
     row: &SeriesRow,

@@ -1,25 +1,25 @@
-//! Compares rows with noise with the original.
+//! Comparison of noisy rows with the original.
 
 use super::SeriesEvidence;
 use super::release_utility::median;
 use serde::Serialize;
 use throng_core::series::{RowStatistic, SeriesRow};
 
-/// Noise of a signal relative to its sampling error on the records of the original.
+/// Noise of a signal relative to sampling error.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NoiseRatio {
-    /// Name of the series.
+    /// Series name.
     pub series: String,
-    /// Name of the signal.
+    /// Signal name.
     pub signal: String,
-    /// Number of subjects with a value, median over the buckets.
+    /// Median number of subjects per bucket.
     pub people: f64,
-    /// Error that the noise adds to a mean ÷ its sampling error, median over the buckets.
+    /// Median ratio of noise to sampling error.
     pub ratio: f64,
 }
 
 impl NoiseRatio {
-    /// Number of subjects in a bucket above which the noise is smaller than the sampling error.
+    /// Returns the subjects per bucket for less noise than sampling error.
     #[must_use]
     pub fn subjects_needed(&self) -> f64 {
         self.people * self.ratio * self.ratio
@@ -27,15 +27,13 @@ impl NoiseRatio {
 }
 
 impl SeriesEvidence {
-    /// Subjects with a value in a row with noise; none for other rows.
     pub(super) fn subjects_in_noisy_row<'a>(&'a self, row: &'a SeriesRow) -> impl Iterator<Item = usize> + 'a {
         let is_noisy = matches!(row.statistic, RowStatistic::Noisy(_));
         let people = self.contributions.get(&(row.series, row.bucket)).filter(|_| is_noisy).into_iter().flatten();
         people.filter(|(_, of)| of.values[row.signal].is_some()).map(|(person, _)| *person)
     }
 
-    /// Compares the noise of each signal of a series with noise with the sampling error of its mean. Includes buckets
-    /// with withheld rows.
+    /// Compares each noisy signal, including withheld rows.
     #[must_use]
     pub fn noise_ratios(&self) -> Vec<NoiseRatio> {
         let mut ratios = Vec::new();

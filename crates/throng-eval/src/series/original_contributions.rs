@@ -1,6 +1,4 @@
-//! Computes the contributions of subjects to buckets from the original.
-//!
-//! The code is independent of the code that proposes rows: sums and means are computed from the records.
+//! Contributions of subjects to buckets, independent of the code that proposes rows.
 
 use super::series_lineage::SeriesLineage;
 use crate::original::OriginalData;
@@ -11,16 +9,16 @@ use throng_core::values::json::unquoted;
 use throng_core::values::moment;
 use throng_core::values::subject_digest::NO_SUBJECT;
 
-/// Record with a subject and an event time.
+/// Record with subject and event time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlacedRecord {
     /// Row of the original.
     pub row: usize,
-    /// Position of the subject.
+    /// Subject position.
     pub person: usize,
-    /// Event time in milliseconds since 1970.
+    /// Event time, milliseconds since 1970.
     pub time_ms: i64,
-    /// Series to which the record does not contribute, as bits.
+    /// Series without a contribution, as bits.
     pub dropped: u16,
 }
 
@@ -29,14 +27,14 @@ pub struct PlacedRecord {
 pub struct SubjectContribution {
     /// Number of records.
     pub records: u64,
-    /// Mean of the values per signal, each clipped to the range of the signal; none without values.
+    /// Clipped mean by signal; none without values.
     pub values: Vec<Option<f64>>,
 }
 
-/// Contributions by series and bucket, then by subject.
+/// Contributions by series and bucket, then subject.
 pub type OriginalContributions = BTreeMap<(usize, i64), BTreeMap<usize, SubjectContribution>>;
 
-/// Records with a subject and an event time, and the number of the other records.
+/// Also returns the number of others.
 pub(super) fn locate_records(
     original: &OriginalData,
     terms: &AllSeriesTerms,
@@ -61,7 +59,6 @@ pub(super) fn locate_records(
     (records, unplaced as u64)
 }
 
-/// Computes the contributions of all records that were not dropped.
 pub(super) fn compute_contributions(
     original: &OriginalData,
     terms: &AllSeriesTerms,
@@ -96,7 +93,7 @@ pub(super) fn compute_contributions(
     contributions
 }
 
-/// Labels of the stratum per subject, from the first record that has all of them.
+/// From the first complete record.
 pub(super) fn subject_strata(
     original: &OriginalData,
     terms: &AllSeriesTerms,

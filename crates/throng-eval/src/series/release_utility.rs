@@ -1,63 +1,56 @@
-//! Measures the share of the original that released series represent, and the distance of their means from the true
-//! means.
-
 use super::SeriesEvidence;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::series::{DAY_MS, SeriesRow, SeriesTerms};
 
-/// Smallest number of subjects per bucket, and of buckets per signal, for which an error is computed.
+/// For a sampling error.
 const MIN_PEOPLE: usize = 5;
 pub(super) const MIN_BUCKETS: usize = 5;
 
-/// Represented share of the original, and error of the means.
+/// Represented share, and error of the means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ReleaseUtility {
-    /// Subjects of the original; in a release of series those with an event time.
+    /// Original subjects, in series with an event time.
     pub people: u64,
-    /// Of these, subjects in a published contributor set or with a value in a row with noise (in a release of
-    /// fragments: with a line).
+    /// Subjects in a published contributor set, noisy row or line.
     pub people_represented: u64,
-    /// Records of the original, including unreadable records.
+    /// Original records, including unreadable ones.
     pub records: u64,
-    /// Of these, unreadable records, which the run wrote as dead letters.
+    /// Unreadable records (dead letters).
     pub unreadable: u64,
-    /// Of these, records in a bucket with a published value of their subject (in a release of fragments: with a
-    /// line).
+    /// Records in a line or a published bucket of their subject.
     pub records_represented: u64,
-    /// Error of a daily mean ÷ its sampling error: median over the buckets of a signal, then over the signals. None
-    /// if it cannot be computed.
+    /// Median over signals and buckets of error ÷ sampling error.
     pub error_ratio: Option<f64>,
 }
 
-/// Signal of a series, published for the whole population.
+/// Population-wide signal of a series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignalSeries {
-    /// Position of the series.
+    /// Series position.
     pub series: usize,
-    /// Position of the signal.
+    /// Signal position.
     pub signal: usize,
     /// Buckets, ascending.
     pub buckets: Vec<PopulationBucket>,
 }
 
-/// Published and true mean of one bucket, for the whole population.
+/// Published and true population mean of one bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PopulationBucket {
-    /// Start of the bucket.
+    /// Bucket start.
     pub bucket: i64,
     /// Published mean.
     pub published: f64,
-    /// Mean of all subjects of the original with a value.
+    /// Mean of all original subjects with a value.
     pub true_mean: f64,
-    /// Standard deviation of their values (n − 1).
+    /// Their standard deviation (n − 1).
     pub true_sd: f64,
     /// Number of these subjects.
     pub people: usize,
 }
 
 impl PopulationBucket {
-    /// Combines a published mean with the statistics of the true values.
     pub(super) fn compare_with_values(bucket: i64, published: f64, values: &[f64]) -> Self {
         let n = values.len() as f64;
         let true_mean = values.iter().sum::<f64>() / n;
@@ -66,14 +59,13 @@ impl PopulationBucket {
         Self { bucket, published, true_mean, true_sd, people: values.len() }
     }
 
-    /// Returns true if the bucket has enough subjects for a sampling error.
+    /// Returns true with enough subjects for a sampling error.
     #[must_use]
     pub fn has_enough_people(&self) -> bool {
         self.people >= MIN_PEOPLE
     }
 
-    /// Error of the published mean ÷ sampling error of the true mean. None with too few subjects, or if all have the
-    /// same value.
+    /// Returns error ÷ sampling error, if defined.
     #[must_use]
     pub fn error_ratio(&self) -> Option<f64> {
         let sampling_error = self.true_sd / (self.people as f64).sqrt();
@@ -83,7 +75,7 @@ impl PopulationBucket {
 }
 
 impl SignalSeries {
-    /// Median of the errors over the buckets; none with too few buckets.
+    /// Returns the median error ratio.
     #[must_use]
     pub fn error_ratio(&self) -> Option<f64> {
         let errors: Vec<f64> = self.buckets.iter().filter_map(PopulationBucket::error_ratio).collect();
@@ -91,7 +83,7 @@ impl SignalSeries {
     }
 }
 
-/// Median: the middle value, or the mean of the two middle values. None without values.
+/// Returns the median; none without values.
 #[must_use]
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
@@ -104,7 +96,7 @@ pub fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 impl SeriesEvidence {
-    /// Represented subjects and records, and the error of a mean.
+    /// Computes the represented share and the error.
     #[must_use]
     pub fn series_utility(&self) -> ReleaseUtility {
         let mut people = BTreeSet::new();
@@ -144,7 +136,7 @@ impl SeriesEvidence {
         }
     }
 
-    /// Series, bucket and subject of all complete rows in published moments that `is_counted` accepts.
+    /// Complete rows in moments that `is_counted` accepts.
     pub(super) fn buckets_in_moments(&self, is_counted: impl Fn(&SeriesRow) -> bool) -> BTreeSet<(usize, i64, usize)> {
         let mut published: BTreeSet<(usize, i64, usize)> = BTreeSet::new();
         for row in self.moments.iter().filter(|row| is_counted(row)) {
@@ -167,8 +159,7 @@ impl SeriesEvidence {
         buckets
     }
 
-    /// Median error over the signals of the daily series. Uses the first series with rows of buckets if none is
-    /// daily.
+    /// Without a daily series: the first with buckets.
     fn error_ratio(&self) -> Option<f64> {
         let is_daily = |of: &SeriesTerms| of.every_ms == DAY_MS && of.cycle.is_none();
         let with_buckets = || self.terms.series.iter().enumerate().filter(|(_, of)| of.moments.is_none());
@@ -177,7 +168,7 @@ impl SeriesEvidence {
         median(signals.filter_map(|signal| signal.error_ratio()).collect())
     }
 
-    /// Published and true means of the whole population, by series and signal.
+    /// Returns the population means by series and signal.
     #[must_use]
     pub fn population(&self) -> Vec<SignalSeries> {
         let mut all: BTreeMap<(usize, usize), BTreeMap<i64, PopulationBucket>> = BTreeMap::new();
@@ -196,7 +187,6 @@ impl SeriesEvidence {
         all.into_iter().map(of).collect()
     }
 
-    /// Returns true if a row covers all strata and all published cohorts.
     fn is_population_row(&self, row: &SeriesRow) -> bool {
         row.cohort.is_none() && (row.stratum.is_none() || self.terms.cohorts.strata.is_empty())
     }

@@ -1,4 +1,4 @@
-//! Reads cohorts, contributor sets and dropped records of series from the lineage file.
+//! Series entries of the lineage.
 
 use crate::error::EvaluationError;
 use crate::lineage::{lineage_entry_error, series_entries};
@@ -7,31 +7,30 @@ use std::path::{Path, PathBuf};
 use throng_core::series::SeriesEntry;
 use throng_core::series::{AllSeriesTerms, SeriesTerms, SlotCycle};
 
-/// Largest number of atoms per cohort.
 const MAX_ATOMS: usize = 16;
 
-/// Cohort as recorded in the lineage.
+/// Cohort of the lineage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CohortRecord {
-    /// Number of the cohort, ascending in the order of creation.
+    /// Number, in creation order.
     pub number: u32,
-    /// Name of the cohort in rows.
+    /// Name in rows.
     pub token: String,
-    /// Labels of the stratum.
+    /// Stratum labels.
     pub stratum: Vec<String>,
-    /// Subject digests of the members of each atom, ascending.
+    /// Member digests per atom, ascending.
     pub atoms: Vec<Vec<u64>>,
-    /// Last 16 bits of the digests of members that were erased before this lineage.
+    /// Last 16 digest bits of members erased earlier.
     pub erased: Vec<u16>,
-    /// Formed by a run before this lineage; members may have been erased since.
+    /// Formed by an earlier run; members may be erased.
     pub is_older: bool,
-    /// Locked contributor sets by channel over all series.
+    /// Locked contributor sets by channel.
     pub sets: BTreeMap<usize, LockedSet>,
-    /// Per series: buckets that end here or earlier were closed before the cohort was formed.
+    /// Per series: latest bucket end closed before formation.
     pub formed_after: Vec<i64>,
-    /// Per series: the cohort publishes no bucket that ends later. None for an active cohort.
+    /// Per series: latest bucket end published, once retired.
     pub retired_after: Option<Vec<i64>>,
-    /// Line of the lineage file, from 1.
+    /// Line in the file, from 1.
     pub line: u64,
 }
 
@@ -40,61 +39,59 @@ pub struct CohortRecord {
 pub struct LockedSet {
     /// Atoms as bits.
     pub atoms: u16,
-    /// Line of the lineage file, from 1.
+    /// Line in the file, from 1.
     pub line: u64,
 }
 
-/// Number and digest of the rows of one bucket, as recorded by the run.
+/// Number and digest of a bucket's rows, as recorded by the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowsDigest {
     /// Number of rows.
     pub rows: u64,
-    /// SHA-256 of the rows as lines of JSON, in hexadecimal digits.
+    /// SHA-256 of the JSON lines, in hexadecimal.
     pub sha256: String,
 }
 
-/// Contradiction between two lines of a lineage.
+/// Contradiction between two lineage lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineageConflict {
-    /// The later line, from 1.
+    /// Later line, from 1.
     pub line: u64,
-    /// Rule that the line violates.
+    /// Violated rule.
     pub claim: &'static str,
 }
 
-/// All entries of series in a lineage.
+/// Series entries of a lineage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeriesLineage {
-    /// Path of the file.
+    /// File path.
     pub path: PathBuf,
-    /// Cohorts by number, in the order of creation.
+    /// Cohorts by number.
     pub cohorts: BTreeMap<u32, CohortRecord>,
-    /// Cohorts of a pooled row, by series and line of its output, from 0.
+    /// Cohorts of pooled rows, by series and output line.
     pub pooled: BTreeMap<(usize, u64), Vec<u32>>,
-    /// Records that contribute nothing to a series: offset, element from 1 (0: the whole line), series.
+    /// Records without contribution: offset, element (0: whole line), series.
     pub dropped: BTreeSet<(i64, u32, usize)>,
-    /// Published rows by series and bucket; the flag is true for the rows of an epoch.
+    /// Published rows by series, bucket, and epoch flag.
     pub published: BTreeMap<(usize, i64, bool), RowsDigest>,
-    /// Per series: buckets that end here or earlier are closed.
+    /// Per series: latest closed bucket end.
     pub closed_ms: Vec<i64>,
-    /// Per series: buckets that end here or earlier were closed by a run before this lineage.
+    /// Per series: latest bucket end closed earlier.
     pub begun_after: Vec<i64>,
     /// Lines that contradict earlier ones.
     pub conflicts: Vec<LineageConflict>,
-    /// The lineage starts with cohorts of an earlier run.
     has_older_cohorts: bool,
-    /// Numbers of cohorts by name.
     numbers: BTreeMap<String, u32>,
 }
 
 impl CohortRecord {
-    /// Members of the atoms that are set in `atoms`.
+    /// Returns the members of `atoms`.
     pub fn members(&self, atoms: u16) -> impl Iterator<Item = u64> + '_ {
         let chosen = self.atoms.iter().enumerate().filter(move |(index, _)| atoms & (1 << index) != 0);
         chosen.flat_map(|(_, atom)| atom.iter().copied())
     }
 
-    /// Atoms of the locked set of a channel; 0 without a locked set.
+    /// Returns a channel's locked atoms; 0 without a set.
     #[must_use]
     pub fn locked_atoms(&self, channel: usize) -> u16 {
         self.sets.get(&channel).map_or(0, |set| set.atoms)
@@ -102,11 +99,11 @@ impl CohortRecord {
 }
 
 impl SeriesLineage {
-    /// Reads a lineage. Entries of fragments are skipped.
+    /// Reads a lineage, without fragment entries.
     ///
     /// # Errors
-    /// When the file cannot be read. When a line is not a valid entry, or names a series, signal, cohort or atom that
-    /// does not exist.
+    ///
+    /// When the file is unreadable or a line invalid.
     pub fn read(path: &Path, terms: &AllSeriesTerms) -> Result<Self, EvaluationError> {
         let closed_ms = vec![i64::MIN; terms.series.len()];
         let begun_after = closed_ms.clone();
@@ -187,7 +184,7 @@ impl SeriesLineage {
         Ok(())
     }
 
-    /// Adds a cohort. A later run repeats the cohorts of an earlier run without the members erased in between.
+    /// Later runs repeat cohorts without members erased since.
     fn add_cohort(&mut self, cohort: CohortRecord) {
         let Some(known) = self.cohorts.get(&cohort.number) else {
             if self.cohorts.last_key_value().is_some_and(|(last, _)| *last > cohort.number) {
@@ -209,14 +206,13 @@ impl SeriesLineage {
         }
     }
 
-    /// Returns true if a run before this lineage has left a state. Carried values may then come from records that
-    /// this run has not read.
+    /// Returns true after an earlier run, whose records carried values may need.
     #[must_use]
     pub fn has_earlier_run(&self) -> bool {
         self.has_older_cohorts || self.begun_after.iter().any(|until| *until > i64::MIN)
     }
 
-    /// Cohort with this name.
+    /// Returns a cohort by name.
     #[must_use]
     pub fn cohort_by_token(&self, token: &str) -> Option<&CohortRecord> {
         self.cohorts.get(self.numbers.get(token)?)

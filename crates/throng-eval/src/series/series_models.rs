@@ -1,8 +1,7 @@
-//! Compares linear models from released moments with the same models from the original.
+//! Linear models from released moments and from the original.
 //!
-//! The moments of all cohorts and epochs are pooled with the number of subjects as weight, as a consumer does
-//! (docs/series.md). The model of the original is least squares on the rows of all subjects. Each row has the weight
-//! 1 / rows of its subject in the epoch.
+//! Moments are pooled by subjects (docs/series.md). The original model is least squares with row weight 1 / rows of the
+//! subject in the epoch.
 
 use super::SeriesEvidence;
 use crate::learning::area_under_curve;
@@ -10,67 +9,65 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::series::{MomentStatistic, RowStatistic, SeriesRow};
 
-/// Relative size of a pivot below which signals determine each other.
+/// Relative pivot of collinear signals.
 const SINGULAR: f64 = 1e-10;
 
-/// Linear model of one signal by the other signals of its series.
+/// Linear model of a signal.
 #[derive(Clone, Debug, Serialize)]
 pub struct MomentModel {
-    /// Name of the series.
+    /// Series name.
     pub series: String,
     /// Name of the predicted signal.
     pub target: String,
-    /// Number of cohorts and epochs with moments of all signals, which are pooled.
+    /// Pooled cohorts and epochs with complete moments.
     pub parts: u64,
-    /// Number of their subjects, counted once per epoch.
+    /// Their subjects, once per epoch.
     pub people: u64,
-    /// Rows of the original: buckets of a subject with a value of every signal.
+    /// Original rows, complete buckets.
     pub rows: u64,
-    /// R² of the model from moments, on the rows of the original. None without a model.
+    /// R² of the moment model on original rows.
     pub r2_moments: Option<f64>,
-    /// R² of the model from the rows of the original, on the same rows.
+    /// R² of the original model on these rows.
     pub r2_original: Option<f64>,
-    /// Area under the curve on the rows of the original: of the model from moments, and of the model from the rows.
-    /// None unless the target has two values.
+    /// AUC of both models; none unless the target is binary.
     pub auc: Option<[f64; 2]>,
-    /// Coefficients per predictor; empty without a model from moments.
+    /// Coefficients per predictor.
     pub coefficients: Vec<ModelCoefficient>,
-    /// Signals and pairs missing in the moments of some cohorts and epochs, which are left out.
+    /// Moments missing in excluded parts.
     pub missing: Vec<MissingMoment>,
 }
 
 /// Coefficient of one predictor.
 #[derive(Clone, Debug, Serialize)]
 pub struct ModelCoefficient {
-    /// Name of the predictor.
+    /// Predictor name.
     pub signal: String,
     /// Coefficient from moments.
     pub moments: f64,
-    /// Coefficient from the rows of the original.
+    /// Coefficient from original rows.
     pub original: f64,
-    /// Standard error of the coefficient from the rows, clustered by subject.
+    /// Standard error of the latter, clustered by subject.
     pub standard_error: f64,
 }
 
-/// Missing signal or pair of signals. All values are equal, one or two subjects dominate it, or it would reveal the
-/// rest of few subjects.
+/// Missing moment: constant, dominated or disclosing few subjects.
 #[derive(Clone, Debug, Serialize)]
 pub struct MissingMoment {
-    /// One signal, or two.
+    /// One or two signals.
     pub signals: Vec<String>,
-    /// Number of cohorts and epochs without it.
+    /// Cohorts and epochs without it.
     pub parts: u64,
 }
 
 impl MomentModel {
-    /// R² of the model from moments ÷ R² of the model from the rows.
+    /// Returns R² from moments ÷ R² from rows.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
         let (moments, original) = self.r2_moments.zip(self.r2_original)?;
         (original > 0.0).then(|| moments / original)
     }
 
-    /// Largest difference of a coefficient, in standard errors, with its predictor.
+    /// Returns the largest coefficient difference in standard errors.
     #[must_use]
     pub fn largest_difference(&self) -> Option<(&str, f64)> {
         let of = |of: &ModelCoefficient| (of.moments - of.original).abs() / of.standard_error;
@@ -79,7 +76,6 @@ impl MomentModel {
     }
 }
 
-/// Means and covariances of all signals, of `weight` subjects or rows.
 #[derive(Clone, Debug)]
 struct WeightedMoments {
     weight: f64,
@@ -87,14 +83,13 @@ struct WeightedMoments {
     covariances: Vec<Vec<f64>>,
 }
 
-/// Intercept and slopes; the slope of the target is 0.
+/// The target's slope is 0.
 #[derive(Clone, Debug)]
 struct LinearModel {
     intercept: f64,
     slopes: Vec<f64>,
 }
 
-/// Row of the original with its weight and its subject.
 struct WeightedRow {
     values: Vec<f64>,
     weight: f64,
@@ -102,14 +97,13 @@ struct WeightedRow {
 }
 
 impl SeriesEvidence {
-    /// Position of the series with moments that has the signal, and of the signal in it. No two such series share a
-    /// signal.
+    /// No two series with moments share a signal.
     fn moments_series_of_signal(&self, target: &str) -> Option<(usize, usize)> {
         let mut with_moments = self.terms.series.iter().enumerate().filter(|(_, series)| series.moments.is_some());
         with_moments.find_map(|(at, series)| Some((at, series.signals.iter().position(|of| of.name == target)?)))
     }
 
-    /// Fits the linear model of a signal by the others of its series; none if no series with moments has the signal.
+    /// Fits a signal's linear model.
     #[must_use]
     pub fn linear_model(&self, target: &str) -> Option<MomentModel> {
         let (series, target) = self.moments_series_of_signal(target)?;
@@ -152,8 +146,7 @@ impl SeriesEvidence {
         })
     }
 
-    /// Moments of the cohorts and epochs that have those of all signals. Also returns the missing signals and pairs
-    /// of the others, with their number.
+    /// Also counts missing signals and pairs.
     fn complete_moments(&self, series: usize) -> (Vec<WeightedMoments>, BTreeMap<Vec<usize>, u64>) {
         let signals = self.terms.series[series].signals.len();
         let mut blocks: BTreeMap<_, Vec<(&SeriesRow, MomentStatistic)>> = BTreeMap::new();
@@ -210,7 +203,7 @@ impl SeriesEvidence {
 }
 
 impl WeightedMoments {
-    /// Pools within and between parts, weighted by their subjects; none without parts.
+    /// Weighted by subjects.
     fn pool_parts(parts: &[Self]) -> Option<Self> {
         let signals = parts.first()?.means.len();
         let weight: f64 = parts.iter().map(|part| part.weight).sum();
@@ -233,7 +226,7 @@ impl WeightedMoments {
         (weight > 0.0).then_some(Self { weight, means, covariances })
     }
 
-    /// Inverse of the covariances of all signals except one; none if they determine each other.
+    /// None if collinear.
     fn inverse_without(&self, target: usize) -> Option<Vec<Vec<f64>>> {
         let others = |line: &[f64]| -> Vec<f64> {
             line.iter().enumerate().filter(|(at, _)| *at != target).map(|(_, value)| *value).collect()
@@ -259,7 +252,7 @@ impl LinearModel {
         self.intercept + self.slopes.iter().zip(values).map(|(slope, value)| slope * value).sum::<f64>()
     }
 
-    /// R² on weighted rows; none if all targets are equal.
+    /// None for a constant target.
     fn r_squared(&self, rows: &[WeightedRow], target: usize) -> Option<f64> {
         let weight: f64 = rows.iter().map(|row| row.weight).sum();
         let mean = rows.iter().map(|row| row.weight * row.values[target]).sum::<f64>() / weight;
@@ -269,8 +262,7 @@ impl LinearModel {
         (whole > 0.0).then(|| 1.0 - over(&|row| row[target] - self.predicted_value(row)) / whole)
     }
 
-    /// Standard errors of the slopes by signal. The rows of a subject are correlated, so its residuals are summed
-    /// before they are squared.
+    /// A subject's residuals are correlated, hence summed before squaring.
     fn standard_errors(&self, rows: &[WeightedRow], moments: &WeightedMoments, target: usize) -> Vec<(usize, f64)> {
         let Some(inverse) = moments.inverse_without(target) else { return Vec::new() };
         let predictors: Vec<usize> = (0..moments.means.len()).filter(|at| *at != target).collect();
@@ -290,7 +282,6 @@ impl LinearModel {
     }
 }
 
-/// Areas under the curve of two models; none unless the target has two values.
 fn areas_under_curve(models: [&LinearModel; 2], rows: &[WeightedRow], target: usize) -> Option<[f64; 2]> {
     let high = rows.iter().map(|row| row.values[target]).fold(f64::NEG_INFINITY, f64::max);
     let low = rows.iter().map(|row| row.values[target]).fold(f64::INFINITY, f64::min);
@@ -302,7 +293,7 @@ fn areas_under_curve(models: [&LinearModel; 2], rows: &[WeightedRow], target: us
     has_two.then(|| models.map(area))
 }
 
-/// Inverse of a symmetric matrix by elimination, scaled to a diagonal of 1; none if it is singular.
+/// None if singular.
 fn inverse_matrix(matrix: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
     let size = matrix.len();
     let scales: Vec<f64> = (0..size).map(|at| matrix[at][at].sqrt()).collect();
@@ -315,7 +306,7 @@ fn inverse_matrix(matrix: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
     };
     let mut lines: Vec<Vec<f64>> = (0..size).map(line).collect();
     for pivot in 0..size {
-        // Pivots of a positive definite matrix with a diagonal of 1 are between 0 and 1.
+        // Scaled pivots are in [0, 1].
         if lines[pivot][pivot] < SINGULAR {
             return None;
         }
@@ -340,7 +331,6 @@ mod tests {
         (mix(seed) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Rows of three signals. The last depends on the others and on the subject.
     fn rows(people: usize, seed: u64) -> Vec<WeightedRow> {
         let of_person = |person: usize| {
             let own = mix(seed ^ (person as u64) << 8);
@@ -356,8 +346,7 @@ mod tests {
         (0..people).flat_map(of_person).collect()
     }
 
-    /// Gradient of the weighted squares, which is zero at the minimum: slopes, and the intercept at the position of
-    /// the target.
+    /// The intercept takes the target's position.
     fn gradient(rows: &[WeightedRow], model: &LinearModel, target: usize) -> Vec<f64> {
         let mut sums = vec![0.0; rows[0].values.len()];
         for row in rows {
@@ -393,7 +382,7 @@ mod tests {
         }
     }
 
-    /// Formula for one predictor: √(Σ over subjects of (Σ w (x − x̄) e)²) / Σ w (x − x̄)².
+    /// One predictor: √(Σ over subjects of (Σ w (x − x̄) e)²) / Σ w (x − x̄)².
     #[test]
     fn standard_errors_are_clustered_by_subject() {
         let mut rows = rows(30, 5);

@@ -1,4 +1,4 @@
-//! Measures each signal: represented cells, error and correlation of the published means, contrasts between strata.
+//! Quality per signal, and contrasts between strata.
 
 use super::release_utility::{MIN_BUCKETS, PopulationBucket, SignalSeries, median};
 use super::{SeriesEvidence, is_contributor_row};
@@ -6,60 +6,57 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::series::{MomentStatistic, RowStatistic, SeriesRow};
 
-/// Quality of one signal of a series.
+/// Quality of one signal.
 #[derive(Clone, Debug, Serialize)]
 pub struct SignalQuality {
-    /// Name of the series.
+    /// Series name.
     pub series: String,
-    /// Name of the signal.
+    /// Signal name.
     pub signal: String,
-    /// Unit of the signal.
+    /// Signal unit.
     pub unit: Option<String>,
-    /// Number of cells of the original: a subject's value in a bucket.
+    /// Original cells: a subject's value in a bucket.
     pub cells: u64,
-    /// Number of these cells in a published row.
+    /// Cells in a published row.
     pub cells_represented: u64,
-    /// Number of epochs with a published mean, in a series with moments; none in other series.
+    /// Epochs with a published mean; none without moments.
     pub epochs: Option<u64>,
-    /// Error of a published mean ÷ its sampling error, median over buckets; none with fewer than 5 buckets of 5
-    /// subjects.
+    /// Median of error ÷ sampling error.
     pub error_ratio: Option<f64>,
-    /// Pearson correlation of published and true means over the buckets. None with fewer than 5 buckets of 5
-    /// subjects, or if either mean is constant.
+    /// Pearson correlation of published and true means.
     pub correlation: Option<f64>,
-    /// Published and true means of all subjects, by bucket.
+    /// Published and true population means by bucket.
     pub population: Vec<PopulationBucket>,
 }
 
 /// Difference between the means of two strata.
 #[derive(Clone, Debug, Serialize)]
 pub struct StratumContrast {
-    /// Name of the series.
+    /// Series name.
     pub series: String,
-    /// Name of the signal.
+    /// Signal name.
     pub signal: String,
-    /// Labels of the two strata.
+    /// Labels of both strata.
     pub strata: [Vec<String>; 2],
-    /// Number of buckets with a row of both strata.
+    /// Buckets with rows of both strata.
     pub buckets: u64,
-    /// Published mean of the first minus that of the second, mean over the buckets.
+    /// Mean published difference, first minus second.
     pub published: f64,
-    /// True difference over the same buckets.
+    /// True difference over these buckets.
     pub actual: f64,
-    /// Sampling error of the true difference in one bucket, mean over the buckets.
+    /// Mean sampling error of the difference in a bucket.
     pub sampling_error: f64,
 }
 
-/// Quality of a release of series.
+/// Quality of released series.
 #[derive(Clone, Debug, Serialize)]
 pub struct SeriesQuality {
     /// Quality by series and signal.
     pub signals: Vec<SignalQuality>,
-    /// Contrasts by series, signal and pair of strata.
+    /// Contrasts by series, signal and strata.
     pub contrasts: Vec<StratumContrast>,
 }
 
-/// Number, mean and variance (n − 1) of values of subjects.
 #[derive(Clone, Copy)]
 struct SampleMoments {
     n: f64,
@@ -77,7 +74,7 @@ impl SampleMoments {
 }
 
 impl SignalSeries {
-    /// Correlation of published and true means; none with too few buckets, or if either is constant.
+    /// Returns the correlation of published and true means; none with too few buckets or a constant mean.
     #[must_use]
     pub fn correlation(&self) -> Option<f64> {
         let buckets: Vec<&PopulationBucket> = self.buckets.iter().filter(|bucket| bucket.has_enough_people()).collect();
@@ -94,7 +91,7 @@ impl SignalSeries {
 }
 
 impl SeriesEvidence {
-    /// Measures every signal and every pair of strata.
+    /// Measures every signal and pair of strata.
     #[must_use]
     pub fn quality(&self) -> SeriesQuality {
         let mut population: BTreeMap<(usize, usize), SignalSeries> =
@@ -121,7 +118,6 @@ impl SeriesEvidence {
         SeriesQuality { signals, contrasts: self.contrasts() }
     }
 
-    /// Number of epochs in which the moments of a cohort contain the mean of a signal.
     fn epochs_with_mean(&self, series: usize, signal: usize) -> u64 {
         let of_signal = self.moments.iter().filter(|row| (row.series, row.signal) == (series, signal));
         of_signal.filter(|row| shows_mean(row)).map(|row| row.bucket).collect::<BTreeSet<i64>>().len() as u64
@@ -154,7 +150,7 @@ impl SeriesEvidence {
     }
 
     fn contrasts(&self) -> Vec<StratumContrast> {
-        // Published means, by stratum and bucket.
+        // By stratum and bucket.
         type Rows<'a> = BTreeMap<&'a [String], BTreeMap<i64, f64>>;
         let mut all: BTreeMap<(usize, usize), Rows<'_>> = BTreeMap::new();
         for row in self.rows.iter().filter(|row| row.cohort.is_none()) {
@@ -215,13 +211,12 @@ impl SeriesEvidence {
     }
 }
 
-/// Returns true if a row of moments contains the mean and the variance of its signal.
 fn shows_mean(row: &SeriesRow) -> bool {
     matches!(row.statistic, RowStatistic::Moment(MomentStatistic { mean: Some(_), .. }))
 }
 
 impl SeriesQuality {
-    /// Error of a contrast ÷ its sampling error, median over all contrasts.
+    /// Returns the median of contrast error ÷ sampling error.
     #[must_use]
     pub fn contrast_error(&self) -> Option<f64> {
         let of = |contrast: &StratumContrast| (contrast.published - contrast.actual).abs() / contrast.sampling_error;

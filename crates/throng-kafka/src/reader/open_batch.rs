@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 use throng_core::stream::input_batch::{InputBatch, InputPartition};
 use throng_core::stream::subject_share::SubjectShare;
 
-/// Records that are read and not yet passed to the daemon.
 pub(super) struct OpenBatch {
     pub(super) batch: InputBatch,
     pub(super) share: SubjectShare,
-    /// Partitions read past the range of a replay: the missing records of that range have been deleted.
+    /// Partitions read past their replay range, which has lost records.
     pub(super) passed: BTreeSet<InputPartition>,
 }
 

@@ -1,32 +1,21 @@
-//! Position of each partition since its assignment or last seek.
-//!
-//! The client may deliver its last message twice, if an internal pause falls just before it stores the position. This
-//! was seen once in 27 million records, with two members and a broker that died.
-//!
-//! Apart from that, only a seek goes back. Another message at the last offset means lost records, for example after
-//! the election of a leader that lacked them.
+//! Position of each partition since its assignment or last seek. After an internal pause the client may deliver its
+//! last message twice; another message there means lost records.
 
 use hashbrown::DefaultHashBuilder;
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 use throng_core::stream::input_batch::InputPartition;
 
-/// Relation of a message to the position of its partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PositionCheck {
-    /// The message is new.
     NewMessage,
-    /// The last message is delivered again.
     Redelivered,
-    /// The offset lies before the last message, or holds another message: the topic has lost records.
     Regressed,
 }
 
-/// Timestamp, key and value, which distinguish two messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageContent<'a>(pub Option<i64>, pub Option<&'a [u8]>, pub Option<&'a [u8]>);
 
-/// Next offset of each partition, and a digest of its last message.
 #[derive(Default)]
 pub(super) struct PartitionPositions {
     places: BTreeMap<InputPartition, (i64, u64)>,
@@ -38,7 +27,6 @@ impl PartitionPositions {
         self.digests.hash_one((time, key, value))
     }
 
-    /// Compares the message at `offset` of `place` with the position.
     pub(super) fn compare_position(
         &self,
         place: InputPartition,
@@ -56,12 +44,10 @@ impl PartitionPositions {
         self.places.insert(place, (offset + 1, self.digest(content)));
     }
 
-    /// Removes the position of a partition, which may be assigned again at another offset.
     pub(super) fn forget(&mut self, place: InputPartition) {
         self.places.remove(&place);
     }
 
-    /// Removes all positions, because all partitions are sought.
     pub(super) fn clear(&mut self) {
         self.places.clear();
     }
@@ -94,7 +80,7 @@ mod tests {
         assert_eq!(followed.compare_position(there, 0, message), PositionCheck::NewMessage);
     }
 
-    /// A leader that lacked the last message has given its offset to another one.
+    /// A leader that lacked the last message has reused its offset.
     #[test]
     fn different_message_at_last_offset_is_a_regression() {
         let (place, mut followed) = ((0, 1), PartitionPositions::default());

@@ -1,4 +1,4 @@
-//! Seeks of the reader: back to the committed offsets after an abort, and past a batch that was replayed.
+//! Seeks to the committed offsets after an abort, and past a replayed batch.
 
 use super::open_batch::OpenBatch;
 use crate::connection::{KafkaCluster, KafkaFailure};
@@ -12,20 +12,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use throng_core::stream::input_batch::{InputPartition, OffsetRanges};
 
-/// Timeout for the first and last offset of a partition, and the interval at which a replay checks them. Records may
-/// be deleted during a replay.
 const WATERMARK_TIMEOUT: Duration = Duration::from_secs(5);
 const REPLAY_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Longest wait until a newly assigned partition accepts a seek.
 const SEEK_START_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Batch that is being replayed.
 pub(super) struct BatchReplay {
     pub(super) ranges: OffsetRanges,
-    /// Time of the last check that found all records in the partitions.
     last_complete_check: Option<Instant>,
-    /// True if a committed offset lies before the start of the batch: a replay would include other records.
+    /// A committed offset lies before the start: a replay would include other records.
     starts_too_early: bool,
 }
 
@@ -35,10 +30,8 @@ impl BatchReplay {
     }
 }
 
-/// Returns the part of `range` that a partition with offsets from `low` to below `end` has lost.
-///
-/// Records are deleted from the front. An end before a record already read means a recreated topic or lost records:
-/// the offsets then hold other records.
+/// Returns the part of `range` lost by a partition with offsets from `low` to below `end`. An end before a record
+/// already read means a recreated topic, whose offsets hold other records.
 fn lost_range(range: (i64, i64), low: i64, end: i64) -> Option<(i64, i64)> {
     let (front, back) = (low > range.0, end < range.1);
     let from = if front { range.0 } else { range.0.max(end) };
@@ -46,16 +39,13 @@ fn lost_range(range: (i64, i64), low: i64, end: i64) -> Option<(i64, i64)> {
     (front || back).then_some((from, to))
 }
 
-/// Moves the consumer of the reader to other offsets.
 pub(super) struct OffsetSeeker<'a> {
     pub(super) consumer: &'a SubscribedConsumer,
     pub(super) cluster: &'a KafkaCluster,
-    /// Set when the reader must end: requests are not retried.
     pub(super) stop: &'a AtomicBool,
 }
 
 impl OffsetSeeker<'_> {
-    /// Seeks back to `message`, so that it is read again.
     pub(super) fn seek_back_to(&self, message: &BorrowedMessage<'_>) -> Result<(), KafkaFailure> {
         let sought = self.consumer.seek(
             message.topic(),
@@ -69,26 +59,24 @@ impl OffsetSeeker<'_> {
             .assignment()
             .is_ok_and(|a| place.is_some_and(|p| self.consumer.context().places(&a).contains(&p)));
         match sought {
-            // The new owner of the partition reads the message.
+            // The new owner reads the message.
             Err(e) if ours => Err(self.cluster.failure("cannot seek back to a message", e)),
             Ok(()) | Err(_) => Ok(()),
         }
     }
 
-    /// Seeks all assigned partitions to their committed offsets. Returns false if one differs from the start of its
-    /// range in `replay`: another member has committed for the partition.
+    /// Returns false if another member has committed past the start of a range in `replay`.
     pub(super) fn rewind(&self, replay: Option<&OffsetRanges>) -> Result<bool, KafkaFailure> {
         let mut where_it_began = true;
         self.seek_all("cannot seek back to the committed offsets", |place, committed| {
             let from = replay.and_then(|ranges| ranges.get(&place?)).map(|range| range.0);
             where_it_began &= from.zip(committed).is_none_or(|(from, committed)| from == committed);
-            // Without a committed offset, the batch is the first one of the partition.
+            // Without a committed offset, this is the first batch.
             committed.or(from)
         })?;
         Ok(where_it_began)
     }
 
-    /// Starts paused partitions at their committed offsets.
     pub(super) fn start(&self, places: &BTreeSet<InputPartition>) -> Result<(), KafkaFailure> {
         if places.is_empty() {
             return Ok(());
@@ -107,14 +95,12 @@ impl OffsetSeeker<'_> {
         self.seek(what, &started, |_, committed| committed)
     }
 
-    /// Continues after the replayed ranges. Records read past them during the replay are read again.
     pub(super) fn resume_after(&self, ranges: &OffsetRanges) -> Result<(), KafkaFailure> {
         self.seek_all("cannot continue after a repeated batch", |place, committed| {
             place.and_then(|place| ranges.get(&place)).map(|range| range.1).or(committed)
         })
     }
 
-    /// Seeks every assigned partition that is not paused for its state. Paused partitions are sought when they start.
     fn seek_all(
         &self,
         what: &'static str,
@@ -124,10 +110,7 @@ impl OffsetSeeker<'_> {
         self.seek(what, &self.consumer.context().restored_of(&assignment), to)
     }
 
-    /// Seeks partitions. A failed seek is an error, because reading from another offset would lose records.
-    ///
-    /// `to` maps the committed offset of a partition to the target. Without a target, the partition is read from its
-    /// beginning.
+    /// `to` maps a committed offset to the target; `None` is the beginning. A failed seek would lose records.
     fn seek(
         &self,
         what: &'static str,
@@ -150,7 +133,7 @@ impl OffsetSeeker<'_> {
         loop {
             let sought = self.consumer.seek_partitions(target.clone(), Duration::from_secs(30)).map_err(failed)?;
             match sought.elements().iter().try_for_each(TopicPartitionListElem::error) {
-                // A newly assigned partition refuses a seek until the client knows its first offset.
+                // A new partition refuses a seek until the client knows its first offset.
                 Err(error)
                     if error.rdkafka_error_code() == Some(RDKafkaErrorCode::State)
                         && Instant::now() < deadline
@@ -177,7 +160,6 @@ impl OffsetSeeker<'_> {
         }
     }
 
-    /// Returns the progress of a replay.
     pub(super) fn check_replay(&self, replay: &mut BatchReplay, filling: &OpenBatch) -> ReplayProgress {
         let ranges = &replay.ranges;
         let impossible = || ReplayProgress::Impossible(OffsetRanges::new());
@@ -194,7 +176,7 @@ impl OffsetSeeker<'_> {
         }
         if self.consumer.context().take_changed() {
             (replay.last_complete_check, replay.starts_too_early) = (None, false);
-            // First check of this assignment: another member may have committed past the start of the batch.
+            // First check: another member may have committed past the start of the batch.
             let Ok(committed) = self.committed(&self.consumer.context().restored_of(&assignment)) else {
                 return impossible();
             };
@@ -212,7 +194,7 @@ impl OffsetSeeker<'_> {
         let complete = ranges
             .iter()
             .all(|(place, range)| read(place).is_some_and(|r| r.1 >= range.1) || filling.passed.contains(place));
-        // A range that was read from a later offset may have lost its first records since the last check.
+        // A range read from a later offset may have lost its first records since the last check.
         let is_late = || ranges.iter().any(|(place, range)| read(place).is_none_or(|r| r.0 > range.0));
         let is_sure = replay.last_complete_check.is_some_and(|seen| seen.elapsed() < REPLAY_CHECK_INTERVAL);
         if !is_sure || complete && is_late() {
@@ -229,7 +211,6 @@ impl OffsetSeeker<'_> {
         }
     }
 
-    /// Returns the parts of `ranges` that the partitions have lost, or `None` if a partition does not answer.
     fn find_lost_records(&self, ranges: &OffsetRanges) -> Option<OffsetRanges> {
         let mut gone = OffsetRanges::new();
         for (place, range) in ranges {
@@ -244,7 +225,7 @@ impl OffsetSeeker<'_> {
 pub(super) enum ReplayProgress {
     ReplayPending,
     Complete,
-    /// The replay is not possible. The ranges are the lost records; they are empty for other reasons.
+    /// Holds the lost records; empty for other reasons.
     Impossible(OffsetRanges),
 }
 

@@ -1,4 +1,4 @@
-//! Identity provider that issues tokens for `client_credentials` (RFC 6749, part 4.4).
+//! Identity provider for `client_credentials` (RFC 6749, part 4.4).
 
 use super::jwt::{TokenClaims, is_token, now_ms};
 use crate::managed_client::BearerToken;
@@ -12,13 +12,10 @@ use std::time::Duration;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use zeroize::Zeroizing;
 
-/// Largest answer, in bytes; a token has a few kilobytes.
 const MAX_RESPONSE_BYTES: u64 = 128 << 10;
 
-/// Timeout of one request.
 const TOKEN_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Lifetime in milliseconds of a token without an expiry.
 const DEFAULT_LIFETIME_MS: i64 = 300_000;
 
 #[derive(Deserialize)]
@@ -29,7 +26,7 @@ struct TokenResponse {
 }
 
 impl TokenResponse {
-    /// Returns the lifetime in seconds; some providers write it as text. A negative lifetime counts as 0.
+    /// Some providers write a text.
     fn seconds(&self) -> Option<i64> {
         let said = self.expires_in.as_ref()?;
         let seconds = said.as_f64().or_else(|| said.as_str()?.parse().ok())?;
@@ -58,7 +55,7 @@ pub(super) fn token(oauth: &OauthConfig) -> Result<BearerToken, ConnectionRefusa
         .http_status_as_error(false)
         // A redirect would disclose the secret to another host.
         .max_redirects(0)
-        // Over TLS, a proxy cannot read the request. Without TLS, it would learn the secret.
+        // Without TLS, a proxy would learn the secret.
         .proxy(if address.starts_with("https://") { ureq::Proxy::try_from_env() } else { None })
         .tls_config(tls.build())
         .build()
@@ -83,7 +80,7 @@ pub(super) fn token(oauth: &OauthConfig) -> Result<BearerToken, ConnectionRefusa
     let text = Zeroizing::new(text);
     match status {
         200 => {}
-        // The provider has understood the request and denies a token.
+        // The provider denies a token.
         400 | 401 | 403 => return Err(ConnectionRefusal::Provider),
         _ => return Err(ConnectionRefusal::NoToken),
     }
@@ -102,7 +99,6 @@ pub(super) fn token(oauth: &OauthConfig) -> Result<BearerToken, ConnectionRefusa
     Ok(BearerToken { value, principal, expires_ms, extensions: oauth.extensions.clone() })
 }
 
-/// Percent-encodes all bytes except ASCII letters, digits and `-._~`.
 fn encode_form_value(text: &str) -> String {
     let one = |byte: u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
@@ -118,8 +114,7 @@ pub(crate) mod tests {
     use std::net::TcpListener;
     use std::thread::JoinHandle;
 
-    /// Starts an identity provider that gives the answers (status and body) in order. Returns its settings, and a
-    /// thread that returns the requests.
+    /// Starts an identity provider with `answers` (status, body); its thread returns the requests.
     pub fn serve_tokens(answers: Vec<(&'static str, String)>) -> (OauthConfig, tempfile::TempDir, JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = format!("http://{}/token", listener.local_addr().expect("its address"));

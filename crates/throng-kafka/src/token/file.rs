@@ -1,4 +1,4 @@
-//! Token in a file that another program renews, for example Kubernetes.
+//! Token in a file that another program renews.
 
 use super::jwt::{TokenClaims, is_token, now_ms};
 use crate::managed_client::BearerToken;
@@ -7,13 +7,11 @@ use crate::security::OauthConfig;
 use std::io::Read;
 use zeroize::Zeroizing;
 
-/// Largest number of bytes that is read.
 const MAX_TOKEN_FILE_BYTES: u64 = 128 << 10;
 
-/// Lifetime in milliseconds of a token without an expiry. The file is read again long before.
+/// Assumed without an expiry.
 const ASSUMED_LIFETIME_MS: i64 = 3_600_000;
 
-/// Reads the current token.
 pub(super) fn token(oauth: &OauthConfig) -> Result<BearerToken, ConnectionRefusal> {
     let path = oauth.token_file.as_deref().ok_or(ConnectionRefusal::NoToken)?;
     let mut text = Zeroizing::new(String::new());

@@ -1,4 +1,4 @@
-//! Reads the claims of a token. Nothing is verified: the broker does that.
+//! Claims of a token, not verified here but by the broker.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,20 +9,18 @@ pub(super) struct TokenClaims {
     /// Expiry, in seconds since 1970.
     #[serde(default)]
     exp: Option<f64>,
-    /// Principal of the token.
     #[serde(default)]
     pub sub: Option<String>,
 }
 
 impl TokenClaims {
-    /// Returns the claims of a token; empty if it is not a JWT.
+    /// Empty if the token is no JWT.
     pub(super) fn of(token: &str) -> Self {
         let part = token.split('.').nth(1).map(|part| part.trim_end_matches('='));
         let body = part.and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
         body.and_then(|body| serde_json::from_slice(&body).ok()).unwrap_or_default()
     }
 
-    /// Returns the expiry in milliseconds since 1970.
     pub(super) fn expires_ms(&self) -> Option<i64> {
         self.exp.filter(|seconds| (0.0..1e12).contains(seconds)).map(|seconds| (seconds * 1000.0) as i64)
     }
@@ -32,7 +30,7 @@ pub(super) fn now_ms() -> i64 {
     chrono::Utc::now().timestamp_millis()
 }
 
-/// Returns true if a text can be a token: visible ASCII, at most 64 KiB.
+/// Visible ASCII, at most 64 KiB.
 pub(super) fn is_token(text: &str) -> bool {
     (1..=64 << 10).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

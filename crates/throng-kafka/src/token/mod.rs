@@ -1,4 +1,4 @@
-//! Provides the token of OAUTHBEARER: from an identity provider, or from a file that another program renews.
+//! Token of OAUTHBEARER from an identity provider or a file.
 
 pub(super) mod endpoint;
 mod file;
@@ -16,15 +16,12 @@ pub(super) enum TokenProvider {
     File,
 }
 
-/// Interval at which a token file is read again.
 const TOKEN_FILE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Shortest wait before the next token is requested; `MAX_TOKEN_WAIT` is the longest.
 const MIN_TOKEN_WAIT: Duration = Duration::from_millis(500);
 const MAX_TOKEN_WAIT: Duration = Duration::from_secs(3600);
 
 impl TokenProvider {
-    /// Returns the token source for `security`; `None` for mechanisms without tokens.
     pub(super) fn of(security: &SecurityConfig) -> Option<Self> {
         match security.mechanism? {
             SaslMechanism::Oauthbearer if security.oauth.token_file.is_some() => Some(Self::File),
@@ -40,8 +37,7 @@ impl TokenProvider {
         }
     }
 
-    /// Returns the wait before the next token is requested. The client would refresh at 80 % of the lifetime, but its
-    /// request is not handled.
+    /// The client's refresh at 80 % of the lifetime is not handled.
     pub(super) fn renewal_wait(&self, token: &BearerToken) -> Duration {
         let left = Duration::from_millis(u64::try_from(token.expires_ms - now_ms()).unwrap_or(0));
         match self {

@@ -2,15 +2,15 @@
 
 use std::cmp::Ordering;
 
-/// Upper bound of attribute numbers, exclusive.
+/// Exclusive bound of attribute numbers.
 pub const MAX_ATTRIBUTES: usize = 1024;
 
 /// Bitmap of attribute numbers below [`MAX_ATTRIBUTES`].
 ///
-/// Sets are ordered by size, then lexicographically by the ascending numbers: {0}, {5}, {0, 5}, {1, 2}.
+/// Ordered by size, then lexicographically: {0}, {5}, {0, 5}, {1, 2}.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct AttributeSet {
-    /// Has no trailing zero words, so derived equality compares sets.
+    /// No trailing zero words: derived equality compares sets.
     words: Vec<u64>,
 }
 
@@ -20,7 +20,7 @@ impl AttributeSet {
         Self::default()
     }
 
-    /// Creates the set {0, …, count − 1}.
+    /// Creates {0, …, count − 1}.
     pub fn first(count: usize) -> Self {
         (0..count).collect()
     }
@@ -28,7 +28,7 @@ impl AttributeSet {
     /// Adds an attribute.
     ///
     /// # Panics
-    /// If the attribute is not below [`MAX_ATTRIBUTES`].
+    /// If it is not below [`MAX_ATTRIBUTES`].
     pub fn insert(&mut self, attribute: usize) {
         assert!(
             attribute < MAX_ATTRIBUTES,
@@ -55,7 +55,7 @@ impl AttributeSet {
         }
     }
 
-    /// Returns the set with one more attribute.
+    /// Returns the set plus an attribute.
     #[must_use]
     pub fn with(&self, attribute: usize) -> Self {
         let mut set = self.clone();
@@ -71,27 +71,27 @@ impl AttributeSet {
         set
     }
 
-    /// Returns true if the set contains the attribute.
+    /// Tests membership.
     pub fn contains(&self, attribute: usize) -> bool {
         self.words.get(attribute / 64).is_some_and(|word| word >> (attribute % 64) & 1 == 1)
     }
 
-    /// Returns the number of attributes.
+    /// Number of attributes.
     pub fn len(&self) -> usize {
         self.words.iter().map(|w| w.count_ones() as usize).sum()
     }
 
-    /// Returns true if the set is empty.
+    /// Returns true without attributes.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Returns true if the other set contains all attributes of this set.
+    /// Returns true if `of` contains all attributes.
     pub fn is_subset(&self, of: &Self) -> bool {
         self.words.len() <= of.words.len() && self.words.iter().zip(&of.words).all(|(own, theirs)| own & !theirs == 0)
     }
 
-    /// Returns the union of both sets.
+    /// Returns the union.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let (long, short) = if self.words.len() < other.words.len() { (other, self) } else { (self, other) };
@@ -100,7 +100,7 @@ impl AttributeSet {
         Self { words }
     }
 
-    /// Returns the attributes of this set that are not in the other one.
+    /// Returns the attributes not in `other`.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         let mut set = self.clone();
@@ -109,7 +109,7 @@ impl AttributeSet {
         set
     }
 
-    /// Returns the attributes, ascending.
+    /// Attributes, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(at, &word)| {
             let rest = |word: &u64| Some(word & (word - 1)).filter(|w| *w != 0);
@@ -118,7 +118,7 @@ impl AttributeSet {
         })
     }
 
-    /// Returns the largest attribute.
+    /// Largest attribute.
     pub fn last(&self) -> Option<usize> {
         self.words.last().map(|word| self.words.len() * 64 - 1 - word.leading_zeros() as usize)
     }

@@ -1,4 +1,4 @@
-//! Backend selection: the requested one, or the faster one for the given table.
+//! Selection of the counting backend.
 
 use super::attribute_set::AttributeSet;
 use super::counted_table::CountedTable;
@@ -8,20 +8,18 @@ use super::group_counter::{ComputeError, GroupCounter};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum number of sets in a trial.
 const MAX_TRIAL_SETS: usize = 64;
 
-/// Minimum number of table cells for a trial. The CPU counts smaller tables before a device has started.
 const MIN_TRIAL_CELLS: usize = 1 << 22;
 
-/// Timings of a trial of both backends.
+/// Timings of both backends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct BackendTrial {
     /// Sets judged by each backend.
     pub sets: usize,
-    /// CPU time, in microseconds.
+    /// CPU time in microseconds.
     pub cpu_microseconds: u64,
-    /// Device time, in microseconds.
+    /// Device time in microseconds.
     pub cuda_microseconds: u64,
 }
 
@@ -32,12 +30,11 @@ impl BackendTrial {
     }
 }
 
-/// Returns true if the table is large enough for a device to be faster.
+/// Returns true if a device may be faster for this table size.
 pub fn is_trial_worthwhile(rows: usize, width: usize) -> bool {
     rows.saturating_mul(width) >= MIN_TRIAL_CELLS
 }
 
-/// Returns pairs and triples of columns, sampled evenly over all columns.
 fn sample_attribute_sets(width: usize) -> Vec<AttributeSet> {
     let pairs = (0..width).flat_map(|a| (a + 1..width).map(move |b| [a, b]));
     let mut sets: Vec<AttributeSet> = pairs.map(AttributeSet::from_iter).collect();
@@ -48,7 +45,7 @@ fn sample_attribute_sets(width: usize) -> Vec<AttributeSet> {
     sets.into_iter().step_by(step).collect()
 }
 
-/// Times both backends on some sets. Only the second run of each counts, so that memory allocation is excluded.
+/// Only the second run of each counts.
 pub(super) fn run_trial(
     device: &CudaCounter<'_>,
     cpu: &CpuCounter<'_>,
@@ -73,16 +70,16 @@ pub(super) fn run_trial(
 /// Requested backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BackendChoice {
-    /// Faster backend for the table.
+    /// Faster backend.
     #[default]
     Auto,
     /// CPU.
     Cpu,
-    /// Device, or an error if there is none.
+    /// Device, or an error.
     Device,
 }
 
-/// Selected counter, with the trial that selected it.
+/// Selected counter and its trial.
 #[allow(clippy::large_enum_variant, reason = "there is one for a table")]
 pub enum SelectedBackend<'a> {
     /// CPU counter.
@@ -92,7 +89,7 @@ pub enum SelectedBackend<'a> {
 }
 
 impl<'a> SelectedBackend<'a> {
-    /// Selects the counter for a table. `open` opens the device.
+    /// Selects the counter for a table; `open` opens the device.
     ///
     /// # Errors
     /// With [`BackendChoice::Device`], if the device cannot be used.
@@ -130,7 +127,7 @@ impl<'a> SelectedBackend<'a> {
         }
     }
 
-    /// Returns the counter as a trait object.
+    /// Returns the counter.
     pub fn counter(&self) -> &dyn GroupCounter {
         match self {
             Self::Cpu(counter, _) => counter,
@@ -138,7 +135,7 @@ impl<'a> SelectedBackend<'a> {
         }
     }
 
-    /// Returns the device counter, if it was selected.
+    /// Returns the selected device counter.
     pub fn device_counter(&self) -> Option<&CudaCounter<'a>> {
         match self {
             Self::Cpu(..) => None,
@@ -146,7 +143,7 @@ impl<'a> SelectedBackend<'a> {
         }
     }
 
-    /// Returns the device usage, if the device was selected.
+    /// Device usage.
     pub fn device_usage(&self) -> Option<DeviceUsage> {
         self.device_counter().map(CudaCounter::usage)
     }
@@ -160,10 +157,10 @@ impl<'a> SelectedBackend<'a> {
     }
 }
 
-/// Returns the device of this machine, opened once per process.
+/// Returns the shared device, opened once.
 ///
 /// # Errors
-/// If no device can be used. Each call returns the same error.
+/// If no device can be used.
 pub fn shared_device() -> Result<Arc<dyn Device>, DeviceError> {
     CudaDriver::shared()
 }

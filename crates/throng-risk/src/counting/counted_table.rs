@@ -2,10 +2,9 @@
 
 use super::attribute_set::MAX_ATTRIBUTES;
 
-/// Columns of dense codes, with the subject of each row.
+/// Columns of dense codes, with subjects. A missing value has a code.
 ///
-/// The codes of a column are 0 up to its cardinality, exclusive. A missing value has a code like any other value.
-/// Memory: 4 bytes per cell, and 4 per row for the subjects.
+/// Memory: 4 bytes per cell, and 4 per row for subjects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountedTable {
     rows: usize,
@@ -29,10 +28,9 @@ pub enum ColumnsError {
 }
 
 impl CountedTable {
-    /// Creates a table of these columns. Codes and subjects may be any numbers; they are renumbered densely, in
-    /// ascending order.
+    /// Creates a table; renumbers codes and subjects densely in ascending order.
     ///
-    /// Omit records without a subject: they do not support any class.
+    /// Omit records without a subject: they support no class.
     pub fn new(columns: Vec<Vec<u32>>, subjects: Option<Vec<u32>>) -> Result<Self, ColumnsError> {
         if columns.len() > MAX_ATTRIBUTES {
             return Err(ColumnsError::TooWide { found: columns.len() });
@@ -51,7 +49,7 @@ impl CountedTable {
         Ok(Self { rows, columns, cardinalities, subjects: subjects.map(renumber_densely) })
     }
 
-    /// Returns the number of rows.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -61,33 +59,34 @@ impl CountedTable {
         self.columns.len()
     }
 
-    /// Returns the number of distinct values of a column, including the missing value.
+    /// Number of distinct values, including the missing value.
     pub fn cardinality(&self, column: usize) -> usize {
         self.cardinalities[column]
     }
 
-    /// Returns the number of distinct subjects, if the table has subjects.
+    /// Number of subjects, if any.
     pub fn subjects(&self) -> Option<usize> {
         self.subjects.as_ref().map(|(_, count)| *count)
     }
 
-    /// Returns the subject of each row, 0 up to [`Self::subjects`], exclusive.
+    /// Subject of each row, below [`Self::subjects`].
     pub fn subject_numbers(&self) -> Option<&[u32]> {
         self.subjects.as_ref().map(|(numbers, _)| numbers.as_slice())
     }
 
-    /// Returns the codes of a column, one per row.
+    /// Codes of a column.
     pub fn column(&self, column: usize) -> &[u32] {
         &self.columns[column]
     }
 
-    /// Returns the support of the whole table: distinct subjects, or rows.
+    /// Total support: subjects, or rows.
     pub fn support(&self) -> usize {
         self.subjects().unwrap_or(self.rows)
     }
 
-    /// Returns the table with `singletons = mask` (docs/internals/methods.md §3). Each cell with a value of support below k
-    /// gets one common code of its column. The common code is an ordinary value and may itself stay below k.
+    /// Returns the table with `singletons = mask` (docs/internals/methods.md §3).
+    ///
+    /// Values with support below k get one common code per column, which may itself stay below k.
     #[must_use]
     pub fn masked(&self, k: u32) -> Self {
         let mask = |(codes, &cardinality): (&Vec<u32>, &usize)| {
@@ -118,10 +117,9 @@ impl CountedTable {
     }
 }
 
-/// Renumbers codes as 0, 1, … in ascending order, and returns them with their count.
 fn renumber_densely(mut codes: Vec<u32>) -> (Vec<u32>, usize) {
     let largest = codes.iter().copied().max().map_or(0, |c| c as usize + 1);
-    // Uses a lookup table while its size stays close to that of the column, else a binary search in the sorted codes.
+    // A lookup table if small, else binary search.
     if largest <= 4 * codes.len() + 1024 {
         let mut numbers = vec![0_u32; largest];
         codes.iter().for_each(|&c| numbers[c as usize] = 1);
@@ -171,7 +169,6 @@ mod tests {
         let codes = vec![vec![0, 0, 1, 2, 3, 3]];
         let by_record = CountedTable::new(codes.clone(), None).expect("a table").masked(2);
         assert_eq!(by_record.column(0), [0, 0, 2, 2, 1, 1]);
-        // Both records of value 0 belong to one subject.
         let by_subject = CountedTable::new(codes, Some(vec![5, 5, 6, 7, 8, 9])).expect("a table").masked(2);
         assert_eq!((by_subject.column(0), by_subject.cardinality(0)), (&[1, 1, 1, 1, 0, 0][..], 2));
     }

@@ -1,8 +1,4 @@
-//! Group counting: the number of records or subjects that share each value tuple of an attribute set (docs/internals/methods.md
-//! §6).
-//!
-//! Other modules count through [`GroupCounter`], in batches, independent of the storage of the table. Only `throng
-//! selftest gpu` and `throng bench gpu` use [`cuda`] directly.
+//! Group counting: records or subjects per value tuple of an attribute set (docs/internals/methods.md §6).
 
 pub mod attribute_set;
 pub mod backend;

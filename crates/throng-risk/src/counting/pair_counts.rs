@@ -1,17 +1,13 @@
-//! Joint counts of the values of two columns, the basis of conditional probabilities (docs/internals/methods.md §4; \[POD] Alg.
-//! 5–7).
+//! Joint counts of two columns (docs/internals/methods.md §4; \[POD] Alg. 5–7).
 
 use super::CountedTable;
 
-/// Joint record counts of two columns.
-///
-/// Counts are stored as an array if it has at most 4 cells per row plus 4,096, else as a list of the pairs that
-/// occur. The choice depends only on the table, so equal tables give equal values.
+/// Joint record counts of two columns: an array of at most 4 cells per row plus 4,096, else a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairCounts {
-    /// Column numbers, the smaller one first.
+    /// Column numbers, ascending.
     pub columns: (usize, usize),
-    /// Cardinalities of the two columns.
+    /// Cardinalities of the columns.
     pub cardinalities: (u32, u32),
     cells: PairCountCells,
 }
@@ -24,7 +20,6 @@ enum PairCountCells {
     Sparse(Vec<(u32, u32, u32)>),
 }
 
-/// Returns the number of cells of a pair if the pair is stored as an array.
 pub(super) fn dense_cells(table: &CountedTable, a: usize, b: usize) -> Option<usize> {
     let cells = table.cardinality(a).checked_mul(table.cardinality(b))?;
     (cells <= 4 * table.rows() + 4096).then_some(cells)
@@ -35,7 +30,6 @@ impl PairCounts {
         Self { columns: (a, b), cardinalities: cardinalities(table, a, b), cells: PairCountCells::Dense(cells) }
     }
 
-    /// Counts one pair of columns, with `a < b`.
     pub(super) fn from_table(table: &CountedTable, a: usize, b: usize) -> Self {
         let rows = || table.column(a).iter().zip(table.column(b));
         let cells = if let Some(cells) = dense_cells(table, a, b) {
@@ -53,7 +47,7 @@ impl PairCounts {
         Self { columns: (a, b), cardinalities: cardinalities(table, a, b), cells }
     }
 
-    /// Returns the value pairs that occur, ascending, with their record counts.
+    /// Returns occurring value pairs, ascending, with record counts.
     pub fn occurring(&self) -> Box<dyn Iterator<Item = (u32, u32, u32)> + '_> {
         match &self.cells {
             PairCountCells::Dense(counts) => {
@@ -70,46 +64,46 @@ fn cardinalities(table: &CountedTable, a: usize, b: usize) -> (u32, u32) {
     (table.cardinality(a) as u32, table.cardinality(b) as u32)
 }
 
-/// Returns all pairs of columns in lexicographic order.
+/// Returns all column pairs, ordered.
 pub fn all_pairs(width: usize) -> Vec<(usize, usize)> {
     (0..width).flat_map(|a| (a + 1..width).map(move |b| (a, b))).collect()
 }
 
-/// Counts pairs of columns on the CPU. Each pair names the smaller column first.
+/// Counts column pairs on the CPU; the smaller column comes first.
 pub fn count_pairs(table: &CountedTable, pairs: &[(usize, usize)]) -> Vec<PairCounts> {
     use rayon::prelude::*;
     pairs.par_iter().map(|(a, b)| PairCounts::from_table(table, *a, *b)).collect()
 }
 
-/// Counts of one value relative to another column.
+/// Counts of a value relative to another column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ValueCount {
-    /// Records that have the value.
+    /// Records with the value.
     pub records: u64,
-    /// Distinct values of the other column that occur with it.
+    /// Partner values in the other column.
     pub partner_values: u64,
 }
 
 /// Inferences between two columns: `P(b|a) = n(a, b) / n(a)` and `P(a|b)` (docs/internals/methods.md §4).
 ///
-/// Arrays are indexed by cell, `a · cardinality(b) + b`, as in [`PairCounts`]; nodes are indexed by value. The sums
-/// of scf and mcf (\[POD] eq. 5.2, 5.3) add these nodes over all other columns.
+/// Arrays are indexed by `a · cardinality(b) + b`. Nodes, summed over all other columns, give scf and mcf (\[POD] eq.
+/// 5.2, 5.3).
 #[derive(Clone, Debug, PartialEq)]
 pub struct PairInference {
-    /// Column numbers, the smaller one first.
+    /// Column numbers, ascending.
     pub columns: (usize, usize),
-    /// Cardinalities of the two columns.
+    /// Cardinalities of the columns.
     pub cardinalities: (u32, u32),
-    /// `P(b|a)`; 0 for a pair that does not occur.
+    /// `P(b|a)`; 0 for absent pairs.
     pub forward: Vec<f64>,
-    /// `P(a|b)`; 0 for a pair that does not occur.
+    /// `P(a|b)`; 0 for absent pairs.
     pub backward: Vec<f64>,
-    /// Values of each column, by code.
+    /// Values by column and code.
     pub nodes: (Vec<ValueCount>, Vec<ValueCount>),
 }
 
 impl PairInference {
-    /// Computes inferences on the CPU. Each probability is one division of two integers, exact to the last bit.
+    /// Computes inferences on the CPU, correctly rounded.
     pub fn from_counts(counts: &PairCounts) -> Self {
         let (first, second) = (counts.cardinalities.0 as usize, counts.cardinalities.1 as usize);
         let mut nodes = (vec![ValueCount::default(); first], vec![ValueCount::default(); second]);
@@ -129,25 +123,24 @@ impl PairInference {
     }
 }
 
-/// Values of two columns, each counted relative to the other column.
+/// Values of two columns, relative to each other.
 pub type PairNodes = (Vec<ValueCount>, Vec<ValueCount>);
 
-/// Summed and mean inference from one value to all other columns.
+/// Cycle inference of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CycleInference {
-    /// `scf(u) = Σ_v P(v|u)` (\[POD] eq. 5.2); 0 in a table of one column.
+    /// `scf(u) = Σ_v P(v|u)` (\[POD] eq. 5.2); 0 without another column.
     pub scf: f64,
-    /// `mcf(u) = scf(u) / t(u)`, with `t(u)` the number of values that occur with u (\[POD] eq. 5.3).
+    /// `mcf(u) = scf(u) / t(u)`, with t(u) co-occurring values (\[POD] eq. 5.3).
     pub mcf: f64,
 }
 
-/// Computes summed and mean cycle inference of every value of every column, from the nodes of all column pairs. All
-/// sums are of integers, so their order does not affect the result.
+/// Computes scf and mcf of every value from the nodes of all column pairs.
 pub fn cycle_inference(
     table: &CountedTable,
     nodes: impl IntoIterator<Item = ((usize, usize), PairNodes)>,
 ) -> Vec<Vec<CycleInference>> {
-    // Records summed over all other columns, records of the value, and number of values that occur with it.
+    // Records with other columns, own records, and partner values.
     let mut sums: Vec<Vec<(u64, u64, u64)>> =
         (0..table.width()).map(|column| vec![(0, 0, 0); table.cardinality(column)]).collect();
     for ((a, b), (of_a, of_b)) in nodes {

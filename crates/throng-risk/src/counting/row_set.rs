@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-/// Set of rows of one table.
+/// Rows of one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowSet(Vec<u64>);
 
 impl RowSet {
-    /// Creates an empty set for a table of `count` rows.
+    /// Creates an empty set for `count` rows.
     pub fn none(count: usize) -> Self {
         Self(vec![0; count.div_ceil(64)])
     }
@@ -17,22 +17,22 @@ impl RowSet {
         self.0[row as usize / 64] |= 1 << (row % 64);
     }
 
-    /// Adds the rows of another set of the same table.
+    /// Adds another set.
     pub fn add(&mut self, more: &Self) {
         self.0.iter_mut().zip(&more.0).for_each(|(word, more)| *word |= more);
     }
 
-    /// Removes the rows of another set of the same table.
+    /// Removes another set.
     pub fn remove(&mut self, less: &Self) {
         self.0.iter_mut().zip(&less.0).for_each(|(word, less)| *word &= !less);
     }
 
-    /// Returns true if the set contains the row.
+    /// Tests membership.
     pub fn contains(&self, row: u32) -> bool {
         self.0[row as usize / 64] >> (row % 64) & 1 == 1
     }
 
-    /// Returns the rows in a range of 64-row words, ascending.
+    /// Rows in a range of words, ascending.
     pub fn within(&self, words: Range<usize>) -> impl Iterator<Item = u32> + '_ {
         let first = words.start as u32;
         self.0[words].iter().zip(first..).flat_map(|(&word, at)| {
@@ -41,17 +41,17 @@ impl RowSet {
         })
     }
 
-    /// Returns the number of 64-row words.
+    /// Number of 64-row words.
     pub fn words(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns true if the set is empty.
+    /// Returns true without rows.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }
 
-    /// Returns the number of rows in the set.
+    /// Number of rows.
     pub fn len(&self) -> u64 {
         self.0.iter().map(|word| u64::from(word.count_ones())).sum()
     }

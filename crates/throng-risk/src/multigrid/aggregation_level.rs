@@ -1,42 +1,36 @@
-//! One level of exact aggregation: equivalent nodes are merged, and an implied node keeps only its remaining records.
+//! One level of exact aggregation.
 
 use super::implications::{certain_implications, equivalent_nodes};
 use super::node_counts::{NodeCounts, NodeNumber, SparseMatrixRow, SparseNodeSum};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Map from the nodes of one level to those of the next coarser level.
+/// Map from the nodes of a level to the next coarser one.
 ///
-/// Every node is a set of records. The records of a class are the disjoint union of its coarse node, if any, and its
-/// hosts.
+/// Nodes with equal records form a class. Its records are the disjoint union of its coarse node, if any, and its hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AggregationLevel {
-    /// Class of each finer node: the nodes with the same records.
+    /// Class of each finer node.
     class: Vec<NodeNumber>,
-    /// Classes per class that imply it and represent their records in it.
+    /// Classes that imply a class and represent their records in it.
     hosts: Vec<Vec<NodeNumber>>,
-    /// Coarse node of the remaining records, per class.
     coarse: Vec<Option<NodeNumber>>,
 }
 
-/// Level with the counts and the attributes of its coarse nodes.
 pub(super) struct CoarsenedLevel {
     pub(super) level: AggregationLevel,
     pub(super) counts: NodeCounts,
     pub(super) attributes: Vec<u32>,
 }
 
-/// Computes the next coarser level; `None` if no nodes can be merged.
-///
-/// `attributes[u]` is the attribute of u. Two nodes of one attribute share no record.
+/// `None` if no nodes can be merged. `attributes[u]` is the attribute of u.
 pub(super) fn coarsen_level(counts: &NodeCounts, attributes: &[u32]) -> Option<CoarsenedLevel> {
     let members = equivalent_nodes(&certain_implications(counts));
     let mut class = vec![0; attributes.len()];
     for (number, members) in (0..).zip(&members) {
         members.iter().for_each(|node| class[*node as usize] = number);
     }
-    // All members have equal counts. The merged rows of PᵀNP are these counts, multiplied by the number of member
-    // pairs.
+    // Members have equal counts; rows of PᵀNP are these times the number of member pairs.
     let representatives: Vec<NodeNumber> = members.iter().map(|members| members[0]).collect();
     let merges = members.len() < counts.numbers().len();
     let merged = if merges {
@@ -66,10 +60,7 @@ pub(super) fn coarsen_level(counts: &NodeCounts, attributes: &[u32]) -> Option<C
     })
 }
 
-/// Returns the nodes that imply v and represent their records in it: those of the attribute that covers most of v.
-///
-/// Returns an empty list if this saves no node and no edge, other than the implications that become entries of the
-/// map.
+/// Returns nodes that imply v, of the attribute that covers most of v; empty if this saves no node and no edge.
 fn choose_hosts(counts: &NodeCounts, attributes: &[u32], v: NodeNumber, rest: &mut SparseNodeSum) -> Vec<NodeNumber> {
     let mut by_attribute: BTreeMap<u32, (u32, Vec<NodeNumber>)> = BTreeMap::new();
     for &(u, together) in counts.neighbours(v) {
@@ -79,7 +70,7 @@ fn choose_hosts(counts: &NodeCounts, attributes: &[u32], v: NodeNumber, rest: &m
             hosts.push(u);
         }
     }
-    // Ties of cover go to the fewer hosts, then to the first attribute: the nearest link of a chain.
+    // Ties go to fewer hosts, then to the first attribute.
     let best = by_attribute.into_values().reduce(|best, next| {
         let better = (next.0, best.1.len()) > (best.0, next.1.len());
         if better { next } else { best }
@@ -99,7 +90,7 @@ fn choose_hosts(counts: &NodeCounts, attributes: &[u32], v: NodeNumber, rest: &m
 }
 
 impl AggregationLevel {
-    /// Returns the coarse nodes with disjoint records that form the records of the finer node, ascending.
+    /// Returns the coarse nodes that partition the records of a finer node, ascending.
     pub fn parts(&self, finer: NodeNumber) -> Vec<NodeNumber> {
         let (mut parts, mut open) = (Vec::new(), vec![self.class[finer as usize]]);
         while let Some(class) = open.pop() {
@@ -115,7 +106,7 @@ impl AggregationLevel {
         self.class.len()
     }
 
-    /// Number of implications stored in the map in addition to the class of each finer node.
+    /// Number of implications in addition to classes.
     pub fn hosted_implications(&self) -> usize {
         self.hosts.iter().map(Vec::len).sum()
     }

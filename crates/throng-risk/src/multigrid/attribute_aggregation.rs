@@ -1,29 +1,22 @@
-//! Aggregation of whole attributes: finds columns that add no information.
-//!
-//! - *Twins* (A ⇔ B, value for value) split the rows into the same classes. One is kept and represents all in the
-//!   answer.
-//! - A column *implied* by another (A → B: one value of b per value of a) splits no class of A. So no minimal QID
-//!   contains both, and a maximal non-QID that contains A contains B. A *constant* column is implied by every other.
+//! Finds columns that add no information: *twins* (A ⇔ B), and columns *implied* by another (A → B).
 
 use crate::counting::{AttributeSet, ColumnsError, CountedTable};
 
-/// Columns of a table that must be searched, with the mapping from their answer to the answer for all columns.
+/// Columns to search, with the mapping from their answer to the answer for all columns.
 ///
 /// Kept columns are numbered by their index in [`kept`](Self::kept), by descending cardinality.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributeAggregation {
     kept: Vec<usize>,
-    /// Columns that each kept column represents, starting with the column.
     twins: Vec<Vec<usize>>,
-    /// Ascending numbers of the kept columns that each kept column implies. Transitively closed.
+    /// Numbers of kept columns, ascending and transitively closed.
     implied: Vec<Vec<usize>>,
 }
 
 impl AttributeAggregation {
     /// Computes the exact aggregation of the wanted columns.
     ///
-    /// Time: rows · width for the implications that hold. Every other pair of columns costs the rows up to its first
-    /// counterexample.
+    /// Time: rows · width for implications that hold, else rows up to a counterexample.
     pub fn of(table: &CountedTable, wanted: &AttributeSet) -> Self {
         let mut scratch = Vec::new();
         let implies = &mut |a, b| Ok::<_, std::convert::Infallible>(implies(table, a, b, &mut scratch));
@@ -33,7 +26,7 @@ impl AttributeAggregation {
         }
     }
 
-    /// Computes the aggregation from the cardinality of each column and a test that one column implies another.
+    /// Computes the aggregation from cardinalities and a test of implications.
     pub fn from_implications<E>(
         wanted: &AttributeSet,
         cardinality: &dyn Fn(usize) -> usize,
@@ -47,7 +40,7 @@ impl AttributeAggregation {
                     by.push(at);
                 }
             }
-            // With equal cardinality, both columns have the same classes.
+            // Equal cardinality: both columns have the same classes.
             let twin = by.iter().find(|at| cardinality(found.kept[**at]) == cardinality(column));
             if let Some(twin) = twin {
                 found.twins[*twin].push(column);
@@ -59,7 +52,7 @@ impl AttributeAggregation {
         Ok(found)
     }
 
-    /// Creates a trivial aggregation that keeps every wanted column. Reference for measurements.
+    /// Keeps every wanted column, for measurements.
     pub fn unaggregated(wanted: &AttributeSet, cardinality: &dyn Fn(usize) -> usize) -> Self {
         let mut found = Self { kept: Vec::new(), twins: Vec::new(), implied: Vec::new() };
         by_cardinality(cardinality, wanted).into_iter().for_each(|column| found.keep(column));
@@ -72,42 +65,40 @@ impl AttributeAggregation {
         self.implied.push(Vec::new());
     }
 
-    /// Returns the kept columns of the table.
+    /// Kept columns.
     pub fn kept(&self) -> &[usize] {
         &self.kept
     }
 
-    /// Returns the numbers of the kept columns that a kept column implies.
+    /// Numbers of the kept columns that a kept column implies.
     pub fn implied(&self, number: usize) -> &[usize] {
         &self.implied[number]
     }
 
-    /// Returns the columns of the table that a kept column represents, starting with the column.
+    /// Columns of the table that a kept column represents, starting with itself.
     pub fn twins(&self, number: usize) -> &[usize] {
         &self.twins[number]
     }
 
-    /// Returns the numbers of the kept columns that no other implies.
-    ///
-    /// Values of all other columns are unions of their values, so only their pairs must be counted.
+    /// Numbers of the kept columns that no other implies; only their pairs must be counted.
     pub fn roots(&self) -> Vec<usize> {
         let mut is_root = vec![true; self.kept.len()];
         self.implied.iter().flatten().for_each(|number| is_root[*number] = false);
         (0..self.kept.len()).filter(|number| is_root[*number]).collect()
     }
 
-    /// Returns the coarse table: the kept columns in their order, with the same rows and subjects.
+    /// Returns the table of kept columns, with the same rows and subjects.
     pub fn coarse_table(&self, table: &CountedTable) -> Result<CountedTable, ColumnsError> {
         let columns = self.kept.iter().map(|column| table.column(*column).to_vec()).collect();
         CountedTable::new(columns, table.subject_numbers().map(<[u32]>::to_vec))
     }
 
-    /// Converts a set of kept columns to columns of the table, one per kept column.
+    /// Converts kept columns to columns of the table.
     pub fn to_table_columns(&self, set: impl IntoIterator<Item = usize>) -> AttributeSet {
         set.into_iter().map(|number| self.kept[number]).collect()
     }
 
-    /// Returns the minimal QIDs that a minimal QID of kept columns represents: each twin in turn.
+    /// Returns the minimal QIDs that a minimal QID of kept columns represents, with twins exchanged.
     pub fn expand_minimal_qid(&self, set: impl IntoIterator<Item = usize>) -> Vec<AttributeSet> {
         let mut found = vec![AttributeSet::new()];
         for number in set {
@@ -117,7 +108,7 @@ impl AttributeAggregation {
         found
     }
 
-    /// Returns the maximal non-QID that one of kept columns represents: with all implied columns and all twins.
+    /// Returns the maximal non-QID that one of kept columns represents, with implied columns and twins.
     pub fn expand_maximal_non_qid(&self, set: impl IntoIterator<Item = usize>) -> AttributeSet {
         let with_implied = set.into_iter().flat_map(|number| [number].into_iter().chain(self.implied[number].clone()));
         with_implied.flat_map(|number| self.twins[number].clone()).collect()
@@ -130,7 +121,6 @@ fn by_cardinality(cardinality: &dyn Fn(usize) -> usize, wanted: &AttributeSet) -
     columns
 }
 
-/// Returns true if every value of `a` occurs with one value of `b`.
 fn implies(table: &CountedTable, a: usize, b: usize, with: &mut Vec<u32>) -> bool {
     if table.cardinality(b) <= 1 {
         return true;

@@ -1,4 +1,4 @@
-//! Reference implementation: nodes as sets of records. Shares no code with the aggregation.
+//! Reference: nodes as sets of records, independent of the aggregation.
 
 use super::{NodeCounts, NodeNumber};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// `cells[record][attribute]`.
 pub type ReferenceCells = Vec<Vec<u32>>;
 
-/// Returns the records of every value, by (attribute, code).
+/// Records by (attribute, code).
 pub fn records(cells: &[Vec<u32>]) -> BTreeMap<(u32, u32), BTreeSet<usize>> {
     let mut records: BTreeMap<(u32, u32), BTreeSet<usize>> = BTreeMap::new();
     for (record, codes) in cells.iter().enumerate() {
@@ -18,7 +18,7 @@ pub fn records(cells: &[Vec<u32>]) -> BTreeMap<(u32, u32), BTreeSet<usize>> {
     records
 }
 
-/// Returns the counts of all values, one node per value, ascending, and the attribute of each node.
+/// Counts of all values, and the attribute of each node.
 pub fn counts(cells: &[Vec<u32>]) -> (NodeCounts, Vec<u32>) {
     let records = records(cells);
     let sets: Vec<&BTreeSet<usize>> = records.values().collect();
@@ -32,8 +32,7 @@ pub fn counts(cells: &[Vec<u32>]) -> (NodeCounts, Vec<u32>) {
     (NodeCounts::new(nodes, pairs), records.keys().map(|(attribute, _)| *attribute).collect())
 }
 
-/// Small tables with many dependencies: random columns, recoded copies of columns, functions of columns, copies with
-/// a few changed cells, and rare and missing values.
+/// Small tables with dependencies, rare and missing values.
 pub fn tables() -> impl Strategy<Value = ReferenceCells> {
     (1_usize..=7, 0_usize..24).prop_flat_map(|(width, rows)| {
         let cell = prop_oneof![4 => 0_u32..4, 2 => Just(0), 1 => 4_u32..12, 1 => Just(u32::MAX)];

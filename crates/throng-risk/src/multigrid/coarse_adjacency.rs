@@ -1,8 +1,7 @@
-//! Adjacency on the coarse level: counts pairs only between the attributes that no other determines.
+//! Adjacency that counts pairs only between attributes that no other determines.
 //!
-//! If A → B, each value of B is the disjoint union of the values of A that occur with it. So n(v, w) is the sum of
-//! n(u, w) over them, and B need not be counted. The first record that contradicts A → B ends this. B is then added
-//! back with the counts that it would have had, before the record is counted.
+//! If A → B, n(v, w) is the sum of n(u, w) over the values u of A that occur with v. A contradicted B is restored with
+//! its counts.
 
 use super::attribute_aggregation::AttributeAggregation;
 use crate::adjacency::{Adjacency, AdjacencyError, AdjacencyLimits, MAX_CODES, ValueNode};
@@ -10,10 +9,9 @@ use crate::counting::{AttributeSet, ColumnsError, CountedTable};
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::Code;
 
-/// Marks a code without a known value.
 const UNKNOWN_CODE: Code = Code::MAX;
 
-/// Error of a coarse window. The counts are then unchanged.
+/// Error of a coarse window; counts are unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "each variant has an error message")]
 pub enum CoarseError {
@@ -27,52 +25,44 @@ pub enum CoarseError {
     Window { rows: usize, counted: u64 },
 }
 
-/// Attributes that are merged and no longer counted.
+/// Attributes that are not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergePolicy {
-    /// Every attribute that another determines. Leaves the fewest pairs to count.
+    /// Every attribute that another determines.
     Determined,
     /// All but one of the attributes that split the records equally.
     ///
-    /// Under an edge limit, this leaves out no pair that would otherwise be counted, since the pairs of both
-    /// attributes have the same edges. A determined attribute has fewer edges than its host of more values, so it
-    /// would be lost with the host.
+    /// Under an edge limit, no pair is lost, because both attributes have the same edges.
     Identical,
 }
 
-/// Adjacency of a window, counted between some of its attributes and known between all.
+/// Adjacency counted between some attributes and known between all.
 #[derive(Clone, Debug)]
 pub struct CoarseAdjacency {
     counted: Adjacency,
     derived: BTreeMap<usize, DerivedAttribute>,
 }
 
-/// Attribute that another one determines.
 #[derive(Clone, Debug)]
 struct DerivedAttribute {
-    /// Attribute that determines it and is counted.
     host: usize,
-    /// Value per code of the host; meaningless for codes that no record holds.
+    /// By code of the host; meaningless for unused codes.
     of: Vec<Code>,
-    /// Number of records per value.
     n: Vec<u32>,
 }
 
 impl CoarseAdjacency {
-    /// Creates an empty window over these ascending attributes of the schema.
-    ///
-    /// All of them are counted until [`coarsen`](Self::coarsen) finds attributes that others determine.
+    /// Creates an empty window over ascending attributes; all are counted until [`coarsen`](Self::coarsen).
     ///
     /// # Errors
-    /// Fails if the attributes do not ascend.
+    /// If the attributes do not ascend.
     pub fn new(attributes: &[usize], limits: AdjacencyLimits) -> Result<Self, AdjacencyError> {
         Ok(Self { counted: Adjacency::new(attributes, limits)?, derived: BTreeMap::new() })
     }
 
     /// Creates a window that continues an earlier one, before its records are added again.
     ///
-    /// `derived` lists uncounted attributes, each with the attribute that determines it; `unknown_pair_count` lists left-out
-    /// pairs. Attributes outside the window are ignored.
+    /// `derived` lists attributes with their hosts; `left_out` lists pairs. Unknown attributes are ignored.
     pub fn resume(
         attributes: &[usize],
         limits: AdjacencyLimits,
@@ -91,15 +81,13 @@ impl CoarseAdjacency {
         Ok(window)
     }
 
-    /// Finds attributes that others determine in the whole window, and stops counting them as `merging` requires.
+    /// Stops counting determined attributes, as `merging` requires; returns their number.
     ///
-    /// `window` holds all columns of the schema for the counted records. If no record is counted yet, it may be the
-    /// records to be counted. Number of attributes no longer counted.
-    ///
-    /// Time: rows · attributes. Each pair of attributes costs the rows up to the first counterexample.
+    /// `window` holds all schema columns of the counted records, or, before any, of those to count. Time: rows ·
+    /// attributes, and rows up to a counterexample per pair.
     ///
     /// # Errors
-    /// Fails if the columns are not a table, or are not the window.
+    /// If the columns are not a table, or not the window.
     pub fn coarsen<C: AsRef<[Code]>>(&mut self, window: &[C], merging: MergePolicy) -> Result<usize, CoarseError> {
         let attributes = self.counted.attributes().to_vec();
         let columns = attributes.iter().map(|a| window.get(*a).map(|c| c.as_ref().to_vec()).unwrap_or_default());
@@ -113,7 +101,7 @@ impl CoarseAdjacency {
         }
         let found = AttributeAggregation::of(&table, &AttributeSet::first(table.width()));
         let roots = found.roots();
-        // A host with few values gives short sums.
+        // A host of few values gives short sums.
         let host_of = |number: usize| {
             let implies = |root: &&usize| **root == number || found.implied(**root).contains(&number);
             roots.iter().filter(implies).min_by_key(|root| table.cardinality(found.kept()[**root])).copied()
@@ -138,7 +126,6 @@ impl CoarseAdjacency {
             self.derived.insert(attribute, DerivedAttribute { host, of, n });
             self.counted.remove_attribute(attribute);
         }
-        // Attributes hosted by a merged attribute get its host.
         for derived in self.derived.values_mut() {
             if let Some(host) = hosts.get(&derived.host) {
                 let beside = window[derived.host].as_ref().iter().map(|code| derived.of[*code as usize]);
@@ -150,13 +137,12 @@ impl CoarseAdjacency {
         Ok(self.derived.len() - before)
     }
 
-    /// Counts the records of a batch, given as all columns of the schema.
+    /// Counts a batch, given as all schema columns.
     ///
-    /// Attributes with a dependency that the batch contradicts are first added back. Returns these attributes,
-    /// ascending.
+    /// First restores the attributes with a contradicted dependency, and returns them, ascending.
     ///
     /// # Errors
-    /// Fails if the columns are not a batch of this schema, or if the model is full.
+    /// If the columns are not a batch of this schema, or the model is full.
     pub fn add<C: AsRef<[Code]>>(&mut self, columns: &[C]) -> Result<Vec<usize>, CoarseError> {
         self.check(columns)?;
         let mut broken = Vec::new();
@@ -185,10 +171,10 @@ impl CoarseAdjacency {
         Ok(broken)
     }
 
-    /// Subtracts records that were added before, given as all columns of the schema. No dependency ends by that.
+    /// Subtracts added records, given as all schema columns; dependencies remain.
     ///
     /// # Errors
-    /// Fails if the columns are not a batch of this schema, or if the model does not count such records.
+    /// If the columns are not a batch of this schema, or not counted.
     pub fn subtract<C: AsRef<[Code]>>(&mut self, columns: &[C]) -> Result<(), CoarseError> {
         self.check(columns)?;
         let mut rest = Vec::with_capacity(self.derived.len());
@@ -205,12 +191,10 @@ impl CoarseAdjacency {
         Ok(())
     }
 
-    /// Renumbers the codes of one attribute of the schema after its codebook was compacted; `map` is old → new.
-    ///
-    /// `map` must not merge two values in use.
+    /// Renumbers the codes of an attribute; `map` (old → new) must not merge values in use.
     ///
     /// # Errors
-    /// Fails if `map` drops a value that counted records still hold.
+    /// If `map` drops a value in use.
     pub fn remap(&mut self, attribute: usize, map: &[Code]) -> Result<(), CoarseError> {
         let new = |code: Code| map.get(code as usize).copied().unwrap_or(UNKNOWN_CODE);
         if let Some(derived) = self.derived.get_mut(&attribute) {
@@ -258,12 +242,12 @@ impl CoarseAdjacency {
         Ok(())
     }
 
-    /// Returns the model between the counted attributes.
+    /// Returns the counted model.
     pub fn counted(&self) -> &Adjacency {
         &self.counted
     }
 
-    /// Iterates over the uncounted attributes, each with the attribute that determines it.
+    /// Uncounted attributes, each with its host.
     pub fn derived(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.derived.iter().map(|(attribute, derived)| (*attribute, derived.host))
     }
@@ -282,7 +266,7 @@ impl CoarseAdjacency {
         self.counted.node_count() + derived as u64
     }
 
-    /// Number of attribute pairs that are unknown, because the counted pairs that represent them are left out.
+    /// Number of unknown attribute pairs.
     pub fn unknown_pair_count(&self) -> usize {
         let mut stands_for: BTreeMap<usize, usize> = BTreeMap::new();
         self.derived.values().for_each(|derived| *stands_for.entry(derived.host).or_default() += 1);
@@ -290,14 +274,14 @@ impl CoarseAdjacency {
         self.counted.left_out_pairs().into_iter().map(|(a, b)| of(a) * of(b)).sum()
     }
 
-    /// Returns the allocated memory in bytes.
+    /// Allocated bytes.
     pub fn bytes(&self) -> usize {
         let derived =
             self.derived.values().map(|derived| (derived.of.capacity() + derived.n.capacity()) * size_of::<u32>());
         self.counted.bytes() + derived.sum::<usize>()
     }
 
-    /// Returns `n(u,v)`; `None` if both are of one attribute, or if the pair is left out of the counted model.
+    /// Returns `n(u,v)`; `None` for one attribute or a left-out pair.
     ///
     /// Time: the codes of both hosts, and each pair of host values of u and v.
     pub fn n_both(&self, u: ValueNode, v: ValueNode) -> Option<u64> {
@@ -318,7 +302,6 @@ impl CoarseAdjacency {
         Some(sum)
     }
 
-    /// Returns the counted values with disjoint records that form the records of a value.
     fn host_values(&self, node: ValueNode) -> Vec<ValueNode> {
         let Some(derived) = self.derived.get(&node.attribute) else { return vec![node] };
         let beside = (0..).zip(&derived.of).filter(|(_, value)| **value == node.code);
@@ -326,10 +309,10 @@ impl CoarseAdjacency {
         parts.filter(|part| self.counted.n(*part) > 0).collect()
     }
 
-    /// Returns the model between all attributes, as it would have been counted without the coarse level.
+    /// Returns the model between all attributes, as counted without the coarse level.
     ///
     /// # Errors
-    /// Fails only if an earlier error has damaged the window.
+    /// Only after an error that damaged the window.
     pub fn to_fine_adjacency(&self) -> Result<Adjacency, AdjacencyError> {
         let mut fine = self.counted.clone();
         for (attribute, derived) in &self.derived {
@@ -339,7 +322,6 @@ impl CoarseAdjacency {
     }
 }
 
-/// Records the value of each code of the host.
 fn record_host_values(of: &mut Vec<Code>, host: &[Code], values: &[Code]) {
     for (code, value) in host.iter().zip(values) {
         let at = *code as usize;
@@ -351,13 +333,12 @@ fn record_host_values(of: &mut Vec<Code>, host: &[Code], values: &[Code]) {
 }
 
 impl DerivedAttribute {
-    /// Returns true if each code of the host still has one value. A code that no record holds may get a new value
-    /// once.
+    /// Returns true if each host code still has one value. An unused code may get a new one once.
     fn accepts_batch(&mut self, host: &[Code], values: &[Code], is_held: impl Fn(Code) -> bool) -> bool {
         let mut fresh = BTreeSet::new();
         host.iter().zip(values).all(|(code, value)| {
             if self.of.get(*code as usize) == Some(value) {
-                // A mapping left by expired records becomes fixed with this batch.
+                // Mappings of expired records become fixed with this batch.
                 if !is_held(*code) {
                     fresh.insert(*code);
                 }

@@ -1,13 +1,10 @@
-//! Graph of certain implications: u ⇒ v if every record with u has v.
+//! Certain implications u ⇒ v: every record with u has v.
 
 use super::node_counts::{NodeCounts, NodeNumber};
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::DiGraph;
 
-/// Returns a graph with an edge from u to v per certain implication between two nodes that occur.
-///
-/// The relation is transitive. A chain passes through each attribute at most once, since two values of one attribute
-/// share no record. So no path is longer than the number of attributes.
+/// Values of one attribute share no record, so no path is longer than the number of attributes.
 pub(super) fn certain_implications(counts: &NodeCounts) -> DiGraph<(), (), NodeNumber> {
     let mut graph = DiGraph::with_capacity(counts.numbers().len(), 0);
     counts.numbers().for_each(|_| {
@@ -23,8 +20,7 @@ pub(super) fn certain_implications(counts: &NodeCounts) -> DiGraph<(), (), NodeN
     graph
 }
 
-/// Returns the nodes that imply each other: the strongly connected components, each ascending, ordered by smallest
-/// node.
+/// Ascending strongly connected components, ordered by smallest node.
 pub(super) fn equivalent_nodes(graph: &DiGraph<(), (), NodeNumber>) -> Vec<Vec<NodeNumber>> {
     let ascending = |component: Vec<petgraph::graph::NodeIndex>| {
         let mut nodes: Vec<NodeNumber> = component.into_iter().map(|index| index.index() as NodeNumber).collect();

@@ -1,25 +1,22 @@
-//! Counts of an adjacency as a sparse symmetric matrix N: n(u) on the diagonal, n(u, v) elsewhere.
+//! Counts of an adjacency as a sparse symmetric matrix.
 
 use crate::adjacency::{self, Adjacency};
 use std::ops::Range;
 
-/// Number of a node: a value of an attribute, or a coarse node that represents several values.
+/// Number of a node: a value of an attribute, or a coarse node.
 pub type NodeNumber = u32;
 
-/// Records of each node, and of each pair of nodes.
-///
-/// Counts records, never subjects. A subject may have one record with u and v and another with u alone. Then u does
-/// not imply v although every subject with u has v.
+/// Matrix N of records, not subjects: n(u) on the diagonal, n(u, v) elsewhere.
 ///
 /// Memory: 16 bytes per edge, 28 per node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeCounts {
     nodes: Vec<u32>,
-    /// Neighbours of each node with their counts above zero, ascending. Every edge is stored at both ends.
+    /// Positive counts, ascending; each edge is stored at both ends.
     edges: Vec<Vec<(NodeNumber, u32)>>,
 }
 
-/// Error of an exact aggregation from incomplete counts.
+/// Error of an aggregation from incomplete counts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "each variant has an error message")]
 pub enum InexactError {
@@ -27,15 +24,13 @@ pub enum InexactError {
     LeftOut { pairs: usize },
 }
 
-/// Row of a sparse integer matrix: column numbers with their entries.
 pub(super) type SparseMatrixRow = Vec<(NodeNumber, i64)>;
 
 impl NodeCounts {
-    /// Creates counts from n(u) of every node and n(u, v) of every pair that occurs; each pair is given once in any
-    /// order.
+    /// Creates counts from n(u) per node and n(u, v) per occurring pair, each given once.
     ///
     /// # Panics
-    /// Panics if an edge has an unknown node, or the same node twice.
+    /// If an edge has an unknown node, or one node twice.
     pub fn new(nodes: Vec<u32>, pairs: impl IntoIterator<Item = (NodeNumber, NodeNumber, u32)>) -> Self {
         let mut edges = vec![Vec::new(); nodes.len()];
         for (u, v, count) in pairs {
@@ -52,7 +47,7 @@ impl NodeCounts {
     /// Returns the counts of a model, and the value of each node, ascending.
     ///
     /// # Errors
-    /// Fails if the model has left out pairs.
+    /// If the model has left out pairs.
     pub fn of_model(model: &Adjacency) -> Result<(Self, Vec<adjacency::ValueNode>), InexactError> {
         let pairs = model.left_out_pairs().len();
         if pairs > 0 {
@@ -74,17 +69,17 @@ impl NodeCounts {
         Ok((Self::new(nodes, edges), values))
     }
 
-    /// Number of nodes that at least one record has.
+    /// Number of nodes with records.
     pub fn nodes(&self) -> usize {
         self.nodes.iter().filter(|n| **n > 0).count()
     }
 
-    /// Number of node pairs that at least one record has.
+    /// Number of node pairs with records.
     pub fn edges(&self) -> usize {
         self.edges.iter().map(Vec::len).sum::<usize>() / 2
     }
 
-    /// Returns all node numbers, including nodes that no record has.
+    /// All node numbers, including nodes without records.
     pub fn numbers(&self) -> Range<NodeNumber> {
         0..self.nodes.len() as NodeNumber
     }
@@ -94,7 +89,7 @@ impl NodeCounts {
         self.nodes[u as usize]
     }
 
-    /// Returns n(u, v), or n(u) if both are equal.
+    /// Returns n(u, v), or n(u) if u = v.
     pub fn pair_records(&self, u: NodeNumber, v: NodeNumber) -> u32 {
         if u == v {
             return self.node_records(u);
@@ -108,12 +103,10 @@ impl NodeCounts {
         &self.edges[u as usize]
     }
 
-    /// Computes the Galerkin product Q·N·Qᵀ for a sparse integer matrix Q with one row per node of the result.
-    ///
-    /// Time: for each row of Q, the neighbours of its nodes, each with the rows of Q that contain it.
+    /// Computes the Galerkin product Q·N·Qᵀ; Q has one row per node of the result.
     ///
     /// # Panics
-    /// Panics if the product has an entry outside the range of counts; the rows of Q are then not sets of records.
+    /// If an entry is outside the range of counts.
     pub(super) fn galerkin_product(&self, q: &[SparseMatrixRow]) -> Self {
         let mut holders: Vec<SparseMatrixRow> = vec![Vec::new(); self.nodes.len()];
         for (node, row) in (0..).zip(q) {
@@ -121,7 +114,7 @@ impl NodeCounts {
         }
         let (mut half, mut whole) = (SparseNodeSum::new(self.nodes.len()), SparseNodeSum::new(q.len()));
         let mut product = Self { nodes: vec![0; q.len()], edges: vec![Vec::new(); q.len()] };
-        // Most nodes of a level only get another number: (old, new).
+        // Most nodes only get another number.
         let renamed = |node: NodeNumber| match q[node as usize][..] {
             [(from, 1)] => (holders[from as usize][..] == [(node, 1)]).then_some(from),
             _ => None,
@@ -164,7 +157,6 @@ impl NodeCounts {
     }
 }
 
-/// Sparse sum over nodes.
 pub(super) struct SparseNodeSum {
     sums: Vec<i64>,
     touched: Vec<NodeNumber>,
@@ -183,7 +175,7 @@ impl SparseNodeSum {
         self.sums[node as usize] += count;
     }
 
-    /// Visits every node with a nonzero sum in the order of its first addition, and empties the sum.
+    /// Visits nonzero sums in order of first addition, and empties the sum.
     pub(super) fn drain(&mut self, mut each: impl FnMut(NodeNumber, i64)) {
         for node in self.touched.drain(..) {
             self.is_touched[node as usize] = false;

@@ -1,4 +1,4 @@
-//! Compares the aggregation with explicit sets of records.
+//! Compares the aggregation with sets of records.
 
 use super::brute_force::{ReferenceCells, counts, records, tables};
 use super::{AttributeAggregation, ExactAggregation};
@@ -12,7 +12,6 @@ fn columns_of(cells: &ReferenceCells) -> CountedTable {
     CountedTable::new(columns, None).expect("a table")
 }
 
-/// Returns the classes of rows with equal values in a column, as a set of row lists.
 fn partition(cells: &ReferenceCells, column: usize) -> BTreeSet<Vec<usize>> {
     let mut classes: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (row, codes) in cells.iter().enumerate() {
@@ -43,7 +42,6 @@ proptest! {
         let (fine, attributes) = counts(&cells);
         let exact = ExactAggregation::of(&fine, &attributes);
         let sets: Vec<BTreeSet<usize>> = records(&cells).into_values().collect();
-        // All records of a coarse node have its conjunction; parts are disjoint and form the whole.
         for (part, nodes) in (0..).zip(exact.conjunctions()) {
             let common = nodes.iter().map(|u| sets[*u as usize].clone()).reduce(|a, b| &a & &b).expect("a node");
             prop_assert!(common.len() >= exact.coarse().node_records(part) as usize);
@@ -101,13 +99,13 @@ fn table_3_1() -> ReferenceCells {
 
 #[test]
 fn equivalent_gender_and_zip_values_merge() {
-    // [POD] Example 7: f → 64123 is certain, and so is the converse.
+    // [POD] Example 7: f ⇔ 64123 is certain.
     let (fine, attributes) = counts(&table_3_1());
     let exact = ExactAggregation::of(&fine, &attributes);
     // Nodes: m, f, 10001, 64123, 60617, remdesivir, cortisol, COVID.
     assert_eq!(exact.parts(1), exact.parts(3));
     assert_eq!(exact.parts(1).len(), 1);
-    // m is the union of the other two ZIP codes; COVID contains all records.
+    // m unites the other two ZIP codes; COVID contains all records.
     assert_eq!(exact.parts(0), [exact.parts(2), exact.parts(4)].concat());
     assert!(exact.coarse().nodes() <= 5, "{} nodes", exact.coarse().nodes());
     assert_eq!(exact.to_fine_counts(), fine);
@@ -115,7 +113,7 @@ fn equivalent_gender_and_zip_values_merge() {
 
 #[test]
 fn remainders_merge_on_the_next_level() {
-    // a0 ⇒ b0, and c1 occurs where b0 occurs without a0. So b0 without a0 merges with c1 on the next level.
+    // c1 occurs where b0 occurs without a0, so both merge on the next level.
     let cells: ReferenceCells = vec![
         vec![0, 0, 0, 5],
         vec![0, 0, 0, 6],
@@ -133,7 +131,7 @@ fn remainders_merge_on_the_next_level() {
 
 #[test]
 fn chain_of_attributes_keeps_the_finest_values() {
-    // ZIP → city → state: counts of cities and states are sums over ZIP codes.
+    // ZIP → city → state.
     let cells: ReferenceCells = (0..24).map(|r| vec![r % 8, r % 8 / 2, r % 8 / 4, r % 3]).collect();
     let (fine, attributes) = counts(&cells);
     let exact = ExactAggregation::of(&fine, &attributes);

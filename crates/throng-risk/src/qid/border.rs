@@ -1,14 +1,6 @@
-//! Searches both sides of the border together and judges sets by witnesses first. Default strategy.
+//! Default strategy: descent by witnesses, then verification (docs/internals/find-qid.md).
 //!
-//! 1. *Descent*: from small to large sets. A set with only tentative non-QIDs as subsets is judged by their witnesses
-//!    ([`witnesses`](super::witnesses)): proved a QID, or tentative. The table is read only for single columns, and
-//!    for sets without a class small enough to be a witness.
-//! 2. *Verification*: from the maximal tentative sets down, on the table. A proved non-QID decides all its subsets. A
-//!    set that fails is a QID; the uncovered sets directly below it are judged next.
-//!
-//! The result is exact. A tentative set becomes a non-QID only below a verified one, and a QID only by one of its
-//! classes. Every minimal QID is found: its subsets are non-QIDs and hence tentative, so it was a candidate of the
-//! descent.
+//! Exact: a set becomes a non-QID only below a verified set, and a QID only by one of its classes.
 
 use super::column_bits::{ColumnBits, ColumnBitsMap, ColumnBitsSet, join_level, sort_by_columns};
 use super::search_request::{MAX_LEVEL_SETS, QidBorders, QidSearchContext, QidSearchProgress};
@@ -21,10 +13,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Candidates of the descent that a thread takes per step.
 const CANDIDATES_PER_STEP: usize = 64;
 
-/// Searches the coarse table of `attributes`; `witnesses` cover its kept columns, and `classes` supplies their rows.
 pub(super) fn search(
     run: &QidSearchContext<'_>,
     attributes: &AttributeAggregation,
@@ -39,28 +29,21 @@ pub(super) fn search(
     }
 }
 
-/// Duration of the first descent since the start of the search, if there is a time limit.
 const FIRST_DESCENT_TIME: Duration = Duration::from_millis(250);
 
-/// Sets judged between two checks of the time limit.
 const SETS_PER_TIME_CHECK: usize = 2048;
 
-/// Bytes of a proved set: the set, its copy in the answer, and its names in a report.
 const PROVED_BYTES: u64 = 512;
 
-/// Bytes of a set that is waiting to be judged.
 const PENDING_BYTES: u64 = 512;
 
-/// Search over the kept columns of the coarse table.
 struct BorderSearch<'a, const W: usize> {
     run: &'a QidSearchContext<'a>,
     attributes: &'a AttributeAggregation,
     classes: &'a TableClasses<'a>,
-    /// Results of candidates that were judged on the table.
     table_judgements: ColumnBitsMap<W, WitnessJudgement>,
     implied: Vec<ColumnBits<W>>,
-    /// Tentative and verified non-QIDs, without columns that others in the set imply. Contains all subsets of its
-    /// sets.
+    /// Tentative and verified non-QIDs without implied columns. INVARIANT: contains all subsets.
     alive: ColumnBitsSet<W>,
     /// Proved QIDs, minimal or not.
     qids: Vec<ColumnBits<W>>,
@@ -71,24 +54,20 @@ struct BorderSearch<'a, const W: usize> {
     pruned: u64,
 }
 
-/// Progress of the descent.
 struct DescentState<const W: usize> {
-    /// Tentative sets of one size with their witnesses.
+    /// Tentative sets of one size.
     level: ColumnBitsMap<W, Vec<WitnessClass>>,
-    /// Sets one larger that are not yet judged.
+    /// Unjudged sets one larger.
     candidates: Vec<ColumnBits<W>>,
-    /// Judged candidates that are tentative.
+    /// Tentative candidates.
     next: ColumnBitsMap<W, Vec<WitnessClass>>,
-    /// Memory of the witnesses of `level` and `next`.
     bytes: [u64; 2],
     done: bool,
 }
 
-/// Result of judging candidates.
 struct JudgedCandidates<const W: usize> {
     tentative: ColumnBitsMap<W, Vec<WitnessClass>>,
     qids: Vec<ColumnBits<W>>,
-    /// Number of judged candidates, from the start of the list.
     judged_count: usize,
     bytes: u64,
 }
@@ -112,10 +91,9 @@ impl<'a, const W: usize> BorderSearch<'a, W> {
         }
     }
 
-    /// Alternates descent and verification until both are done or the time is over.
+    /// Without a limit, the descent ends first; with one, descent and verification alternate in doubled turns.
     ///
-    /// Without a time limit, the descent runs to its end first. With a limit, both alternate at times that double.
-    /// The order of the work does not depend on the limit, so a longer limit never proves less.
+    /// The order of work ignores the limit, so a longer limit never proves less.
     fn run_to_limit(mut self, witnesses: &mut WitnessStore) -> Result<QidBorders, ComputeError> {
         let mut descent = self.judge_single_columns(witnesses)?;
         let mut until = self.run.question.budget.map(|_| FIRST_DESCENT_TIME);
@@ -145,7 +123,6 @@ impl<'a, const W: usize> BorderSearch<'a, W> {
         (self.run.progress)(QidSearchProgress { evaluated, pruned, found: self.qids.len(), open });
     }
 
-    /// Returns the bytes held, without witnesses.
     fn bytes(&self) -> u64 {
         let proved = (self.qids.len() + self.verified.len()) as u64;
         proved * PROVED_BYTES + (self.alive.len() * 2 * size_of::<ColumnBits<W>>()) as u64
@@ -174,7 +151,6 @@ impl<'a, const W: usize> BorderSearch<'a, W> {
         Ok(descent)
     }
 
-    /// Judges on the table the candidates without a kept class in a subset.
     fn judge_unwitnessed(
         &mut self,
         descent: &DescentState<W>,
@@ -198,7 +174,6 @@ impl<'a, const W: usize> BorderSearch<'a, W> {
         descent.candidates.drain(..sighted.judged_count.min(descent.candidates.len()));
     }
 
-    /// Processes level after level, until a given time or the end.
     fn descend(
         &mut self,
         descent: &mut DescentState<W>,
@@ -234,7 +209,7 @@ impl<'a, const W: usize> BorderSearch<'a, W> {
         Ok(())
     }
 
-    /// Ends the descent because the memory is used up; only the current tentative sets are verified.
+    /// Only current tentative sets are then verified.
     fn end_descent(&mut self, descent: &mut DescentState<W>) {
         (self.complete, self.out_of_memory, descent.done) = (false, true, true);
     }
@@ -244,14 +219,14 @@ impl<'a, const W: usize> BorderSearch<'a, W> {
         descent.bytes = [descent.bytes[1], 0];
         let mut sets: Vec<ColumnBits<W>> = descent.level.keys().copied().collect();
         sort_by_columns(&mut sets);
-        // In addition to the candidates, the sets of the level are held in a list and as keys.
+        // Sets are also held in a list and as keys.
         let bytes = size_of::<ColumnBits<W>>() as u64;
         let room = (self.memory_left(descent) / bytes).saturating_sub(3 * sets.len() as u64);
         let most = usize::try_from(room).unwrap_or(usize::MAX).min(MAX_LEVEL_SETS);
         let clock = self.run.clock;
         match join_level(&sets, most, &|| clock.is_over()) {
             Some(candidates) => descent.candidates = candidates,
-            // The time is over; the verification ends for the same reason.
+            // Ends the verification, too.
             None if clock.is_over() => (self.complete, descent.done) = (false, true),
             None => self.end_descent(descent),
         }
@@ -262,7 +237,6 @@ impl<'a, const W: usize> BorderSearch<'a, W> {
         descent.done |= descent.candidates.is_empty();
     }
 
-    /// Drops sets that contain a QID found by the verification.
     fn drop_failed(&self, descent: &mut DescentState<W>) {
         descent.level.retain(|set, _| self.alive.contains(set));
         descent.next.retain(|set, _| self.alive.contains(set));
@@ -273,8 +247,7 @@ impl<'a, const W: usize> BorderSearch<'a, W> {
         set.iter().all(|c| self.alive.contains(&set.without(c)))
     }
 
-    /// Judges some candidates; returns the tentative ones with their witnesses, and the QIDs. `stop` gets the bytes
-    /// used.
+    /// `stop` gets the bytes used.
     fn judge_candidates(
         &self,
         candidates: &[ColumnBits<W>],
@@ -314,8 +287,7 @@ impl<'a, const W: usize> BorderSearch<'a, W> {
         JudgedCandidates { tentative, qids, judged_count: taken, bytes: bytes.into_inner() }
     }
 
-    /// Judges the maximal tentative sets, and the sets directly below those that fail. Returns false if the time is
-    /// over.
+    /// Judges maximal tentative sets, and the sets below failed ones. Returns false at the time limit.
     fn verify(&mut self, until: Option<Duration>) -> Result<bool, ComputeError> {
         let QidSearchContext { counter, question, clock, .. } = *self.run;
         let mut pending = Vec::new();
@@ -360,7 +332,7 @@ impl<'a, const W: usize> BorderSearch<'a, W> {
             if stopped {
                 return Ok(false);
             }
-            // A set becomes maximal when the last set above it fails, so it is met once.
+            // A set occurs once: when the last set above it fails.
             let mut below: Vec<ColumnBits<W>> = below.into_iter().filter(|set| self.awaits_verification(set)).collect();
             sort_by_columns(&mut below);
             pending = rest;
@@ -373,33 +345,26 @@ impl<'a, const W: usize> BorderSearch<'a, W> {
         self.alive.contains(set) && !self.verified.contains(set) && self.is_maximal(*set)
     }
 
-    /// Returns a set with all columns that it implies.
     fn closure_of(&self, set: ColumnBits<W>) -> ColumnBits<W> {
         set.iter().fold(set, |closed, c| closed.union(&self.implied[c]))
     }
 
-    /// Returns a set without the columns that others in it imply.
     fn generator(&self, set: ColumnBits<W>) -> ColumnBits<W> {
         set.iter().fold(set, |left, c| left.minus(&self.implied[c]))
     }
 
-    /// Returns true if no larger set is alive.
     fn is_maximal(&self, set: ColumnBits<W>) -> bool {
         let closed = self.closure_of(set);
         let grown = |c: usize| self.alive.contains(&set.minus(&self.implied[c]).with(c));
         (0..self.implied.len()).all(|c| closed.contains(c) || !grown(c))
     }
 
-    /// Returns the largest sets below a set.
     fn largest_subsets(&self, set: ColumnBits<W>) -> Vec<ColumnBits<W>> {
         let closed = self.closure_of(set);
         set.iter().map(|c| self.generator(closed.without(c))).collect()
     }
 
-    /// Returns the proved borders.
-    ///
-    /// A QID with a subset that is not alive is a superset of a proved QID. The other QIDs have no such subset, since
-    /// `alive` contains all subsets of its sets.
+    /// A QID with a subset outside `alive` contains a proved QID; the others are minimal.
     fn into_borders(mut self) -> QidBorders {
         let mut borders = QidBorders::of_finished_search(vec![], vec![]);
         (borders.complete, borders.out_of_memory) = (self.complete, self.out_of_memory);
@@ -415,7 +380,7 @@ impl<'a, const W: usize> BorderSearch<'a, W> {
         borders
     }
 
-    /// Returns the sets below verified sets, down to the size of the sets that were verified earlier.
+    /// Ends at the size verified earlier.
     fn below_verified(&self) -> ColumnBitsSet<W> {
         let mut below = ColumnBitsSet::default();
         let earlier = self.verified.iter().filter(|set| !self.is_maximal(**set));
@@ -435,7 +400,6 @@ fn witness_bytes(classes: &[WitnessClass]) -> u64 {
     (classes.iter().map(of_class).sum::<usize>() + LIST_BYTES) as u64
 }
 
-/// Bytes of a list in addition to its elements.
 const LIST_BYTES: usize = 40;
 
 impl<const W: usize> DescentState<W> {

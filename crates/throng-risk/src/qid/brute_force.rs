@@ -1,8 +1,8 @@
-//! Reference implementation of the definition: every subset and every tuple. Shares no code with the search.
+//! Reference by definition: every subset and every tuple. Shares no code with the search.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Small table for tests: `cells[row][column]`, and the subject of each row.
+/// `cells[row][column]`, and subjects.
 #[derive(Clone, Debug)]
 pub struct BruteForceTable {
     pub cells: Vec<Vec<u32>>,
@@ -14,7 +14,7 @@ impl BruteForceTable {
         self.cells.first().map_or(0, Vec::len)
     }
 
-    /// Returns the tuples of the columns of a mask, each with its rows.
+    /// Tuples of a mask, with their rows.
     pub fn classes(&self, mask: u32) -> BTreeMap<Vec<u32>, Vec<usize>> {
         let mut classes: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
         for (row, cells) in self.cells.iter().enumerate() {
@@ -35,7 +35,7 @@ impl BruteForceTable {
         self.classes(mask).values().any(|rows| self.support(rows) < k as usize)
     }
 
-    /// Returns the minimal QIDs and maximal non-QIDs as sorted lists of column numbers, in canonical order.
+    /// Both borders as column numbers, in canonical order.
     pub fn borders(&self, k: u32) -> (Vec<Vec<usize>>, Vec<Vec<usize>>) {
         let width = self.width();
         let qid: Vec<bool> = (0..1_u32 << width).map(|mask| self.is_qid(mask, k)).collect();

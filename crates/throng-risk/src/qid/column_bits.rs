@@ -1,9 +1,9 @@
-//! Sets of searched columns in a fixed number of words, since a search copies and hashes millions of them.
+//! Column sets of fixed size.
 
 use crate::counting::cpu::FoldBuildHasher;
 use hashbrown::{HashMap, HashSet};
 
-/// Set of column numbers below `64 · W`.
+/// Column numbers below `64 · W`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ColumnBits<const W: usize>([u64; W]);
 
@@ -60,10 +60,9 @@ impl<const W: usize> ColumnBits<W> {
     }
 }
 
-/// Returns all sets one larger than those of a level with all their subsets in the level.
+/// Returns the sets one larger with all subsets in the level, which must be sorted by [`sort_by_columns`].
 ///
-/// Returns `None` if there are more than `most`, or if `stop` returned true before the end. `level` must be sorted by
-/// [`sort_by_columns`].
+/// `None` above `most`, or if stopped.
 pub(super) fn join_level<const W: usize>(
     level: &[ColumnBits<W>],
     most: usize,
@@ -79,7 +78,7 @@ pub(super) fn join_level<const W: usize>(
             }
             for other in &family[at + 1..] {
                 let candidate = set.union(other);
-                // Without one of the last two columns, the candidate is a set of this family.
+                // The candidate without one of its last columns is in this family.
                 let (_, x) = split(set);
                 let (_, y) = split(other);
                 if candidate.iter().all(|c| c == x || c == y || known.contains(&candidate.without(c))) {
@@ -91,9 +90,8 @@ pub(super) fn join_level<const W: usize>(
     Some(found)
 }
 
-/// Sorts sets of one size lexicographically by their columns.
 pub(super) fn sort_by_columns<const W: usize>(sets: &mut [ColumnBits<W>]) {
-    // Bits are in column order, so of two sets of one size the one with the lowest differing bit is smaller.
+    // The lowest differing bit decides.
     sets.sort_unstable_by(|a, b| {
         let differs = a.0.iter().zip(&b.0).find(|(x, y)| x != y);
         differs.map_or(std::cmp::Ordering::Equal, |(x, y)| {

@@ -1,16 +1,12 @@
-//! Reference strategy: checks all sets of one size that contain no known QID, then the next size.
+//! Reference strategy: level by level without supersets of QIDs.
 
 use super::search_request::{MAX_LEVEL_SETS, QidBorders, QidSearchContext, QidSearchProgress};
 use crate::counting::{AttributeSet, ComputeError};
 use std::collections::HashSet;
 
-/// Sets per call and thread; the time limit is checked between two calls.
 const SETS_PER_THREAD: usize = 256;
 
-/// Counts every set with only non-QIDs as subsets.
-///
-/// Time: one group-by over the rows per counted set; non-QIDs and minimal QIDs are counted. Memory: the sets of two
-/// levels, and the answer.
+/// Time: one group-by per non-QID and minimal QID. Memory: the sets of two levels, and the answer.
 pub(super) fn search(run: &QidSearchContext<'_>) -> Result<QidBorders, ComputeError> {
     let QidSearchContext { counter, question, clock, progress, .. } = *run;
     let mut borders = QidBorders::of_finished_search(vec![], vec![]);
@@ -56,16 +52,15 @@ pub(super) fn search(run: &QidSearchContext<'_>) -> Result<QidBorders, ComputeEr
     Ok(borders)
 }
 
-/// Returns the sets of a level that are subsets of no set of the next level.
+/// Returns sets without a superset in the next level.
 pub(super) fn uncovered(level: Vec<AttributeSet>, next: &[AttributeSet]) -> impl Iterator<Item = AttributeSet> + use<> {
     let covered: HashSet<AttributeSet> = next.iter().flat_map(|set| set.iter().map(|a| set.without(a))).collect();
     level.into_iter().filter(move |set| !covered.contains(set))
 }
 
-/// Returns all sets one larger with all their subsets in the level.
+/// Returns the sets one larger with all subsets in the level, both in canonical order.
 ///
-/// Returns `None` if there are more than `most` or [`MAX_LEVEL_SETS`], or if `stop` returned true before the end. The
-/// level must be in canonical order, and so is the result.
+/// `None` above `most` or [`MAX_LEVEL_SETS`], or if stopped.
 pub(super) fn next_candidates(
     level: &[AttributeSet],
     most: usize,

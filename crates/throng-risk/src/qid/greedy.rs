@@ -1,13 +1,9 @@
-//! Greedy strategy: checks sets of high cardinality first (\[POD] §4.2.2, Alg. 3), since small ones among them are
-//! likely QIDs.
+//! Greedy strategy: checks sets of high cardinality first (\[POD] §4.2.2, Alg. 3).
 //!
-//! A candidate is counted once its sum and its mean of cardinalities reach the thresholds. Until then it is
-//! *deferred* and treated as a non-QID. When a pass through the levels has no set left to count, the thresholds are
-//! halved. Deferred sets that no counted non-QID covers are then checked again, larger ones first: a large non-QID
-//! decides all its subsets. With thresholds of zero no set is deferred, so the answer is complete.
+//! A candidate is *deferred* as a non-QID until the sum and mean of its cardinalities reach thresholds. Each pass
+//! halves them and rechecks uncovered deferred sets. At zero the answer is complete.
 //!
-//! With a time limit, half of it is for this search. Extracting the borders visits each set once more, which takes no
-//! longer than the search.
+//! The search takes half of a time limit; extracting the borders takes at most as long.
 
 use super::exhaustive::next_candidates;
 use super::search_request::{QidBorders, QidSearchContext, QidSearchProgress};
@@ -15,7 +11,6 @@ use crate::counting::{AttributeSet, ComputeError};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
-/// Sets judged per call.
 const GREEDY_SETS_PER_CALL: usize = 1024;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,10 +20,7 @@ enum GreedySetState {
     Qid,
 }
 
-/// Searches the borders.
-///
-/// Time: as [`exhaustive`](super::exhaustive), without the subsets of non-QIDs found before them. Memory: every
-/// checked set.
+/// Memory: every checked set.
 pub(super) fn search(run: &QidSearchContext<'_>) -> Result<QidBorders, ComputeError> {
     let question = run.question;
     let mut walk = GreedySearch {
@@ -55,10 +47,8 @@ pub(super) fn search(run: &QidSearchContext<'_>) -> Result<QidBorders, ComputeEr
 
 struct GreedySearch<'a> {
     run: &'a QidSearchContext<'a>,
-    /// In canonical order.
     states: BTreeMap<AttributeSet, GreedySetState>,
     borders: QidBorders,
-    /// Number of QIDs found, minimal or not.
     found: usize,
 }
 
@@ -71,7 +61,6 @@ impl GreedySearch<'_> {
         self.run.question.budget.map(|budget| budget / 2)
     }
 
-    /// Returns false, and marks the result incomplete, if the time is over.
     fn check_time(&mut self) -> bool {
         self.borders.complete &= !self.is_over();
         self.borders.complete
@@ -82,7 +71,6 @@ impl GreedySearch<'_> {
         own >= sum && own >= mean * set.len()
     }
 
-    /// Counts sets that reach the thresholds and defers the rest, one size after the other.
     fn count_levels(&mut self, columns: &[usize], sum: usize, mean: usize) -> Result<(), ComputeError> {
         let mut candidates: Vec<AttributeSet> = columns.iter().map(|c| AttributeSet::from_iter([*c])).collect();
         while !candidates.is_empty() && self.check_time() {
@@ -105,7 +93,7 @@ impl GreedySearch<'_> {
         Ok(())
     }
 
-    /// Counts the deferred sets that reach the thresholds and that no non-QID covers, from the largest size down.
+    /// Checks larger sets first.
     fn recheck_deferred(&mut self, sum: usize, mean: usize) -> Result<(), ComputeError> {
         let largest = self.states.keys().next_back().map_or(0, AttributeSet::len);
         for size in (1..=largest).rev() {
@@ -119,7 +107,7 @@ impl GreedySearch<'_> {
             let deferred: Vec<AttributeSet> =
                 of_size(GreedySetState::Deferred).filter(|set| self.reaches_thresholds(set, sum, mean)).collect();
             self.count(&deferred)?;
-            // Every subset of a non-QID is a non-QID.
+            // Subsets of non-QIDs are non-QIDs.
             let of_size = self.states.iter().filter(|(set, s)| set.len() == size && **s == GreedySetState::NonQid);
             let below: BTreeSet<AttributeSet> =
                 of_size.flat_map(|(set, _)| set.iter().map(|c| set.without(c)).collect::<Vec<_>>()).collect();
@@ -155,9 +143,7 @@ impl GreedySearch<'_> {
         Ok(())
     }
 
-    /// Extracts the borders.
-    ///
-    /// Every subset of a checked set was checked, so steps of one column reach all sets below or above.
+    /// Subsets of checked sets were checked, so single steps reach all sets.
     fn extract_borders(mut self) -> QidBorders {
         let states: HashMap<&AttributeSet, GreedySetState> =
             self.states.iter().map(|(set, state)| (set, *state)).collect();

@@ -1,4 +1,4 @@
-//! Tests time and memory limits with a clock that counts work.
+//! Tests limits with a clock that counts work.
 
 use super::brute_force::BruteForceTable;
 use super::tests::{STRATEGIES, columns_of, larger_table, masks, numbers, question, tables};
@@ -8,15 +8,13 @@ use proptest::prelude::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Time that passes with each reading of the clock.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Counter that reads the clock before each set, so that judging a set takes one tick.
+/// Judging a set takes one tick.
 struct TickingCounter<'a> {
     counter: &'a CpuCounter<'a>,
-    /// If true, judges every set a non-QID without reading the table.
+    /// Judges without the table.
     assume_non_qid: bool,
-    /// Number of calls that began after the time limit.
     late_calls: AtomicU32,
 }
 
@@ -48,7 +46,6 @@ impl GroupCounter for TickingCounter<'_> {
     }
 }
 
-/// Searches for a number of ticks; returns the borders and the number of calls that began after the limit.
 fn search_for_ticks(table: &CountedTable, asked: &QidSearchRequest, ticks: u32, pretends: bool) -> (QidBorders, u32) {
     let looks = AtomicU64::new(0);
     let elapsed = || TICK * u32::try_from(looks.fetch_add(1, Ordering::Relaxed)).expect("few looks");
@@ -60,7 +57,6 @@ fn search_for_ticks(table: &CountedTable, asked: &QidSearchRequest, ticks: u32, 
     (found, counter.late_calls.into_inner())
 }
 
-/// Checks that every proved set is true, that no listed set implies another, and that a complete result is complete.
 fn assert_sound(found: &QidBorders, rows: &BruteForceTable, k: u32, how: &str) -> Result<(), TestCaseError> {
     let (qids, non_qids) = (masks(&found.minimal_qids), masks(&found.maximal_non_qids));
     for (listed, is_qid) in [(&qids, true), (&non_qids, false)] {
@@ -115,7 +111,6 @@ proptest! {
     }
 }
 
-/// A limited time proves some sets although the descent is far from its end.
 #[test]
 fn verification_starts_before_the_descent_ends() {
     let table = larger_table(2000, &[3; 16], None, 1);
@@ -126,7 +121,7 @@ fn verification_starts_before_the_descent_ends() {
 
 #[test]
 fn no_judge_call_begins_after_the_time_limit() {
-    // 3,432 sets of seven columns: several calls for one size.
+    // Several calls per size.
     let columns = (0..14_u32).map(|c| (0..8_u32).map(|row| row >> (c % 3) & 1).collect()).collect();
     let table = CountedTable::new(columns, None).expect("a table");
     for ticks in (1..=40).map(|n| n * 1000) {

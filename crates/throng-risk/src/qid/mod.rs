@@ -1,13 +1,10 @@
-//! Find-QID (docs/internals/methods.md §3): finds every minimal quasi-identifier of a table, and every maximal set that is
+//! Find-QID (docs/internals/methods.md §3): all minimal quasi-identifiers of a table, and all maximal sets that are
 //! none.
 //!
 //! A set of attributes is a *quasi-identifier* (QID) at k if one of its value tuples has a support in [1, k − 1].
-//! Every superset of a QID is a QID, so the answer is a border with two sides. Each side consists of the minimal
-//! hitting sets of the complements of the other.
 //!
-//! Edge cases: the empty set has one tuple, which every record shares. If the support of the whole table is below k,
-//! the empty set is the only minimal QID, and no set is safe. A table without rows has no tuples, so no set is a QID.
-//! All columns together are then the only maximal non-QID. A single column can be a QID.
+//! If the total support is below k, the empty set is the only minimal QID, and no set is safe. Without rows, all
+//! columns together are the only maximal non-QID.
 
 mod border;
 mod column_bits;
@@ -34,17 +31,15 @@ use witnesses::WitnessStore;
 pub use search_request::{QidBorders, QidSearchProgress, QidSearchRequest, QidStrategy};
 use search_request::{QidSearchClock, QidSearchContext};
 
-/// Searches the border of a table on the CPU. Columns that the table does not have are ignored.
+/// Searches the border of a table on the CPU; ignores unknown columns.
 ///
-/// `progress` is called from this thread repeatedly.
+/// Calls `progress` repeatedly from this thread.
 pub fn search(table: &CountedTable, question: &QidSearchRequest, progress: &dyn Fn(QidSearchProgress)) -> QidBorders {
     let counter = CpuCounter::new(table, question.threads);
     search_timed(&counter, &counter, question, true, progress).expect(IN_MEMORY_SEARCH_SUCCEEDS)
 }
 
-/// Searches like [`search`], but without the coarse table: every column is searched separately.
-///
-/// The result is the same but takes longer. Reference for tests and measurements of the aggregation.
+/// Searches like [`search`] without the coarse table, for tests and measurements.
 pub fn search_without_aggregation(
     table: &CountedTable,
     question: &QidSearchRequest,
@@ -54,7 +49,7 @@ pub fn search_without_aggregation(
     search_timed(&counter, &counter, question, false, progress).expect(IN_MEMORY_SEARCH_SUCCEEDS)
 }
 
-/// Searches like [`search`], but another backend with the same table counts and judges sets.
+/// Searches like [`search`] on another backend with the same table.
 pub fn search_on_backend(
     table: &CountedTable,
     counter: &dyn GroupCounter,
@@ -64,8 +59,7 @@ pub fn search_on_backend(
     search_with_witness_counter(&CpuCounter::new(table, question.threads), counter, question, progress)
 }
 
-/// Searches like [`search_on_backend`], but `own` reads the witnesses from the table and uses a quarter of its memory for
-/// them.
+/// Searches like [`search_on_backend`]; `own` reads the witnesses with a quarter of its memory.
 pub fn search_with_witness_counter(
     own: &CpuCounter<'_>,
     counter: &dyn GroupCounter,
@@ -89,7 +83,6 @@ fn search_timed(
     search_by_clock(&clock, own, counter, question, aggregate, progress)
 }
 
-/// Searches with a clock given by the caller.
 fn search_by_clock(
     clock: &QidSearchClock<'_>,
     own: &CpuCounter<'_>,

@@ -3,40 +3,37 @@
 use crate::counting::{AttributeSet, GroupCounter};
 use std::time::Duration;
 
-/// Search strategy. All strategies return the same result.
-///
-/// The border strategy searches the coarse table of the [multigrid](crate::multigrid) and maps its result back. The
-/// others are references and search the table directly.
+/// Search strategy; all return the same result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QidStrategy {
-    /// Both sides together, judged by witnesses first. The fastest strategy.
+    /// Both sides together, by witnesses first.
     #[default]
     Border,
-    /// Sets of high cardinality first, with falling thresholds until all sets are covered (\[POD] Alg. 3).
+    /// High cardinality first (\[POD] Alg. 3).
     Greedy,
-    /// Level by level without supersets of QIDs. The reference.
+    /// Level by level without supersets of QIDs.
     Exhaustive,
 }
 
 /// Request of a search.
 #[derive(Clone, Debug)]
 pub struct QidSearchRequest {
-    /// Support that every tuple must have; 0 and 1 find no QID.
+    /// Required support of every tuple; 0 and 1 find no QID.
     pub k: u32,
     /// Search strategy.
     pub strategy: QidStrategy,
-    /// Number of threads, at least one. The result does not depend on it.
+    /// Number of threads, at least one; the result does not depend on it.
     pub threads: usize,
-    /// Time limit of the search.
+    /// Time limit.
     pub budget: Option<Duration>,
-    /// Memory limit of the search in bytes, in addition to the table.
+    /// Memory limit in bytes, in addition to the table.
     pub memory: Option<u64>,
-    /// Columns to search. The caller leaves out standalone identifiers.
+    /// Columns to search, without standalone identifiers.
     pub columns: AttributeSet,
 }
 
 impl QidSearchRequest {
-    /// Returns the result if no search is needed, or otherwise the request limited to existing columns.
+    /// Returns the result, or if a search is needed, the request for existing columns.
     pub(super) fn trivial_result(&self, width: usize, rows: usize, support: usize) -> Result<QidBorders, Self> {
         let columns: AttributeSet = self.columns.iter().filter(|c| *c < width).collect();
         if rows == 0 || self.k < 2 {
@@ -52,21 +49,19 @@ impl QidSearchRequest {
 /// Progress of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QidSearchProgress {
-    /// Number of counted sets.
+    /// Counted sets.
     pub evaluated: u64,
     /// Sets decided without counting.
     pub pruned: u64,
-    /// Number of QIDs found, minimal or not.
+    /// QIDs found, minimal or not.
     pub found: usize,
-    /// Known number of sets that are not yet decided.
+    /// Known undecided sets.
     pub open: usize,
 }
 
-/// Both sides of the border, each in canonical order: by size, then lexicographically.
+/// Both sides of the border, each by size, then lexicographically.
 ///
-/// If the search was cut short, `complete` is false and the lists hold only proved sets. `minimal_qids` then holds
-/// proved QIDs without a proved proper subset, and `maximal_non_qids` the largest proved non-QIDs. Treat a set as
-/// unsafe if it is not a subset of one of the latter.
+/// If `complete` is false, both hold only proved sets. Treat a set as unsafe unless a proved non-QID contains it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QidBorders {
     /// QIDs of which no proper subset is a QID.
@@ -75,7 +70,7 @@ pub struct QidBorders {
     pub maximal_non_qids: Vec<AttributeSet>,
     /// False if the search was cut short.
     pub complete: bool,
-    /// True if the search was cut short because of its memory limit, or because it met too many sets.
+    /// True if cut short by memory or too many sets.
     pub out_of_memory: bool,
     /// Sets counted on the whole table.
     pub evaluated: u64,
@@ -83,9 +78,7 @@ pub struct QidBorders {
     pub pruned: u64,
 }
 
-/// Inputs of every strategy.
 pub(super) struct QidSearchContext<'a> {
-    /// Number of distinct values per column of the table.
     pub cardinalities: &'a [usize],
     pub counter: &'a dyn GroupCounter,
     pub question: &'a QidSearchRequest,
@@ -99,30 +92,25 @@ impl QidBorders {
     }
 }
 
-/// Most bytes of a set held by the reference strategies: in their lists, as a key, and in the answer.
 pub(super) const SET_BYTES: u64 = 512;
 
 impl QidSearchContext<'_> {
-    /// Number of sets that a strategy without witnesses may hold.
     pub(super) fn max_held_sets(&self) -> usize {
         let most = self.question.memory.map_or(u64::MAX, |bytes| bytes / SET_BYTES);
         usize::try_from(most).unwrap_or(usize::MAX)
     }
 }
 
-/// Most candidates of one size. Each takes about a kilobyte with its witnesses. A search that exceeds it is cut
-/// short.
+/// Each takes about a kilobyte. A larger search is cut short.
 pub(super) const MAX_LEVEL_SETS: usize = 1 << 20;
 
-/// Clock with the time limit of a search.
 pub(super) struct QidSearchClock<'a> {
     pub budget: Option<Duration>,
-    /// Returns the time since the start of the search.
+    /// Time since the start.
     pub elapsed: &'a (dyn Fn() -> Duration + Sync),
 }
 
 impl QidSearchClock<'_> {
-    /// Returns true if the time is reached; always false for `None`.
     pub(super) fn has_reached(&self, time: Option<Duration>) -> bool {
         time.is_some_and(|time| (self.elapsed)() >= time)
     }

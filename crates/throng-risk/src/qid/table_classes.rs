@@ -1,24 +1,19 @@
-//! Reads whole classes of some sets from the table, to be used as witnesses.
+//! Reads whole classes from the table, as witnesses.
 //!
-//! The descent begins with the smallest classes of each column. Large classes are not kept. If no subset of a set has
-//! a kept class, the set is counted on the table. This repeats at each level until a class is small enough.
+//! A set without a kept class in a subset is counted on the table.
 
 use super::witnesses::{MAX_SPLIT_ROWS, MAX_WITNESS_CLASSES, WitnessJudgement, WitnessStore};
 use crate::counting::cpu::{ClassSize, SetVerdict, map_in_threads};
 use crate::counting::{AttributeSet, ComputeError, CpuCounter};
 
-/// Most records of a class that is kept.
 const MAX_WITNESS_RECORDS: u32 = 1 << 14;
 
-/// Reads classes from the whole table.
 pub(super) struct TableClasses<'a> {
     pub counter: &'a CpuCounter<'a>,
     pub k: u32,
-    /// Most bytes of rows held as witnesses.
     pub max_witness_bytes: u64,
 }
 
-/// Class of a set: index of the set, its columns and codes, and its number of records.
 struct WitnessCandidate {
     at: usize,
     columns: Vec<usize>,
@@ -27,7 +22,7 @@ struct WitnessCandidate {
 }
 
 impl TableClasses<'_> {
-    /// Judges each column and returns its smallest classes; their rows are added to `witnesses`.
+    /// Judges each column and adds its smallest classes to `witnesses`.
     pub fn judge_columns(
         &self,
         columns: &[usize],
@@ -55,7 +50,7 @@ impl TableClasses<'_> {
         Ok(sights)
     }
 
-    /// Judges each set, and returns one of its classes if it is small enough to keep.
+    /// Judges sets; returns a class of each if small enough to keep.
     ///
     /// Sets not reached before `stop` are tentative, without a class.
     pub fn judge_sets_on_table(
@@ -80,8 +75,7 @@ impl TableClasses<'_> {
         Ok(sights)
     }
 
-    /// Keeps the smallest classes while memory allows. A row takes 4 bytes per cell during reading, the row, and its
-    /// number.
+    /// A row takes 4 bytes per cell while read, the row, and its number.
     fn keep_smallest(
         &self,
         mut candidates: Vec<WitnessCandidate>,

@@ -9,11 +9,10 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Tables of up to 9 columns and 40 rows over few values, some missing; half of them with subjects.
 pub(super) fn tables() -> impl Strategy<Value = BruteForceTable> {
     let shape = (1_usize..=9, 0_usize..40, 1_u32..7, 1_u32..12);
     shape.prop_flat_map(|(width, rows, values, subjects)| {
-        // Small codes are common; a missing value has the code u32::MAX.
+        // A missing value has the code u32::MAX.
         let cell = prop_oneof![6 => 0..values, 3 => Just(0), 1 => Just(u32::MAX)];
         let cells = proptest::collection::vec(proptest::collection::vec(cell, width), rows);
         let whose = proptest::option::of(proptest::collection::vec(0..subjects, rows));
@@ -56,8 +55,7 @@ proptest! {
     }
 }
 
-/// Tables in which columns are copies or functions of each other, some except for one cell; half of them with
-/// subjects.
+/// Columns are functions of each other, some except for one cell.
 fn related_tables() -> impl Strategy<Value = BruteForceTable> {
     (related(), 1_u32..12, any::<bool>()).prop_map(|(cells, subjects, has_subjects)| {
         let whose = (0..cells.len() as u32).map(|row| row.wrapping_mul(2_654_435_761) % subjects).collect();
@@ -92,7 +90,7 @@ proptest! {
     }
 }
 
-/// Independent skewed columns and functions of them, large enough for early exits and shared histograms.
+/// Allows early exits and shared histograms.
 pub(super) fn larger_table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u64) -> CountedTable {
     let mut roll = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -132,7 +130,6 @@ proptest! {
     }
 }
 
-/// Returns the minimal sets that intersect every one of `sets`, by trying all subsets of `width` columns.
 fn minimal_hitting_sets(sets: &[u32], width: usize) -> Vec<u32> {
     let hits = |mask: u32| sets.iter().all(|set| set & mask != 0);
     (0..1_u32 << width).filter(|&m| hits(m) && (0..width).all(|c| m >> c & 1 == 0 || !hits(m & !(1 << c)))).collect()
@@ -144,7 +141,7 @@ pub(super) fn masks(sets: &[AttributeSet]) -> Vec<u32> {
     masks
 }
 
-/// Checks that a set is a QID exactly if it intersects the complement of every maximal non-QID, and the converse.
+/// A set is a QID exactly if it intersects the complement of every maximal non-QID.
 fn assert_dual(found: &QidBorders, width: usize) {
     let all = (1_u32 << width) - 1;
     let (qids, non_qids) = (masks(&found.minimal_qids), masks(&found.maximal_non_qids));
@@ -202,7 +199,6 @@ proptest! {
     }
 }
 
-/// Minimal backend that implements only the required methods.
 struct CountOnlyBackend<'a>(CpuCounter<'a>);
 
 impl GroupCounter for CountOnlyBackend<'_> {
@@ -215,7 +211,6 @@ impl GroupCounter for CountOnlyBackend<'_> {
     }
 }
 
-/// Backend that always fails.
 struct FailingBackend;
 
 impl GroupCounter for FailingBackend {
@@ -254,12 +249,11 @@ const TABLE_3_1: [&[u32]; 4] = [&[0, 1, 0, 0], &[0, 1, 2, 2], &[0, 1, 1, 0], &[0
 
 #[test]
 fn table_3_1_has_qids_gender_and_zip() {
-    // One record has gender F, and two ZIP codes occur once: two QIDs of one attribute. Drug and disease identify no
-    // record.
+    // Gender F and two ZIP codes occur once.
     let found = golden(&TABLE_3_1, 2);
     assert_eq!(numbers(&found.minimal_qids), [[0], [1]]);
     assert_eq!(numbers(&found.maximal_non_qids), [[2, 3]]);
-    // Cortisol and female identify the second row, as in the text; female alone is sufficient.
+    // Cortisol and female identify the second row, as in the text; female alone suffices.
     let table = CountedTable::new(TABLE_3_1.iter().map(|c| c.to_vec()).collect(), None).expect("a table");
     let drug_and_gender = AttributeSet::from_iter([0, 2]);
     let counter = CpuCounter::new(&table, 1);
@@ -268,7 +262,7 @@ fn table_3_1_has_qids_gender_and_zip() {
 
 #[test]
 fn table_3_2_has_two_identifiers_and_an_uninformative_date() {
-    // Patient and SSN (left out by the caller if they are identifiers), gender, birthday, ZIP, drug, disease.
+    // Patient, SSN, gender, birthday, ZIP, drug, disease.
     let [gender, zip, drug, disease] = [&[0, 1, 0, 0][..], &[2, 3, 2, 1], &[0, 1, 1, 0], &[0, 0, 0, 0]];
     let found = golden(&[&[1, 2, 3, 4], &[5, 6, 7, 8], gender, &[0, 0, 0, 0], zip, drug, disease], 2);
     assert_eq!(numbers(&found.minimal_qids), [[0], [1], [2], [4]]);
@@ -289,7 +283,6 @@ fn search_handles_degenerate_tables() {
 
 #[test]
 fn twins_of_wide_tables_are_expanded() {
-    // 150 columns: 75 copies of each of two columns that form a QID together.
     let halves: [Vec<u32>; 2] = [vec![0, 0, 0, 1, 1, 1, 1], vec![0, 0, 1, 1, 1, 1, 0]];
     let columns = (0..150).map(|c| halves[c % 2].clone()).collect();
     let table = CountedTable::new(columns, None).expect("a table");

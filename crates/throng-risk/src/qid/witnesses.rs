@@ -1,39 +1,32 @@
 //! Witnesses: a few complete classes of a set, stored as rows.
 //!
-//! A class of X, split by one more column c, gives complete classes of X ∪ {c}. If a split class of a subset is below
-//! k, the set is proved a QID without reading the table. Otherwise the set inherits the smallest parts. Without a
-//! part below k the set is only a *tentative* non-QID.
+//! A class of X, split by c, gives classes of X ∪ {c}. A part below k proves a QID; otherwise the set is a *tentative*
+//! non-QID.
 
 use crate::counting::cpu::{ClassRows, RowField, RowMatrix};
 
-/// Number of classes kept per set.
 pub(super) const MAX_WITNESS_CLASSES: usize = 6;
 
-/// Most rows of the classes that are split for one set, unless the first class alone has more.
+/// The first class may have more.
 pub(super) const MAX_SPLIT_ROWS: usize = 1 << 9;
 
-/// Splits classes of the searched columns.
 pub(super) struct WitnessStore {
-    /// Rows of all classes.
     matrix: RowMatrix,
     fields: Vec<RowField>,
 }
 
-/// Class of a set: its rows, ascending.
 #[derive(Clone, Debug)]
 pub(super) struct WitnessClass {
     pub(super) rows: Vec<u32>,
 }
 
-/// Judgement of a set by the classes of its subsets.
 #[derive(Clone, Debug)]
 pub(super) enum WitnessJudgement {
     Qid,
-    /// Smallest classes found, smallest first.
+    /// Smallest first.
     Tentative(Vec<WitnessClass>),
 }
 
-/// Reusable counters of one thread.
 #[derive(Default)]
 pub(super) struct WitnessScratch {
     codes: Vec<u32>,
@@ -45,7 +38,6 @@ pub(super) struct WitnessScratch {
 }
 
 impl WitnessStore {
-    /// Creates an empty store for the rows of a table, which `matrix` will hold.
     pub(super) fn new(matrix: RowMatrix, columns: &[usize]) -> Self {
         let fields = columns.iter().map(|c| matrix.fields[*c]).collect();
         Self { matrix, fields }
@@ -55,7 +47,6 @@ impl WitnessStore {
         self.matrix.bytes.len() as u64
     }
 
-    /// Adds the rows of complete classes.
     pub(super) fn add(&mut self, rows: ClassRows) -> impl Iterator<Item = WitnessClass> + use<> {
         let first = self.matrix.rows as u32;
         self.matrix.append(&rows.codes, &rows.subjects);
@@ -64,7 +55,7 @@ impl WitnessStore {
             .map(move |rows| WitnessClass { rows: rows.into_iter().map(|row| first + row).collect() })
     }
 
-    /// Judges a set by classes of its subsets, each given with the one column that its subset lacks.
+    /// Each class comes with the column that its subset lacks.
     pub(super) fn judge_by_parents(
         &self,
         parents: &[(&WitnessClass, usize)],
@@ -73,7 +64,7 @@ impl WitnessStore {
     ) -> WitnessJudgement {
         let mut order: Vec<usize> = (0..parents.len()).collect();
         order.sort_by_key(|at| parents[*at].0.rows.len());
-        // Support, parent, code and last row. Any row of a class identifies it.
+        // Support, parent, code and last row.
         let mut smallest: Vec<(u32, usize, u32, u32)> = Vec::new();
         let mut looked_at = 0;
         for at in order {
@@ -94,7 +85,7 @@ impl WitnessStore {
             smallest.dedup_by_key(|(support, _, _, row)| (*support, *row));
             smallest.truncate(MAX_WITNESS_CLASSES);
         }
-        // Classes beyond the limit of split rows would never be used, so they are dropped.
+        // Drops classes beyond the limit of split rows.
         let mut rows = 0;
         smallest.retain(|(support, ..)| {
             rows += *support as usize;
@@ -109,7 +100,6 @@ impl WitnessStore {
         WitnessJudgement::Tentative(kept.collect())
     }
 
-    /// Computes the supports of the parts, the codes seen, and the last row of each part.
     fn split(&self, class: &WitnessClass, column: usize, scratch: &mut WitnessScratch) {
         let cardinality = self.fields[column].cardinality;
         if scratch.supports.len() < cardinality {

@@ -1,4 +1,4 @@
-//! Effect of a released batch, written with the next intent or separately.
+//! Effect of a released batch.
 
 use super::{BASELINE, EVIDENCE, FINDINGS_KEY, PROGRESS, StateStore};
 use crate::daemon::state::numbered_keys::numbered_key;
@@ -15,8 +15,7 @@ impl StateStore {
             progress.totals.count_held_as_moved();
         }
         batch.insert(PROGRESS, self.seal_for_write(PROGRESS, &progress));
-        // `None` if no record is released, since the counts in memory then concern no release. `None` also if the
-        // changelog stores the delta.
+        // `None` without a released record, or with a changelog.
         if let Some(delta) = &intent.ledger {
             let key = numbered_key("delta", sequence);
             self.bookkeeping.credit += 2 * delta.approximate_bytes();
@@ -64,9 +63,8 @@ impl StateStore {
         }
     }
 
-    /// Rewrites ledger shards as far as the credit from the written deltas allows, so that older deltas can be
-    /// removed. Every byte is written about three times in total, and a start reads about as many bytes of deltas as
-    /// of shards.
+    /// Rewrites shards up to the credit of the written deltas. Every byte is written about three times, and a start
+    /// reads about as many deltas as shards.
     fn write_shards(&mut self, batch: &mut sled::Batch, ledger: &SubjectLedger, sequence: u64) {
         for _ in 0..SHARDS {
             let cost = ledger.shard_bytes(self.bookkeeping.next_shard).max(256);
@@ -95,8 +93,7 @@ impl StateStore {
         }
     }
 
-    /// Removes the parts of the sample that end before row number `first`. The removal is written with the effect of
-    /// the released batch, because a start that discards that batch needs them.
+    /// Removes sample parts before row `first`, with the effect of the released batch.
     pub fn prune_sample_before(&mut self, first: u64) {
         let gone = self.bookkeeping.sample_parts.partition_point(|(_, last)| *last < first);
         self.bookkeeping
@@ -104,8 +101,7 @@ impl StateStore {
             .extend(self.bookkeeping.sample_parts.drain(..gone).map(|(sequence, _)| numbered_key("sample", sequence)));
     }
 
-    /// Removes the parts of the window that end before row number `first`, in the same way as
-    /// [`prune_sample_before`](Self::prune_sample_before).
+    /// Removes window parts before row `first`.
     pub fn prune_rows_before(&mut self, first: u64) {
         while let Some((sequence, _)) = self.bookkeeping.row_parts.pop_front_if(|(_, last)| *last < first) {
             self.bookkeeping.pruned_row_parts.push(sequence);

@@ -1,4 +1,4 @@
-//! Intent and outcome of a batch. Its rows and its intent are on disk before any output is produced.
+//! Intent and outcome of a batch. Its intent is on disk before any output.
 
 use super::{INTENT, StateStore};
 use crate::daemon::state::directory::StateError;
@@ -9,12 +9,11 @@ use throng_core::faults::crash_point;
 use throng_core::ledger::subject_ledger::SubjectLedger;
 
 impl StateStore {
-    /// Writes the rows that batch `sequence` adds to the window; replaces those of an earlier attempt. Must be called
-    /// before [`write_intent`](Self::write_intent): its flush makes the rows durable, since the database has one log. Until then
-    /// a start discards them.
+    /// Writes the rows that batch `sequence` adds to the window. Must precede [`write_intent`](Self::write_intent),
+    /// whose flush makes them durable: the database has one log.
     ///
     /// # Errors
-    /// If the database fails. The batch must not be released then.
+    /// If the database fails: the batch must not be released.
     pub fn write_rows(&mut self, sequence: u64, rows: Option<&RowBlock>) -> Result<(), StateError> {
         if self.temporary.is_some() {
             return Ok(());
@@ -36,16 +35,15 @@ impl StateStore {
         Ok(())
     }
 
-    /// Removes the rows of batch `sequence` from the window.
     pub(super) fn remove_rows(&self, sequence: u64) -> Result<(), StateError> {
         self.database_handle.write(0, move |d| d.window.remove(numbered_key("rows", sequence)).map(drop))
     }
 
-    /// Makes `intent` durable, together with its rows and the effect of the previous batch. No part of the batch may
-    /// be released before this has returned.
+    /// Makes `intent`, its rows and the previous effect durable. Nothing of the batch may be released before the
+    /// return.
     ///
     /// # Errors
-    /// If the database fails. The batch must not be released then.
+    /// If the database fails: the batch must not be released.
     pub fn write_intent(&mut self, intent: &BatchIntent, ledger: &SubjectLedger) -> Result<(), StateError> {
         if self.temporary.is_some() {
             return Ok(());
@@ -59,14 +57,13 @@ impl StateStore {
         Ok(())
     }
 
-    /// Records that the intended batch `sequence` was not released and will not be repeated: other instances now own
-    /// its records. The next [`write_intent`](Self::write_intent) or [`flush`](Self::flush) removes its intent.
+    /// Gives up the intended batch `sequence`: other instances own its records. The next write removes its intent.
     pub fn mark_given_up(&mut self, sequence: u64) -> Result<(), StateError> {
         self.bookkeeping.given_up = true;
         self.discard_unreleased_rows(sequence)
     }
 
-    /// Records that the intended batch was released. Durable with the next [`write_intent`](Self::write_intent) or
+    /// Marks the intended batch as released, durable with the next [`write_intent`](Self::write_intent) or
     /// [`flush`](Self::flush).
     pub fn mark_released(&mut self, intent: BatchIntent) {
         let kept = if self.uses_changelog {
@@ -77,12 +74,12 @@ impl StateStore {
         self.bookkeeping.applied = Some(kept).filter(|_| self.temporary.is_none());
     }
 
-    /// Makes the changelog store the release log, tenure, budgets, waiting rows and series from now on.
+    /// Leaves the data about subjects to the changelog.
     pub fn use_changelog(&mut self) {
         self.uses_changelog = true;
     }
 
-    /// Decides the intent found at a start: the batch `was_batch_released` (was released) or not.
+    /// Decides the recovered intent.
     pub fn resolve_recovered_intent(
         &mut self,
         intent: BatchIntent,
@@ -96,8 +93,7 @@ impl StateStore {
             self.mark_released(intent);
             return self.flush(ledger);
         }
-        // The intent stays until another replaces it: its output may have been seen, and this start may end before
-        // the batch is repeated.
+        // Its output may have been seen: the intent stays until it is replaced.
         self.discard_unreleased_rows(intent.after.sequence)
     }
 }

@@ -1,4 +1,4 @@
-//! Checks of a state: every value opens, decodes as the kind of its key, and is consistent with the other values.
+//! Checks of a state.
 
 use super::value_kinds::CHECK_VALUE_KIND;
 use super::{RecoveredState, StateStore};
@@ -8,21 +8,21 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use throng_core::values::schema::Schema;
 
-/// Number of values of one kind, and of damaged ones among them.
+/// Numbers of values of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct KindExamination {
     /// All values.
     pub values: u64,
     /// Bytes of keys and sealed values.
     pub bytes: u64,
-    /// Values that do not open: changed on disk, moved to another key, or sealed with another secret.
+    /// Values that do not open.
     pub sealed_otherwise: u64,
-    /// Values that open but do not decode as the kind of their key.
+    /// Values that do not decode.
     pub unreadable: u64,
 }
 
 impl StateStore {
-    /// Opens and decodes every value; calls `passed` with the bytes of each.
+    /// Opens and decodes every value; calls `passed` with its bytes.
     pub fn examine(&self, mut passed: impl FnMut(u64)) -> Result<BTreeMap<&'static str, KindExamination>, StateError> {
         let mut found: BTreeMap<&'static str, KindExamination> = BTreeMap::new();
         self.visit_values(|kind, key, sealed| {
@@ -46,7 +46,7 @@ impl StateStore {
 }
 
 impl RecoveredState {
-    /// Describes inconsistencies between readable values, one sentence each; empty if there are none.
+    /// Returns one sentence per inconsistency between readable values.
     #[must_use]
     pub fn contradictions(&self, schema: &Schema) -> Vec<String> {
         let progress = &self.progress;
@@ -124,7 +124,7 @@ mod tests {
         );
         assert_eq!(sound.keys().copied().collect::<Vec<_>>(), ["progress", "stream"]);
         let (unread, strange) = (store.sealer.seal(PROGRESS, b""), store.sealer.seal(b"strange", b"x"));
-        // Does not reopen the store: a process started by another test may hold the lock for a moment.
+        // A process of another test may hold the lock for a moment.
         let damaged = store.database_handle.read(move |d| {
             let stream = d.tree.get(STREAM)?.expect("a value");
             d.tree.insert("held/00000001", stream)?;

@@ -1,5 +1,4 @@
-//! The state of a job over files: a temporary state that is never written, or a copy that replaces the state at the
-//! end.
+//! State of a job over files: temporary, or a copy.
 
 use super::{RecoveredState, StateStore};
 use crate::daemon::state::databases;
@@ -12,28 +11,25 @@ use std::time::Duration;
 use throng_core::faults::crash_point;
 use throng_core::ledger::subject_ledger::SubjectLedger;
 
-/// File of the directory that contains the number of the last batch of the last job.
 const LAST_BATCH_FILE: &str = "ends-with";
 
 const TEMPORARY_PREFIX: &str = "throng-state-";
 
-/// Minimum age at which an incomplete temporary state is taken for abandoned.
 const CREATION_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// Removes temporary states left by killed processes of this user. Failures are ignored: these states are never read.
+/// Failures are ignored: these states are never read.
 fn remove_abandoned_states(folder: &Path) {
     let own = rustix::process::geteuid().as_raw();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let is_named_so = entry.file_name().as_encoded_bytes().starts_with(TEMPORARY_PREFIX.as_bytes());
-        // The metadata of a link are those of the link itself.
+        // The metadata of a link are its own.
         let Some(found) = is_named_so.then(|| entry.metadata().ok()).flatten() else { continue };
         if !found.is_dir() || found.uid() != own {
             continue;
         }
         let age = found.modified().ok().and_then(|changed| changed.elapsed().ok()).unwrap_or_default();
-        // A complete state has been locked since its creation. The process of an incomplete one may be about to lock
-        // it.
+        // A complete state is locked from its creation; an incomplete one may soon be.
         if directory::require_state(&path).is_err() && age < CREATION_TIMEOUT {
             continue;
         }
@@ -44,11 +40,10 @@ fn remove_abandoned_states(folder: &Path) {
 }
 
 impl StateStore {
-    /// Opens a state that exists as long as the store; no batch is written to it. Without a `secret` a random one is
-    /// kept in memory only.
+    /// Opens a temporary state, which receives no batch. Without a `secret`, a random one stays in memory.
     ///
     /// # Errors
-    /// If there is no temporary directory, and the errors of [`open`](Self::open).
+    /// As [`open`](Self::open).
     pub fn open_temporary(
         secret: Option<&[u8]>,
         ledger: &mut SubjectLedger,
@@ -68,17 +63,16 @@ impl StateStore {
         Ok((store, keys, recovered))
     }
 
-    /// Returns true if writes take effect immediately: false for a temporary state or a copy.
+    /// Returns false for a temporary state or a copy.
     #[must_use]
     pub fn writes_take_effect(&self) -> bool {
         self.temporary.is_none() && self.copied_from.is_none()
     }
 
-    /// Replaces the state with the working copy, which ends with batch `sequence`. The caller must have
-    /// [flushed](Self::flush) pending changes.
+    /// Replaces the state with the working copy of batch `sequence`. The caller must [flush](Self::flush) first.
     ///
     /// # Errors
-    /// If it cannot be written. If the database cannot be named, the previous state stays in force.
+    /// The previous state may then stay in force.
     pub fn promote_copy(&mut self, sequence: u64) -> Result<(), StateError> {
         let Some(before) = self.copied_from.take() else { return Ok(()) };
         databases::sync_database(&self.path, &self.database)?;
@@ -91,7 +85,7 @@ impl StateStore {
         databases::remove_other_databases(&self.path, &self.database)
     }
 
-    /// Refuses a state that ends before the last job did: a truncated database looks like an older copy.
+    /// Refuses a state older than the last job's, or truncated.
     pub fn check_last_job(&self, sequence: u64) -> Result<(), StateError> {
         let path = self.path.join(LAST_BATCH_FILE);
         match std::fs::read_to_string(&path) {

@@ -1,4 +1,4 @@
-//! Recovery of the state from the database at a start.
+//! Recovery of the state from the database.
 
 use super::{BASELINE, EVIDENCE, FINDINGS_KEY, INTENT, PROGRESS, StateStore, StoreBookkeeping};
 use crate::daemon::state::directory::StateError;
@@ -19,38 +19,38 @@ use throng_core::series::SeriesState;
 /// State found at a start.
 #[derive(Debug, Default)]
 pub struct RecoveredState {
-    /// Progress written with the last batch known to be released; the default for a new state.
+    /// Progress with the last batch known as released.
     pub progress: StreamProgress,
-    /// A batch that was about to be released when the process ended.
+    /// Batch with an unknown outcome.
     pub intent: Option<BatchIntent>,
-    /// The plan in force; `None` before the first.
+    /// Plan in force.
     pub plan: Option<Plan>,
-    /// Reference counts that this plan compares classes with.
+    /// Reference counts of the plan.
     pub references: Vec<ReferenceCounts>,
-    /// Distribution of the window when the plan was made.
+    /// Distribution of the window for the plan.
     pub baseline: DriftBaseline,
     /// Evidence found for a plan.
     pub evidence: Option<PlanEvidence>,
-    /// Rows of the planner's sample, in the order of the stream.
+    /// Rows of the planner's sample, in stream order.
     pub sample: Vec<StoredRow>,
-    /// Rows of the window by batch, those of the pending intent last.
+    /// Rows of the window by batch.
     pub rows: Vec<(u64, RowBlock)>,
     /// Waiting rows, in any order.
     pub held: Vec<StoredRow>,
-    /// Findings about the records; `None` if none were stored.
+    /// Findings about the records.
     pub met: Option<RunStatistics>,
-    /// Profiles by the number of their join and the subject.
+    /// Profiles by join and subject.
     pub profiles: Vec<ProfileChange>,
-    /// State of the series; `None` if there is none.
+    /// State of the series.
     pub series: Option<SeriesState>,
-    /// Number of ledger deltas applied to the shards.
+    /// Number of applied ledger deltas.
     pub deltas: u64,
-    /// Sealed bytes read of the ledger, its deltas, the profiles and the window, for the start event.
+    /// Sealed bytes read, for the start event.
     pub bytes: u64,
 }
 
 impl RecoveredState {
-    /// Applies the batch of `intent`, which was released before the process ended.
+    /// Applies the released batch of `intent`.
     pub fn apply_released(&mut self, intent: &BatchIntent) {
         if let Some(evidence) = &intent.evidence {
             self.evidence = Some(evidence.clone());
@@ -74,8 +74,7 @@ impl RecoveredState {
 }
 
 impl StateStore {
-    /// Loads the applied batches into `ledger`, as [`open`](Self::open) does, and discards the knowledge about a
-    /// previous database.
+    /// Loads the applied batches into `ledger`.
     pub fn load(&mut self, ledger: &mut SubjectLedger) -> Result<RecoveredState, StateError> {
         self.bookkeeping = StoreBookkeeping { shard_sequence: vec![0; SHARDS], ..StoreBookkeeping::default() };
         let mut found = RecoveredState {
@@ -98,8 +97,7 @@ impl StateStore {
                 said.merge(&self.open_value::<Vec<(u128, i64)>>(&key, &sealed)?);
             }
         }
-        // In release order: tenure is counted batch by batch, and if a memory is full, the first subjects get the
-        // space.
+        // In release order, by which tenure is counted and memory filled.
         let deltas = self.scan("delta")?;
         self.bookkeeping.first_delta =
             deltas.first().and_then(|(key, _)| key_number(key)).unwrap_or(found.progress.sequence + 1);
@@ -108,7 +106,7 @@ impl StateStore {
             found.deltas += 1;
             found.bytes += sealed.len() as u64;
         }
-        // The shard written longest ago is next. Otherwise frequent restarts would never rewrite it.
+        // Otherwise frequent restarts would never rewrite the oldest shard.
         let written = self.bookkeeping.shard_sequence.iter().enumerate();
         self.bookkeeping.next_shard = written.min_by_key(|(_, sequence)| **sequence).map_or(0, |(shard, _)| shard);
         for (key, sealed) in self.scan("sample")? {
@@ -121,7 +119,7 @@ impl StateStore {
         for key in self.row_keys()? {
             let sequence = key_number(&key).unwrap_or(0);
             if sequence > last {
-                // Written for a batch that was never intended.
+                // Of a batch that was never intended.
                 self.remove_rows(sequence)?;
                 continue;
             }

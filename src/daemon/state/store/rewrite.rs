@@ -1,8 +1,4 @@
-//! Rewrites of the database: without erased subjects, without free space, or as the working copy of a job over files.
-//!
-//! sled keeps removed and replaced values on disk until it reuses their space. A rewrite therefore fills a new
-//! database, atomically writes its name to the file `database`, and removes the old database. A start finds the state
-//! either before or after the rewrite.
+//! Rewrites into a new database, which is atomically put into force: sled keeps removed values on disk.
 
 use super::StateStore;
 use super::value_kinds::StoredValueKind;
@@ -13,26 +9,25 @@ use sled::IVec;
 use std::sync::Arc;
 use throng_core::faults::{self, crash_point};
 
-/// Bytes of values that are read and written per step; at least one value.
 const PART_BYTES: usize = 1 << 20;
-/// Minimum size in bytes of a database that is compacted.
+/// Minimum size in bytes for a compaction.
 const MIN_COMPACTED: u64 = 64 << 20;
-/// Maximum number of bytes on disk per byte of values without a compaction.
+/// Maximum bytes on disk per byte of values.
 const MAX_OVERHEAD: u64 = 6;
 
 /// Change of one value in the new database.
 pub enum ValueEdit {
     /// Keeps the value.
     Keep,
-    /// Replaces it with another sealed value.
+    /// Replaces the value with another sealed one.
     Replace(Vec<u8>),
-    /// Removes it.
+    /// Removes the value.
     Remove,
 }
 
 /// Changes made by a rewrite.
 pub trait ValueEditor {
-    /// Edits one value. Called by descending keys, first for the rows of the window.
+    /// Edits one value, by descending keys, window rows first.
     fn edit(
         &mut self,
         store: &StateStore,
@@ -41,7 +36,7 @@ pub trait ValueEditor {
         sealed: &[u8],
     ) -> Result<ValueEdit, StateError>;
 
-    /// Returns sealed values that are written last.
+    /// Returns sealed values written last.
     fn additions(&self, _store: &StateStore) -> Vec<(&'static [u8], Vec<u8>)> {
         Vec::new()
     }
@@ -55,7 +50,6 @@ impl ValueEditor for UneditedCopy {
     }
 }
 
-/// Returns the last values of a tree before the key `end`, by descending keys.
 fn part_before(tree: &sled::Tree, end: Option<IVec>) -> sled::Result<Vec<(IVec, IVec)>> {
     let values = end.map_or_else(|| tree.iter(), |end| tree.range(..end));
     let (mut part, mut bytes) = (Vec::new(), 0);
@@ -71,7 +65,6 @@ fn part_before(tree: &sled::Tree, end: Option<IVec>) -> sled::Result<Vec<(IVec, 
 }
 
 impl StateStore {
-    /// Reads all values in parts, by descending keys: first the rows of the window (`true`), then the others.
     fn read_parts(
         &self,
         mut visit: impl FnMut(bool, Vec<(IVec, IVec)>) -> Result<(), StateError>,
@@ -91,7 +84,7 @@ impl StateStore {
         Ok(())
     }
 
-    /// Visits all values, in the order of [`ValueEditor::edit`].
+    /// Visits all values in the order of [`ValueEditor::edit`].
     pub fn visit_values(
         &self,
         mut visit: impl FnMut(StoredValueKind, &[u8], &[u8]) -> Result<(), StateError>,
@@ -121,10 +114,10 @@ impl StateStore {
         new.write(0, |d| d.tree.flush().map(drop))
     }
 
-    /// Fills a new database and puts it into force. The caller must have [flushed](Self::flush) pending changes.
+    /// Fills a new database and puts it into force. The caller must [flush](Self::flush) first.
     ///
     /// # Errors
-    /// If the database fails. The old database is then in force, unless [`database`](Self::database) has changed.
+    /// The old one stays in force, unless [`database`](Self::database) has changed.
     pub fn rewrite(&mut self, editor: &mut dyn ValueEditor) -> Result<(), StateError> {
         databases::remove_other_databases(&self.path, &self.database)?;
         let name = databases::next_database(&self.database);
@@ -136,15 +129,13 @@ impl StateStore {
         crash_point("database-named");
         self.database = name;
         new.inherit_watch(&self.database_handle);
-        // Waits until the thread of the old database has closed its files.
+        // Waits until the old database is closed.
         drop(std::mem::replace(&mut self.database_handle, Arc::new(new)));
         self.remove_other_databases_or_warn("cannot remove the old database: it stays until the next start");
         crash_point("database-cleared");
         Ok(())
     }
 
-    /// Removes the databases that are not in force. A failure is only logged: the next rewrite and the next start try
-    /// again.
     fn remove_other_databases_or_warn(&self, what: &'static str) {
         if let Err(error) = databases::remove_other_databases(&self.path, &self.database) {
             tracing::warn!(%error, "{what}");
@@ -165,14 +156,14 @@ impl StateStore {
         Ok(new)
     }
 
-    /// Returns the name of the database in force. It changes with every [`rewrite`](Self::rewrite).
+    /// Returns the name of the database in force.
     #[must_use]
     pub fn database(&self) -> &str {
         &self.database
     }
 
-    /// Compacts a database that exceeds 64 MiB by more than six times the bytes of its values: space not freed by a
-    /// killed process stays on disk. Without room for the copy the database is unchanged.
+    /// Compacts a database above these limits: a killed process leaves free space on disk. Without room for the copy it
+    /// stays unchanged.
     pub(super) fn compact(&mut self) -> Result<(), StateError> {
         let disk = self.database_handle.read(|d| d.db.size_on_disk())?;
         if disk < MIN_COMPACTED {
@@ -199,8 +190,7 @@ impl StateStore {
         }
     }
 
-    /// Switches to a copy of the database. The state is unchanged until [`keep_copy`](Self::keep_copy). The next
-    /// start removes a copy that is not kept.
+    /// Switches to a copy until [`promote_copy`](Self::promote_copy).
     pub fn work_on_copy(&mut self) -> Result<(), StateError> {
         let name = databases::next_database(&self.database);
         let copy = DatabaseThread::open(&self.path, &name)?;

@@ -1,5 +1,4 @@
-//! Binding of a state to one stream, one sink and one set of groups, and other facts that change independently of
-//! batches.
+//! Binding of a state to its stream, sink and groups.
 
 use super::StateStore;
 use crate::daemon::state::directory::StateError;
@@ -9,16 +8,13 @@ use std::collections::BTreeMap;
 pub(super) const STREAM: &[u8] = b"stream";
 pub(super) const SINK: &[u8] = b"sink";
 pub(super) const GROUPS: &[u8] = b"groups";
-/// Digest of the policy under which batches are made.
 pub(super) const POLICY: &[u8] = b"policy";
-/// Digest of the input of the last job.
 pub(super) const JOB_INPUT: &[u8] = b"job";
-/// True if released or waiting records may have been altered.
 pub(super) const UNTRUTHFUL: &[u8] = b"untruthful";
-/// Position in the erasure topic.
+/// Key of the position in the erasure topic.
 pub const ERASURE_POSITION: &[u8] = b"erasure-position";
 
-/// Position in the erasure topic up to which its messages have been processed.
+/// Processed position in the erasure topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopicPosition {
     /// Name of the topic.
@@ -34,7 +30,7 @@ impl StateStore {
         self.commit(batch)
     }
 
-    /// Binds the state to a text. If another text is stored, `other` returns the error, or `None` to replace it.
+    /// For another text, `other` returns the error, or `None` to replace it.
     fn bind_to(
         &mut self,
         key: &[u8],
@@ -49,38 +45,34 @@ impl StateStore {
         self.write_value(key, text)
     }
 
-    /// Binds the state to one stream, described by `stream`: the schema, which defines positions and texts, and the
-    /// source, which defines offsets.
+    /// Binds the state to one schema and source.
     pub fn bind_stream(&mut self, stream: &str) -> Result<(), StateError> {
         self.bind_to(STREAM, stream, |store, _| Some(StateError::OtherStream(store.path.clone())))
     }
 
-    /// Binds the state to the destination of its batches, described by `sink`. Records released to one audience are
-    /// no anonymity set for another.
+    /// Binds the state to one destination: records released to one audience are no anonymity set for another.
     pub fn bind_sink(&mut self, sink: &str) -> Result<(), StateError> {
         self.bind_to(SINK, sink, |store, _| Some(StateError::OtherSink(store.path.clone())))
     }
 
-    /// Binds the state to the groups of its releases, written as in a configuration. A `fresh` state, which has
-    /// released no batch, may be bound to other groups.
+    /// Binds the state to its groups; a `fresh` state accepts others.
     pub fn bind_groups(&mut self, groups: &str, fresh: bool) -> Result<(), StateError> {
         self.bind_to(GROUPS, groups, |store, known| {
             (!fresh).then(|| StateError::OtherGroups { path: store.path.clone(), groups: known })
         })
     }
 
-    /// Returns the digest of the policy of the last batches, released or attempted; `None` for a state without
-    /// batches.
+    /// Returns the policy digest of the last batches, released or attempted.
     pub fn stored_policy(&self) -> Result<Option<[u8; 32]>, StateError> {
         self.read(POLICY)
     }
 
-    /// Records that batches from now on are made under another policy.
+    /// Records that later batches have another policy.
     pub fn write_policy(&mut self, digest: &[u8; 32]) -> Result<(), StateError> {
         self.write_value(POLICY, digest)
     }
 
-    /// Records the input of this job. Returns true if it differs from that of the last job.
+    /// Records the input of this job; true if it is new.
     pub fn record_input(&mut self, digest: &[u8; 32]) -> Result<bool, StateError> {
         let is_new = self.read::<[u8; 32]>(JOB_INPUT)?.as_ref() != Some(digest);
         if is_new {
@@ -89,8 +81,7 @@ impl StateStore {
         Ok(is_new)
     }
 
-    /// Records that this process may alter records. Returns true if any process of this state may have altered some:
-    /// such records may wait for long, and the outputs keep them.
+    /// Records possible alterations of records; true if any process of this state may have altered some.
     pub fn record_untruthful(&mut self, alters: bool) -> Result<bool, StateError> {
         let noted = self.read(UNTRUTHFUL)?.unwrap_or(false);
         if alters && !noted {
@@ -99,13 +90,13 @@ impl StateStore {
         Ok(noted || alters)
     }
 
-    /// Returns the position in the erasure topic; without offsets if the state has none for `topic`.
+    /// Returns the position in the erasure topic; empty for another `topic`.
     pub fn erasure_position(&self, topic: &str) -> Result<TopicPosition, StateError> {
         let known = self.read::<TopicPosition>(ERASURE_POSITION)?.filter(|known| known.topic == topic);
         Ok(known.unwrap_or_else(|| TopicPosition { topic: topic.to_owned(), next: BTreeMap::new() }))
     }
 
-    /// Writes only the position in the erasure topic. No message before it names a subject that is not yet erased.
+    /// Writes only the position: all subjects before it must be erased.
     pub fn write_erasure_position(&mut self, position: &TopicPosition) -> Result<(), StateError> {
         self.write_value(ERASURE_POSITION, position)
     }

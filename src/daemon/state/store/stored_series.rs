@@ -1,5 +1,4 @@
-//! State of the series on disk: one sealed value per subject, per subject's open buckets and per cohort, and one for
-//! the shared state.
+//! Series state on disk, in sealed values.
 
 use super::StateStore;
 use crate::daemon::state::directory::StateError;
@@ -9,15 +8,14 @@ use throng_core::series::{CohortState, OpenBucket, SeriesChanges, SeriesState, S
 
 /// Key of the [`SharedSeriesState`].
 pub const SERIES_HEAD: &[u8] = b"series-head";
-/// Prefix of the keys of cohorts; followed by their number.
+/// Prefix of cohort keys, before the number.
 pub const SERIES_COHORT_PREFIX: &str = "series-cohort";
-/// Prefix of the keys of open buckets; followed by the digest of their subject.
+/// Prefix of open-bucket keys, before the subject's digest.
 pub const SERIES_OPEN_PREFIX: &str = "series-open";
-/// Prefix of the keys of subjects; followed by their digest.
+/// Prefix of subject keys, before the digest.
 pub const SERIES_SUBJECT_PREFIX: &str = "series-person";
 
 impl StateStore {
-    /// Adds the changed entries of a batch to a write.
     pub(super) fn write_series(&self, batch: &mut sled::Batch, changes: &SeriesChanges) {
         batch.insert(SERIES_HEAD, self.seal_for_write(SERIES_HEAD, &changes.head));
         for (subject, person) in &changes.people {
@@ -38,7 +36,6 @@ impl StateStore {
         }
     }
 
-    /// Reads the series state; `None` if no batch has written any.
     pub(super) fn load_series(&self) -> Result<Option<SeriesState>, StateError> {
         let Some(head) = self.read::<SharedSeriesState>(SERIES_HEAD)? else { return Ok(None) };
         let people: Vec<(u64, SubjectState)> = self.read_series_entries(SERIES_SUBJECT_PREFIX)?;

@@ -1,4 +1,4 @@
-//! Kinds of values in the state: their keys, and the decoding of their plain bytes.
+//! Kinds of values in the state: keys and decoding.
 
 use super::state_binding::{ERASURE_POSITION, GROUPS, JOB_INPUT, POLICY, SINK, STREAM, TopicPosition, UNTRUTHFUL};
 use super::stored_series::{SERIES_COHORT_PREFIX, SERIES_HEAD, SERIES_OPEN_PREFIX, SERIES_SUBJECT_PREFIX};
@@ -22,20 +22,19 @@ use throng_core::series::{CohortState, OpenBucket, SharedSeriesState, SubjectSta
 pub struct StoredValueKind {
     /// Name of the kind.
     pub name: &'static str,
-    /// Returns true if the plain bytes decode as a value of this kind.
+    /// Returns true if the plain bytes decode as this kind.
     pub reads: fn(&[u8]) -> bool,
 }
 
-/// Name of the kind of all keys that no version of this format writes.
+/// Name of the kind of unknown keys.
 pub const UNKNOWN_KIND: &str = "unknown";
-/// Name of the kind of the check value, which is not sealed.
+/// Name of the kind of the unsealed check value.
 pub const CHECK_VALUE_KIND: &str = "check";
 
 fn decodes_as<T: DeserializeOwned>(plain: &[u8]) -> bool {
     postcard::from_bytes::<T>(plain).is_ok()
 }
 
-/// Values with a fixed key.
 const FIXED_KEY_KINDS: [(&[u8], StoredValueKind); 15] = [
     (CHECK, StoredValueKind { name: CHECK_VALUE_KIND, reads: |_| true }),
     (PROGRESS, StoredValueKind { name: "progress", reads: decodes_as::<StreamProgress> }),
@@ -54,7 +53,7 @@ const FIXED_KEY_KINDS: [(&[u8], StoredValueKind); 15] = [
     (UNTRUTHFUL, StoredValueKind { name: "untruthful", reads: decodes_as::<bool> }),
 ];
 
-/// Values with a key of a name, a slash and a number of eight bytes.
+/// Name, slash and number of eight bytes.
 const NUMBERED_KINDS: [StoredValueKind; 10] = [
     StoredValueKind { name: "delta", reads: decodes_as::<LedgerDelta> },
     StoredValueKind { name: "shard", reads: decodes_as::<(u64, SupportShard)> },
@@ -69,7 +68,7 @@ const NUMBERED_KINDS: [StoredValueKind; 10] = [
 ];
 
 impl StoredValueKind {
-    /// Returns the kind of a key; `window` selects the tree of the window.
+    /// Returns the kind of a key in the `window` or main tree.
     #[must_use]
     pub fn of(window: bool, key: &[u8]) -> Self {
         let numbered = |name: &str| {

@@ -1,9 +1,7 @@
 //! Best first, then branch and bound (\[PRU] "Effective pruning in large search spaces").
 //!
-//! \[PRU] climbs from the bottom, where most records are suppressed and checks are expensive. At the top, every policy
-//! is admissible and classes are few. The first phase follows the cheapest policy downward to a good one. The second
-//! phase proves it, rank by rank from the top: a branch ends if its least bound is beaten or its most general policy
-//! loses too many records. Policies of one rank are incomparable, so batches waste no checks.
+//! Unlike \[PRU], starts at the top, where checks are cheap. The first phase follows the cheapest policy downward; the
+//! second proves it by rank.
 
 use crate::lattice::policy::{LatticePolicy, policy_rank};
 use crate::lattice::search::{CHECK_BATCH_POLICIES, LatticeSearch};
@@ -18,14 +16,12 @@ pub fn search_best_first(search: &mut LatticeSearch<'_>) -> bool {
     prove_best_policy(search)
 }
 
-/// Idle expansions that end the first phase; more in large lattices, where the second phase finds missed policies
-/// slowly.
+/// More in large lattices, because the second phase is slow there.
 fn max_idle_expansions(search: &LatticeSearch<'_>) -> u64 {
     let large = (search.lattice.approximate_size().sqrt() / 16.0).min(4096.0) as u64;
     large.max(search.lattice.width() as u64)
 }
 
-/// First phase; false when the search must end.
 fn find_good_policy(search: &mut LatticeSearch<'_>) -> bool {
     let top: LatticePolicy = search.lattice.top().into();
     let mut seen: HashSet<LatticePolicy> = HashSet::from([top.clone()]);
@@ -62,7 +58,6 @@ fn find_good_policy(search: &mut LatticeSearch<'_>) -> bool {
     true
 }
 
-/// Second phase; false when the search must end.
 fn prove_best_policy(search: &mut LatticeSearch<'_>) -> bool {
     let width = search.lattice.width();
     for wanted in (0..=policy_rank(search.lattice.top())).rev() {
@@ -79,7 +74,6 @@ fn prove_best_policy(search: &mut LatticeSearch<'_>) -> bool {
     true
 }
 
-/// Policies of one rank, built attribute by attribute.
 struct RankBranch {
     target_rank: u32,
     /// Decided levels, followed by the bottom.
@@ -92,8 +86,7 @@ struct RankBranch {
 const MAX_PENDING_POLICIES: usize = 64 * CHECK_BATCH_POLICIES;
 
 impl RankBranch {
-    /// False when the search must end. Reads the clock at each step, because a branch can run long without a
-    /// candidate.
+    /// Reads the clock at each step: a branch can run long without a candidate.
     fn grow(&mut self, search: &mut LatticeSearch<'_>, attribute: usize, sum: u32, width: usize) -> bool {
         if search.must_end_search() {
             return false;

@@ -1,8 +1,7 @@
-//! Measures of a release with records at different levels (local recoding).
+//! Measures of local recoding.
 //!
-//! Each record counts at its released levels, as defined in [`measure`](crate::quality::QualityMeasure).
-//! Entropies count the records *of the whole table* per cell, and suppressed records at the levels of the first pass.
-//! With one pass, results equal [`QualityMeter::worth`].
+//! Entropies count records *of the whole table* per cell, and suppressed ones at the levels of the first pass. One pass
+//! gives [`QualityMeter::quality_values`].
 
 use super::{ClassSums, QualityMeasure, QualityMeter, QualityValues};
 use crate::domain::{Domain, HierarchyLevel};
@@ -11,9 +10,9 @@ use strum::VariantArray;
 /// Records at the same levels.
 #[derive(Clone, Debug)]
 pub struct LevelPart {
-    /// One level per attribute.
+    /// Level by attribute.
     pub levels: Box<[u8]>,
-    /// Number of records by attribute and value.
+    /// Records by attribute and value.
     pub counts: Vec<Vec<u64>>,
 }
 
@@ -41,8 +40,8 @@ struct AttributeCellSums {
 }
 
 impl QualityMeter {
-    /// Displayed value of every measure for a release in `parts`, with the records of `gone` suppressed.
-    /// `counts[a][v]` records of the whole table have value v of attribute a; `kept` sums the released classes.
+    /// Displayed values for `parts` with `gone` suppressed. `counts[a][v]` records of the table have value v of
+    /// attribute a; `kept` sums released classes.
     pub fn quality_of_parts(
         &self,
         domains: &[Domain],
@@ -93,7 +92,6 @@ impl AttributeCellSums {
         }
     }
 
-    /// `all_values` is log₂ of the occurring values.
     fn add_suppressed_part(&mut self, of: MixedAttribute<'_>, gone: &LevelPart, all_values: f64) {
         let level = &of.domain.levels()[usize::from(gone.levels[of.position])];
         let (records, _) = count_by_cell(level, of.counts);

@@ -2,24 +2,21 @@
 
 use super::runs::{KeyNumbers, RowBitSet, TupleRuns};
 
-/// Added to the digest of a printed cell. A printed cell is more specific than the label of the same coverage, which
-/// finer cells are below as well.
+/// Separates a printed cell from the label of the same coverage.
 const PRINTED: u128 = 0x5bd1_e995_9e37_79b9_7f4a_7c15_f39c_c060;
 
-/// The fragments of one group of a batch that are to be released.
+/// Fragments of one group of a batch.
 pub struct GroupFragments {
-    /// By column: the number of each label, from 1. Labels of different columns have different numbers.
+    /// Label numbers from 1, different between columns.
     numbers: Vec<KeyNumbers<u128>>,
-    /// By number: the labels above it, fine to coarse; none until the cell itself has been printed.
+    /// Labels above, fine to coarse; none until the cell itself has been printed.
     above: Vec<Option<Vec<u32>>>,
-    /// The printed cells.
     runs: TupleRuns,
-    /// A call to [`GroupFragments::add`] did not fit the width.
     misfit: bool,
 }
 
 impl GroupFragments {
-    /// Starts without fragments; each will have `width` cells.
+    /// Creates an empty group with `width` cells per fragment.
     #[must_use]
     pub fn new(width: usize) -> Self {
         let numbers = (0..width).map(|_| KeyNumbers::default()).collect();
@@ -27,9 +24,8 @@ impl GroupFragments {
         Self { numbers, above: vec![None], runs, misfit: false }
     }
 
-    /// Adds one fragment for each of `rows` (indices into the batch, each at most once per group). `cells` are
-    /// coverage digests by column; `None` is a suppressed cell. The same cells may be added again with other rows.
-    /// `above` gives the coverages above the cell of a column, fine to coarse and without the root.
+    /// Adds a fragment to each of `rows`, at most one per row. `cells` are coverage digests by column; `None` is
+    /// suppressed. `above` returns the coverages above a cell, fine to coarse, without the root.
     pub fn add<A: IntoIterator<Item = u128>>(
         &mut self,
         cells: &[Option<u128>],
@@ -67,14 +63,14 @@ impl GroupFragments {
         number
     }
 
-    /// Returns the rows that have a fragment; none if one has two, or is not in the batch.
+    /// Rows with a fragment; none if one has two, or is not in the batch.
     pub(super) fn taken(&self, batch: usize) -> Option<RowBitSet> {
         let mut taken = RowBitSet::none(batch);
         let sound = !self.misfit && self.runs.rows.iter().all(|&row| (row as usize) < batch && taken.insert(row));
         sound.then_some(taken)
     }
 
-    /// Returns by number the rows that are below the label.
+    /// Rows below each label.
     pub(super) fn totals(&self) -> Vec<u32> {
         let mut totals = self.runs.carried.clone();
         for (&own, above) in self.runs.carried.iter().zip(&self.above) {
@@ -85,11 +81,10 @@ impl GroupFragments {
         totals
     }
 
-    /// Returns one column for each depth of the labels that at least `floor` rows are below. If one label is above
-    /// another and the same rows are below both, only the finer one is kept: a set with the coarser label is
-    /// equivalent.
+    /// One column per depth of the labels with at least `floor` rows. Of labels with equal rows, only the finest is
+    /// kept.
     pub(super) fn by_depth(&self, totals: &[u32], floor: usize) -> TupleRuns {
-        // By number: the kept labels among it and those above it, coarse to fine.
+        // Kept labels from each one upwards, coarse to fine.
         let mut kept: Vec<Vec<u32>> = vec![Vec::new(); totals.len()];
         let mut equalled = vec![false; totals.len()];
         let frequent = |label: u32| totals[label as usize] as usize >= floor;

@@ -3,12 +3,12 @@
 #[derive(Default)]
 pub(super) struct TupleRuns {
     pub(super) width: usize,
-    /// `width` numbers per run; 0 means no cell. Numbers of different columns differ.
+    /// `width` per run, different between columns; 0 is no cell.
     pub(super) cells: Vec<u32>,
-    /// By run: the end of its rows in `rows`.
+    /// Ends of the runs in `rows`.
     pub(super) ends: Vec<usize>,
     pub(super) rows: Vec<u32>,
-    /// By number of a cell: the number of rows that carry it.
+    /// Rows by cell number.
     pub(super) carried: Vec<u32>,
 }
 
@@ -21,7 +21,7 @@ impl TupleRuns {
             .map(|(run, (start, &end))| (&self.cells[run * self.width..(run + 1) * self.width], &self.rows[start..end]))
     }
 
-    /// By column: the maximum number of tuples that its cells and those of the later columns can form; 1 at the end.
+    /// Maximum number of tuples from each column on.
     pub(super) fn remainders(&self) -> Vec<usize> {
         let mut distinct = vec![1usize; self.width + 1];
         let mut met = vec![false; self.carried.len()];
@@ -37,7 +37,7 @@ impl TupleRuns {
         distinct
     }
 
-    /// Returns the rows of each cell that more than half of `most` rows carry, heaviest first.
+    /// Rows of each cell with more than half of `most` rows, heaviest first.
     pub(super) fn heavy(&self, most: usize, batch: usize) -> Vec<RowBitSet> {
         let mut cells: Vec<usize> =
             (1..self.carried.len()).filter(|&cell| 2 * self.carried[cell] as usize > most).collect();
@@ -55,8 +55,7 @@ impl TupleRuns {
         found
     }
 
-    /// Returns the same rows with only the cells that at least `floor` rows carry. Equal tuples are merged and empty
-    /// ones removed. The order of the columns may change.
+    /// Keeps cells with at least `floor` rows, merges equal tuples, and may reorder columns.
     pub(super) fn narrowed(&self, floor: usize) -> Self {
         let mut carried = vec![0];
         let mut renumbered = vec![0; self.carried.len()];
@@ -66,7 +65,7 @@ impl TupleRuns {
                 carried.push(count);
             }
         }
-        // The columns with the most cells go first: after these are decided, few different remainders are left.
+        // Many cells first, so that few different remainders follow.
         let mut kept: Vec<u32> = self.cells.iter().map(|&cell| renumbered[cell as usize]).collect();
         let mut order: Vec<(usize, usize)> = (0..self.width).map(|column| (0, column)).collect();
         let mut met = vec![false; carried.len()];
@@ -119,7 +118,6 @@ impl TupleRuns {
     }
 }
 
-/// A set of rows, one bit each.
 #[derive(Clone)]
 pub(super) struct RowBitSet(Vec<u64>);
 
@@ -128,7 +126,7 @@ impl RowBitSet {
         Self(vec![0; batch.div_ceil(64)])
     }
 
-    /// Inserts a row; returns true if it was missing.
+    /// Returns true if the row was missing.
     pub(super) fn insert(&mut self, row: u32) -> bool {
         let word = &mut self.0[row as usize / 64];
         let bit = 1 << (row % 64);
@@ -158,5 +156,4 @@ impl RowBitSet {
     }
 }
 
-/// Numbers by key; the order of the keys is never used.
 pub(super) type KeyNumbers<K> = hashbrown::HashMap<K, u32>;

@@ -1,28 +1,23 @@
-//! Search for a set of cells in at least t rows of a group that fewer than k subjects carry on given rows.
+//! Search for a set of cells in t or more rows with fewer than k subjects on the joint rows.
 //!
-//! The search is depth first, column by column. Every step has a set Y (its *chosen* cells) and the tuples that
-//! contain it (*items*). An item with k subjects on the joint rows is *thick*: Y and any part of that tuple have k
-//! subjects too. All rows of an answer are therefore in thin items, and only those count towards t. After skipped
-//! columns, equal remainders may be joined to one item.
+//! Depth first by column: a step has *chosen* cells Y and the tuples (*items*) that contain Y. A *thick* item has k
+//! joint subjects, and so has any part of its tuple with Y. Therefore only thin items count towards t.
 //!
-//! Fewer than k subjects carry at most J joint rows: those of the k − 1 subjects with the most rows, and the rows
-//! without a subject. An answer therefore has at least t − J rows outside the joint ones. Sets that are not closed
-//! are skipped: their closure has the same rows and is reached by the search.
+//! At most J joint rows are of fewer than k subjects: those of the k − 1 most frequent ones, and rows without a
+//! subject. An answer has at least t − J other rows. Closed sets suffice, because a closure has the same rows.
 
 use super::runs::{KeyNumbers, RowBitSet, TupleRuns};
 
-/// Query for such a set. The answer is also `true` if the `budget` of steps runs out before the answer is found. A
-/// step is one visit of a cell, a row or a subject.
+/// Also `true` if the `budget` of steps runs out. A step visits a cell, row or subject.
 pub(super) struct SmallSetQuery<'a> {
     pub(super) k: usize,
-    /// t: minimum rows of an answer.
+    /// Minimum rows t of an answer.
     pub(super) least: usize,
     pub(super) budget: usize,
     pub(super) subjects: &'a mut SubjectCounter,
 }
 
 impl SmallSetQuery<'_> {
-    /// Returns the answer and the number of steps taken.
     pub(super) fn has_small_set(mut self, runs: &TupleRuns, joint: &RowBitSet) -> (bool, usize) {
         let budget = self.budget;
         self.spend(runs.cells.len() + runs.rows.len() + runs.carried.len());
@@ -32,7 +27,6 @@ impl SmallSetQuery<'_> {
         (found, budget - self.budget)
     }
 
-    /// Takes `steps`; returns false if none are left.
     fn spend(&mut self, steps: usize) -> bool {
         self.budget = self.budget.saturating_sub(steps);
         self.budget > 0
@@ -60,7 +54,7 @@ impl SmallSetQuery<'_> {
         node
     }
 
-    /// Sums up the thin ones of `items`; none if they cannot contain an answer any more.
+    /// Returns none if `items` cannot contain an answer.
     fn count(&mut self, node: &ItemTable, items: &[u32]) -> Option<ThinItemCount> {
         self.subjects.restart();
         let (mut rows, mut outside, mut thick, mut carriers) = (0, 0, false, 0);
@@ -85,7 +79,7 @@ impl SmallSetQuery<'_> {
         (outside + portable >= self.least).then_some(ThinItemCount { portable, few })
     }
 
-    /// Cuts the named items to the columns from `from` on and to the cells that can still be part of an answer.
+    /// Keeps the columns from `from` on and cells that can be in an answer; joins equal remainders.
     fn cut(
         &mut self,
         node: &ItemTable,
@@ -95,7 +89,7 @@ impl SmallSetQuery<'_> {
         load: &mut [CellLoad],
     ) -> ItemTable {
         let width = node.width;
-        // Each cell is visited when it is counted, kept, reset and compared; each item adds its subjects.
+        // Four passes over the cells; each item adds its subjects.
         self.spend(items.len() * (4 * (width - from) + from + self.k));
         for &i in items {
             for &cell in &node.tuple(i)[from..] {
@@ -113,7 +107,7 @@ impl SmallSetQuery<'_> {
             }
         }
         let mut classes: KeyNumbers<&[u32]> = KeyNumbers::default();
-        // By class: its last member so far; by member: the one before it.
+        // Last member by class, previous one by member.
         let mut last: Vec<usize> = Vec::new();
         let mut before = vec![usize::MAX; items.len()];
         for (member, before) in before.iter_mut().enumerate() {
@@ -135,7 +129,7 @@ impl SmallSetQuery<'_> {
             let mut member = first;
             while member != usize::MAX {
                 let i = items[member];
-                // In the decided columns, the cells that all members share.
+                // Decided columns keep the cells that all members share.
                 for (own, &cell) in joined.cells[start..start + from].iter_mut().zip(node.tuple(i)) {
                     *own = if *own == cell { cell } else { 0 };
                 }
@@ -155,7 +149,7 @@ impl SmallSetQuery<'_> {
         joined
     }
 
-    /// Searches for an answer with the chosen cells and otherwise only cells of the columns from `from` on.
+    /// Further cells are only of the columns from `from` on.
     fn descend(
         &mut self,
         node: &ItemTable,
@@ -192,7 +186,7 @@ impl SmallSetQuery<'_> {
                     return false;
                 }
             }
-            // Without this column: joining is worth it if the possible remainders are not many more than the items.
+            // Joining is worth it if there are few remainders per item.
             if node.remainders[column + 1] <= 8 * items.len() {
                 let fewer = self.cut(node, &items, column + 1, count, load);
                 items = fewer.every();
@@ -206,7 +200,7 @@ impl SmallSetQuery<'_> {
         false
     }
 
-    /// Splits `items` by their cell of `column`; keeps cells with enough rows of thin items.
+    /// Splits `items` by their cell of `column`, without cells of too few rows.
     fn parts(
         &self,
         node: &ItemTable,
@@ -244,14 +238,12 @@ impl SmallSetQuery<'_> {
 
 #[derive(Clone, Copy)]
 struct ThinItemCount {
-    /// J of these items.
     portable: usize,
-    /// No item is thick, and together they have fewer than k subjects.
+    /// Fewer than k subjects and no thick item.
     few: bool,
 }
 
-/// Thin rows of a cell, those of them outside the joint rows, and the part of a column that it is, from 1. Scratch
-/// space by cell, zero between uses.
+/// Thin rows of a cell. Zero between uses; `part` is from 1.
 #[derive(Clone, Copy, Default)]
 struct CellLoad {
     rows: u32,
@@ -273,7 +265,7 @@ struct TupleItem {
     rows: u32,
     outside: u32,
     thick: bool,
-    /// End of its subjects in `carriers`; a thick item has none there.
+    /// End in `carriers`, which has none of a thick item.
     end: usize,
 }
 
@@ -281,15 +273,14 @@ struct TupleItem {
 struct ItemTable {
     width: usize,
     cells: Vec<u32>,
-    /// By column: the number of possible remainders from there on.
+    /// Possible remainders from each column on.
     remainders: Vec<usize>,
     items: Vec<TupleItem>,
-    /// Subjects of the joint rows with their number of rows, item after item; 0 means no subject.
+    /// Subjects of joint rows with row counts, by item; 0 is no subject.
     carriers: Vec<(u32, u32)>,
 }
 
 impl ItemTable {
-    /// Completes an item after its cells are added and its subjects counted.
     fn close(&mut self, mut item: TupleItem, subjects: &SubjectCounter, k: usize) {
         item.thick |= subjects.distinct >= k;
         if !item.thick {
@@ -316,7 +307,7 @@ impl ItemTable {
         (0..self.items.len() as u32).collect()
     }
 
-    /// Returns the number of items, from the first, that share its cell of a column; 0 if it has none there.
+    /// Length of the prefix that shares a cell of the column; 0 without a cell.
     fn alike(&self, items: &[u32], column: usize) -> usize {
         let mut cells = items.iter().map(|&item| self.cell(item, column));
         let Some(first) = cells.next().filter(|first| *first != 0) else { return 0 };
@@ -324,14 +315,12 @@ impl ItemTable {
     }
 }
 
-/// The subjects of a batch, numbered from 1 (0 means no subject), and a count of rows by subject that is cheap to
-/// reset.
+/// Subjects from 1 (0 is no subject), and resettable row counts.
 pub(super) struct SubjectCounter {
     of_row: Vec<u32>,
     rows: Vec<u32>,
-    /// Subjects with a count above zero, 0 included.
+    /// Counted subjects, 0 included.
     met: Vec<u32>,
-    /// Number of these that are real subjects.
     distinct: usize,
 }
 
@@ -351,7 +340,7 @@ impl SubjectCounter {
         Self { of_row, rows: vec![0; next as usize], met: Vec::new(), distinct: 0 }
     }
 
-    /// Words of a bit set of all rows.
+    /// Words of a row set.
     pub(super) fn words(&self) -> usize {
         self.of_row.len().div_ceil(64)
     }
@@ -363,7 +352,7 @@ impl SubjectCounter {
         self.distinct = 0;
     }
 
-    /// Counts rows of a subject; returns the distinct subjects so far.
+    /// Distinct subjects so far.
     fn add(&mut self, subject: u32, rows: u32) -> usize {
         let count = &mut self.rows[subject as usize];
         if *count == 0 {
@@ -374,7 +363,7 @@ impl SubjectCounter {
         self.distinct
     }
 
-    /// Returns the most rows that fewer than k of the counted subjects have, plus the rows without a subject.
+    /// J.
     fn portable(&self, k: usize) -> usize {
         let mut rows: Vec<u32> =
             self.met.iter().filter(|&&subject| subject != 0).map(|&subject| self.rows[subject as usize]).collect();

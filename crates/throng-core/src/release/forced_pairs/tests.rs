@@ -1,5 +1,3 @@
-//! Tests of the guard against its definition, instructive single cases, and batches accepted by the treatment.
-
 use super::*;
 use crate::treatment::forced_pairs::{self, GroupCells, LabelsAbove, StepBudget, withdraw_forced_pairs};
 use proptest::prelude::*;
@@ -9,10 +7,9 @@ fn counting_forces_pair(groups: &[GroupFragments], subjects: &[u64], k: usize) -
     check_forced_pairs(groups, subjects, k, RecordCountBound::OfLargest, 1) != CountingResult::Free
 }
 
-/// By group: the fragment of each row, if it has one.
 type FragmentTable = Vec<Vec<Option<Vec<Option<u128>>>>>;
 
-/// In even columns, 0 and 1 are below 10, and 2 and 3 below 11. In all columns, 10 and 11 are below 12.
+/// 0 and 1 are below 10, 2 and 3 below 11, in even columns; 10 and 11 below 12.
 fn above(column: usize, cell: u128) -> Vec<u128> {
     match cell {
         0 | 1 if column.is_multiple_of(2) => vec![10, 12],
@@ -22,7 +19,6 @@ fn above(column: usize, cell: u128) -> Vec<u128> {
     }
 }
 
-/// Builds the groups as the verifier does; `by_row` adds one row per call, otherwise one run per call.
 fn fragments(table: &FragmentTable, by_row: bool) -> Vec<GroupFragments> {
     let of_group = |rows: &Vec<Option<Vec<Option<u128>>>>| {
         let width = rows.iter().flatten().map(Vec::len).next().unwrap_or(0);
@@ -44,15 +40,12 @@ fn fragments(table: &FragmentTable, by_row: bool) -> Vec<GroupFragments> {
     table.iter().map(of_group).collect()
 }
 
-/// Returns all non-empty sets of labels of different columns that some row of a group is below, with these rows,
-/// exactly by the definition.
 fn all_sets(rows: &[Option<Vec<Option<u128>>>]) -> BTreeMap<Vec<(usize, u128)>, BTreeSet<usize>> {
     let mut sets: BTreeMap<Vec<(usize, u128)>, BTreeSet<usize>> = BTreeMap::new();
     for (row, cells) in rows.iter().enumerate() {
         let mut of_row: Vec<Vec<(usize, u128)>> = vec![Vec::new()];
         for (column, cell) in cells.iter().flatten().enumerate() {
             let Some(cell) = *cell else { continue };
-            // The printed cell and the labels that it is below, its own label included.
             let labels: Vec<u128> = [cell + 1_000, cell].into_iter().chain(above(column, cell)).collect();
             let with = |set: &Vec<_>, label: &u128| [set.as_slice(), &[(column, *label)]].concat();
             let more: Vec<_> = of_row.iter().flat_map(|set| labels.iter().map(|label| with(set, label))).collect();
@@ -86,7 +79,6 @@ fn agrees(table: &FragmentTable, subjects: &[u64], k: usize) -> Result<(), TestC
     Ok(())
 }
 
-/// Value 0 of a column is chosen `skew` times more often than each other one.
 fn cell(skew: u32) -> impl Strategy<Value = Option<u128>> {
     prop_oneof![1 => Just(None), skew => Just(Some(0)), 2 => (1..4u128).prop_map(Some), 1 => (10..12u128).prop_map(Some)]
 }
@@ -112,7 +104,6 @@ proptest! {
     }
 }
 
-/// Applies the treatment to the table: a fragment without cells is removed.
 fn treated(table: &FragmentTable, subjects: &[u64], k: usize, quasi: &[usize]) -> (FragmentTable, u64) {
     let number = |cell: Option<u128>| cell.map_or(0, |digest| digest as u32 + 1);
     let mut groups: Vec<GroupCells> = table
@@ -150,7 +141,6 @@ fn treated(table: &FragmentTable, subjects: &[u64], k: usize, quasi: &[usize]) -
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(6_000))]
 
-    /// A refusal here would stop the daemon on correct data.
     #[test]
     fn treated_batch_is_accepted(
         (table, subjects) in batch(),
@@ -163,7 +153,6 @@ proptest! {
     }
 }
 
-/// Larger batches that are too large for brute force: skewed columns, and subjects with many rows.
 #[test]
 fn large_treated_batch_is_not_refused() {
     let mut state = 11_u64;
@@ -200,7 +189,6 @@ fn large_treated_batch_is_not_refused() {
     assert!(kept > 4 * usize::try_from(gone).expect("small"), "{kept} fragments left, {gone} withdrawn");
 }
 
-/// Builds groups of one column in which all rows have a fragment and every row has a distinct subject.
 fn single_column_groups(columns: &[&[Option<u128>]]) -> (FragmentTable, Vec<u64>) {
     let table = columns.iter().map(|column| column.iter().map(|cell| Some(vec![*cell])).collect()).collect();
     (table, (1..).take(columns[0].len()).collect())
@@ -218,8 +206,7 @@ fn constant_column_forces_rare_cell() {
 
 #[test]
 fn classes_of_size_k_force_pair_of_one_subject() {
-    // docs/internals/methods.md §10.3: pulse "high" of four subjects and "low" of two; age "70+" of one with a high pulse and
-    // of both others.
+    // docs/internals/methods.md §10.3.
     let (high, low, young, old) = (Some(21), Some(22), Some(23), Some(25));
     let (table, subjects) =
         single_column_groups(&[&[high, high, high, high, low, low], &[young, young, young, old, old, old]]);
@@ -229,8 +216,6 @@ fn classes_of_size_k_force_pair_of_one_subject() {
     assert!(!counting_forces_pair(&fragments(&withdrawn, false), &subjects, 2));
 }
 
-/// If groups are released with different subjects by design, N is the number of subjects of both groups for every
-/// observer.
 #[test]
 fn groups_of_different_subjects_are_judged_by_rows_of_both() {
     let only = |rows: std::ops::Range<usize>, cell: u128| -> Vec<Option<Vec<Option<u128>>>> {
@@ -257,10 +242,9 @@ fn rows_without_subject_are_not_counted() {
 #[test]
 fn threshold_minus_one_record_is_free() {
     let (a, b) = (Some(1), Some(2));
-    // 3 + 2 of 5 rows: the two may be disjoint.
+    // The two of 3 + 2 may be disjoint.
     let (free, subjects) = single_column_groups(&[&[a, a, a, b, b], &[a, b, b, a, b]]);
     assert!(!counting_forces_pair(&fragments(&free, false), &subjects[..], 1));
-    // 4 + 2 of 5: at least one record has both, and exactly one does.
     let (forced, _) = single_column_groups(&[&[a, a, a, a, b], &[a, b, b, b, a]]);
     assert!(!counting_forces_pair(&fragments(&forced, false), &subjects, 1));
     assert!(counting_forces_pair(&fragments(&forced, false), &subjects, 2));
@@ -268,7 +252,7 @@ fn threshold_minus_one_record_is_free() {
 
 #[test]
 fn partial_tuple_is_judged() {
-    // Every single cell and every full tuple of B is harmless with the constant; its first two cells (5, 6) are not.
+    // Only (5, 6) of B is harmful.
     let c = |values: [u128; 3]| Some(values.iter().map(|v| (*v != 0).then_some(*v)).collect::<Vec<_>>());
     let b: Vec<_> = vec![c([5, 6, 0]), c([5, 6, 0]), c([5, 0, 0]), c([5, 0, 0]), c([0, 6, 0]), c([0, 6, 0])];
     let table = vec![vec![Some(vec![Some(1)]); 6], b];
@@ -279,7 +263,6 @@ fn partial_tuple_is_judged() {
 
 #[test]
 fn label_forces_pair_without_cell() {
-    // Three of four rows are below 12 on both sides, by different cells: at least two are below both, and two are.
     let (table, subjects) =
         single_column_groups(&[&[Some(0), Some(12), Some(2), Some(7)], &[Some(7), Some(10), Some(11), Some(12)]]);
     assert!(!counting_forces_pair(&fragments(&table, false), &subjects, 2));
@@ -288,7 +271,7 @@ fn label_forces_pair_without_cell() {
 
 #[test]
 fn rows_of_third_group_do_not_hide_forced_pair() {
-    // The first two groups have four rows, the third has ten: among the four, counting identifies the row with 3.
+    // Among four rows, counting identifies the row with 3.
     let column = |cells: &[u128]| -> Vec<Option<Vec<Option<u128>>>> {
         (0..10).map(|row| cells.get(row).map(|cell| vec![Some(*cell)])).collect()
     };
@@ -318,8 +301,6 @@ fn contradictory_fragments_are_refused() {
     assert!(!counting_forces_pair(&[sound(), sound()], &[1], 1));
 }
 
-/// 960 rows of two groups with twelve columns each. Nearly all cells are equal, and eight rows share a tuple of
-/// either group, grouped differently. This is the most expensive known batch for the searches.
 fn expensive_batch() -> (FragmentTable, Vec<u64>) {
     let mut state = 3_u64;
     let mut next = move || {
@@ -343,7 +324,6 @@ fn exhausted_steps_leave_batch_unjudged() {
     assert!(matches!(told, CountingResult::StepsExhausted([0, 1] | [1, 0])), "{told:?}");
 }
 
-/// At any step limit, a batch without a violation is never reported as forced.
 #[test]
 fn step_limit_never_changes_verdict() {
     let (free, subjects) =

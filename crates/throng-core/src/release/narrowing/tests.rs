@@ -19,7 +19,7 @@ const SCHEMA: &str = r#"
 
 type RawPair = (u8, u8);
 
-/// Subject, raw tuple, and the node at which the tuple is printed.
+/// Subject, raw tuple, printed node.
 type PrintedLine = (u64, RawPair, usize);
 
 struct NarrowingFixture {
@@ -45,7 +45,6 @@ impl NarrowingFixture {
         [self.books[0].encode_canonical(&raw.0.to_string()), self.books[1].encode_canonical(&raw.1.to_string())]
     }
 
-    /// Returns the texts of a tuple at a node.
     fn texts(&mut self, raw: RawPair, node: usize) -> Vec<String> {
         let codes = self.codes(raw);
         let cell = |a: usize| {
@@ -63,7 +62,7 @@ impl NarrowingFixture {
         })
     }
 
-    /// Computes the view of an observer by a sweep over all nodes and all raw tuples.
+    /// Sweeps over all nodes and raw tuples.
     fn is_narrowed(&mut self, lines: &[PrintedLine], k: usize) -> bool {
         let first = |bench: &mut Self, class: &Vec<String>, raw: RawPair| {
             (0..bench.terms.nodes.len()).find(|&node| &bench.texts(raw, node) == class)
@@ -90,7 +89,6 @@ impl NarrowingFixture {
         })
     }
 
-    /// Computes the same with the verifier.
     fn is_refused(&mut self, lines: &[PrintedLine], k: usize) -> bool {
         let (mut columns, mut subjects, mut printed) = (vec![Vec::new(), Vec::new()], Vec::new(), Vec::new());
         for (row, &(subject, raw, node)) in (0..).zip(lines) {
@@ -115,7 +113,6 @@ proptest! {
     #[test]
     fn narrowing_matches_brute_force_observer(lines in lines(14), fine in any::<bool>(), k in 2usize..4) {
         let mut bench = NarrowingFixture::new();
-        // Half of the cases have mostly fine classes, which lie between others.
         let lines: Vec<PrintedLine> = lines.into_iter().map(|(s, raw, node)| (s, raw, if fine { node % 4 } else { node })).collect();
         prop_assert_eq!(bench.is_refused(&lines, k), bench.is_narrowed(&lines, k));
     }

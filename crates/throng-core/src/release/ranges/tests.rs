@@ -1,5 +1,3 @@
-//! Tests that bounds off the grid and overlapping classes are refused.
-
 use super::*;
 use crate::treatment::ranges::{RangeColumns, divide_into_ranges};
 use crate::values::canonical::Rounding;
@@ -48,7 +46,7 @@ kind = "tree"
 "band" = ["B1", "B2"]
 "#;
 
-/// Encodes ages and devices. Ages -1, -2, -3 mean null, absent and uncovered.
+/// Ages -1, -2, -3 are null, absent and uncovered.
 fn coded(rows: &[(i64, usize)]) -> (Vec<Vec<Code>>, Vec<Codebook>) {
     let mut books = test_codebooks(SCHEMA, 100);
     let special = |number: i64| [NULL, ABSENT, UNCOVERED][usize::try_from(-number - 1).unwrap() % 3];
@@ -65,7 +63,6 @@ fn coded(rows: &[(i64, usize)]) -> (Vec<Vec<Code>>, Vec<Codebook>) {
     (vec![ages, devices], books)
 }
 
-/// Judges classes given as cells and rows.
 fn judged(rows: &[(i64, usize)], classes: &[([&str; 2], &[u32])]) -> Result<(), Violation> {
     let (columns, books) = coded(rows);
     let line = |(class, (cells, rows)): (u128, &([&str; 2], &'static [u32]))| RangeLine {
@@ -89,7 +86,7 @@ fn overlapping_range_classes_are_refused() {
     assert_eq!(judged(&[([r#""0-19""#, W], &[0, 1, 2]), ([r#""20-24""#, W], &[3])]), Ok(()));
     assert_eq!(judged(&[([r#""0-19""#, W], &[0, 1, 2]), ([r#""20-23""#, W], &[3])]), Err(UnknownCell));
     assert_eq!(judged(&[([r#""0-14""#, W], &[0, 1, 2])]), Err(NotInRange), "17 is no 0-14");
-    // 17 is shown exactly, so no row of the wider class may be 17.
+    // A row of the wider class must not be 17.
     assert_eq!(judged(&[(["17", W], &[1, 2]), ([r#""0-24""#, W], &[0, 3])]), Ok(()));
     assert_eq!(judged(&[(["17", W], &[1]), ([r#""0-24""#, W], &[0, 2, 3])]), Err(Overlap));
     assert_eq!(judged(&[(["null", W], &[4, 5]), ([r#""0-24""#, W], &[0, 1, 2, 3])]), Ok(()));
@@ -97,7 +94,6 @@ fn overlapping_range_classes_are_refused() {
     assert_eq!(judged(&[(["null", W], &[4, 5]), ([r#""*""#, W], &[0, 1, 2, 3])]), Ok(()), "nobody of `*` is null");
 }
 
-/// Classes as a consumer sees them: rows and printed texts.
 type PrintedClasses = BTreeMap<u128, (Vec<u32>, Vec<String>)>;
 
 fn divided(columns: &[Vec<Code>], books: &[Codebook], subjects: &[u64], k: usize) -> PrintedClasses {
@@ -118,8 +114,6 @@ fn divided(columns: &[Vec<Code>], books: &[Codebook], subjects: &[u64], k: usize
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3_000))]
 
-    /// Divisions of the treatment are accepted, and by definition no row fits a finer class. After a row is moved to
-    /// another class, the verifier refuses or the definition still holds.
     #[test]
     fn treatment_divisions_are_accepted(
         rows in prop::collection::vec((-3i64..40, 0usize..7), 0..24), k in 1usize..4, rare in 0u8..3, moved in 0usize..24,
@@ -138,7 +132,6 @@ proptest! {
             if let Some((rows, _)) = classes.get_mut(&to) {
                 rows.extend(row);
             }
-            // A class without rows is not released.
             classes.retain(|_, (rows, _)| !rows.is_empty());
             let verdict = verdict(&classes, &columns, &books);
             prop_assert!(verdict.is_err() || nobody_is_finer(&classes, &columns, &books), "{classes:?}");
@@ -154,8 +147,7 @@ fn verdict(classes: &PrintedClasses, columns: &[Vec<Code>], books: &[Codebook]) 
     check_ranges(&lines, &[0, 1], columns, books)
 }
 
-/// Checks by covered codes that no row of a class is covered by another class with cells that are all as fine or
-/// finer.
+/// No class covers a row of a coarser class.
 fn nobody_is_finer(classes: &PrintedClasses, columns: &[Vec<Code>], books: &[Codebook]) -> bool {
     let covered = |attribute: usize, text: &str| -> BTreeSet<Code> {
         let cell = books[attribute].find_cell(text).or_else(|| books[attribute].find_range(text)).unwrap();
@@ -174,7 +166,7 @@ fn nobody_is_finer(classes: &PrintedClasses, columns: &[Vec<Code>], books: &[Cod
     })
 }
 
-/// Checks that repeated cuts divide the boxes, by trying every bound.
+/// Tries every bound.
 fn divides(boxes: &[Vec<CellExtent>]) -> bool {
     boxes.len() < 2
         || (0..2).any(|at| {
@@ -190,7 +182,6 @@ fn divides(boxes: &[Vec<CellExtent>]) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3_000))]
 
-    /// Boxes without rows can be separated only by their cells: exactly where cuts divide them.
     #[test]
     fn separable_matches_brute_force_cuts(
         boxes in prop::collection::vec(prop::collection::vec((0i128..6, 0i128..3), 2), 1..6),

@@ -1,4 +1,4 @@
-//! Counting guard over the groups of one batch; recomputes the sensitive cells after each withdrawal.
+//! Counting guard over the groups of one batch.
 
 use super::{ReleasedCells, TreatmentContext};
 use crate::plan::PlanGroup;
@@ -8,14 +8,13 @@ use std::collections::BTreeSet;
 
 struct SharedPart {
     rows: Vec<Vec<u32>>,
-    /// Set if at least one of the shared cells is not `*`.
     is_shown: bool,
 }
 
-/// Returns the number of records that any observer can count: the sum, over the shown shared values, of the largest
-/// number of fragments in one group, and at least the fragments of the largest group.
+/// Returns the records that any observer can count: Σ over shared values of the largest group's fragments there, and
+/// at least the fragments of the largest group.
 ///
-/// Fragments that show `*` are excluded, because they can belong to the same records.
+/// Fragments that show `*` can belong to the same records and do not add.
 fn countable_records(groups: &[GroupCells], parts: &[SharedPart]) -> usize {
     let most = |part: &SharedPart| part.rows.iter().map(Vec::len).max().unwrap_or(0);
     let fragments = |group: &GroupCells| {
@@ -29,8 +28,7 @@ fn countable_records(groups: &[GroupCells], parts: &[SharedPart]) -> usize {
 impl TreatmentContext<'_> {
     /// Withdraws the fragments that counting could join, and returns their number.
     ///
-    /// A withdrawn row no longer supports or covers sensitive values, so these are recomputed until nothing changes.
-    /// Every round withdraws a fragment, so the loop terminates.
+    /// Recomputes sensitive values without the support of withdrawn rows.
     pub(super) fn withdraw_joinable(&self, cells: &mut ReleasedCells) -> u64 {
         let (mut withdrawn, mut steps) = (0, StepBudget::default());
         loop {
@@ -57,7 +55,6 @@ impl TreatmentContext<'_> {
         }
     }
 
-    /// Withdraws over the whole batch, and then within each shared value as in a separate batch.
     fn withdraw_all_forced(&self, cells: &mut ReleasedCells, steps: &mut StepBudget) -> u64 {
         if self.plan.groups.len() < 2 {
             return 0;
@@ -91,7 +88,6 @@ impl TreatmentContext<'_> {
         GroupCells { attributes: guarded, columns, labels_by_cell: above, quasi: group.quasi.len(), worth }
     }
 
-    /// Withdraws fragments of rows that belong to `owners` and count for `subjects`.
     fn withdraw_in_groups(
         &self,
         groups: &mut [GroupCells],
@@ -103,7 +99,7 @@ impl TreatmentContext<'_> {
         let Some(slots) = self.mask.join_by_subject(owners) else {
             return withdraw_forced_pairs(groups, subjects, self.policy.k, records, steps);
         };
-        // The lines of one subject belong to different rows, so they are joined by subject.
+        // The lines of one subject belong to different rows.
         let joined = |group: &GroupCells| GroupCells {
             attributes: group.attributes.clone(),
             columns: group.columns.iter().map(|column| slots.gather_column(column)).collect(),
@@ -123,8 +119,7 @@ impl TreatmentContext<'_> {
         withdrawn
     }
 
-    /// Returns the rows of every group with shared attributes, divided by their shared cells; `None` without shared
-    /// attributes.
+    /// By shared cells and group.
     fn shared_parts(&self, groups: &[GroupCells]) -> Option<Vec<SharedPart>> {
         if self.shared.is_empty() {
             return None;
@@ -152,7 +147,6 @@ impl TreatmentContext<'_> {
         Some(parts)
     }
 
-    /// Withdraws the fragments of one part that counting could join, as in a separate batch.
     fn withdraw_in_part(&self, groups: &mut [GroupCells], part: &SharedPart, steps: &mut StepBudget) -> u64 {
         let all: BTreeSet<u32> = part.rows.iter().flatten().copied().collect();
         let all: Vec<u32> = all.into_iter().collect();
@@ -192,7 +186,7 @@ impl TreatmentContext<'_> {
         withdrawn
     }
 
-    /// Returns for each cell of a column the coarser labels of the same values, except the root.
+    /// Returns the coarser labels of each cell, except the root.
     fn labels_above_cells(&self, attribute: usize, column: &[CellId]) -> LabelsAbove {
         let book = &self.books[attribute];
         let mut above = LabelsAbove::default();
@@ -210,7 +204,6 @@ impl TreatmentContext<'_> {
         above
     }
 
-    /// Returns the worth of each row's fragment: the sum of 1 − loss over its present cells.
     fn fragment_worth(&self, attributes: &[usize], columns: &[Vec<CellId>]) -> Vec<f32> {
         let mut worth = vec![0.0; self.rows()];
         for (&a, column) in attributes.iter().zip(columns) {

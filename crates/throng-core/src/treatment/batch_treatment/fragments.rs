@@ -1,5 +1,4 @@
-//! Fragments with shared attributes: a row shows the same cell in every group that shows the attribute
-//! (docs/internals/methods.md §10.6).
+//! Fragments with shared attributes (docs/internals/methods.md §10.6).
 
 use super::{ReleasedCells, TreatmentContext};
 use crate::plan::PlanGroup;
@@ -8,7 +7,6 @@ use crate::values::codebook::{CellId, SUPPRESSED};
 use std::borrow::Cow;
 
 impl TreatmentContext<'_> {
-    /// Returns which rows show a quasi-identifier or sensitive cell of the group that is not shared.
     pub(super) fn fragment_rows(&self, group: &PlanGroup, cells: &ReleasedCells) -> Vec<bool> {
         let mut leaves = vec![false; self.rows()];
         for &a in group.quasi.iter().chain(&group.sensitive).filter(|a| !self.shared.has(**a)) {
@@ -17,8 +15,7 @@ impl TreatmentContext<'_> {
         leaves
     }
 
-    /// Returns the column of an attribute in group `number`; shared cells are suppressed except for rows that `leave`
-    /// there.
+    /// Returns the column of an attribute in group `number`; suppresses shared cells of rows outside `leave`.
     pub(super) fn shown_column<'c>(
         &self,
         number: usize,
@@ -34,7 +31,7 @@ impl TreatmentContext<'_> {
         Cow::Owned(cells[attribute].iter().zip(leave).map(cell).collect())
     }
 
-    /// Removes rows for which the group would show only shared cells. No other row is in their classes.
+    /// Removes rows with only shared cells; their classes have no other rows.
     pub(super) fn remove_uninformative_rows(&self, group: &PlanGroup, assignment: &mut ClassAssignment) {
         if !group.quasi.iter().any(|a| self.shared.has(*a)) {
             return;
@@ -52,7 +49,6 @@ impl TreatmentContext<'_> {
         }
     }
 
-    /// Suppresses the cells of shared attributes that no released fragment shows.
     pub(super) fn suppress_unshown(&self, cells: &mut ReleasedCells) {
         for (attribute, _) in self.shared.levels() {
             let mut shows = vec![false; self.rows()];

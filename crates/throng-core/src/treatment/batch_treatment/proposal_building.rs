@@ -1,4 +1,4 @@
-//! Builds the proposal: final cells as sorted lines, the outcome of every row, and the utility.
+//! Builds the proposal.
 
 use super::{ReleasedCells, TreatmentContext, has_enough_subjects};
 use crate::line_encoder::LineLayout;
@@ -9,7 +9,7 @@ use crate::values::digest::BuildClassKeyHash;
 use rayon::prelude::*;
 use std::borrow::Cow;
 
-/// Digests of the ranges of one column, each computed once.
+/// Computes the digest of each range once.
 #[derive(Clone, Default)]
 struct RangeDigests(hashbrown::HashMap<CellId, u128>);
 
@@ -20,7 +20,6 @@ impl RangeDigests {
 }
 
 impl TreatmentContext<'_> {
-    /// Returns which rows have a fragment in at least one group.
     pub(super) fn rows_with_fragment(&self, cells: &ReleasedCells) -> Vec<bool> {
         let mut leaves = vec![false; self.rows()];
         for group in &self.plan.groups {
@@ -29,7 +28,6 @@ impl TreatmentContext<'_> {
         leaves
     }
 
-    /// Returns a proposal that releases nothing, for one reason.
     pub(super) fn empty_proposal(&self, reason: UnreleasedReason) -> Proposal {
         let cells = vec![vec![SUPPRESSED; self.rows()]; self.books.len()];
         let mut proposal = self.build_proposal(cells, Vec::new(), &[], 0);
@@ -37,9 +35,9 @@ impl TreatmentContext<'_> {
         proposal
     }
 
-    /// Builds the proposal; `before` marks the rows that had a fragment before the guard.
+    /// `before` marks the rows with a fragment before the guard.
     ///
-    /// If the release has fewer than k distinct subjects, nothing is released.
+    /// Releases nothing if fewer than k distinct subjects remain.
     pub(super) fn build_proposal(
         &self,
         mut cells: ReleasedCells,
@@ -51,7 +49,6 @@ impl TreatmentContext<'_> {
         for &row in &held {
             is_held[row as usize] = true;
         }
-        // Attributes of no group (identifiers, the subject) get suppressed cells, so that every column has every row.
         for column in &mut cells {
             column.resize(self.rows(), SUPPRESSED);
         }
@@ -80,7 +77,7 @@ impl TreatmentContext<'_> {
         Proposal { groups, cells, unreleased, held, guarded_fragments, withheld_cells, loss, exact_cells }
     }
 
-    /// Encodes the fragments of one group, one line per distinct tuple, sorted by their bytes.
+    /// Encodes one line per distinct tuple, sorted by bytes.
     fn encode_group(
         &self,
         number: usize,
@@ -91,7 +88,7 @@ impl TreatmentContext<'_> {
         let leaves = self.fragment_rows(group, cells);
         let attributes = group.attributes().into_iter();
         let columns: Vec<_> = attributes.map(|a| (a, self.shown_column(number, a, cells, &leaves))).collect();
-        // Rows with equal cells become one run. The map's order does not matter: runs are sorted below.
+        // The map's order does not matter: runs are sorted below.
         let mut digests: Vec<RangeDigests> = vec![RangeDigests::default(); columns.len()];
         let mut runs: hashbrown::HashMap<u128, Vec<u32>, BuildClassKeyHash> = hashbrown::HashMap::default();
         for row in (0..self.rows()).filter(|row| leaves[*row]) {
@@ -134,14 +131,13 @@ impl TreatmentContext<'_> {
         withheld
     }
 
-    /// Returns the Loss summed over the present quasi-identifier cells of rows that are not held, their number, and
-    /// the number of exact ones.
+    /// Returns [`Proposal::loss`] and [`Proposal::exact_cells`].
     fn measure_utility(&self, cells: &ReleasedCells, held: &[bool]) -> ((f64, u64), u64) {
         let (mut sum, mut present, mut exact) = (0.0, 0u64, 0u64);
         let groups = || self.plan.groups.iter().enumerate();
         let own = groups().flat_map(|(n, g)| g.quasi.iter().map(move |&a| (vec![n], a)));
         let own = own.filter(|(_, a)| !self.shared.has(*a));
-        // Shared attributes count once, not once per group.
+        // Shared attributes count once.
         let of_several = |(a, _)| (groups().filter(|(_, g)| g.quasi.contains(&a)).map(|(n, _)| n).collect(), a);
         for (groups, a) in own.chain(self.shared.levels().map(of_several)) {
             let takes_part = |row: usize| groups.iter().any(|&group| self.mask.takes_part(group, row));

@@ -1,8 +1,7 @@
-//! Fills small classes with counterfeits that groups conceal (\[HCE] Alg. 1, lines 7 to 15; docs/internals/methods.md §15.2).
+//! Fills small classes with counterfeits that groups conceal (\[HCE] Alg. 1, lines 7 to 15; docs/internals/methods.md
+//! §15.2).
 //!
-//! The paper draws uniformly from the domain, so that a rare value in a small class is probably a counterfeit. Here
-//! the draw probability of a value is its frequency in nearby records. A draw depends only on a key, the class and
-//! the number of the counterfeit. A class with the same nearby records therefore gets the same counterfeits again.
+//! A draw depends only on a key, the class and the number of the counterfeit, so it is reproducible.
 
 use super::grouping::{CatalogClass, ClassGrouping, ValueCounts, group_classes, total_lines};
 use crate::values::digest::mix;
@@ -15,16 +14,16 @@ pub struct TrueLines<'a> {
     pub class_of: &'a [u32],
     /// Number of classes.
     pub classes: usize,
-    /// Value that each line shows.
+    /// Value of each line.
     pub shown: &'a [u32],
 }
 
-/// Parameters for filling classes.
+/// Limits for filling classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FillLimits {
-    /// Minimum number of lines of a class.
+    /// Minimum lines of a class.
     pub min_lines: u32,
-    /// Minimum number of true lines of every class before filling.
+    /// Minimum true lines of a class.
     pub min_true_lines: u32,
     /// Maximum number of counterfeits.
     pub max_counterfeits: u64,
@@ -33,21 +32,19 @@ pub struct FillLimits {
 /// Inputs of the draws.
 #[derive(Clone, Copy)]
 pub struct CounterfeitDraw<'a> {
-    /// Returns the identity of the class of a line, independent of the order of the input.
+    /// Returns the identity of a line's class, independent of the input order.
     pub identity: &'a dyn Fn(usize) -> u128,
-    /// Returns 128 secret pseudorandom bits for the identity of a class and the number of a counterfeit in it.
+    /// Returns 128 secret pseudorandom bits for a class identity and a counterfeit's number.
     pub seed: &'a dyn Fn(u128, u32) -> u128,
     /// Returns a number that depends only on the value.
     pub number_of_value: &'a dyn Fn(u32) -> u64,
-    /// Returns `true` for inexact values such as `*`. In a class without such true lines, a counterfeit with one
-    /// would be recognized.
+    /// Returns true for inexact values such as `*`, recognizable in a class without such true lines.
     pub is_inexact: &'a dyn Fn(u32) -> bool,
-    /// Returns the class of each line under a policy that is the given number of levels coarser, at least 1; `None`
-    /// beyond the top.
+    /// Returns the class of each line n ≥ 1 levels coarser; `None` beyond the top.
     pub coarser_classes: &'a dyn Fn(u8) -> Option<Vec<u32>>,
 }
 
-/// Minimum number of nearby lines from which counterfeits take values; fewer would expose the neighbours' values.
+/// Fewer lines would expose the values of the neighbours.
 const MIN_NEARBY_LINES: u32 = 30;
 
 /// Classes with counterfeits, and the classes that conceal them.
@@ -55,22 +52,21 @@ const MIN_NEARBY_LINES: u32 = 30;
 pub struct FilledClasses {
     /// Classes of all groups.
     pub classes: Vec<CatalogClass>,
-    /// Class number in the lines of each entry of `classes`.
+    /// Class number of each entry of `classes`.
     pub class_numbers: Vec<u32>,
     /// Groups as positions in `classes`.
     pub groups: Vec<Vec<usize>>,
-    /// Class numbers in the lines that cannot be filled safely and must not be released.
+    /// Numbers of classes that must not be released.
     pub removed: Vec<u32>,
 }
 
 impl FilledClasses {
-    /// Returns the number of counterfeits in all classes.
+    /// Returns the number of counterfeits.
     pub fn counterfeits(&self) -> u64 {
         self.classes.iter().map(|class| u64::from(total_lines(&class.counterfeits))).sum()
     }
 
-    /// Returns, by class number and value, the probability that such a line is true to a reader of the catalog, where
-    /// it is not 1.
+    /// Returns, by class number and value, the probability below 1 that such a line is true.
     pub fn truth_probabilities(&self) -> BTreeMap<(u32, u32), f64> {
         let mut shares = BTreeMap::new();
         for group in &self.groups {
@@ -93,10 +89,9 @@ impl FilledClasses {
     }
 }
 
-/// Fills the classes of `min_lines`.
+/// Fills the classes below `min_lines`.
 ///
-/// If that needs too many counterfeits, the smallest classes are removed first, because each of their lines saves
-/// most. The removal depends only on sizes, so it reveals nothing about values.
+/// Above `max_counterfeits`, removes the smallest classes: the choice depends only on sizes and reveals no values.
 pub fn fill_classes(lines: TrueLines<'_>, asked: FillLimits, drawing: CounterfeitDraw<'_>) -> FilledClasses {
     let mut sizes = vec![0u32; lines.classes];
     lines.class_of.iter().for_each(|&class| sizes[class as usize] += 1);
@@ -123,7 +118,7 @@ pub fn fill_classes(lines: TrueLines<'_>, asked: FillLimits, drawing: Counterfei
         let mut filled = CatalogClass { identity, true_counts: shown.clone(), counterfeits: ValueCounts::new() };
         if small(class) {
             let mut weights = near.remove(&class).unwrap_or_default();
-            // A value that no other class of this size shows could not be concealed.
+            // No other class of this size could conceal such a value.
             let of = |counts: &ValueCounts, value: &u32| counts.get(value).copied().unwrap_or(0);
             weights.retain(|value, _| of(&hosted, value) > of(shown, value));
             weights.retain(|value, _| !(drawing.is_inexact)(*value) || shown.contains_key(value));
@@ -141,7 +136,6 @@ pub fn fill_classes(lines: TrueLines<'_>, asked: FillLimits, drawing: Counterfei
     group_until_concealed(classes, asked, removed)
 }
 
-/// Returns the smallest classes, as many as must be removed to fill the others.
 fn classes_over_limit(
     taking: &BTreeMap<u32, (usize, ValueCounts)>,
     sizes: &[u32],
@@ -164,7 +158,7 @@ fn classes_over_limit(
     dear.collect()
 }
 
-/// Groups the classes. Classes with unconcealed counterfeits are removed, and the others are grouped again.
+/// Removes classes with unconcealed counterfeits and repeats.
 fn group_until_concealed(
     mut numbered: Vec<(u32, CatalogClass)>,
     asked: FillLimits,
@@ -201,7 +195,7 @@ fn keep_grouped_classes(
     filled
 }
 
-/// Returns for each small class the values of other true lines in its class under a sufficiently coarse policy.
+/// Returns for each small class the values of other true lines in a coarser class.
 fn nearby_values(
     lines: TrueLines<'_>,
     taking: &BTreeMap<u32, (usize, ValueCounts)>,
@@ -228,7 +222,7 @@ fn nearby_values(
             }
             counts.retain(|_, count| *count > 0);
             let enough = total_lines(&counts) >= MIN_NEARBY_LINES;
-            // The last step is the widest: its result is used even if it has too few lines.
+            // The last, widest step may have too few lines.
             found.insert(*class, counts);
             !enough
         });
@@ -237,11 +231,7 @@ fn nearby_values(
     found
 }
 
-/// Draws `need` values with the probabilities of `weights`. `seed` and `number_of_value` are as in [`CounterfeitDraw`].
-///
-/// Each draw is a race of exponential clocks, one clock per value. A small change of the weights changes few winners.
-///
-/// Time: need × values.
+/// Draws `need` values by a race of exponential clocks, one per value: small changes of the weights change few winners.
 fn draw_values(need: u32, weights: &ValueCounts, seed: &dyn Fn(u32) -> u128, mark: &dyn Fn(u32) -> u64) -> ValueCounts {
     let mut drawn = ValueCounts::new();
     for number in 0..need {
@@ -256,7 +246,6 @@ fn draw_values(need: u32, weights: &ValueCounts, seed: &dyn Fn(u32) -> u128, mar
     drawn
 }
 
-/// Returns a number in (0, 1] for a draw and a value.
 fn unit_interval_number(seed: u128, mark: u64) -> f64 {
     let mixed = mix(mix((seed >> 64) as u64 ^ mark).wrapping_add(seed as u64));
     ((mixed >> 11) + 1) as f64 / (1u64 << 53) as f64

@@ -58,7 +58,6 @@ fn class_without_partner_is_removed() {
         (vec![], 1, ValueCounts::from([(1, 1)]))
     );
     assert_eq!(two.class_numbers, [0, 1]);
-    // Too many counterfeits are needed: the class with one line is removed, not the class with two.
     let dear = FillLimits { min_lines: 3, min_true_lines: 1, max_counterfeits: 2 };
     let some = fill_for_test(&[0, 1, 1, 2, 2, 2], &[1, 1, 1, 1, 1, 1], dear);
     assert_eq!((some.removed.clone(), some.counterfeits()), (vec![0], 1));

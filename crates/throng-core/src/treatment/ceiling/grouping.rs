@@ -1,26 +1,21 @@
 //! Groups the classes of a catalog (\[HCE] Alg. 2; docs/internals/methods.md §15.4).
 //!
-//! Lemma 1 of the paper: for every class and value, the other classes of the group have at least as many true lines
-//! as the class has counterfeits. A reader that knows how classes are filled can exclude more: a larger class has no
-//! counterfeit, and every class has at least k true lines.
-//!
-//! So all classes of a group have the minimum size here, and the condition covers all values of a class together.
-//! True lines of the others could be its counterfeits, one for one, within their limits. Then no class can be proven
-//! to have counterfeits, and Lemma 1 follows.
+//! Stricter than Lemma 1, because a reader may know the filling: classes have the minimum size, and true lines of the
+//! others could be all counterfeits of a class, one for one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of lines by value.
 pub type ValueCounts = BTreeMap<u32, u32>;
 
-/// Class of a release with its true lines and counterfeits.
+/// Class of a release.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CatalogClass {
-    /// Identity of the class, independent of the order of the input.
+    /// Identity, independent of the input order.
     pub identity: u128,
-    /// Number of true lines by value.
+    /// True lines by value.
     pub true_counts: ValueCounts,
-    /// Number of counterfeits by value.
+    /// Counterfeits by value.
     pub counterfeits: ValueCounts,
 }
 
@@ -39,20 +34,15 @@ impl CatalogClass {
 /// Result of grouping classes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassGrouping {
-    /// Positions of classes, ascending per group. Groups are disjoint, have at least two classes and at least one
-    /// counterfeit.
+    /// Ascending positions of classes, in disjoint groups of at least two classes and one counterfeit.
     pub groups: Vec<Vec<usize>>,
-    /// Classes with counterfeits that no other class conceals. If there are any, the groups are not usable.
+    /// Unconcealed classes with counterfeits; if any, the groups are not usable.
     pub unconcealed_classes: Vec<usize>,
 }
 
 /// Groups `classes` of equal size, each with at most `most` counterfeits.
 ///
-/// Starts with the class with the most counterfeits. Joins it with the group that conceals most of its remaining
-/// counterfeits (the smallest on a tie), until none remain.
-///
-/// Time: O(counterfeits · classes) look-ups in the worst case. Every result is safe; a failure does not prove that no
-/// safe grouping exists.
+/// Every result is safe; a failure does not exclude a safe grouping. Time: O(counterfeits · classes) look-ups.
 pub fn group_classes(classes: &[CatalogClass], most: u32) -> ClassGrouping {
     let mut showing: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (at, class) in classes.iter().enumerate() {
@@ -95,7 +85,7 @@ pub fn group_classes(classes: &[CatalogClass], most: u32) -> ClassGrouping {
     ClassGrouping { groups, unconcealed_classes: open }
 }
 
-/// Subtracts from `left` the counterfeits that could be true lines of `others`.
+/// Subtracts the counterfeits that could be true lines of `others`.
 fn subtract_concealed<'a>(
     classes: &[CatalogClass],
     most: u32,

@@ -20,7 +20,6 @@ fn satisfies_lemma_1(classes: &[CatalogClass], group: &[usize]) -> bool {
     })
 }
 
-/// Checks by exhaustive placement that the counterfeits of a class could all be true lines of the others.
 fn could_be_true(classes: &[CatalogClass], group: &[usize], at: usize, most: u32) -> bool {
     fn place(left: &[u32], shown: &mut [ValueCounts], room: &mut [u32]) -> bool {
         let Some((value, rest)) = left.split_first() else { return true };
@@ -46,8 +45,7 @@ fn could_be_true(classes: &[CatalogClass], group: &[usize], at: usize, most: u32
     place(&left, &mut shown, &mut room)
 }
 
-/// \[HCE] Table 5 and 8: class 1 has three records and a counterfeit with diabetes, class 2 four records, one of them
-/// with diabetes.
+/// \[HCE] Table 5 and 8: class 1 has three records and a counterfeit with diabetes, class 2 one of four with diabetes.
 #[test]
 fn paper_example_forms_one_group_of_two() {
     const DIABETES: u32 = 7;
@@ -60,7 +58,7 @@ fn paper_example_forms_one_group_of_two() {
 #[test]
 fn class_at_counterfeit_limit_conceals_none() {
     let classes = [class(1, &[1, 2], &[5]), class(2, &[5, 5], &[6]), class(3, &[5, 6, 6], &[])];
-    // The second class already has the maximum number of counterfeits; the third can have one.
+    // The second class already has the maximum; the third can have a counterfeit.
     assert_eq!(group_classes(&classes, 1).groups, [[0, 1, 2]]);
     assert_eq!(
         group_classes(&classes[..2], 1).unconcealed_classes.len(),
@@ -96,14 +94,13 @@ proptest! {
         prop_assert!(seen.iter().all(|&times| times <= 1));
         let inserted = (0..classes.len()).filter(|&at| !classes[at].counterfeits.is_empty());
         prop_assert!(inserted.clone().all(|at| seen[at] == 1 || grouped.unconcealed_classes.contains(&at)));
-        // Classes are open if all classes together cannot conceal them, because then no grouping can.
+        // If all classes together cannot conceal a class, no grouping can.
         let all: Vec<usize> = (0..classes.len()).collect();
         for at in inserted {
             if !could_be_true(&classes, &all, at, most) {
                 prop_assert!(grouped.unconcealed_classes.contains(&at), "{classes:?}");
             }
         }
-        // The groups do not depend on the order of the classes.
         let mut turned: Vec<CatalogClass> = classes.clone();
         turned.reverse();
         let again = group_classes(&turned, most);

@@ -3,14 +3,14 @@
 use crate::domain::Domain;
 use hashbrown::HashMap;
 
-/// Distinct tuples of a set of rows, with the tuple of each row.
+/// Distinct tuples of a set of rows.
 #[derive(Clone, Debug, Default)]
 pub struct DistinctTuples {
-    /// By attribute and tuple: the value.
+    /// Values by attribute and tuple.
     pub columns: Vec<Vec<u32>>,
     /// Number of rows with each tuple.
     pub counts: Vec<u32>,
-    /// By row of the table: its tuple; [`u32::MAX`] for rows outside the set.
+    /// Tuple by row; [`u32::MAX`] for rows outside the set.
     pub tuple_of_row: Vec<u32>,
 }
 
@@ -35,8 +35,7 @@ impl DistinctTuples {
         Self { columns: distinct, counts, tuple_of_row: of }
     }
 
-    /// Returns the class of each tuple under a policy, numbered in the order of the tuples, and the number of
-    /// classes.
+    /// Returns the class of each tuple under a policy, and the number of classes.
     pub fn partition(&self, domains: &[Domain], policy: &[u8]) -> (Vec<u32>, usize) {
         let mut class = vec![0u32; self.counts.len()];
         let mut classes = usize::from(!class.is_empty());
@@ -57,7 +56,7 @@ impl DistinctTuples {
         (class, classes)
     }
 
-    /// Returns the number of rows of each class of a partition.
+    /// Returns the rows of each class.
     pub fn sizes(&self, class: &[u32], classes: usize) -> Vec<u32> {
         let mut sizes = vec![0; classes];
         class.iter().zip(&self.counts).for_each(|(&class, &count)| sizes[class as usize] += count);
@@ -65,10 +64,9 @@ impl DistinctTuples {
     }
 }
 
-/// Tolerance for equal degrees.
 const DEGREE_TOLERANCE: f64 = 1e-9;
 
-/// Returns D(r): the mean Loss of the cells of a record with these `values` under a policy, in [0, 1].
+/// Returns D(r): the mean Loss, in [0, 1], of a record with these `values`.
 pub fn degree(domains: &[Domain], policy: &[u8], values: impl Iterator<Item = u32>) -> f64 {
     let loss = |((domain, &level), value): ((&Domain, &u8), u32)| {
         let level = &domain.levels()[usize::from(level)];
@@ -77,15 +75,13 @@ pub fn degree(domains: &[Domain], policy: &[u8], values: impl Iterator<Item = u3
     domains.iter().zip(policy).zip(values).map(loss).sum::<f64>() / domains.len().max(1) as f64
 }
 
-/// Returns the highest degree of the `rows` of `columns` under a policy; 0 without rows.
-///
-/// It never falls from a policy to its generalizations, because the Loss of a cell never does.
+/// Returns the highest degree of `rows`, or 0 without rows; never falls under generalization.
 pub fn max_degree(domains: &[Domain], columns: &[Vec<u32>], rows: &[u32], policy: &[u8]) -> f64 {
     let of = |&row: &u32| degree(domains, policy, columns.iter().map(|column| column[row as usize]));
     rows.iter().map(of).fold(0.0, f64::max)
 }
 
-/// Checks that a degree is at most h.
+/// Returns true if a degree is at most h.
 pub fn is_within_ceiling(degree: f64, h: f64) -> bool {
     degree <= h + DEGREE_TOLERANCE
 }

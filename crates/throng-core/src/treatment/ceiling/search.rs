@@ -1,8 +1,4 @@
 //! Searches the policy of least reconstruction error under a ceiling (\[HCE] Alg. 1; docs/internals/methods.md §15.5).
-//!
-//! Policies are checked in the order of the error of generalization alone, a lower bound of the total. The search
-//! ends when this bound exceeds the best result. A policy above the ceiling excludes all its generalizations, as in
-//! the paper.
 
 use super::fill::{CounterfeitDraw, FillLimits, FilledClasses, TrueLines, fill_classes};
 use super::partition::{DistinctTuples, is_within_ceiling, max_degree};
@@ -19,19 +15,19 @@ use std::time::Instant;
 
 /// Input of the search.
 pub struct CeilingQuery<'a> {
-    /// Judges classes by their true records; has the suppression limit.
+    /// Checker of the true records.
     pub checker: &'a PolicyChecker<'a>,
-    /// Records of its table, with exactly one sensitive attribute.
+    /// Records of the table, with one sensitive attribute.
     pub records: &'a TableRecords,
-    /// Ceiling; `None` means no limit.
+    /// Ceiling; `None`: no limit.
     pub h: Option<f64>,
-    /// Parameters for filling classes.
+    /// Limits for filling classes.
     pub fill_limits: FillLimits,
-    /// Returns the identity of the class of a row under a policy.
+    /// Returns the identity of a row's class under a policy.
     pub identity: &'a (dyn Fn(&[u8], u32) -> u128 + Sync),
     /// See [`CounterfeitDraw::seed`].
     pub seed: &'a (dyn Fn(u128, u32) -> u128 + Sync),
-    /// See [`CounterfeitDraw::number_of_value`], for the sensitive values.
+    /// See [`CounterfeitDraw::number_of_value`]; for the sensitive values.
     pub sensitive_number: &'a (dyn Fn(u32) -> u64 + Sync),
 }
 
@@ -42,39 +38,39 @@ pub struct CeilingCandidate {
     pub policy: LatticePolicy,
     /// Reconstruction error over all records to be released.
     pub rce: ReconstructionError,
-    /// Number of counterfeits in its classes.
+    /// Number of counterfeits.
     pub counterfeits: u64,
-    /// Number of records that are not released.
+    /// Number of unreleased records.
     pub suppressed: u64,
 }
 
 /// Result of the search.
 #[derive(Clone, Debug, Default)]
 pub struct CeilingOutcome {
-    /// Candidates, the best first; at most [`MAX_CANDIDATES`].
+    /// Candidates, best first; at most [`MAX_CANDIDATES`].
     pub candidates: Vec<CeilingCandidate>,
-    /// Set if no policy can be better than the first candidate.
+    /// Set if no policy is better than the first candidate.
     pub complete: bool,
-    /// Number of policies with checked classes.
+    /// Number of checked policies.
     pub checked: u64,
 }
 
-/// Error for a lattice that is too large for an exhaustive search.
+/// Error for a lattice that is too large.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a ceiling searches the whole lattice, which has more than {MAX_VISITED_POLICIES} policies; give hierarchies fewer levels, or remove anonymize.ceiling.lines"
 )]
 pub struct LatticeTooLarge;
 
-/// Maximum number of candidates; the others are used if the best one hides too little.
+/// Maximum number of candidates, for the case that the best hides too little.
 pub const MAX_CANDIDATES: usize = 16;
-/// Number of policies checked in parallel; fixed, so that the number of threads does not affect the result.
+/// Fixed, so that the number of threads does not affect the result.
 const POLICIES_PER_BATCH: usize = 16;
 
-/// Code of a sensitive value that is released as `*`.
+/// Code of a sensitive value released as `*`.
 pub const HIDDEN_VALUE: u32 = u32::MAX;
 
-/// Searches the lattice; `watch` is called after every batch of policies.
+/// Searches the lattice; calls `watch` after every batch of policies.
 ///
 /// # Errors
 /// When the lattice has more than 2²² policies.
@@ -145,7 +141,6 @@ impl CeilingOutcome {
     }
 }
 
-/// Returns the policy at a position in lexicographic order.
 fn policy_at_position(lattice: &Lattice, position: u32) -> LatticePolicy {
     let mut policy = lattice.bottom();
     let mut rest = position;
@@ -173,7 +168,7 @@ pub struct ReleasedLines {
     pub classes: usize,
 }
 
-/// Input of the search with data that is computed once.
+/// Query with the data that all policies share.
 pub struct CeilingSearch<'a> {
     question: &'a CeilingQuery<'a>,
     /// Densities of the quasi-identifiers.
@@ -184,7 +179,7 @@ pub struct CeilingSearch<'a> {
 }
 
 impl<'a> CeilingSearch<'a> {
-    /// Computes the data that all policies share.
+    /// Computes the shared data.
     pub fn new(question: &'a CeilingQuery<'a>) -> Self {
         let (table, records) = (question.checker.table(), question.records);
         let released: Vec<u32> = (0..records.len() as u32).filter(|&row| records.is_released(row as usize)).collect();
@@ -197,13 +192,13 @@ impl<'a> CeilingSearch<'a> {
         }
     }
 
-    /// Returns the highest degree of all records to be released.
+    /// Returns the highest degree of a record to be released.
     pub fn highest_record_degree(&self, policy: &[u8]) -> f64 {
         let tuples: Vec<u32> = (0..self.tuples.counts.len() as u32).collect();
         max_degree(self.question.checker.table().domains(), &self.tuples.columns, &tuples, policy)
     }
 
-    /// Returns the lines that a policy releases before classes are filled.
+    /// Returns the lines of a policy before filling.
     pub fn released_lines(&self, policy: &[u8]) -> ReleasedLines {
         let settled = self.question.checker.decide_records(policy, self.question.records);
         let kept = |row: &u32| settled.decision_by_row[*row as usize] == RowDecision::ClassReleased;
@@ -217,7 +212,7 @@ impl<'a> CeilingSearch<'a> {
         ReleasedLines { rows, class_of, classes }
     }
 
-    /// Fills the classes of lines that show `shown`; `is_inexact` and `number_of_value` apply to the shown values.
+    /// Fills the classes of lines that show `shown`.
     pub fn fill_lines(
         &self,
         policy: &[u8],
@@ -248,8 +243,9 @@ impl<'a> CeilingSearch<'a> {
         fill_classes(lines, self.question.fill_limits, drawing)
     }
 
-    /// Returns the reconstruction error of `released_lines` without the removed classes of `filled`; all other records are
-    /// suppressed. A cell for which `is_inexact` is true has the density of the second element.
+    /// Returns the reconstruction error of `released_lines` without the removed classes of `filled`.
+    ///
+    /// An inexact cell has the density of the second element.
     pub fn rce(
         &self,
         policy: &[u8],
@@ -309,8 +305,7 @@ impl<'a> CeilingSearch<'a> {
         PolicyVerdict::Suitable(CeilingCandidate { policy, rce, counterfeits, suppressed })
     }
 
-    /// Checks that the suppression limit and the counterfeit limit suffice for every class with too few lines. Each
-    /// class uses the limit of which it needs the smaller share.
+    /// Each class with too few lines takes the smaller share of one of both limits.
     fn limits_can_suffice(&self, policy: &[u8]) -> bool {
         let (asked, limit) = (self.question.fill_limits, self.question.checker.limit());
         let (class, classes) = self.tuples.partition(self.question.checker.table().domains(), policy);

@@ -31,7 +31,6 @@ fn identity(policy: &[u8], values: [u32; 2]) -> u128 {
     u128::from(mix(u64::from(cell(policy[0], values[0])) << 8 | u64::from(cell(policy[1], values[1]))))
 }
 
-/// Judges every policy by the definitions; drawing and grouping are tested elsewhere.
 fn search_exhaustively(records: &TableRecords, question: &CeilingQuery<'_>) -> Vec<CeilingCandidate> {
     let (work, table) = (CeilingSearch::new(question), question.checker.table());
     let n = records.len();

@@ -1,25 +1,25 @@
-//! Cells of a group, with label counts that are cached until the cells change.
+//! Cells of a group, with cached label counts.
 
 use crate::numbering::KeyNumbering;
 use crate::values::codebook::{CellId, SUPPRESSED};
 use crate::values::digest::mix;
 use std::collections::BTreeSet;
 
-/// Labels above each cell of one column, fine to coarse, without the root. Cells without an entry have none.
+/// Labels above each cell of a column, fine to coarse, without the root.
 pub type LabelsAbove = hashbrown::HashMap<CellId, Vec<CellId>>;
 
 /// Released cells of one group: `columns[i][row]` belongs to `attributes[i]`.
 #[derive(Clone, Debug)]
 pub struct GroupCells {
-    /// Attribute of each column, by its position in the schema.
+    /// Position in the schema, by column.
     pub attributes: Vec<usize>,
-    /// One cell per row, by column.
+    /// Cells by column and row.
     pub columns: Vec<Vec<CellId>>,
     /// Labels above the cells, by column.
     pub labels_by_cell: Vec<LabelsAbove>,
-    /// Number of columns, from the first, that form the class; the others are sensitive.
+    /// Number of leading columns that form the class.
     pub quasi: usize,
-    /// Worth of each row's fragment: the sum of 1 − loss over its present cells.
+    /// Worth of each row's fragment: Σ (1 − loss) over its present cells.
     pub worth: Vec<f32>,
 }
 
@@ -31,8 +31,7 @@ impl GroupCells {
         }
     }
 
-    /// Adds all rows that share a class with one of `present_count`. Classes are withdrawn completely, so that the remaining
-    /// ones keep their subjects.
+    /// Adds all rows of the same classes, so that other classes keep their subjects.
     pub(super) fn complete_classes(&self, rows: BTreeSet<u32>) -> BTreeSet<u32> {
         if self.quasi == self.columns.len() || self.quasi == 0 {
             return rows;
@@ -49,7 +48,6 @@ impl GroupCells {
     }
 }
 
-/// Set of rows of the batch.
 #[derive(Clone, PartialEq)]
 pub(super) struct BatchRowSet(Vec<u64>);
 
@@ -91,30 +89,24 @@ impl BatchRowSet {
     }
 }
 
-/// Counts of a group that are valid until its cells change.
 pub(super) struct GroupView {
     pub(super) present: BatchRowSet,
     pub(super) present_count: usize,
     printed: Vec<Vec<CellId>>,
-    /// By column: the labels above each printed cell, including the label of the same name if other cells are below
-    /// it.
+    /// Includes the label with the name of the cell if other cells are below it.
     above: Vec<LabelsAbove>,
-    /// Number of rows below each label, by column and cell.
+    /// By column and cell.
     counts: Vec<Vec<u32>>,
-    /// Number of rows below the most frequent label.
     pub(super) max_label_rows: usize,
-    /// Cached classes with the threshold for which they were computed.
     classes: Option<(usize, LabelClasses)>,
 }
 
-/// Rows grouped by the labels above them; only labels above enough rows count.
+/// Rows grouped by the labels above enough rows.
 #[derive(Default)]
 pub(super) struct LabelClasses {
-    /// Number of labels.
     pub(super) labels: usize,
-    /// By class: its labels, ascending. If labels of a column are above the same rows, only the finest is listed.
+    /// By class, ascending; of labels above the same rows, only the finest.
     pub(super) below: Vec<Vec<u32>>,
-    /// Rows of each class.
     pub(super) rows: Vec<Vec<u32>>,
 }
 
@@ -138,7 +130,7 @@ impl GroupView {
                 }
             }
             let above = unique_labels(&cells, above);
-            // Bottom up: each printed cell adds its rows to the labels above it.
+            // Each printed cell adds its rows to the labels above it.
             let own: Vec<u32> = cells.iter().map(|&cell| count[cell as usize]).collect();
             for (cell, rows) in cells.iter().zip(own) {
                 for &label in above.get(cell).into_iter().flatten() {
@@ -165,8 +157,7 @@ impl GroupView {
         }
     }
 
-    /// Returns the rows below each label with an `enough` number of rows, heaviest first; labels with the same rows
-    /// occur once.
+    /// Returns distinct row sets below labels with `enough` rows, heaviest first.
     pub(super) fn heavy_labels(&self, group: &GroupCells, enough: impl Fn(usize) -> bool) -> Vec<BatchRowSet> {
         let mut heavy: Vec<(usize, BatchRowSet)> = Vec::new();
         let columns = group.columns.iter().zip(&self.above).zip(self.printed.iter().zip(&self.counts));
@@ -190,9 +181,9 @@ impl GroupView {
         heavy.into_iter().map(|(_, rows)| rows).collect()
     }
 
-    /// Returns the classes by the labels above at least `least` rows. Some labels above fewer rows can be included.
+    /// May include labels above fewer than `least` rows.
     pub(super) fn cached_classes(&mut self, group: &GroupCells, least: usize) -> &LabelClasses {
-        // Classes for a higher threshold lack labels; those for a much lower one are too many.
+        // Classes for a higher threshold lack labels; for a much lower one, they have too many.
         let keep = self.classes.take().filter(|(floor, _)| *floor <= least && least <= 8 * floor);
         let classes = keep.unwrap_or_else(|| (least, self.compute_classes(group, least)));
         &self.classes.insert(classes).1
@@ -203,7 +194,7 @@ impl GroupView {
         let mut class = vec![0u32; rows.len()];
         let mut split_into = usize::from(!rows.is_empty());
         let mut labels = 0;
-        // By column: the finest frequent label of each cell (0 for none), and the labels listed for it.
+        // By column: the finest frequent label of each cell (0: none), and its listed labels.
         let mut finest: Vec<(Vec<u32>, Vec<Vec<u32>>)> = Vec::new();
         let columns = group.columns.iter().zip(&self.above).zip(self.printed.iter().zip(&self.counts));
         for ((column, above), (printed, counts)) in columns {
@@ -257,9 +248,9 @@ impl GroupView {
     }
 }
 
-/// Returns the labels above each of the printed `cells`, with numbers that no cell has.
+/// Returns the labels above each cell, with numbers that no cell has.
 ///
-/// A printed cell is more specific than the label of the same name, because finer cells are also below that label.
+/// A label with the name of a printed cell also covers finer cells.
 fn unique_labels(cells: &[CellId], above: &LabelsAbove) -> LabelsAbove {
     let labels_of = |cell: &CellId| above.get(cell).into_iter().flatten().copied();
     let labels: hashbrown::HashSet<CellId> = cells.iter().flat_map(labels_of).collect();
@@ -271,10 +262,9 @@ fn unique_labels(cells: &[CellId], above: &LabelsAbove) -> LabelsAbove {
     cells.iter().map(of).collect()
 }
 
-/// Splits classes by the values of one more column and returns the new number of classes.
+/// Splits classes by one more column, numbered by first row; returns their number.
 ///
-/// `encode_cell` has the value of each cell, below `values`; suppressed cells have 0. Classes are numbered in the order
-/// of their first row.
+/// `encode_cell` returns a value below `values`; 0 for suppressed cells.
 fn split_classes(
     class: &mut [u32],
     classes: usize,

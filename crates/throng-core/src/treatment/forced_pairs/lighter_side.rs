@@ -1,21 +1,17 @@
 //! Searches the lighter side: a set Y of at least t records with fewer than k subjects in X.
 //!
-//! Adds labels to Y one by one and keeps the *thin* classes: those that a further Y could contain. A label of an
-//! answer has at least t rows in thin classes, and at least t − `few` of them are outside X.
-//!
-//! Classes that the remaining labels do not distinguish are counted together; with k subjects in X they are not thin.
-//! This is repeated until nothing changes. Usually no class remains; otherwise Y is tried with each remaining label.
+//! Adds labels to Y one by one and keeps the *thin* classes, which a further Y could contain. Classes that the
+//! remaining labels do not distinguish are counted together; with k subjects in X they are not thin.
 
 use super::group_view::{BatchRowSet, GroupCells, GroupView, LabelClasses};
 use crate::treatment::subject_counting::NO_SUBJECT;
 use hashbrown::HashMap;
 use std::collections::BTreeSet;
 
-/// Subjects of the rows of the batch.
 pub(super) struct RowSubjects<'a> {
     subjects: &'a [u64],
     k: usize,
-    /// Maximum number of rows that fewer than k subjects have, plus the rows without a subject.
+    /// Rows of the k − 1 most frequent subjects, and the rows without a subject.
     max_rows_below_k: usize,
 }
 
@@ -30,38 +26,34 @@ impl<'a> RowSubjects<'a> {
     }
 }
 
-/// Extent of the answer: any doomed rows, or all of them.
+/// Extent of the answer: any doomed rows, or all.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum SearchDepth {
     Any,
     All,
 }
 
-/// Step limit of a question, per class; classes that are not cleared by then are doomed.
+/// Uncleared classes are then doomed.
 const STEPS_PER_CLASS: usize = 256;
 
-/// Result of a question.
 #[derive(Default)]
 pub(super) struct LighterSideOutcome {
     pub(super) doomed: BTreeSet<u32>,
-    /// Steps used; one step checks one label of one class.
+    /// One step checks one label of one class.
     pub(super) steps: usize,
-    /// Set if the steps ran out, so that the result is unknown.
     pub(super) out_of_steps: bool,
 }
 
 pub(super) struct LighterSideQuery<'a> {
-    /// The minimum size t.
+    /// The minimum t.
     pub(super) min_records: usize,
-    /// Records in X.
     pub(super) heavy_rows: &'a BatchRowSet,
     pub(super) row_subjects: &'a RowSubjects<'a>,
-    /// Step limit.
     pub(super) step_limit: usize,
 }
 
 impl LighterSideQuery<'_> {
-    /// Returns the rows of every such Y, or of some if only [`SearchDepth::Any`] is requested.
+    /// Returns the rows of every such Y, or of some for [`SearchDepth::Any`].
     pub(super) fn find_doomed(
         &self,
         view: &mut GroupView,
@@ -112,14 +104,13 @@ impl LighterSideQuery<'_> {
 
 struct ClassItem {
     rows: usize,
-    /// Number of its rows outside X.
     outside: usize,
-    /// Distinct subjects with a row inside X, up to k.
+    /// Distinct, up to k.
     subjects_inside: Vec<u64>,
     is_thick: bool,
 }
 
-/// Thin rows below a label. Zero between uses.
+/// Thin rows below a label; zero between uses.
 #[derive(Clone, Copy, Default)]
 struct ThinRows {
     rows: usize,
@@ -134,13 +125,11 @@ struct LighterSideSearch<'a> {
     budget: usize,
     steps: usize,
     tally: Vec<ThinRows>,
-    /// Labels that are in Y or have been tried with it.
     tried_labels: Vec<bool>,
     doomed: BTreeSet<u32>,
 }
 
 impl LighterSideSearch<'_> {
-    /// Continues the search from a Y with `chosen` labels and the classes `within`.
     fn extend_labels(&mut self, within: &[u32], chosen: usize) {
         if self.depth == SearchDepth::Any && !self.doomed.is_empty() || self.is_out_of_steps() {
             return;
@@ -191,7 +180,6 @@ impl LighterSideSearch<'_> {
         self.classes.below[item as usize].binary_search(&label).is_ok()
     }
 
-    /// Checks that all classes together have fewer than k subjects in X.
     fn has_too_few_subjects(&self, within: &[u32]) -> bool {
         let mut people = Vec::new();
         for &i in within {
@@ -212,7 +200,7 @@ impl LighterSideSearch<'_> {
         }
     }
 
-    /// Returns the labels that an answer can still have, rarest first.
+    /// Returns the labels that an answer can still have, rarest first: at least t thin rows, enough of them outside X.
     fn candidate_labels(&mut self, thin: &[u32]) -> Vec<u32> {
         let Self { tally, items, classes, question, tried_labels: spent, .. } = self;
         let mut met = Vec::new();
@@ -239,7 +227,7 @@ impl LighterSideSearch<'_> {
         labels.into_iter().map(|(_, label)| label).collect()
     }
 
-    /// Returns the classes of `still_thin` that remain thin if only `candidate_labels` distinguish the classes `within` Y.
+    /// Returns the classes that remain thin if only `labels` distinguish the classes `within` Y.
     fn still_thin(&self, within: &[u32], thin: &[u32], labels: &[u32]) -> Vec<u32> {
         let mut kept = vec![false; self.classes.labels];
         for &label in labels {
@@ -259,7 +247,7 @@ impl LighterSideSearch<'_> {
             let next = together.len();
             let number = *numbers.entry(&keys[start(member)..ends[member]]).or_insert(next);
             if number == next {
-                // A class without any remaining label cannot be in a further Y.
+                // Without a remaining label, no further Y contains the class.
                 together.push((Vec::new(), start(member) == ends[member]));
             }
             of_member.push(number);

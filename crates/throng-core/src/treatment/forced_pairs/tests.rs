@@ -1,4 +1,4 @@
-//! Compares the guard with an exhaustive implementation of its definition.
+//! Compares the guard with its definition.
 
 use super::*;
 use crate::values::codebook::{CellId, SUPPRESSED};
@@ -22,7 +22,6 @@ pub(super) fn group(columns: Vec<Vec<CellId>>, quasi: usize, worth: &[f32]) -> G
     }
 }
 
-/// Returns the rows of every conjunction of labels of a group.
 fn conjunction_rows(group: &GroupCells, rows: usize) -> BTreeSet<BTreeSet<usize>> {
     let mut found: BTreeSet<BTreeSet<usize>> = BTreeSet::from([(0..rows).collect()]);
     for (column, above) in group.columns.iter().zip(&group.labels_by_cell) {
@@ -46,7 +45,6 @@ fn conjunction_rows(group: &GroupCells, rows: usize) -> BTreeSet<BTreeSet<usize>
     found
 }
 
-/// Checks for a pair of label sets that counting forces and that contains fewer than k subjects.
 fn has_forced_pair(groups: &[GroupCells], subjects: &[u64], k: usize) -> bool {
     let present = |group: &GroupCells| -> BTreeSet<usize> {
         (0..subjects.len()).filter(|&row| group.columns.iter().any(|column| column[row] != SUPPRESSED)).collect()
@@ -56,7 +54,7 @@ fn has_forced_pair(groups: &[GroupCells], subjects: &[u64], k: usize) -> bool {
     (0..groups.len()).any(|a| {
         (a + 1..groups.len()).any(|b| {
             let records = most.min(present(&groups[a]).union(&present(&groups[b])).count());
-            // The empty conjunction of a group in which every row has a fragment is not a set of labels.
+            // The empty conjunction is not a set of labels.
             let named = |g: usize, set: &BTreeSet<usize>| set.len() < subjects.len() || is_label(&groups[g], set);
             all[a].iter().filter(|x| named(a, x)).any(|x| {
                 all[b].iter().filter(|y| named(b, y)).any(|y| {
@@ -73,7 +71,6 @@ fn withdraw_largest(groups: &mut [GroupCells], subjects: &[u64], k: usize) -> u6
     withdraw_forced_pairs(groups, subjects, k, GuardRecordBound::LargestGroup, &mut StepBudget::default())
 }
 
-/// Checks that all rows of the batch are below one label of some column.
 fn is_label(group: &GroupCells, all: &BTreeSet<usize>) -> bool {
     group.columns.iter().zip(&group.labels_by_cell).any(|(column, above)| {
         (1..9).any(|label| {
@@ -85,8 +82,8 @@ fn is_label(group: &GroupCells, all: &BTreeSet<usize>) -> bool {
 
 #[test]
 fn supported_classes_can_force_pair_of_one_subject() {
-    // docs/internals/methods.md §10.3: pulse "high" of four subjects and "low" of two; age "70+" of one with a high pulse and
-    // of both others.
+    // docs/internals/methods.md §10.3: pulse "high" of four subjects, "low" of two; age "70+" of one "high" and both
+    // "low".
     let pulse = group(vec![vec![8, 8, 8, 8, 1, 1]], 1, &[1.0; 6]);
     let age = group(vec![vec![8, 8, 8, 3, 3, 3]], 1, &[1.0; 6]);
     let (mut groups, subjects) = (vec![pulse, age], [1, 2, 3, 4, 5, 6]);
@@ -96,7 +93,6 @@ fn supported_classes_can_force_pair_of_one_subject() {
     assert!(!has_forced_pair(&groups, &subjects, 2));
 }
 
-/// If groups cover different subjects by design, no reader has a smaller N than the subjects of both groups.
 #[test]
 fn groups_with_different_subjects_use_union_as_bound() {
     let only = |rows: std::ops::Range<usize>, cell| {
@@ -113,16 +109,15 @@ fn groups_with_different_subjects_use_union_as_bound() {
             &mut StepBudget::default(),
         )
     };
-    // No subject is in both: 4 + 4 − 8 forces nothing.
     assert_eq!(withdrawn(&[only(0..4, 8), only(4..8, 3)], 2), 0);
-    // Two subjects are in both, and an observer that knows all senders counts 6 + 6 − 10 = 2.
+    // Two subjects are in both: 6 + 6 − 10 = 2.
     assert_eq!(withdrawn(&[only(0..6, 8), only(4..10, 3)], 2), 0);
     assert_eq!(withdrawn(&[only(0..6, 8), only(4..10, 3)], 3), 6);
 }
 
 #[test]
 fn hierarchy_labels_force_pair_without_printed_cell() {
-    // Six of eight are below 7 on one side, three are 8 on the other: one subject must be both.
+    // Six of eight are below 7, three are 8: one subject must be both.
     let mut groups = vec![
         group(vec![vec![1, 2, 3, 4, 5, 6, 8, 8]], 1, &[1.0; 8]),
         group(vec![vec![8, 1, 2, 3, 4, 5, 8, 8]], 1, &[1.0; 8]),
@@ -143,8 +138,7 @@ fn hierarchy_labels_force_pair_without_printed_cell() {
 
 #[test]
 fn pair_bound_ignores_records_of_other_groups() {
-    // Ten records are released in the third group, only four of them in the first two. All four are 8, and one is 3:
-    // that is one subject, regardless of the other records.
+    // Ten records are released in the third group, four in the first two: all four are 8, one is 3.
     let with = |cells: &[CellId]| [cells, &[SUPPRESSED; 6]].concat();
     let mut groups = vec![
         group(vec![with(&[8, 8, 8, 8])], 1, &[1.0; 10]),
@@ -190,7 +184,6 @@ proptest! {
     }
 }
 
-/// Two groups of almost constant columns; the second group is worth less.
 fn nearly_constant_groups() -> (Vec<GroupCells>, Vec<u64>) {
     let mut state = 3_u64;
     let mut next = move || {

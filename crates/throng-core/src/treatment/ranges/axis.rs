@@ -1,21 +1,20 @@
-//! Axis of one attribute: the order of the values in the divided rows, and the loss of an extent.
+//! Axis of one attribute: the ranks of its values, and the loss of an extent.
 
 use crate::values::codebook::{ABSENT, CellId, Code, Codebook, NULL, SUPPRESSED, UNCOVERED};
 
-/// Cell of a row: the rank of its value among the values of the rows, or one of the three constants below.
+/// Rank of a row's value, or one of the three constants below.
 pub(super) type RankedCell = u32;
 const NULL_CELL: RankedCell = u32::MAX;
 const ABSENT_CELL: RankedCell = u32::MAX - 1;
-/// Value outside the hierarchy; it is suppressed.
+/// Outside the hierarchy; suppressed.
 const UNCOVERED_CELL: RankedCell = u32::MAX - 2;
 
-/// Extent of the cells of one attribute over a set of rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct AxisExtent {
-    /// Lowest and highest rank; the lowest is above the highest if no row has a value.
+    /// Ranks; `low` is above `high` if no row has a value.
     low: u32,
     high: u32,
-    /// Number of rows with a value, shown or hidden; these lose information if the cell is suppressed.
+    /// Rows with a value, shown or hidden, which suppression would lose.
     present: u32,
     missing: bool,
     omitted: bool,
@@ -67,42 +66,39 @@ impl AxisExtent {
     }
 }
 
-/// Values of one attribute, ranked so that every cell of its hierarchy covers consecutive ranks.
+/// Values, ranked so that every cell of the hierarchy covers consecutive ranks.
 pub(super) struct Axis {
     attribute: usize,
-    /// Code of each rank.
+    /// By rank.
     codes: Vec<Code>,
     order: AxisOrder,
 }
 
 enum AxisOrder {
-    /// Identifier: not shown.
     Suppressed,
-    /// Numbers on a grid, by rank: the position, and the bounds of the interval as shares of the domain.
+    /// By rank: the position, and the interval bounds as shares of the domain.
     Grid(Vec<(u32, f64, f64)>),
-    /// Labels, by level and rank: the cell and its loss.
+    /// By level and rank: the cell and its loss.
     Labels(Vec<Vec<(CellId, f64)>>),
 }
 
-/// Possible cuts of a class along an axis.
+/// Part number of each row of the class.
 pub(super) enum AxisParts {
-    /// Each part separately, and parts with too few subjects together: the number of the part of each row of the
-    /// class.
+    /// Each part with enough subjects becomes a class.
     Separate(Vec<u32>),
-    /// Between any two consecutive parts: the number of the part of each row of the class, ascending along the axis.
+    /// Cuts between two consecutive parts, ascending along the axis.
     Consecutive(Vec<u32>),
 }
 
-/// Part of rows with suppressed cells; it always belongs to the rest, even if it has enough subjects.
+/// Suppressed cells: always in the rest, even with enough subjects.
 pub(super) const SUPPRESSED_PART: u32 = u32::MAX;
-/// Parts of missing cells, of absent cells, and of all values together.
+/// Parts of missing cells, absent cells, and all values together.
 const MISSING_PART: u32 = u32::MAX - 1;
 const OMITTED_PART: u32 = u32::MAX - 2;
 const VALUES_PART: u32 = u32::MAX - 3;
 
 impl Axis {
-    /// Creates the axis of an attribute from its codebook and its codes by row of the batch; also returns the cells
-    /// of `rows`.
+    /// Creates the axis from the codes by row of the batch; also returns the cells of `rows`.
     pub fn from_codes(
         attribute: usize,
         suppressed: bool,
@@ -149,7 +145,7 @@ impl Axis {
         (Self { attribute, codes, order }, cells)
     }
 
-    /// Returns the Loss of the cells of a class, summed over its present ones.
+    /// Returns the Loss summed over present cells.
     pub fn loss(&self, extent: &AxisExtent) -> f64 {
         let present = f64::from(extent.present);
         if extent.present == 0
@@ -192,8 +188,7 @@ impl Axis {
         }
     }
 
-    /// Returns the possible cuts of a class of this extent with the given `cells`; `None` if the class cannot be cut
-    /// here.
+    /// Returns the possible cuts of a class, if any.
     pub fn possible_parts(&self, extent: &AxisExtent, cells: impl Iterator<Item = RankedCell>) -> Option<AxisParts> {
         let (low, high) = (extent.low as usize, extent.high as usize);
         if matches!(self.order, AxisOrder::Suppressed) {
@@ -217,8 +212,7 @@ impl Axis {
             }
             AxisOrder::Labels(levels) => {
                 let common = levels.iter().position(|cells| cells[low].0 == cells[high].0)?;
-                // Values with only `*` in common are divided directly into labels, missing and absent ones; `*` is
-                // for the rest.
+                // Values with only `*` in common are divided directly; `*` is for the rest.
                 if kinds > 1 && levels[common][low].0 != SUPPRESSED {
                     return Some(AxisParts::Separate(cells.map(|cell| part_of_cell(cell, |_| VALUES_PART)).collect()));
                 }
@@ -233,7 +227,6 @@ impl Axis {
     }
 }
 
-/// Returns the part of a cell; `of` returns the part of a value.
 fn part_of_cell(cell: RankedCell, of: impl Fn(RankedCell) -> u32) -> u32 {
     match cell {
         NULL_CELL => MISSING_PART,

@@ -3,17 +3,16 @@
 use super::axis::{AxisExtent, AxisParts, SUPPRESSED_PART};
 use super::range_table::RangeTable;
 
-/// Minimum saving of a cut; smaller savings are rounding errors of the sums of losses.
+/// Below are rounding errors of the summed losses.
 const MIN_SAVING: f64 = 1e-9;
 
-/// Class that may be cut.
 pub(super) struct CutNode {
     rows: Vec<u32>,
     extents: Vec<AxisExtent>,
     loss: f64,
 }
 
-/// Counts distinct subjects: each subject has the number of the last count that included it.
+/// By subject: the number of the last count that included it.
 pub(super) struct SeenSubjects {
     last_count: Vec<u32>,
     count: u32,
@@ -28,18 +27,15 @@ impl SeenSubjects {
         self.count += 1;
     }
 
-    /// Returns `true` for a subject that was not yet counted since the restart.
     fn is_new(&mut self, subject: Option<u32>) -> bool {
         let count = self.count;
         subject.is_some_and(|subject| std::mem::replace(&mut self.last_count[subject as usize], count) != count)
     }
 }
 
-/// Parts of a class along one axis, in their order.
 struct ClassDivision {
-    /// Rows, sorted by part.
     order: Vec<u32>,
-    /// Start of the rows of each part; the last entry is the number of rows.
+    /// Start of the rows of each part, and the number of rows.
     starts: Vec<usize>,
     extents: Vec<AxisExtent>,
     has_suppressed: bool,
@@ -61,9 +57,7 @@ impl CutNode {
         self.rows
     }
 
-    /// Returns the parts of the cut that saves most; on a tie, the first axis and the lowest cut win.
-    ///
-    /// Returns `None` if no cut leaves enough subjects in every part and saves loss.
+    /// Returns the parts of the best cut, if any; on a tie, the first axis and the lowest cut win.
     pub fn best_cut(&self, table: &RangeTable, people: &mut SeenSubjects) -> Option<Vec<Vec<u32>>> {
         let (mut best, mut parts) = (self.loss - MIN_SAVING, None);
         if self.rows.len() < 2 * table.k {
@@ -89,7 +83,6 @@ impl CutNode {
         parts
     }
 
-    /// Divides the rows by the number of their part.
     fn divide_by_part(&self, numbers: &[u32], table: &RangeTable) -> ClassDivision {
         let width = table.axes.len();
         let mut sorted: Vec<(u32, u32)> = numbers.iter().copied().zip(self.rows.iter().copied()).collect();
@@ -131,10 +124,10 @@ impl ClassDivision {
         rows.filter(|&&row| people.is_new(table.subjects[row as usize])).count()
     }
 
-    /// Separates each part with enough subjects and merges the others into a rest; returns the loss and the rows of
-    /// the parts.
+    /// Separates parts with enough subjects and merges the others into a rest, joined by the smallest separate parts if
+    /// necessary.
     ///
-    /// The smallest separate parts join a rest with too few subjects. Returns `None` if fewer than two parts remain.
+    /// Returns the loss and the rows of at least two parts.
     fn separate_parts(&self, table: &RangeTable, people: &mut SeenSubjects) -> Option<(f64, Vec<Vec<u32>>)> {
         let mut alone: Vec<(usize, usize)> = Vec::new();
         let mut rest: Vec<usize> = Vec::new();
@@ -157,7 +150,7 @@ impl ClassDivision {
         for &part in &rest {
             of_rest.iter_mut().zip(self.extents(part, width)).for_each(|(extent, other)| extent.merge(other));
         }
-        // Sum in ascending order, so that the rounding does not depend on the numbers of parts.
+        // In ascending order, the rounding does not depend on the numbers of parts.
         let mut losses: Vec<f64> = alone.iter().map(|(_, part)| table.loss(self.extents(*part, width))).collect();
         losses.push(table.loss(&of_rest));
         losses.sort_unstable_by(f64::total_cmp);
@@ -168,8 +161,7 @@ impl ClassDivision {
         Some((losses.iter().sum(), parts))
     }
 
-    /// Returns the cut between two consecutive parts with the least loss, if below `limit`: the loss, and the rows on
-    /// both sides.
+    /// Returns the best cut below `limit` between consecutive parts: the loss, and the rows on both sides.
     fn best_consecutive_cut(
         &self,
         table: &RangeTable,
@@ -194,8 +186,7 @@ impl ClassDivision {
         })
     }
 
-    /// Returns the losses of the first part, of the first two parts together, and so on; `None` where they have too
-    /// few subjects.
+    /// Returns the losses of the first 1, 2, … parts; `None` for too few subjects.
     fn prefix_losses(
         &self,
         parts: impl Iterator<Item = usize>,

@@ -1,11 +1,4 @@
 //! Divides a batch into classes that show the ranges of their values (docs/internals/methods.md §10.7).
-//!
-//! The division is a tree of cuts along one attribute each: numbers between two grid intervals, labels into the
-//! children of the common label, or values from missing ones. Parts with too few subjects stay together, as the rest.
-//! The cut that saves most loss is made first. A class is final if no cut saves any loss.
-//!
-//! No row of a class could have been released in another class: the first cut between them separates their extents,
-//! or no row of the rest has a value of the other class.
 
 mod axis;
 mod class_cuts;
@@ -20,25 +13,23 @@ use range_table::RangeTable;
 
 /// Quasi-identifiers of one group over the rows of a batch.
 pub struct RangeColumns<'a> {
-    /// Digest that identifies the attribute set.
+    /// Digest of the attribute set.
     pub base: u128,
-    /// Attributes, by position in the schema.
+    /// Positions in the schema.
     pub attributes: &'a [usize],
-    /// Attributes that are identifiers; they are suppressed.
+    /// Suppressed attributes.
     pub identifiers: &'a [usize],
-    /// Codes of all attributes, by attribute and row of the batch.
+    /// Codes by attribute and row.
     pub columns: &'a [Vec<Code>],
-    /// Subject that each row of the batch counts for.
+    /// Subject that each row counts for.
     pub subjects: &'a [u64],
     /// Codebooks, by attribute.
     pub books: &'a [Codebook],
 }
 
-/// Divides `rows` into classes of at least `k` subjects. Rows are not released if all together have fewer subjects,
-/// or if all cells of their class are suppressed.
+/// Divides `rows` into classes of at least `k` subjects; classes of suppressed cells are not released.
 ///
-/// Time: O(rows × attributes² × depth of the tree); the depth is about log₂(rows / k). The order of the rows and the
-/// numbers of the codes have no effect.
+/// The order of the rows and the numbers of the codes have no effect. Time: O(rows × attributes² × log₂(rows / k)).
 pub fn divide_into_ranges(columns: &RangeColumns<'_>, rows: &[u32], k: usize) -> ClassAssignment {
     let all = columns.subjects.len();
     let mut assignment = ClassAssignment::none_released(all);
@@ -87,7 +78,6 @@ fn build_table(columns: &RangeColumns<'_>, rows: &[u32], k: usize) -> RangeTable
     RangeTable { axes: axes.into_iter().map(|(axis, _)| axis).collect(), cells, subjects, people, k }
 }
 
-/// Returns the final classes, as rows of the table.
 fn final_classes(table: &RangeTable) -> Vec<Vec<u32>> {
     if table.people < table.k {
         return Vec::new();

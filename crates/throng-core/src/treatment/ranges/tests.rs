@@ -1,6 +1,4 @@
 //! Compares the division with its definition.
-//!
-//! Classes have enough subjects, cover their rows and share no tuple, and every cut is the best one.
 
 use super::*;
 use crate::treatment::local_recoding::UNRELEASED_NODE;
@@ -46,8 +44,7 @@ const AGES: [&str; 9] = ["0", "3", "4", "5", "17", "20", "22", "38", "39"];
 const DOSES: [&str; 6] = ["0", "0.5", "1", "3.5", "4", "8"];
 const DEVICES: [&str; 4] = ["W1", "W2", "B1", "B2"];
 
-/// Returns codes by attribute and row, with their codebooks. A number beyond the values is a missing, absent or
-/// uncovered cell.
+/// A number beyond the values is a missing, absent or uncovered cell.
 fn encode_rows(rows: &[(usize, usize, usize)]) -> (Vec<Vec<Code>>, Vec<Codebook>) {
     let mut books = test_codebooks(SCHEMA, 100);
     let mut columns = vec![Vec::new(); 3];
@@ -64,7 +61,6 @@ fn encode_rows(rows: &[(usize, usize, usize)]) -> (Vec<Vec<Code>>, Vec<Codebook>
     (columns, books)
 }
 
-/// Number of the part that always belongs to the rest.
 const REST_PART: u64 = u64::MAX;
 
 struct RangeCase {
@@ -95,7 +91,6 @@ impl RangeCase {
         self.subject_count(rows) >= self.k
     }
 
-    /// Returns the cell of a set of rows, by definition.
     fn shown(&self, attribute: usize, rows: &[u32]) -> CellId {
         let book = &self.books[attribute];
         let codes: BTreeSet<Code> = rows.iter().map(|&row| self.columns[attribute][row as usize]).collect();
@@ -127,7 +122,6 @@ impl RangeCase {
         (0..3).map(of).sum()
     }
 
-    /// Returns all cuts that leave enough subjects in every part, with the loss of the parts.
     fn cuts(&self, rows: &[u32]) -> Vec<(f64, Vec<Vec<u32>>)> {
         let mut cuts = Vec::new();
         let parted = |by: &dyn Fn(u32) -> u64| {
@@ -140,8 +134,7 @@ impl RangeCase {
                 cuts.push((parts.iter().map(|part| self.loss(part)).sum(), parts));
             }
         };
-        // Parts with too few subjects form the rest. If the rest has too few, the smallest separate parts join it.
-        // `REST_PART` is never separate.
+        // Parts with too few subjects form the rest, joined by the smallest separate parts.
         let apart = |by: &dyn Fn(u32) -> u64| {
             let (mut alone, few): (Vec<_>, Vec<_>) =
                 parted(by).into_iter().partition(|(number, part)| *number != REST_PART && self.has_k_subjects(part));
@@ -201,7 +194,6 @@ impl RangeCase {
         cuts
     }
 
-    /// Checks that the best cuts lead to these classes.
     fn best_cuts_reach(&self, rows: &[u32], classes: &[BTreeSet<u32>]) -> bool {
         const EQUAL_LOSS_TOLERANCE: f64 = 1e-5;
         let cuts = self.cuts(rows);
@@ -288,7 +280,6 @@ proptest! {
         if case.has_k_subjects(&all) {
             let mut found: Vec<BTreeSet<u32>> = classes.values().map(|rows| rows.iter().copied().collect()).collect();
             let left: Vec<u32> = all.iter().copied().filter(|row| assignment.node[*row as usize] == UNRELEASED_NODE).collect();
-            // Classes with only suppressed cells are not released; there may be several of them.
             if left.is_empty() {
                 prop_assert!(case.best_cuts_reach(&all, &found), "{found:?}");
             } else if silent(&left) && case.has_k_subjects(&left) {
@@ -298,7 +289,6 @@ proptest! {
         } else {
             prop_assert!(classes.is_empty());
         }
-        // The result does not depend on the order of the rows.
         let back: Vec<u32> = all.iter().rev().copied().collect();
         prop_assert_eq!(case.divide(&back).class, assignment.class);
     }

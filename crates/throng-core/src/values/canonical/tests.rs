@@ -80,7 +80,6 @@ fn decimal_comma_setting_refuses_points() {
     ] {
         assert_eq!(read(token).as_deref(), value, "{token:?}");
     }
-    // Released values have a decimal point.
     let mut out = String::new();
     assert!(t.without_conversion().canonical(RawToken::Untyped("72.5"), &mut out).is_ok() && out == "72.5");
 }
@@ -201,7 +200,7 @@ fn missing_spellings_match_before_rounding() {
     t.missing = MissingSpellings::new(Some(vec!["NA".into(), "-1".into()]), true);
     assert_eq!(canonical(&t, RawToken::Number("-1.0")).unwrap(), "NULL");
     assert_eq!(canonical(&t, RawToken::Untyped("NA")).unwrap(), "NULL");
-    // A real zero, to which −1 would be rounded, is a value.
+    // Rounding of −1 is not a real zero.
     assert_eq!(canonical(&t, RawToken::Number("0")).unwrap(), "0");
     assert!(canonical(&t, RawToken::Untyped("")).is_err());
 }
@@ -235,8 +234,6 @@ proptest! {
         prop_assert!(serde_json::from_str::<serde_json::Value>(&once).is_ok());
     }
 
-    /// Normalization is idempotent for subjects. White space, invisible characters and leading zeros do not make a
-    /// new subject.
     #[test]
     fn subject_spellings_give_one_text(text in r"[0-9]{1,4}(\.0{0,2})?|[a-zéA-Z \u{e9}]{0,8}|\PC{0,10}", zeros in 0_usize..3) {
         let t = ValueTyping { spelling: Spelling::SUBJECT_DEFAULT, ..typing(AttributeType::String, Rounding::None) };

@@ -128,7 +128,6 @@ fn encode_column_lists_cells_of_wrong_type() {
     assert_eq!(b.uncovered(), 0);
 }
 
-/// Cells shared by elements are encoded once and counted for each element.
 #[test]
 fn shared_cells_are_encoded_like_separate_cells() {
     let hierarchy = "hierarchy = { kind = \"intervals\", min = 0, max = 100, widths = [10] }";
@@ -158,7 +157,7 @@ fn shared_cells_are_encoded_like_separate_cells() {
     }
 }
 
-/// Random attribute with a hierarchy of its type, and tokens that it mostly covers.
+/// Random hierarchy and mostly covered tokens.
 fn attribute() -> impl Strategy<Value = (String, String, Vec<String>)> {
     let numbers = |range: std::ops::Range<i32>| proptest::collection::vec(range.prop_map(|n| n.to_string()), 1..40);
     let halves = || proptest::collection::vec((-40_i32..440).prop_map(|n| format!("{}", f64::from(n) / 4.0)), 1..40);
@@ -202,7 +201,6 @@ fn attribute() -> impl Strategy<Value = (String, String, Vec<String>)> {
             ("coordinates".into(), "round = 0.01\nhierarchy = { kind = \"grid\", cells = [0.1, 1, 10] }".into(), values)
         }),
         (1_usize..4, 1_usize..4, proptest::collection::vec(0_usize..40, 1..40)).prop_map(|(inner, outer, values)| {
-            // Labels that look like values, and levels with equal groups.
             let mut tree = String::new();
             for o in 0..(24 / (inner * outer)).max(1) {
                 let groups: Vec<String> = (0..outer)
@@ -232,7 +230,7 @@ proptest! {
         }
         let mut coverage: HashMap<&str, u128> = HashMap::new();
         let mut text: HashMap<u128, &str> = HashMap::new();
-        // Values of each text: an exact cell has only one.
+        // Values by text.
         let mut members: HashMap<&str, Vec<Code>> = HashMap::new();
         for code in 0..Code::try_from(b.codes()).unwrap() {
             for level in 0..b.levels() {
@@ -317,7 +315,6 @@ proptest! {
     }
 }
 
-/// Encodes every field of a CSV file with the codebooks of its schema.
 fn through(schema: &Schema, file: &Path, separator: u8) -> Vec<Codebook> {
     let mut books: Vec<Codebook> =
         schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &KEY, 100_000).unwrap()).collect();

@@ -1,4 +1,4 @@
-//! Truncation of dates and timestamps to calendar units.
+//! Truncation of times to calendar units.
 
 use chrono::Datelike;
 
@@ -6,25 +6,24 @@ use super::{HierarchyFlaw, ValueCover};
 use crate::values::json::{quoted, unquoted};
 use crate::values::moment::{self, CalendarUnit, DAY};
 
-/// Truncation to units of rising length: hours, days, ISO weeks, months, quarters, years.
+/// Calendar units of rising length.
 ///
-/// The texts are `2021-05-24T10`, `2021-05-24`, `2021-W21`, `2021-05`, `2021-Q2`, `2021`. Weeks overlap months. Above
-/// a level of weeks a longer unit therefore consists of whole weeks, each assigned by its Thursday as in ISO 8601.
-/// Its text has the first and last day: `2021-05-03/2021-05-30`.
+/// Texts are `2021-05-24T10`, `2021-05-24`, `2021-W21`, `2021-05`, `2021-Q2`, `2021`. Units above weeks consist of
+/// whole weeks, by Thursday as in ISO 8601: `2021-05-03/2021-05-30`.
 #[derive(Clone, Debug)]
 pub struct Calendar {
-    /// Spacing of canonical values: one day for dates, otherwise one millisecond.
+    /// Milliseconds between canonical values.
     grain: i64,
     levels: Vec<CalendarUnit>,
-    /// First and last moment of the domain, in milliseconds since 1970.
+    /// First and last moment.
     domain: Option<(i64, i64)>,
 }
 
 impl Calendar {
-    /// Creates the hierarchy. `rounded` is the unit of the canonical values; levels must be coarser.
+    /// Creates the hierarchy of values rounded to `rounded`.
     ///
     /// # Errors
-    /// Fails if units do not rise, if a unit is not coarser than the rounding, or if the domain is empty.
+    /// Fails if units do not rise above `rounded`, or the domain is empty.
     pub fn build(
         date: bool,
         rounded: Option<CalendarUnit>,
@@ -52,7 +51,7 @@ impl Calendar {
         if flaws.is_empty() { Ok(Self { grain, levels, domain }) } else { Err(flaws) }
     }
 
-    /// Returns the first and last moment of the domain, in milliseconds since 1970; none if it is open.
+    /// Returns the first and last moment, in milliseconds since 1970.
     pub fn domain(&self) -> Option<(i64, i64)> {
         self.domain
     }
@@ -97,7 +96,7 @@ impl Calendar {
         ValueCover::Set { text: quoted(&text), set: format!("time {start} {end}"), loss: self.loss(start, end) }
     }
 
-    /// Returns (U−L)/(max−min), with the first and last canonical moment of the cell, limited to the domain.
+    /// Equals (U−L)/(max−min) with included bounds, limited to the domain.
     fn loss(&self, start: i64, end: i64) -> Option<f64> {
         let (first, last) = self.domain?;
         let (low, high) = (start.max(first), (end - self.grain).min(last));
@@ -105,7 +104,7 @@ impl Calendar {
     }
 }
 
-/// Returns the Monday of the first week with a Thursday not before `start`.
+/// Monday of the first week with a Thursday from `start` on.
 fn first_week(start: i64) -> i64 {
     let week = CalendarUnit::Week.start(start);
     if week + 3 * DAY >= start { week } else { week + 7 * DAY }
@@ -151,7 +150,7 @@ mod tests {
         let calendar =
             Calendar::build(true, None, vec![CalendarUnit::Week, CalendarUnit::Month, CalendarUnit::Year], None)
                 .unwrap();
-        // Saturday of a week with its Thursday in April.
+        // The Thursday is in April.
         assert_eq!(texts(&calendar, "2021-05-01"), ["2021-W17", "2021-03-29/2021-05-02", "2021-01-04/2022-01-02"]);
         assert_eq!(texts(&calendar, "2021-01-01"), ["2020-W53", "2020-11-30/2021-01-03", "2019-12-30/2021-01-03"]);
     }

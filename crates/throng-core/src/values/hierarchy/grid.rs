@@ -1,24 +1,23 @@
-//! Grid of latitude and longitude with square cells of degrees.
+//! Square grid of coordinates.
 
 use super::{HierarchyFlaw, ValueCover};
 use crate::values::canonical::Rounding;
 use crate::values::decimal::{MAX_DECIMALS, decimals_of, exact_ticks, floor_ticks, push_ticks};
 use crate::values::json::{quoted, unquoted};
 
-/// Cells of rising size, aligned to 0°, 0°. The text is `47.3..47.4,8.5..8.6`; southern and western edges are
-/// included.
+/// Cells from 0°, 0° such as `47.3..47.4,8.5..8.6`, with southern and western edges.
 #[derive(Clone, Debug)]
 pub struct Grid {
     decimals: u32,
-    /// Edge lengths in ticks of degrees, each a multiple of the previous one.
+    /// Edges in ticks.
     cells: Vec<i128>,
 }
 
 impl Grid {
-    /// Creates the hierarchy from cell sizes in degrees, fine to coarse.
+    /// Creates the hierarchy from sizes in degrees.
     ///
     /// # Errors
-    /// Fails if a size is not above the rounding step, is over 90°, or is not a multiple of the previous one.
+    /// Fails if a size is at most the rounding step, over 90°, or no multiple of the previous one.
     pub fn build(rounding: Rounding, sizes: &[f64]) -> Result<Self, Vec<HierarchyFlaw>> {
         let mut flaws = Vec::new();
         let mut decimals = if let Rounding::Step { decimals, .. } = rounding { decimals } else { 0 };

@@ -1,26 +1,22 @@
-//! Prefixes of a string, with the other characters masked by `*`.
+//! String prefixes.
 
 use super::{HierarchyFlaw, ValueCover};
 use crate::values::json::{quoted, unquoted};
 
-/// Prefix masking, as for postal codes: `60617` → `6061*` → `606**`.
+/// Masked prefixes of Unicode scalar values: `60617` → `6061*` → `606**`.
 ///
-/// Characters are Unicode scalar values. A value not longer than the prefix is not masked. A value that looks masked
-/// (`606**`), or would once masked (`60*17` with a prefix of three), is not covered: its text could be that of
-/// another cell.
+/// Values with the text of another cell are not covered: masked ones (`606**`), and `60*17` with three kept characters.
 #[derive(Clone, Debug)]
 pub struct Prefix {
-    /// Numbers of kept characters, falling.
     keep: Vec<usize>,
-    /// The only covered length, if fixed.
     length: Option<usize>,
 }
 
 impl Prefix {
-    /// Creates the hierarchy from the numbers of kept characters, fine to coarse.
+    /// Creates the hierarchy from numbers of kept characters.
     ///
     /// # Errors
-    /// Fails if the numbers do not fall, or are not between 1 and the length − 1.
+    /// Fails if the numbers do not fall, or are not from 1 to length − 1.
     pub fn build(keep: Vec<usize>, length: Option<usize>) -> Result<Self, Vec<HierarchyFlaw>> {
         let mut flaws = Vec::new();
         if keep.is_empty() {
@@ -56,7 +52,7 @@ impl Prefix {
         if self.length.is_some_and(|expected| expected != length) {
             return None;
         }
-        // The value looks masked, or its masked text looks like one with a shorter prefix.
+        // The value, or its masked text, looks like a masked value.
         let ambiguous = |&kept: &usize| {
             kept < length && (characters[kept - 1] == '*' || characters[kept..].iter().all(|&c| c == '*'))
         };

@@ -9,48 +9,46 @@ mod ranges;
 
 pub use ranges::MAX_POSITIONS;
 
-/// Partition of the domain on one level, in ticks.
+/// Partition of the domain in ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LevelCuts {
-    /// Intervals of equal width, one of which starts at the origin.
+    /// Intervals of equal width.
     Width {
         /// Start of one interval.
         origin: i128,
-        /// Width of each interval, above 0.
+        /// Width, above 0.
         width: i128,
     },
-    /// Cut points, each of which starts an interval.
+    /// Starts of intervals.
     Points(Vec<i128>),
 }
 
-/// Numeric intervals over a closed domain, in decimal ticks.
+/// Numeric intervals over a closed domain.
 ///
-/// The texts are `30-34` for integers, both ends included, and `[30,35)` for floats, with `[95,100]` as last
-/// interval. A maximum that would start a new interval (100 with width 5 from 0) belongs to the previous one.
+/// Texts are `30-34` for integers and `[30,35)` for floats. The last interval includes the maximum: `[95,100]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruler {
     integer: bool,
     decimals: u32,
     min: i128,
     max: i128,
-    /// Distance of neighbouring canonical values, if fixed by rounding.
+    /// Distance of canonical values, if fixed by rounding.
     step: Option<i128>,
     levels: Vec<LevelCuts>,
 }
 
 struct TickInterval {
     low: i128,
-    /// Upper end, included for integers and for the last interval.
+    /// Included if `closed`.
     high: i128,
     closed: bool,
 }
 
 impl Ruler {
-    /// Creates intervals of the given widths, fine to coarse.
+    /// Creates intervals of widths, fine to coarse.
     ///
     /// # Errors
-    /// Lists all mistakes: an empty domain, more than nine decimals, fractions for an integer attribute, or a width
-    /// that is not a multiple of the previous one.
+    /// Lists all mistakes, such as widths that do not nest.
     pub fn from_widths(
         integer: bool,
         rounding: Rounding,
@@ -82,11 +80,10 @@ impl Ruler {
         if flaws.is_empty() { Ok(ruler) } else { Err(flaws) }
     }
 
-    /// Creates intervals between the given cut points, with one list per level, fine to coarse.
+    /// Creates intervals between cut points, fine to coarse.
     ///
     /// # Errors
-    /// Lists all mistakes: those of widths, cut points out of order or outside the domain, or a coarser list that is
-    /// not part of the finer one.
+    /// Lists all mistakes, such as cut points that do not nest.
     pub fn from_bounds(
         integer: bool,
         rounding: Rounding,
@@ -143,7 +140,6 @@ impl Ruler {
         if flaws.is_empty() { Ok(ruler) } else { Err(flaws) }
     }
 
-    /// Returns the ruler without levels, and `numbers` (min and max first) in ticks.
     fn domain(
         integer: bool,
         rounding: Rounding,
@@ -182,7 +178,7 @@ impl Ruler {
         Ok((Self { integer, decimals, min: ticks[0], max: ticks[1], step, levels: Vec::new() }, ticks))
     }
 
-    /// Returns the lowest and the highest value of the domain.
+    /// Returns minimum and maximum.
     pub fn domain_bounds(&self) -> (f64, f64) {
         let scale = 10f64.powi(i32::try_from(self.decimals).expect("few decimals"));
         (self.min as f64 / scale, self.max as f64 / scale)
@@ -193,18 +189,17 @@ impl Ruler {
         &self.levels
     }
 
-    /// Returns the lowest and highest value in ticks, and the decimals of a tick.
+    /// Returns minimum and maximum in ticks, and the decimals.
     pub fn domain_in_ticks(&self) -> ((i128, i128), u32) {
         ((self.min, self.max), self.decimals)
     }
 
-    /// Checks that intervals are of whole numbers, with both ends included in their labels.
+    /// Checks for intervals of integers.
     pub fn is_integer(&self) -> bool {
         self.integer
     }
 
-    /// Returns start (in ticks) and label of the interval with `number` on a level, 0 the finest; none outside the
-    /// domain. The interval `30-34` of whole numbers contains all numbers from 30 up to 35, without 35.
+    /// Returns start in ticks and label of the interval of `number`; level 0 is the finest.
     pub fn labelled_interval(&self, level: usize, number: f64) -> Option<(i128, String)> {
         let floor = floor_ticks(&format!("{number}"), self.decimals)?;
         if floor.ticks < self.min || floor.ticks > self.max || (floor.ticks == self.max && !floor.exact) {
@@ -263,7 +258,7 @@ impl Ruler {
             LevelCuts::Points(points) => {
                 let above = points.partition_point(|&cut| cut <= at);
                 let low = above.checked_sub(1).map_or(self.min, |below| points[below]);
-                // After the last cut point, the maximum is included.
+                // Includes the maximum.
                 (low, points.get(above).copied().unwrap_or(self.max + 1))
             }
         };
@@ -284,7 +279,7 @@ impl Ruler {
             }
         }
         let text = self.text(interval);
-        // For integers both terms are one less than the number of values: (n−1)/(N−1).
+        // For integers: (n−1)/(N−1).
         let loss = (high - low) as f64 / (self.max - self.min) as f64;
         ValueCover::Set { text: quoted(&text), set: format!("interval {text}"), loss: Some(loss) }
     }
@@ -353,7 +348,6 @@ mod tests {
     fn interval_with_one_value_is_exact() {
         let ruler = Ruler::from_widths(true, Rounding::step(5.0).unwrap(), (0.0, 100.0), 0.0, &[5.0, 10.0]).unwrap();
         assert_eq!(texts(&ruler, "15"), ["VALUE", "10-19"]);
-        // The last interval includes the maximum: 95 and 100.
         assert_eq!(texts(&ruler, "95"), ["95-100", "90-100"]);
         let ruler = Ruler::from_widths(false, Rounding::step(0.5).unwrap(), (0.0, 10.0), 0.0, &[0.5, 1.0]).unwrap();
         assert_eq!(texts(&ruler, "3.5"), ["VALUE", "[3,4)"]);

@@ -1,4 +1,4 @@
-//! Hierarchy of listed values: one row per value, with its label on every level and the root last.
+//! Hierarchy of listed values.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,16 +7,15 @@ use sha2::{Digest, Sha256};
 use super::{HierarchyFlaw, ValueCover};
 use crate::values::json::quoted;
 
-/// Value and its labels, from the value (first) to the root (last).
+/// Value with its labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HierarchyRow {
-    /// Position in the input, for messages: `row 3`, or a key path.
+    /// Row or key path for messages.
     pub place: String,
-    /// Labels from the value to the coarsest one.
+    /// Labels from value to root.
     pub labels: Vec<String>,
 }
 
-/// Maximum number of groups that a level description lists by name.
 const MAX_NAMED_GROUPS: usize = 3;
 
 #[derive(Clone, Debug)]
@@ -29,23 +28,18 @@ struct TreeGroup {
 /// Checked hierarchy of listed values.
 #[derive(Clone, Debug)]
 pub struct ListedTree {
-    /// Row number of each canonical value.
     leaves: HashMap<String, usize>,
-    /// Group of every row, for each level between the values and the root; none if the label is the root.
+    /// Group of every row on each inner level; none for the root.
     levels: Vec<Vec<Option<usize>>>,
     groups: Vec<TreeGroup>,
-    /// Messages about repeated rows, which are ignored.
     repeated: Vec<String>,
 }
 
 impl ListedTree {
-    /// Checks the rows. `canonical` returns the canonical text of a value, or the reason for which it has none.
-    ///
-    /// The root can have any name, but the same one in every row. It is released as `*`, also on lower levels.
+    /// Checks rows with one root of any name; `canonical` returns the text of a value, or an error.
     ///
     /// # Errors
-    /// Lists all mistakes with their rows: rows of different lengths, different roots, a value that occurs twice, a
-    /// label with two parents, or a label for different values on different levels.
+    /// Lists all mistakes, such as repeated values, or labels with two parents.
     pub fn build(
         rows: &[HierarchyRow],
         canonical: impl Fn(&str) -> Result<String, String>,
@@ -92,14 +86,14 @@ impl ListedTree {
                 }
             }
         }
-        // The code below reads every row at every level, so the rows must be valid.
+        // Later code requires valid rows.
         if !flaws.is_empty() {
             return Err(flaws);
         }
         let root = first.labels.last().map_or("", String::as_str);
         let mut tree = Self { leaves, levels: Vec::new(), groups: Vec::new(), repeated: Vec::new() };
         let mut named = LabelRegistry::new(&texts);
-        // Smallest known group of each row, so that equal sets get one text.
+        // Smallest group of each row, for one text per set.
         let mut inner: Vec<Option<usize>> = vec![None; rows.len()];
         for level in 1..first.labels.len() - 1 {
             parent_flaws(rows, level, root, &mut flaws);
@@ -147,12 +141,12 @@ impl ListedTree {
         &self.repeated
     }
 
-    /// Returns the number of listed values.
+    /// Returns the number of values.
     pub fn values(&self) -> usize {
         self.leaves.len()
     }
 
-    /// Returns the canonical texts of the listed values, ascending.
+    /// Returns the sorted canonical texts.
     #[expect(clippy::disallowed_methods, reason = "the texts are sorted before anyone sees them")]
     pub fn listed_values(&self) -> Vec<&str> {
         let mut listed: Vec<&str> = self.leaves.keys().map(String::as_str).collect();
@@ -164,7 +158,6 @@ impl ListedTree {
         self.levels.len()
     }
 
-    /// Returns the names of the groups of a level if there are few, otherwise their number.
     pub(super) fn label(&self, index: usize) -> String {
         let groups: BTreeSet<Option<usize>> = self.levels[index].iter().copied().collect();
         let names: Vec<&str> =
@@ -211,7 +204,6 @@ impl ListedTree {
     }
 }
 
-/// Returns a hash of the sorted values of a group, so that a large group has a short description.
 fn set_digest(sorted: &[&str]) -> String {
     let mut hash = Sha256::new();
     for text in sorted {
@@ -221,7 +213,6 @@ fn set_digest(sorted: &[&str]) -> String {
     format!("leaves {:x}", hash.finalize())
 }
 
-/// All texts in use, each with its set and one of its rows.
 struct LabelRegistry {
     sets: HashMap<String, (String, usize)>,
 }
@@ -232,7 +223,7 @@ impl LabelRegistry {
         Self { sets }
     }
 
-    /// Registers a text. Returns the row of an earlier, different set with the same text.
+    /// Returns the row of a different set with this text.
     fn register(&mut self, text: &str, set: &str, row: usize) -> Option<usize> {
         let (known, earlier) = self.sets.entry(text.to_owned()).or_insert_with(|| (set.to_owned(), row));
         (known != set).then_some(*earlier)

@@ -1,4 +1,4 @@
-//! Attributes of records: role, position and type.
+//! Attributes of records.
 
 use crate::values::canonical::{AttributeType, ValueTyping};
 use crate::values::date_formats::TimeBase;
@@ -11,79 +11,78 @@ use crate::values::hierarchy::Hierarchy;
 pub enum Role {
     /// Direct identifier, never released.
     Identifier,
-    /// Identifies the subject; never released.
+    /// Subject, never released.
     Subject,
-    /// Quasi-identifier, which may single out a subject in combination. The default.
+    /// Quasi-identifier; the default.
     Quasi,
     /// Quasi-identifier that is a point in time.
     Time,
-    /// Sensitive attribute, released next to the class and protected by the support of its values.
+    /// Sensitive value, protected by support.
     Sensitive,
-    /// Explicit opt-out: released unchanged.
+    /// Value released unchanged.
     Insensitive,
 }
 
 impl Role {
-    /// Returns the name in schema files.
+    /// Returns the name in schemas.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// Checks that cells of this role may be released.
+    /// Checks for a releasable role.
     pub fn is_releasable(self) -> bool {
         !matches!(self, Self::Identifier | Self::Subject)
     }
 
-    /// Checks that the attribute is part of the equivalence class.
+    /// Checks for a quasi-identifier.
     pub fn is_quasi(self) -> bool {
         matches!(self, Self::Quasi | Self::Time)
     }
 }
 
-/// Frequency of changes between consecutive records of a subject (docs/internals/methods.md §12.4).
+/// Frequency of changes within a subject (docs/internals/methods.md §12.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum ChangeFrequency {
-    /// Changes between at most 0.1 % of the records.
+    /// At most 0.1 % of the records.
     Never,
-    /// Changes between at most 5 % of the records.
+    /// At most 5 % of the records.
     Slowly,
-    /// Changes from record to record.
+    /// Record to record.
     Always,
 }
 
 impl ChangeFrequency {
-    /// Returns the name in schema files.
+    /// Returns the name in schemas.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// Treatment of a quasi-identifier if its class is too small (\[POD] §6.2). It is set in the configuration, not in the
-/// schema.
+/// Configured treatment of a quasi-identifier with too small a class (\[POD] §6.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AttributeTreatment {
-    /// Generalizes along the hierarchy, up to `*`.
+    /// Generalizes up to `*`.
     #[default]
     Generalize,
     /// Releases the exact value or `*`.
     SuppressCell,
-    /// Releases the exact value or drops the record.
+    /// Releases the exact value or no record.
     SuppressRecord,
-    /// Replaces a number by the closest one with a large enough class, if any.
+    /// Replaces a number by the closest one with a large enough class.
     Perturb,
-    /// Replaces a number by the median of a large enough class, if any.
+    /// Replaces a number by the median of a large enough class.
     Aggregate,
 }
 
 impl AttributeTreatment {
-    /// Checks that the treatment may replace a number by that of another subject.
+    /// Checks for numbers of other subjects.
     pub fn is_untruthful(self) -> bool {
         matches!(self, Self::Perturb | Self::Aggregate)
     }
 
-    /// Checks that the attribute may be released at `level`, with `*` at level `top`.
+    /// Checks that `level` may be released, with `*` at `top`.
     pub fn allows(self, level: usize, top: usize) -> bool {
         match self {
             Self::Generalize | Self::Perturb | Self::Aggregate => level <= top,
@@ -93,26 +92,26 @@ impl AttributeTreatment {
     }
 }
 
-/// Source of an attribute: a part of the message, or data joined to it. Records of files have only a value.
+/// Origin: a message part or a join.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AttributeOrigin {
-    /// Value of the message: the record.
+    /// Message value.
     #[default]
     Value,
-    /// Key of the message.
+    /// Message key.
     Key,
-    /// Header with this name, as text.
+    /// Header with this name.
     Header(String),
-    /// Timestamp of the message.
+    /// Message timestamp.
     Timestamp,
-    /// Name of the topic.
+    /// Topic name.
     Topic,
-    /// Profile of the record's subject in the join with this name.
+    /// Profile of the subject in the join with this name.
     Join(String),
 }
 
 impl AttributeOrigin {
-    /// Returns the name in schema files.
+    /// Returns the name in schemas.
     pub fn name(&self) -> String {
         match self {
             Self::Value => "value".to_owned(),
@@ -124,7 +123,7 @@ impl AttributeOrigin {
         }
     }
 
-    /// Returns the origin with a name from a schema file.
+    /// Parses the name in schemas.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "value" => Self::Value,
@@ -142,7 +141,7 @@ impl AttributeOrigin {
         })
     }
 
-    /// Returns the name of the join, if the origin is a join.
+    /// Returns the join name.
     pub fn join(&self) -> Option<&str> {
         match self {
             Self::Join(name) => Some(name),
@@ -150,7 +149,7 @@ impl AttributeOrigin {
         }
     }
 
-    /// Checks that the origin has fields, so that an attribute can have a column or pointer in it.
+    /// Checks for columns and pointers.
     pub fn has_fields(&self) -> bool {
         matches!(self, Self::Value | Self::Key | Self::Join(_))
     }
@@ -159,10 +158,9 @@ impl AttributeOrigin {
 /// Position of an attribute in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttributePlace {
-    /// Column, or key of the top-level object.
+    /// Column or top-level key.
     Column(String),
-    /// JSON pointer (RFC 6901); `""` is the complete message key. After the pointer of the exploded array, `*` means
-    /// every element.
+    /// JSON pointer (RFC 6901); `*` is an element of the exploded array.
     Pointer(String),
 }
 
@@ -171,46 +169,45 @@ pub enum AttributePlace {
 pub struct Attribute {
     /// Name in the release.
     pub name: String,
-    /// Part of the message that contains it.
+    /// Part of the message.
     pub from: AttributeOrigin,
     /// Position in that part.
     pub place: AttributePlace,
-    /// For an attribute of the elements of an exploded array: the number of pointer segments up to the array. The
-    /// next segment is the element.
+    /// Pointer segments before the element of an exploded array.
     pub elements: Option<usize>,
-    /// Role of the attribute.
+    /// Role in the anonymization.
     pub role: Role,
-    /// Unit, for documentation only.
+    /// Unit for documentation.
     pub unit: Option<String>,
-    /// Typing of its values.
+    /// Typing of the values.
     pub typing: ValueTyping,
-    /// Base of its times, if they are relative to another attribute.
+    /// Base of relative times.
     pub base: Option<TimeBase>,
-    /// Hierarchy of its values.
+    /// Generalization hierarchy.
     pub hierarchy: Hierarchy,
-    /// Releases values outside the hierarchy as `*`; a data set with such values is then accepted.
+    /// Releases uncovered values as `*`.
     pub suppresses_uncovered: bool,
-    /// Frequency of changes within a subject; measured if not given.
+    /// Configured change frequency.
     pub changes: Option<ChangeFrequency>,
     /// Treatment of values with too small a class.
     pub treatment: AttributeTreatment,
-    /// Accepts records with a writer schema that lacks this field.
+    /// Accepts writer schemas without this field.
     pub optional: bool,
 }
 
 impl Attribute {
-    /// Returns the type of its values.
+    /// Returns the data type.
     pub fn kind(&self) -> AttributeType {
         self.typing.kind
     }
 
-    /// Returns the attribute for released data, in which the values are canonical texts.
+    /// Returns the attribute with canonical texts as input.
     #[must_use]
     pub fn for_released_values(&self) -> Self {
         Self { typing: self.typing.for_released_values(), ..self.clone() }
     }
 
-    /// Returns the column in flat formats: the column, the last pointer segment (unescaped), or otherwise the name.
+    /// Returns the column, the last pointer segment, or the name.
     pub fn column(&self) -> String {
         match &self.place {
             AttributePlace::Column(column) => column.clone(),
@@ -218,8 +215,7 @@ impl Attribute {
         }
     }
 
-    /// Returns the keys from the top of a nested record to the cell, unescaped; none if the cell is the complete
-    /// part.
+    /// Returns the unescaped keys from the top of a record to the cell.
     pub fn segments(&self) -> Vec<String> {
         match &self.place {
             AttributePlace::Column(column) => vec![column.clone()],
@@ -228,7 +224,7 @@ impl Attribute {
     }
 }
 
-/// Returns the keys in a JSON pointer, unescaped.
+/// Returns the unescaped keys of a JSON pointer.
 pub fn segments(pointer: &str) -> Vec<String> {
     pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect()
 }

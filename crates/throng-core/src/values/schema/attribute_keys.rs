@@ -1,5 +1,4 @@
-//! Schema keys of an attribute for its position (`read_origin`, `column`, `pointer`), its unit (`unit`, `to`, `scale`,
-//! `offset`) and its spelling (`decimal`, `normalize`, `case`, `format`, `first_year`, `epoch`, `read_base`, `read_zone`).
+//! Schema keys for the position, unit and spelling of an attribute.
 
 use super::attribute::{AttributeOrigin, AttributePlace, Role, segments};
 use crate::values::canonical::AttributeType;
@@ -14,14 +13,12 @@ fn is_pointer(pointer: &str) -> bool {
     escaped && (pointer.is_empty() || pointer.starts_with('/'))
 }
 
-/// Checks for a segment `*`, which means the elements of an array.
 fn has_star(pointer: &str) -> bool {
     pointer.split('/').skip(1).any(|segment| segment == "*")
 }
 
 const INVALID_POINTER: &str = "not a JSON pointer: it must start with / and escape ~ as ~0 and / as ~1";
 
-/// Reads the pointer of the array with the records as elements; none if missing or invalid.
 pub(super) fn read_explode(keys: &mut TableReader<'_>) -> Option<String> {
     let pointer: String = keys.optional("explode")?;
     if !is_pointer(&pointer) {
@@ -38,7 +35,7 @@ pub(super) fn read_explode(keys: &mut TableReader<'_>) -> Option<String> {
 const MISPLACED_STAR: &str =
     "`*` means the elements of the array in `explode` and is not allowed elsewhere; other arrays are read as one cell";
 
-/// Returns the number of segments of `read_place` up to the array `read_explode`, if the next segment means its elements.
+/// Returns the number of segments of `explode`, if `place` continues with its elements.
 pub(super) fn element_depth(
     keys: &mut TableReader<'_>,
     place: Option<&AttributePlace>,
@@ -68,7 +65,7 @@ pub(super) fn element_depth(
     None
 }
 
-/// Reads the part of a message with the attribute; the value if missing or invalid.
+/// Defaults to the message value.
 pub(super) fn read_origin(keys: &mut TableReader<'_>) -> AttributeOrigin {
     let Some(name) = keys.optional::<String>("from") else { return AttributeOrigin::Value };
     AttributeOrigin::from_name(&name).unwrap_or_else(|| {
@@ -77,7 +74,7 @@ pub(super) fn read_origin(keys: &mut TableReader<'_>) -> AttributeOrigin {
     })
 }
 
-/// Reads the position in that part; the attribute name by default.
+/// Defaults to the attribute name.
 pub(super) fn read_place(
     keys: &mut TableReader<'_>,
     name: Option<&str>,
@@ -108,7 +105,6 @@ pub(super) fn read_place(
     }
 }
 
-/// Reads the unit of released values and the conversion of raw numbers.
 pub(super) fn read_unit(
     keys: &mut TableReader<'_>,
     kind: Option<AttributeType>,
@@ -166,7 +162,7 @@ enum CaseOption {
     Fold,
 }
 
-/// Reads the normalization of texts. Subjects are normalized unless the schema has `normalize = "none"`.
+/// Subjects are normalized unless the schema has `normalize = "none"`.
 pub(super) fn read_spelling(keys: &mut TableReader<'_>, kind: Option<AttributeType>, role: Role) -> Spelling {
     let normalize: Option<UnicodeForm> = keys.optional("normalize");
     let case: Option<CaseOption> = keys.optional("case");
@@ -290,10 +286,9 @@ pub(super) fn read_dates(
     }
 }
 
-/// Maximum number of formats per attribute. All pairs are compared, and every cell may be tried with each format.
+/// Limit for comparing all pairs, and trying each format per cell.
 const MAX_FORMATS: usize = 16;
 
-/// Reads one or several formats, and checks each one and all pairs.
 fn read_formats(keys: &mut TableReader<'_>) -> Option<Vec<DateFormat>> {
     let first_year: Option<i32> = keys.optional("first_year");
     if first_year.is_some_and(|year| !(1000..=9900).contains(&year)) {

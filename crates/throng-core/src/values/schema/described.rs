@@ -1,5 +1,4 @@
-//! Keys of record schemas as one table, from which the JSON Schema and the reference page are generated. A test
-//! compares it with the parser.
+//! Schema keys as one table for the JSON Schema and the reference page; a test compares it with the parser.
 
 use std::fmt::Write as _;
 
@@ -10,7 +9,6 @@ mod keys;
 use keys::{ATTRIBUTE, COMMON_KEYS, HIERARCHIES, HierarchyKind, KeyShape, NamedChoice, SchemaKey, TEMPORAL, UNITS};
 
 impl KeyShape {
-    /// Returns a description in words, and the JSON Schema.
     fn description_and_schema(&self) -> (String, Json) {
         let list = |items: &Json| json!({"type": "array", "items": items, "minItems": 1});
         let (words, schema) = match self {
@@ -54,7 +52,6 @@ impl KeyShape {
     }
 }
 
-/// Returns the JSON Schema of a table with exactly these keys.
 fn table_schema(keys: &[SchemaKey]) -> Json {
     let described = |key: &SchemaKey| {
         let (_, mut schema) = key.shape.description_and_schema();
@@ -81,7 +78,6 @@ fn hierarchy_schema(kind: &HierarchyKind) -> Json {
     schema
 }
 
-/// Returns the rules between the keys of one attribute.
 fn key_rules() -> Vec<Json> {
     let has = |keys: &[&str]| json!({"required": keys});
     let of_types = |types: &[&str]| json!({"properties": {"type": {"enum": types}}});
@@ -151,7 +147,7 @@ fn key_rules() -> Vec<Json> {
     rules
 }
 
-/// Returns the JSON Schema (draft 2020-12) of a record schema, as checked in at `schemas/schema.schema.json`.
+/// Returns the JSON Schema in `schemas/schema.schema.json`.
 pub fn json_schema() -> String {
     let mut attribute = table_schema(ATTRIBUTE);
     attribute["description"] = "An attribute of the records.".into();
@@ -193,7 +189,7 @@ const EXPLODE: &str = "Array whose elements are the records, as a JSON pointer (
 const SUBJECT: &str = "`\"record\"`: every record is of a different person. Without this key and without an attribute \
  of role subject, `throng` counts records as people and warns about it.";
 
-/// Returns the reference of all keys, as checked in at `docs/schema.md`.
+/// Returns the reference page `docs/schema.md`.
 pub fn reference_markdown() -> String {
     let mut page = String::from(
         "# Record schemas\n\n<!-- Generated from crates/throng-core/src/values/schema/described/keys.rs; do not edit. \

@@ -19,7 +19,6 @@ fn read(text: &str) -> Result<Schema, SchemaError> {
     Schema::parse(text, "s.toml", Path::new(""))
 }
 
-/// Returns a schema with an attribute of these lines after a valid one.
 fn with(lines: &str) -> String {
     format!("name = \"s\"\n[[attribute]]\nname = \"start\"\ntype = \"timestamp\"\n[[attribute]]\n{lines}\n")
 }
@@ -40,7 +39,7 @@ fn generated_files_have_not_drifted() {
     }
 }
 
-/// Returns the keys that the parser knows, from its message about an unknown key.
+/// Read from the message about an unknown key.
 fn keys_known_to_parser(text: &str) -> BTreeSet<String> {
     let error = read(text).expect_err("an unknown key");
     let message = error.problems.iter().find_map(|p| p.message.split_once("or use one of ")).expect("the keys").1;
@@ -64,7 +63,6 @@ fn reference_lists_the_keys_of_the_parser() {
     }
 }
 
-/// Every choice and every example is accepted by the parser and by the JSON Schema.
 #[test]
 fn every_choice_and_example_is_accepted() {
     let schema = schema();

@@ -1,4 +1,4 @@
-//! Parsing of the `hierarchy` table of an attribute.
+//! The `hierarchy` table of an attribute.
 
 use std::path::Path;
 
@@ -8,7 +8,6 @@ use crate::values::moment;
 use crate::values::raw_batch::RawToken;
 use crate::values::table_reader::TableReader;
 
-/// Reads the table `hierarchy` of an attribute with `typing`. A hierarchy file is relative to `folder`.
 pub(super) fn read_hierarchy(keys: &mut TableReader<'_>, typing: &ValueTyping, folder: &Path) -> Option<Hierarchy> {
     let kind: String = keys.required("kind")?;
     let numeric = matches!(typing.kind, AttributeType::Integer | AttributeType::Float);
@@ -82,7 +81,7 @@ pub(super) fn read_hierarchy(keys: &mut TableReader<'_>, typing: &ValueTyping, f
     }
 }
 
-/// Reads a date or time from a string or a TOML datetime. The inner option is none if the value is neither.
+/// The inner option is none for an invalid value.
 fn moment_key(keys: &mut TableReader<'_>, key: &'static str) -> Option<Option<i64>> {
     let value = keys.take_value(key)?;
     let text = match &value {
@@ -153,7 +152,7 @@ fn read_file_hierarchy(keys: &mut TableReader<'_>, typing: &ValueTyping, folder:
     }
 }
 
-/// Converts nested tables and arrays to rows, with labels in order from the value to the root.
+/// Labels are from value to root.
 fn tree_rows(
     node: &toml::Value,
     place: &str,

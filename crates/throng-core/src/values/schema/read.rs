@@ -1,4 +1,4 @@
-//! Parsing of TOML into a checked schema.
+//! TOML schemas.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::values::moment::CalendarUnit;
 use crate::values::table_reader::{SchemaError, SchemaProblem, TableReader};
 
 impl Schema {
-    /// Reads a schema file and its hierarchy files, which are relative to its folder.
+    /// Reads a schema with its hierarchy files.
     ///
     /// # Errors
-    /// Lists all problems of all files: unreadable or malformed files, unknown or missing keys, contradictions.
+    /// Lists all problems of all files.
     pub fn load(path: &Path) -> Result<Self, SchemaError> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
@@ -27,8 +27,7 @@ impl Schema {
         Self::parse(&text, &file, path.parent().unwrap_or(Path::new("")))
     }
 
-    /// Returns the hierarchy files named in a schema file, whether or not they exist and the schema is valid. Empty
-    /// if the file cannot be read, which [`load`](Self::load) reports.
+    /// Returns the hierarchy files of a schema, even if missing or invalid.
     pub fn hierarchy_files(path: &Path) -> Vec<PathBuf> {
         let Some(table) = std::fs::read_to_string(path).ok().and_then(|text| text.parse::<toml::Table>().ok()) else {
             return Vec::new();
@@ -38,7 +37,7 @@ impl Schema {
         files.map(|file| path.parent().unwrap_or(Path::new("")).join(file)).collect()
     }
 
-    /// Parses a schema. `file` is its name in messages; hierarchy files are relative to `folder`.
+    /// Parses a schema with hierarchy files in `folder`; messages contain `file`.
     ///
     /// # Errors
     /// Fails like [`load`](Self::load).
@@ -104,7 +103,6 @@ fn read_record_subject(keys: &mut TableReader<'_>) -> bool {
     declared.is_some()
 }
 
-/// Returns the problem of a schema with `read_explode` that lacks element attributes or a subject.
 fn explode_problem(attributes: &[Arc<Attribute>], subject: Option<usize>, file: &str) -> Option<SchemaProblem> {
     let message = if attributes.iter().all(|attribute| attribute.elements.is_none()) {
         "no attribute is read from the elements: start a pointer with the pointer of the array and /*"
@@ -116,7 +114,7 @@ fn explode_problem(attributes: &[Arc<Attribute>], subject: Option<usize>, file: 
     Some(SchemaProblem { file: file.to_owned(), place: "explode".to_owned(), message: message.to_owned() })
 }
 
-/// Checks rules that involve several attributes. Returns the subject attribute.
+/// Returns the subject attribute.
 fn check_attributes(attributes: &[Arc<Attribute>], file: &str, problems: &mut Vec<SchemaProblem>) -> Option<usize> {
     let mut report = |name: &str, message: String| {
         problems.push(SchemaProblem { file: file.to_owned(), place: format!("attribute \"{name}\""), message });
@@ -157,7 +155,6 @@ fn check_attributes(attributes: &[Arc<Attribute>], file: &str, problems: &mut Ve
     subject
 }
 
-/// Returns the reason for which `read_base` is not valid.
 fn base_problem(base: &TimeBase, attributes: &[Arc<Attribute>]) -> Option<String> {
     let name = &base.attribute;
     let Some(from) = attributes.iter().find(|attribute| attribute.name == *name) else {
@@ -255,7 +252,7 @@ fn read_attribute(
             hierarchy = read_hierarchy(&mut inner, typing, folder);
             inner.finish();
         }
-        // Without a type the valid keys of the hierarchy are unknown. The missing type is reported once.
+        // The valid hierarchy keys depend on the missing type, which is already reported.
     }
     let changes: Option<ChangeFrequency> = keys.optional("changes");
     if changes.is_some() && (!role.is_releasable() || role == Role::Insensitive) {
@@ -289,13 +286,12 @@ fn read_attribute(
     })
 }
 
-/// Policy for values outside the hierarchy if a data set is released as a whole. A stream suppresses them.
+/// Policy for uncovered values in a data set; streams suppress them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum UncoveredPolicy {
-    /// Refuses the data set, because the hierarchy may be wrong.
     Refuse,
-    /// Releases them as `*`.
+    /// Releases `*`.
     Suppress,
 }
 

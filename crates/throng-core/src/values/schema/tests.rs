@@ -144,7 +144,7 @@ fn hierarchy_file_mistakes_name_file_and_row() {
     );
     assert!(text.contains("h.csv: row 4: the value is not of type integer"), "{text}");
     assert!(text.contains("h.csv: row 5: 2 columns"), "{text}");
-    // The order of the groups does not change the fingerprint; other groups do.
+    // Other groups change the fingerprint, another order does not.
     fs::write(&file, "3;\"hi;gh\";*\n2;low;*\n1;low;*\n").unwrap();
     assert_eq!(Schema::load(&folder.path().join("s.toml")).unwrap().fingerprint(), before);
     fs::write(&file, "3;\"hi;gh\";*\n2;\"hi;gh\";*\n1;low;*\n").unwrap();
@@ -243,7 +243,6 @@ fn attributes_come_from_message_parts() {
     assert_eq!(of("type = \"string\"\nfrom = \"header:trace id\"").from, AttributeOrigin::Header("trace id".into()));
     assert_eq!(of("type = \"date\"\nfrom = \"timestamp\"").from, AttributeOrigin::Timestamp);
     assert_eq!(of("type = \"string\"\nfrom = \"topic\"").from.name(), "topic");
-    // The same name in two parts means two positions.
     let twice = |from: &str| {
         parse(&format!(
             "name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"string\"\ncolumn = \"x\"\n\
@@ -251,7 +250,7 @@ fn attributes_come_from_message_parts() {
         ))
     };
     assert!(twice("key").is_ok() && twice("value").is_err());
-    // A state remains valid if only the spelling of the schema changes, but not for another position.
+    // The fingerprint depends on the position, but not on its spelling.
     let plain = of_one("type = \"string\"").unwrap().fingerprint();
     assert_eq!(of_one("type = \"string\"\nfrom = \"value\"").unwrap().fingerprint(), plain);
     assert_ne!(of_one("type = \"string\"\nfrom = \"key\"").unwrap().fingerprint(), plain);

@@ -1,8 +1,7 @@
 use super::*;
 use crate::attack::test_release::{SCHEMA, TestRelease, guarantees_for, record_line};
 
-/// Five subjects of ages 30 and 31 are released as a decade. In the next batch ten are released exactly, and one of
-/// age `last` with one of age 31 as the decade.
+/// Releases five subjects of ages 30 and 31 as a decade; then ten exactly, and ages `last` and 31 as a decade.
 fn stage(last: usize) -> TestRelease {
     let mut records = String::new();
     let mut lines: Vec<(u32, u64, &[usize])> = Vec::new();
@@ -40,13 +39,13 @@ fn exclusion_removes_subjects_of_finer_class() {
     assert!((yielded.rate - (5.0 * 0.2 + 1.0) / 7.0).abs() < 1e-12 && yielded.is_above(), "{yielded:?}");
 }
 
-/// The mean over the lines of a class equals that of chance for any exclusion.
+/// The mean over a class equals chance for any exclusion.
 #[test]
 fn exclusion_finds_single_remaining_subject() {
     let mut records = String::new();
     let mut lines: Vec<(u32, u64, &[usize])> = Vec::new();
     for row in 0..1_000 {
-        // In each batch ten are released exactly, and ten as a decade.
+        // Per batch: ten exact, ten as a decade.
         let age = if row % 20 < 10 { 30 } else { 31 + usize::from(row > 15) };
         records += &record_line(row, 0, 0, age, "flu");
         let level: &[usize] = if row % 20 < 10 { &[0] } else { &[1] };
@@ -55,14 +54,13 @@ fn exclusion_finds_single_remaining_subject() {
     let sound = TestRelease::new(SCHEMA, &records).with_group(&[3], &[], &lines);
     let found = run(&sound.release(guarantees_for(5))).remove(0);
     assert!(!found.is_above(), "{found:?}");
-    // Six of a decade would have been released exactly.
+    // Six of a decade would be released exactly.
     let spoiled = records.replacen("\"age\":31", "\"age\":30", 6);
     let found =
         run(&TestRelease::new(SCHEMA, &spoiled).with_group(&[3], &[], &lines).release(guarantees_for(5))).remove(0);
     assert!(found.is_above() && (found.rate - found.chance).abs() < 1e-3, "{found:?}");
 }
 
-/// Compares with a search over every shown class and every value.
 #[test]
 fn finer_class_search_matches_full_scan() {
     for last in [29, 32, 30, 55] {

@@ -1,5 +1,4 @@
-//! Averaging attack on values (G3 of docs/guarantees.md): the guess for a member's value is the mean of the members
-//! that the attacker does not know.
+//! Averaging attack (G3 of docs/guarantees.md): guesses a value as the mean of unknown members.
 
 use super::explained_variance::{ChannelGuesses, SubjectGuess, explained_yield};
 use super::panel::{Panel, PublishedSetMean};
@@ -9,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 const MOST_ROWS: usize = 400;
 
-/// Attacks with no known member, and with all but a crowd of members known.
+/// Attacks with no known member, then with all but a crowd.
 pub fn run(panel: &Panel, dice: &mut ChaCha8Rng) -> Vec<AttackYield> {
     let crowd = format!("R² of a value, all but {} members known", panel.crowd);
     let cases = [("R² of a value, no member known".to_owned(), usize::MAX), (crowd, panel.crowd)];

@@ -1,5 +1,4 @@
-//! Releases of the same values by simpler rules, for comparison: means of the present members, and means of cohorts
-//! that are redrawn.
+//! Simpler releases of the same values, for comparison.
 
 use super::panel::{FillMode, Panel, PublishedSetMean, SignalChannel};
 use rand::SeedableRng;
@@ -7,7 +6,6 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Same subjects and values, with unrounded means of other sets.
 struct BaselineRelease<'a> {
     panel: &'a Panel,
     numbers: BTreeMap<Vec<u32>, u32>,
@@ -24,7 +22,6 @@ impl BaselineRelease<'_> {
         })
     }
 
-    /// Builds a panel with the rows that `rows` returns for each channel.
     fn build_panel(
         mut self,
         fill: FillMode,
@@ -45,7 +42,6 @@ impl BaselineRelease<'_> {
     }
 }
 
-/// Returns the subjects with a value, by bucket.
 fn present_by_bucket(channel: &SignalChannel) -> BTreeMap<u32, Vec<u32>> {
     let mut present: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (person, values) in (0_u32..).zip(&channel.values) {
@@ -54,14 +50,14 @@ fn present_by_bucket(channel: &SignalChannel) -> BTreeMap<u32, Vec<u32>> {
     present
 }
 
-/// Releases means over all present subjects, of at least a crowd.
+/// Releases means over at least a crowd of present subjects.
 #[must_use]
 pub fn plain_means(panel: &Panel) -> Panel {
     let everybody: BTreeSet<u32> = (0..panel.people as u32).collect();
     means_of_present(panel, &|_| BTreeMap::from([(0, everybody.clone())]))
 }
 
-/// Releases means over the present members of each cohort, of at least a crowd.
+/// Releases means over at least a crowd of a cohort's present members.
 #[must_use]
 pub fn cohort_means(panel: &Panel) -> Panel {
     means_of_present(panel, &|channel| {
@@ -89,8 +85,7 @@ fn means_of_present(panel: &Panel, cohorts: &dyn Fn(&SignalChannel) -> BTreeMap<
     })
 }
 
-/// Releases means over cohorts of about `size` subjects that are redrawn every `buckets` buckets from the subjects
-/// with a value in them. Members without a value in a bucket are filled.
+/// Releases means over filled cohorts of about `size`, redrawn every `buckets` from subjects with values.
 #[must_use]
 pub fn redrawn_cohorts(panel: &Panel, size: usize, buckets: u32, seed: u64) -> Panel {
     let baseline = BaselineRelease { panel, numbers: BTreeMap::new(), sets: Vec::new() };
@@ -104,7 +99,7 @@ pub fn redrawn_cohorts(panel: &Panel, size: usize, buckets: u32, seed: u64) -> P
             let mut people: Vec<u32> = by_bucket.values().flatten().copied().collect();
             people.sort_unstable();
             people.dedup();
-            // Seeded per draw, so that all channels of a timeline have the same cohorts.
+            // Channels of a timeline share cohorts.
             people.shuffle(&mut ChaCha8Rng::seed_from_u64(seed ^ u64::from(draw)));
             let cohorts = (people.len() / size).max(1);
             for cohort in 0..cohorts {
@@ -114,7 +109,7 @@ pub fn redrawn_cohorts(panel: &Panel, size: usize, buckets: u32, seed: u64) -> P
                     part.iter().filter(|person| of_bucket.binary_search(person).is_ok()).count() >= panel.crowd
                 };
                 let buckets = by_bucket.iter().filter(|(_, of_bucket)| enough(of_bucket));
-                // A cohort of one draw is a different stream from those of the next.
+                // Each draw starts new streams.
                 let stream = draw << 16 | cohort as u32;
                 rows.extend(buckets.map(|(bucket, _)| (*bucket, stream, set)));
             }

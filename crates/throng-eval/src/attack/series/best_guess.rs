@@ -1,33 +1,26 @@
-//! Best linear guess of every subject's level and values from all published rows (kriging, solved by conjugate
-//! gradients).
-//!
-//! The attacker knows the members of all sets, the presence of each subject and the filling of rows. Each row is then
-//! a known linear combination of unknown values. A value is the sum of a global mean, the subject's level, a bucket
-//! effect for all, and noise. The attacker knows their variances and the correlations of levels and noise between
-//! signals. These come from the original, so this attacker is stronger than a real one. The conditional expectation
-//! has the smallest error of all linear combinations of rows.
+//! Best linear guess of levels and values from all rows: kriging by conjugate gradients. Known variances and
+//! correlations make this attacker stronger than a real one.
 
 use super::panel::{Panel, SignalChannel};
 use std::collections::BTreeMap;
 
-/// Maximum number of values; further channels are left out.
+/// Further channels are skipped.
 const MOST_VALUES: usize = 4_000_000;
 const MOST_WEIGHTS: usize = 40_000_000;
-/// Maximum number of channels that are solved together: time grows with its square.
+/// Time is quadratic.
 const MOST_CHANNELS: usize = 40;
 const ITERATIONS: usize = 300;
-/// Relative size of the residual at which the iteration stops.
 const TOLERANCE: f64 = 1e-6;
-/// Variance of a row beyond the rounding, as a share of that of its values; it keeps the system from being singular.
+/// Prevents singularity.
 const NUGGET: f64 = 1e-6;
 
-/// Guesses of one channel, in units of the values, without bucket effects.
+/// Guesses of one channel, without bucket effects.
 pub struct BestGuess {
-    /// Position of the channel in the panel.
+    /// Channel position in the panel.
     pub channel: usize,
-    /// Level by subject; the global mean for subjects without a row.
+    /// Level by subject; the global mean without rows.
     pub levels: Vec<f64>,
-    /// Values by subject, in the order of the channel.
+    /// Values by subject, in channel order.
     pub values: Vec<Vec<f64>>,
 }
 
@@ -35,12 +28,11 @@ struct ChannelSystem<'a> {
     channel: &'a SignalChannel,
     at: usize,
     offsets: Vec<usize>,
-    /// By value: its index among the values of the timeline, its bucket and its subject.
+    /// Index in the timeline, bucket and subject.
     places: Vec<usize>,
     buckets: Vec<u32>,
     people: Vec<u32>,
-    /// By row: indices of values with their weights, the published sum minus the expected one, and the variance of
-    /// the rounding.
+    /// By row: value indices with weights, published minus expected sum, rounding variance.
     rows: Vec<Vec<(u32, f64)>>,
     observed: Vec<f64>,
     rounding: Vec<f64>,
@@ -55,7 +47,7 @@ struct ChannelCovariances {
     timelines: Vec<usize>,
 }
 
-/// Returns guesses for all channels that fit into memory, from the rows of [`MOST_CHANNELS`] channels together.
+/// Guesses all channels that fit into memory.
 pub fn best_guesses(panel: &Panel) -> Vec<BestGuess> {
     let mut left = MOST_VALUES;
     let mut fitting: Vec<usize> = Vec::new();
@@ -94,7 +86,7 @@ fn guess_channels(panel: &Panel, channels: &[usize]) -> Vec<BestGuess> {
     system.guesses(&solution)
 }
 
-/// Builds the linear system of a channel in units of its standard deviation; none if all values are equal.
+/// In units of the standard deviation; none if constant.
 fn channel_system<'a>(
     panel: &Panel,
     at: usize,
@@ -148,8 +140,7 @@ fn channel_system<'a>(
     })
 }
 
-/// Returns variances and covariances of levels and noise. Products of columns without gaps give a positive
-/// semidefinite matrix.
+/// Products of complete columns are positive semidefinite.
 fn estimate_covariances(
     panel: &Panel,
     parts: &mut [ChannelSystem<'_>],
@@ -179,7 +170,7 @@ fn estimate_covariances(
         let within = noise.iter().map(|x| x * x).sum::<f64>() / part.places.len() as f64;
         let shared = of_bucket.values().map(|(sum, n)| (sum / n).powi(2) - within / n).sum::<f64>();
         part.shared = (shared / of_bucket.len() as f64).max(0.0);
-        // The mean of a subject's values also varies by the noise of these values.
+        // The variance of subject means includes noise.
         let mean_values = part.places.len() as f64 / f64::max(people, 1.0);
         let between = (squares / f64::max(people, 1.0) - within / mean_values).max(0.01);
         levels.push(scale_column(level, between));
@@ -198,14 +189,13 @@ fn estimate_covariances(
     }
 }
 
-/// Scales a column to this sum of squares.
 fn scale_column(mut column: Vec<f64>, variance: f64) -> Vec<f64> {
     let length = column.iter().map(|x| x * x).sum::<f64>().sqrt();
     column.iter_mut().for_each(|x| *x *= variance.sqrt() / length.max(1e-12));
     column
 }
 
-/// Covariance of all rows as a product of sparse factors.
+/// Row covariance as a product of sparse factors.
 struct RowCovariance<'a> {
     panel: &'a Panel,
     parts: &'a [ChannelSystem<'a>],
@@ -213,12 +203,11 @@ struct RowCovariance<'a> {
     sizes: &'a BTreeMap<usize, usize>,
 }
 
-/// Numbers by channel and row, subject or value.
+/// By channel, then row, subject or value.
 type ChannelVector = Vec<Vec<f64>>;
 
 impl RowCovariance<'_> {
-    /// Returns covariances with a combination of rows: of the levels of all subjects, of all values without bucket
-    /// effects, and of the bucket effects of the values.
+    /// Covariances of a row combination with levels, values and bucket effects.
     fn covariances_with(&self, combination: &ChannelVector) -> (ChannelVector, ChannelVector, ChannelVector) {
         let by_value: ChannelVector = self
             .parts
@@ -260,7 +249,6 @@ impl RowCovariance<'_> {
         (levels, own, shared)
     }
 
-    /// Multiplies the covariance of all rows by a combination of rows.
     fn multiply(&self, combination: &ChannelVector) -> ChannelVector {
         let (_, own, shared) = self.covariances_with(combination);
         let parts = self.parts.iter().zip(combination).zip(own.iter().zip(&shared));

@@ -1,5 +1,4 @@
-//! Differencing attacks on levels and values of subjects: by differences of adjacent rows, and by the best
-//! combination of all published rows.
+//! Differencing attacks: adjacent rows, and the best combination of all rows.
 
 use super::best_guess::{BestGuess, best_guesses};
 use super::explained_variance::{ChannelGuesses, SubjectGuess, explained_yield};
@@ -10,7 +9,6 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 
 const VALUES_PER_SUBJECT: usize = 8;
-/// Buckets without a value before the end of a channel, for a subject that has stopped.
 const SILENT_BUCKETS: u32 = 7;
 
 /// Runs all differencing attacks.
@@ -22,7 +20,7 @@ pub fn run(panel: &Panel, dice: &mut ChaCha8Rng) -> Vec<AttackYield> {
     let moved = |channel: usize, person: u32| covered[channel].streams[person as usize].len() > 1;
     let stopped = |channel: usize, person: u32| has_stopped(&panel.channels[channel], person);
     let everybody = |_: usize, _: u32| true;
-    // Two cohorts of a subject are two means: there is no guarantee for both together.
+    // No guarantee joins the means of two cohorts.
     let cases: [(&str, &dyn Fn(usize, u32) -> bool, f64, YieldCriterion); 3] = [
         ("everything published", &everybody, 1.0, YieldCriterion::Mean),
         ("people who changed their cohort", &moved, 2.0, YieldCriterion::Open),
@@ -47,9 +45,9 @@ pub fn run(panel: &Panel, dice: &mut ChaCha8Rng) -> Vec<AttackYield> {
 }
 
 struct RowMembership {
-    /// By subject: streams with the subject as a member.
+    /// By subject.
     streams: Vec<BTreeSet<u32>>,
-    /// By subject: the smallest set with the subject; none without a row.
+    /// Smallest set by subject.
     sets: Vec<Option<u32>>,
 }
 
@@ -69,14 +67,12 @@ impl RowMembership {
     }
 }
 
-/// Returns the mean of `of` over the other members of a subject's set.
 fn mean_of_others(panel: &Panel, set: u32, person: u32, of: impl Fn(u32) -> Option<f64>) -> Option<f64> {
     let others: Vec<f64> =
         panel.sets[set as usize].iter().filter(|other| **other != person).filter_map(|other| of(*other)).collect();
     (!others.is_empty()).then(|| others.iter().sum::<f64>() / others.len() as f64)
 }
 
-/// Returns true if the last value of a subject lies well before the end of the rows.
 fn has_stopped(channel: &SignalChannel, person: u32) -> bool {
     let last_row = channel.rows.iter().map(|row| row.bucket).max().unwrap_or(0);
     channel.values[person as usize].last().is_some_and(|(last, _)| last + SILENT_BUCKETS < last_row)
@@ -104,7 +100,7 @@ fn level_guesses(
     guesses
 }
 
-/// Guesses values minus the mean of all subjects in their bucket, so that a common trend is ignored.
+/// Guesses deviations from the bucket mean, without the common trend.
 fn value_guesses(
     panel: &Panel,
     found: &[BestGuess],
@@ -145,8 +141,7 @@ fn value_guesses(
     guesses
 }
 
-/// Guesses by the difference of two adjacent rows of a stream with exactly one subject appearing or disappearing
-/// between them. A level is the mean over all such events of a subject; each event is a guess of a value.
+/// Uses adjacent rows that differ in one subject; levels are means over these events.
 fn adjacent_row_guesses(panel: &Panel, covered: &[RowMembership]) -> (ChannelGuesses, ChannelGuesses) {
     let (mut of_levels, mut of_values) = (ChannelGuesses::new(), ChannelGuesses::new());
     for (channel, covered) in panel.channels.iter().zip(covered) {

@@ -1,29 +1,26 @@
-//! Share of the variance that guesses explain, with its interval, chance level and bound.
+//! Explained share of the variance.
 //!
-//! A guess for a subject gives information about every member of the set behind it. The chance level is its
-//! information about the other members: the share c of the variance that members of a set have in common. The mean of
-//! m members with this similarity explains c + (1 − c)/m of a member's variance (G3 of docs/guarantees.md). An attack
-//! that explains more has distinguished members.
+//! Let c be the variance share common to members of a set. The mean of m members explains c + (1 − c)/m (G3 of
+//! docs/guarantees.md); more distinguishes members.
 
 use crate::attack::trials::{AttackYield, GroupYield, YieldCriterion};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Guess of a subject's value or level, and the truth.
+/// Guess and truth.
 #[derive(Clone, Copy, Debug)]
 pub struct SubjectGuess {
     pub person: u32,
     pub guess: f64,
     pub truth: f64,
-    /// Mean of the truth over the other members of the subject's sets; none if no other is known.
+    /// Mean truth of the other set members, if known.
     pub others: Option<f64>,
-    /// Number of members of the subject's set, its anonymity set.
+    /// Size of the anonymity set.
     pub members: usize,
 }
 
 /// Guesses by channel.
 pub type ChannelGuesses = BTreeMap<String, Vec<SubjectGuess>>;
 
-/// Result for one channel: correlation of guesses and truth, number of subjects, chance level and bound.
 struct ChannelFit {
     correlation: f64,
     people: usize,
@@ -32,11 +29,9 @@ struct ChannelFit {
     bound: f64,
 }
 
-/// Minimum number of subjects for a correlation.
 const LEAST_PEOPLE: usize = 4;
 
-/// Returns the yield of guesses: a mean over channels, and each channel as a group. The bound is `multiple` · 1/m
-/// above chance.
+/// Returns the mean over channels, grouped by channel. The bound is `multiple` · 1/m above chance.
 pub fn explained_yield(
     attack: &'static str,
     given: String,
@@ -82,13 +77,12 @@ pub fn explained_yield(
     found.with_criterion(judged)
 }
 
-/// Returns the explained share of the variance; a negative correlation explains nothing.
+/// A negative correlation explains nothing.
 fn variance_share(correlation: f64) -> f64 {
     correlation.max(0.0).powi(2)
 }
 
-/// Returns the 95 % interval of a share of the variance over `subjects` independent subjects (Fisher's transformation
-/// of the correlation).
+/// 95 % interval by Fisher's transformation.
 fn fisher_interval(correlation: f64, people: usize) -> [f64; 2] {
     let half = 1.96 / (people.saturating_sub(3).max(1) as f64).sqrt();
     let z = correlation.clamp(-0.999_999, 0.999_999).atanh();
@@ -109,7 +103,7 @@ fn fit_channel(guesses: &[SubjectGuess], multiple: f64) -> Option<ChannelFit> {
     let correlation = if spread > 0.0 { covariance / (variance * spread).sqrt() } else { 0.0 };
     let common =
         mean(&|guess| guess.others.map_or(0.0, |others| (guess.truth - center) * (others - center))) / variance;
-    // Expected share for a random guess in a sample of this size.
+    // Expected share of a random guess.
     let luck = 1.0 / (people as f64 - 1.0);
     let common = common.clamp(0.0, 1.0);
     let told = mean(&|guess| (multiple / guess.members.max(1) as f64).min(1.0)).max(luck);
@@ -126,8 +120,6 @@ mod tests {
         (0..12).map(|part| (mix(seed * 12 + part) >> 11) as f64 / (1_u64 << 53) as f64).sum::<f64>() - 6.0
     }
 
-    /// Means of sets of ten explain a tenth and stay within the bound; means with a higher weight of one subject do
-    /// not.
     #[test]
     fn mean_of_ten_explains_one_tenth() {
         let truth: Vec<f64> = (0..2_000).map(noise).collect();
@@ -146,7 +138,6 @@ mod tests {
         assert!(weighted.rate > 0.3 && weighted.is_above(), "{weighted:?}");
     }
 
-    /// The mean of the others predicts similar members, which is not a finding.
     #[test]
     fn similar_members_raise_chance_level() {
         let of = |person: u32| {

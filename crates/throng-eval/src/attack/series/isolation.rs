@@ -1,33 +1,25 @@
-//! Isolation attack: the smallest group of subjects that a combination of published sums depends on (G1 of
-//! docs/guarantees.md).
-//!
-//! In a linear combination of sums, the coefficient of a subject is the combination of the indicators of its sets.
-//! Subjects in the same sets always have the same coefficient: they form one class. The fewest subjects with a
-//! non-zero coefficient is the minimum weight of the span of the sets. The search is exact if feasible. Otherwise it
-//! covers the rows of the reduced matrix and the differences of two sets.
+//! Isolation attack: the fewest subjects with non-zero coefficients in a combination of published sums (G1 of
+//! docs/guarantees.md). The minimum weight is exact if feasible, otherwise over reduced rows and differences of two
+//! sets.
 
 use super::panel::Panel;
 use crate::attack::trials::{AttackTrials, AttackYield};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of subsets of classes for an exact search.
 const MOST_SUBSETS: u64 = 20_000;
-/// Maximum number of matrix cells times rank for a reduction.
 const MOST_STEPS: u64 = 2_000_000_000;
-/// Number of sets for which all differences of two are tried.
 const MOST_PAIRS: usize = 2_000;
-/// Threshold below which a coefficient is zero.
 const ZERO: f64 = 1e-9;
 
 /// Fewest subjects with a non-zero coefficient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinimumWeight {
     pub people: usize,
-    /// True if no combination has fewer; otherwise fewer may exist.
+    /// False if smaller combinations may exist.
     pub is_exact: bool,
 }
 
-/// Runs one trial for each group of sets that share subjects.
+/// Runs one trial per component of sets.
 pub fn run(panel: &Panel) -> AttackYield {
     let mut trials = AttackTrials::default();
     let (mut least, mut is_exact) = (usize::MAX, true);
@@ -49,8 +41,7 @@ fn published_sets(panel: &Panel) -> Vec<&[u32]> {
     sets.into_iter().filter(|set| !set.is_empty()).collect()
 }
 
-/// Groups sets so that sets of two groups share no subject. The weight of a combination of several groups is the sum
-/// of its parts.
+/// Partitions sets into disjoint components, whose weights add up.
 pub fn components<'a>(sets: &[&'a [u32]]) -> Vec<Vec<&'a [u32]>> {
     let mut group_of: BTreeMap<u32, usize> = BTreeMap::new();
     let mut groups: Vec<Vec<&[u32]>> = Vec::new();
@@ -88,7 +79,7 @@ pub fn minimum_weight(sets: &[&[u32]]) -> MinimumWeight {
     if width * height * width.min(height) > MOST_STEPS {
         return smallest(least_difference(sets), false);
     }
-    // Rows of the matrix are sets, columns are classes.
+    // Rows are sets, columns are classes.
     let mut matrix = vec![vec![0.0; classes.len()]; sets.len()];
     for (column, sets) in classes.iter().enumerate() {
         sets.iter().for_each(|set| matrix[*set as usize][column] = 1.0);
@@ -103,7 +94,6 @@ pub fn minimum_weight(sets: &[&[u32]]) -> MinimumWeight {
         let mut least = usize::MAX;
         let mut chosen = Vec::new();
         for_each_subset(classes.len(), rank - 1, &mut chosen, &mut |zeros| {
-            // The combination that is zero on these classes, if it is unique.
             if let Some(row) = vanishing_combination(&matrix, zeros) {
                 least = least.min(weight(&row));
             }
@@ -114,7 +104,6 @@ pub fn minimum_weight(sets: &[&[u32]]) -> MinimumWeight {
     smallest(least.min(least_difference(sets)), false)
 }
 
-/// Returns the fewest subjects in a set, or in exactly one of two sets.
 fn least_difference(sets: &[&[u32]]) -> usize {
     let mut least = sets.iter().map(|set| set.len()).min().unwrap_or(0);
     for (at, a) in sets.iter().enumerate().take(MOST_PAIRS) {
@@ -128,7 +117,7 @@ fn least_difference(sets: &[&[u32]]) -> usize {
     least
 }
 
-/// Computes the reduced row echelon form and returns the rank. Rows beyond it are zero.
+/// Computes the reduced row echelon form and returns the rank.
 fn reduce_rows(matrix: &mut [Vec<f64>]) -> usize {
     let (mut rank, width) = (0, matrix.first().map_or(0, Vec::len));
     for column in 0..width {
@@ -148,10 +137,9 @@ fn reduce_rows(matrix: &mut [Vec<f64>]) -> usize {
     rank
 }
 
-/// Returns the combination of independent rows that is zero in these columns; none if it is not unique up to a
-/// factor.
+/// Combination that is zero in these columns, if unique up to a factor.
 fn vanishing_combination(rows: &[Vec<f64>], columns: &[usize]) -> Option<Vec<f64>> {
-    // The unknowns are the factors of the rows, with one equation for each column.
+    // One equation per column for the row factors.
     let mut equations: Vec<Vec<f64>> =
         columns.iter().map(|column| rows.iter().map(|row| row[*column]).collect()).collect();
     if reduce_rows(&mut equations) + 1 != rows.len() {
@@ -189,8 +177,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Reference by definition: every combination with small integer factors. It is exact for few sets of few
-    /// subjects, because their isolating combinations have small factors.
+    /// Small factors suffice for few subjects.
     fn brute_force_weight(sets: &[Vec<u32>], people: u32) -> usize {
         let mut least = usize::MAX;
         for code in 1..7_usize.pow(sets.len() as u32) {

@@ -1,4 +1,4 @@
-//! Attribution of a history to a member (G2 of docs/guarantees.md), and membership in a cohort from known values.
+//! Attribution of a history to a member (G2 of docs/guarantees.md), and cohort membership.
 
 use super::panel::{Panel, PublishedSetMean, SignalChannel};
 use crate::attack::trials::{AttackTrials, AttackYield};
@@ -7,7 +7,6 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of days of a history that an attacker knows.
 const KNOWN_DAYS: [usize; 3] = [7, 30, 60];
 
 fn rows_by_stream(channel: &SignalChannel) -> BTreeMap<u32, Vec<PublishedSetMean>> {
@@ -19,8 +18,7 @@ fn rows_by_stream(channel: &SignalChannel) -> BTreeMap<u32, Vec<PublishedSetMean
     streams
 }
 
-/// Attributes an unnamed history of seven days to a member of a stream with known members. All subjects that are in
-/// the sets of all these days are equally likely.
+/// Attributes an unnamed history of seven days equally to all subjects in its sets.
 pub fn attribution(panel: &Panel, targets: usize, dice: &mut ChaCha8Rng) -> AttackYield {
     let mut trials = AttackTrials::default();
     let each = (targets / panel.channels.len().max(1)).max(20);
@@ -53,8 +51,8 @@ pub fn attribution(panel: &Panel, targets: usize, dice: &mut ChaCha8Rng) -> Atta
     trials.into_yield("series: whose history", given, Some(1.0 / panel.crowd.max(1) as f64)).judge_each_trial()
 }
 
-/// Guesses the cohort of a subject with known values of some days: the stream with the means that follow them best,
-/// minus the common trend. Chance is the largest stream's share of the subjects.
+/// Guesses the stream whose means best follow known values, without the common trend. Chance: the largest stream's
+/// share.
 pub fn membership(panel: &Panel, targets: usize, dice: &mut ChaCha8Rng) -> Vec<AttackYield> {
     let mut yields = Vec::new();
     for days in KNOWN_DAYS {
@@ -99,8 +97,7 @@ fn find_members(
         if known.len() < days {
             continue;
         }
-        // Sum of products of deviations from the mean of all streams, minus half of the stream's square. This is the
-        // log-likelihood of the means if the subject is a member.
+        // Log-likelihood under membership: deviation products minus half the stream's square.
         let mut scores: BTreeMap<u32, f64> = BTreeMap::new();
         for (bucket, value) in known {
             let rows = &by_bucket[&bucket];

@@ -1,20 +1,4 @@
-//! Attacks on series: statistics of cohorts over time (docs/internals/methods.md §14.3).
-//!
-//! The attacker reads every row, knows the members of all sets and the presence of each subject, and guesses levels,
-//! values and members.
-//!
-//! | file | attack |
-//! |---|---|
-//! | `panel` | input: values of subjects over time, and published means of sets of them |
-//! | `evidence` | conversion of a run's release to that input |
-//! | `isolation` | the smallest group that a combination of rows depends on (G1) |
-//! | `members` | attribution of a history (G2); the cohort of a subject with known values |
-//! | `averaging` | a value from the mean of the unknown members (G3) |
-//! | `best_guess`, `differencing` | levels and values from differences of rows, and from the best combination of all |
-//! | `quartiles` | the level of a subject that has stopped, from quartiles that repeat |
-//! | `reconstruction` | values of one bucket: linear program, exact sums, largest value |
-//! | [`baseline`] | releases by simpler rules, for comparison |
-//! | `explained` | share of the variance that guesses explain |
+//! Attacks on series (docs/internals/methods.md §14.3).
 
 mod averaging;
 pub mod baseline;
@@ -41,7 +25,7 @@ use super::trials::AttackYield;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// Runs every attack on series and reports its name to the callback before it starts.
+/// Runs every attack and first reports its name.
 pub fn run(panel: &Panel, effort: AttackEffort, tell: &dyn Fn(&'static str)) -> Vec<AttackYield> {
     let mut dice = ChaCha8Rng::seed_from_u64(effort.seed);
     tell("isolation");

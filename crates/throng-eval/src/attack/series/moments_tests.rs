@@ -1,9 +1,6 @@
-//! Best linear combination of all published rows about subjects, one of which has only one or a few complete days in
-//! an epoch.
+//! Best linear combination of all rows about a subject with few days in the second epoch.
 //!
-//! 15 subjects have a heart rate on each day of two epochs of 28 days: a level of 60 ± 8, and ± 4 on each day. One of
-//! them has only some days in the second epoch, with values of another level. The attacker knows the presence of each
-//! subject and the distribution of all numbers.
+//! 15 subjects have a daily heart rate of 60 ± 8, daily ± 4, in two epochs of 28 days.
 
 use std::sync::Arc;
 use throng_core::release::series::verify_series;
@@ -20,8 +17,7 @@ const LEVEL_SD: f64 = 8.0;
 const DAY_SD: f64 = 4.0;
 const TRIALS: u64 = 60;
 
-/// Returns two series with the same signals, which no configuration allows: `model` as released, and `daily` to
-/// measure its additional information.
+/// No configuration allows two series with the same signals.
 fn terms(least: u32) -> Arc<AllSeriesTerms> {
     let signal = |attribute: usize| SeriesSignal {
         attribute,
@@ -59,16 +55,15 @@ fn terms(least: u32) -> Arc<AllSeriesTerms> {
     Arc::new(AllSeriesTerms { cohorts, series: vec![daily, model] })
 }
 
-/// Returns an approximately standard normal number.
 fn normal(seed: u64) -> f64 {
     (0..12).map(|part| (mix(seed.wrapping_mul(12) + part) >> 11) as f64 / (1_u64 << 53) as f64).sum::<f64>() - 6.0
 }
 
 struct MomentTrial {
     seed: u64,
-    /// Days of the target in the second epoch, from 0 at the start of the first.
+    /// From the start of the first epoch.
     days: Vec<i64>,
-    /// Minimum number of rows of a subject in an epoch.
+    /// Per subject and epoch.
     least: u32,
 }
 
@@ -77,7 +72,7 @@ impl MomentTrial {
         person != TARGET || day < EPOCH_DAYS || self.days.contains(&day)
     }
 
-    /// The target has a different level in the second epoch.
+    /// The target changes its level in the second epoch.
     fn level(&self, person: u64, day: i64) -> f64 {
         let moved = u64::from(person == TARGET && day >= EPOCH_DAYS) << 40;
         60.0 + LEVEL_SD * normal(mix(self.seed ^ person << 8) ^ moved)
@@ -92,7 +87,6 @@ impl MomentTrial {
         self.days.iter().map(|day| self.value(TARGET, *day)).sum::<f64>() / self.days.len() as f64
     }
 
-    /// Returns all rows of the heart rate, verified.
     fn release(&self, terms: &Arc<AllSeriesTerms>) -> Vec<SeriesRow> {
         let first = 4 * DAY_MS;
         let cells = (0..2 * EPOCH_DAYS).flat_map(|day| (0..PEOPLE).map(move |person| (person, day)));
@@ -114,8 +108,7 @@ impl MomentTrial {
         rows.cloned().map(|row| SeriesRow { bucket: (row.bucket - first) / DAY_MS, ..row }).collect()
     }
 
-    /// Returns the published mean and the weight of each day of each subject in its contribution to a row; none for a
-    /// row without a mean.
+    /// Returns a row's mean, and day weights by subject.
     fn observation(&self, row: &SeriesRow) -> Option<(f64, Vec<Vec<(i64, f64)>>)> {
         let mean = match row.statistic {
             RowStatistic::Mean(statistic) => statistic.mean,
@@ -142,13 +135,12 @@ impl MomentTrial {
         Some((mean, (0..PEOPLE).map(weights).collect()))
     }
 
-    /// Returns the conditional expectation of the target's mean in the second epoch. With `knows_level`, the target's
-    /// first level is known.
+    /// Conditional expectation of the target's mean in the second epoch; `knows_level` adds the first level.
     fn guess(&self, rows: &[&SeriesRow], knows_level: bool) -> f64 {
         let observations: Vec<(f64, Vec<Vec<(i64, f64)>>)> =
             rows.iter().filter_map(|row| self.observation(row)).collect();
         let n = PEOPLE as f64;
-        // Expected value of a cell, and variance of the level behind it.
+        // Expected cell, and variance of its level.
         let expected = |person: u64, day: i64| {
             if knows_level && person == TARGET && day < EPOCH_DAYS { self.level(TARGET, 0) } else { 60.0 }
         };
@@ -178,7 +170,7 @@ impl MomentTrial {
         let mut matrix: Vec<Vec<f64>> = Vec::new();
         for (at, (mean, weights)) in observations.iter().enumerate() {
             let mut line: Vec<f64> = observations.iter().map(|(_, other)| product(weights, other) / n / n).collect();
-            // Rounding of the heart rate to a tenth, and of the rows.
+            // Rounding to a tenth, and of rows.
             line[at] += 1e-4;
             let cells = (0..PEOPLE).zip(weights);
             let sum: f64 = cells
@@ -193,7 +185,7 @@ impl MomentTrial {
     }
 }
 
-/// Solves a positive definite system with the right side as the last column.
+/// The last column is the right side.
 fn solve_system(mut matrix: Vec<Vec<f64>>) -> Vec<f64> {
     let size = matrix.len();
     for pivot in 0..size {
@@ -207,7 +199,7 @@ fn solve_system(mut matrix: Vec<Vec<f64>>) -> Vec<f64> {
     (0..size).map(|at| matrix[at][size] / matrix[at][at]).collect()
 }
 
-/// Returns the share of the variance of the truths that guesses explain; below 0 if they are worse than a constant.
+/// Negative if worse than a constant.
 fn share_explained(guesses: &[(f64, f64)]) -> f64 {
     let mean = guesses.iter().map(|(_, truth)| truth).sum::<f64>() / guesses.len() as f64;
     let error: f64 = guesses.iter().map(|(guess, truth)| (guess - truth).powi(2)).sum();
@@ -221,7 +213,6 @@ struct MomentShares {
     both: f64,
 }
 
-/// Attacks trials with `days` days of the target, in moments that count epochs of `least` rows.
 fn attack_trials(days: &[i64], knows_level: bool, least: u32) -> MomentShares {
     let terms = terms(least);
     let (mut guesses, mut withheld) = ([const { Vec::new() }; 3], 0);
@@ -250,12 +241,12 @@ fn attack_trials(days: &[i64], knows_level: bool, least: u32) -> MomentShares {
     MomentShares { moments, days, both }
 }
 
-/// An earlier version released daily rows together with moments that counted every epoch with a row.
+/// Earlier versions released daily rows, and moments that counted every epoch with a row.
 #[test]
 fn threat_42_moments_hide_single_day_of_subject() {
     for knows_level in [false, true] {
         let before = attack_trials(&[0], knows_level, 1);
-        // Without the level of the subject, only the difference from it is found.
+        // Without the level, only the difference from it is found.
         assert!(before.both > if knows_level { 0.9 } else { 0.5 }, "the attack works: {}", before.both);
         assert!(before.moments > 0.5, "an epoch of one row is the row: {}", before.moments);
         let now = attack_trials(&[0], knows_level, 4);
@@ -263,8 +254,7 @@ fn threat_42_moments_hide_single_day_of_subject() {
     }
 }
 
-/// The limit stated in docs/guarantees.md: the change of one subject between two epochs is visible if all others are
-/// constant.
+/// Limit in docs/guarantees.md: the change of one subject is visible if all others are constant.
 #[test]
 fn moments_show_change_of_one_subject_among_constant_ones() {
     for knows_level in [false, true] {
@@ -274,7 +264,6 @@ fn moments_show_change_of_one_subject_among_constant_ones() {
     }
 }
 
-/// No published number depends on such rows.
 #[test]
 fn moments_ignore_rows_of_short_epochs() {
     let terms = terms(4);

@@ -1,82 +1,81 @@
-//! Input of the attacks: published sums of sets of subjects over time, and the values of each subject.
+//! Input of the series attacks.
 
 use throng_core::series::CARRIED_SHARE;
 
-/// Contribution of a member without a value in a bucket.
+/// Contribution of a member without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FillMode {
-    /// Every member of a set has a value.
+    /// Every member has a value.
     None,
-    /// The carried value of docs/internals/methods.md §13, and 0 before the first value.
+    /// Carried value (docs/internals/methods.md §13), initially 0.
     Carried,
-    /// The carried value, and the first value before it occurs: a job over files knows it.
+    /// Carried value; before it the first value, as in jobs over files.
     Foreseen,
 }
 
 /// Published mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PublishedSetMean {
-    /// Number of the bucket in its channel.
+    /// Bucket number in its channel.
     pub bucket: u32,
-    /// Cohort, or another key of rows that follow each other over time.
+    /// Cohort, or another key of successive rows.
     pub stream: u32,
-    /// Contributor set, as a position in [`Panel::sets`].
+    /// Contributor set: position in [`Panel::sets`].
     pub set: u32,
-    /// Mean over the set, as published.
+    /// Published mean of the set.
     pub mean: f64,
-    /// Quartiles of the set, as published.
+    /// Published quartiles of the set.
     pub quartiles: Option<[f64; 3]>,
-    /// Rounding step of the mean and the quartiles; 0 if they are not rounded.
+    /// Rounding step of mean and quartiles; 0 if unrounded.
     pub step: f64,
 }
 
-/// One signal of one series, and one slot of its cycle.
+/// Signal of a series in one cycle slot.
 #[derive(Clone, Debug, Default)]
 pub struct SignalChannel {
-    /// Name of series and signal in reports.
+    /// Name in reports.
     pub name: String,
-    /// Channels with the same number have the same buckets in time.
+    /// Channels with equal numbers share buckets.
     pub timeline: usize,
-    /// By subject: buckets with a value, ascending.
+    /// By subject: buckets with values, ascending.
     pub values: Vec<Vec<(u32, f64)>>,
     /// Published rows.
     pub rows: Vec<PublishedSetMean>,
-    /// Lowest and highest possible value.
+    /// Value range.
     pub range: (f64, f64),
-    /// True if a member without a value contributes the mean of its earlier values, as in moments, instead of the
-    /// carried value.
+    /// True if the mean of earlier values fills gaps, as in moments.
     pub carries_mean: bool,
 }
 
 /// Release of series, with its original values.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// Number of subjects; a subject is an index below it.
+    /// Number of subjects; indices are below it.
     pub people: usize,
-    /// Sum of `privacy.k` and `privacy.colluders`: the smallest group about which the release may give information.
+    /// `privacy.k` + `privacy.colluders`.
     pub crowd: usize,
     /// Contributor sets: subjects, ascending.
     pub sets: Vec<Vec<u32>>,
     /// All channels.
     pub channels: Vec<SignalChannel>,
-    /// Filling of all rows.
+    /// Fill mode of all rows.
     pub fill: FillMode,
 }
 
 impl SignalChannel {
-    /// Returns the value of a subject in a bucket.
+    /// Returns a subject's value in a bucket.
     pub fn value(&self, person: u32, bucket: u32) -> Option<f64> {
         let values = &self.values[person as usize];
         values.binary_search_by_key(&bucket, |(at, _)| *at).ok().map(|at| values[at].1)
     }
 
-    /// Returns the level of a subject: the mean of its values; none with fewer than `LEAST_VALUES`.
+    /// Returns a subject's mean over at least `LEAST_VALUES` values.
     pub fn level(&self, person: u32) -> Option<f64> {
         let values = &self.values[person as usize];
         (values.len() >= LEAST_VALUES).then(|| values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64)
     }
 
-    /// Returns the position of the first value of each subject among the values of all, and the number of all values.
+    /// Returns each subject's first value position, and the total.
     pub fn offsets(&self) -> Vec<usize> {
         let mut offsets = vec![0];
         for values in &self.values {
@@ -85,7 +84,7 @@ impl SignalChannel {
         offsets
     }
 
-    /// Returns the mean over all subjects by bucket.
+    /// Returns the mean over subjects by bucket.
     pub fn bucket_means(&self) -> Vec<f64> {
         let mut sums: Vec<(f64, f64)> = Vec::new();
         for &(bucket, value) in self.values.iter().flatten() {
@@ -97,12 +96,11 @@ impl SignalChannel {
     }
 }
 
-/// Minimum number of values of a subject for a level.
+/// Minimum values of a subject for a level.
 pub const LEAST_VALUES: usize = 4;
 
 impl Panel {
-    /// Writes the contribution of a member to a bucket as weights of its values: (position in the list of the values,
-    /// weight). The weights depend only on the presence of the subject.
+    /// Writes a contribution as (value position, weight), which depends only on presence.
     pub fn weights(&self, channel: &SignalChannel, person: u32, bucket: u32, found: &mut Vec<(usize, f64)>) {
         found.clear();
         let values = &channel.values[person as usize];
@@ -124,7 +122,7 @@ impl Panel {
         }
     }
 
-    /// Returns the contribution of a member to a bucket: the value, or the carried one.
+    /// Returns a member's own or carried value.
     pub fn contribution(&self, channel: &SignalChannel, person: u32, bucket: u32) -> f64 {
         let mut weights = Vec::new();
         self.weights(channel, person, bucket, &mut weights);

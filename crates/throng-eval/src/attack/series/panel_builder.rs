@@ -1,11 +1,10 @@
-//! Converts the release of a run to the input of the attacks.
+//! Conversion of a run's release to attack input.
 
 use super::panel::{FillMode, Panel, PublishedSetMean, SignalChannel};
 use crate::series::SeriesEvidence;
 use std::collections::BTreeMap;
 use throng_core::series::{AllSeriesTerms, MomentStatistic, RowStatistic, SlotCycle};
 
-/// Channels of a release, with the position of each bucket or epoch of a signal.
 struct ChannelLayout<'a> {
     terms: &'a AllSeriesTerms,
     firsts: Vec<usize>,
@@ -14,8 +13,7 @@ struct ChannelLayout<'a> {
 }
 
 impl<'a> ChannelLayout<'a> {
-    /// Creates one channel for each signal and slot. A series with moments gets one channel for each signal, with
-    /// epochs as buckets and their means as values.
+    /// One channel per signal and slot; with moments one per signal, with epochs as buckets.
     fn from_terms(evidence: &'a SeriesEvidence) -> Self {
         let terms = &*evidence.terms;
         let mut channels: Vec<SignalChannel> = Vec::with_capacity(terms.channels());
@@ -46,7 +44,6 @@ impl<'a> ChannelLayout<'a> {
         Self { terms, firsts, first_buckets, channels }
     }
 
-    /// Returns the position of the channel, and the number of the bucket or epoch in it.
     fn channel_and_bucket(&self, series: usize, bucket: i64, signal: usize) -> (usize, u32) {
         let of = &self.terms.series[series];
         let first = self.first_buckets.get(&series).copied().unwrap_or(bucket);
@@ -57,11 +54,11 @@ impl<'a> ChannelLayout<'a> {
         (self.firsts[series] + channel, u32::try_from(windows).unwrap_or(u32::MAX))
     }
 
-    /// Adds the contributions of each subject: values of buckets, or means over the rows of epochs.
+    /// Means per bucket, or over an epoch's rows.
     fn add_values(&mut self, evidence: &SeriesEvidence) {
         for ((series, bucket), people) in &evidence.contributions {
             let terms = &self.terms.series[*series];
-            // Rows with noise are left out: ε bounds the gain of any attack.
+            // Skip noisy rows: ε bounds any attack.
             if terms.noise.is_some() || terms.moments.is_some() {
                 continue;
             }
@@ -87,8 +84,7 @@ impl<'a> ChannelLayout<'a> {
 }
 
 impl Panel {
-    /// Builds the panel from rows of contributor sets and the contributions of their subjects. Rows of several
-    /// cohorts are functions of these and add no information.
+    /// Builds the panel from contributor rows.
     #[must_use]
     pub fn from_evidence(evidence: &SeriesEvidence) -> Self {
         let terms = &evidence.terms;
@@ -108,7 +104,7 @@ impl Panel {
             let (mean, quartiles, step) = match row.statistic {
                 RowStatistic::Mean(statistic) => (statistic.mean, statistic.quartiles, statistic.rounding_step(row.n)),
                 RowStatistic::Moment(MomentStatistic { mean: Some(mean), .. }) => (mean, None, 0.0),
-                // Of shares and covariances only the sets are useful for an attack.
+                // Shares and covariances contribute only sets.
                 RowStatistic::Moment(_) | RowStatistic::Bin { .. } | RowStatistic::Noisy(_) => continue,
             };
             let next = streams.len() as u32;

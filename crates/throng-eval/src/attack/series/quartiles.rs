@@ -1,19 +1,16 @@
-//! Quartile attack on levels: the carried value of a member that has stopped sending is constant, so a quartile that
-//! shows it repeats.
+//! Quartile attack on levels: a stopped member's carried value makes a quartile repeat.
 
 use super::panel::{Panel, PublishedSetMean};
 use crate::attack::trials::{AttackTrials, AttackYield};
 use std::collections::BTreeMap;
 
-/// Buckets without a value after which a carried value is assumed constant, and minimum number of later rows.
+/// Silent buckets before a carried value counts as constant, and minimum later rows.
 const STABLE_AFTER_BUCKETS: u32 = 7;
 const LEAST_ROWS: usize = 8;
-/// Tolerance of a correct level, as a share of the standard deviation of all levels; half a rounding step if that is
-/// more.
+/// Tolerance relative to the deviation of levels; at least half a rounding step.
 const LEVEL_TOLERANCE: f64 = 0.1;
 
-/// Guesses the level of each member that has stopped as the quartile with the most repetitions, minus those of its
-/// neighbors. Chance is the same guess judged for the other members.
+/// Guesses a stopped member's level as the most repeated quartile, minus its neighbors' counts.
 pub fn run(panel: &Panel) -> AttackYield {
     let mut trials = AttackTrials::default();
     for channel in &panel.channels {
@@ -57,7 +54,6 @@ fn median_step(steps: &mut [f64]) -> f64 {
     steps.get(steps.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Returns the value with the largest excess over its two neighbors; none for few rows.
 fn most_repeated(quartiles: &[[f64; 3]], step: f64) -> Option<f64> {
     if quartiles.len() < LEAST_ROWS {
         return None;

@@ -1,5 +1,4 @@
-//! Reconstruction of the values behind the rows of one bucket: by a linear program over all subjects, by exact sums,
-//! and by dominance.
+//! Reconstruction of values in one bucket: linear program, exact sums and dominance.
 
 use super::panel::{Panel, PublishedSetMean, SignalChannel};
 use crate::attack::trials::{AttackTrials, AttackYield};
@@ -9,14 +8,13 @@ use std::collections::BTreeMap;
 
 const MOST_BUCKETS: usize = 40;
 const SWEEPS: usize = 300;
-/// Tolerance of a correct value, as a share of the standard deviation of its bucket.
+/// Tolerance relative to the deviation of the bucket.
 const VALUE_TOLERANCE: f64 = 0.1;
-/// A contributor learns the largest value if the upper bound exceeds it by at most this share (the p % rule).
+/// A bound within this share discloses the largest value (p % rule).
 const DOMINANCE_SHARE: f64 = 0.1;
-/// Exponent of the smallest power of ten that is tried as the unit of values.
 const FINEST_GRID: i32 = -3;
 
-/// Runs all attacks on single buckets.
+/// Runs all single-bucket attacks.
 pub fn run(panel: &Panel, dice: &mut ChaCha8Rng) -> Vec<AttackYield> {
     let (mut values, mut sums, mut largest) =
         (AttackTrials::default(), AttackTrials::default(), AttackTrials::default());
@@ -45,8 +43,7 @@ pub fn run(panel: &Panel, dice: &mut ChaCha8Rng) -> Vec<AttackYield> {
     ]
 }
 
-/// Finds values within their range that reproduce all rows up to rounding, by alternating projections from the
-/// overall mean. Chance is that mean as the guess for every subject.
+/// Alternating projections from the overall mean, the chance guess.
 fn reconstruct(
     panel: &Panel,
     channel: &SignalChannel,
@@ -82,7 +79,7 @@ fn reconstruct(
     }
 }
 
-/// Returns the largest power of ten, at most 1, that divides all values; none if there is none.
+/// Largest power of ten, at most 1, that divides all values.
 fn value_unit(channel: &SignalChannel) -> Option<f64> {
     (FINEST_GRID..=0).rev().map(|exponent| 10_f64.powi(exponent)).find(|unit| {
         let is_whole = |value: f64| ((value / unit).round() * unit - value).abs() <= 1e-9 * value.abs().max(1.0);
@@ -90,8 +87,7 @@ fn value_unit(channel: &SignalChannel) -> Option<f64> {
     })
 }
 
-/// Adds the probability of a correct exact sum: one over the number of sums that the rounded mean allows. Carried
-/// values are not multiples of a unit, so a row with one is safe.
+/// One over the number of sums that the rounded mean allows; carried values have no unit.
 fn try_exact_sum(
     panel: &Panel,
     channel: &SignalChannel,
@@ -111,8 +107,7 @@ fn try_exact_sum(
     trials.add_to_group(&channel.name, right, 0.0);
 }
 
-/// Adds a hit if the second largest contributor can bound the largest closely from above. This contributor knows that
-/// no value is below 0.
+/// Hits if the second largest contributor bounds the largest closely.
 fn try_largest_value(panel: &Panel, channel: &SignalChannel, row: &PublishedSetMean, trials: &mut AttackTrials) {
     let members = panel.members(row);
     let mut values: Vec<f64> = members.iter().map(|person| panel.contribution(channel, *person, row.bucket)).collect();

@@ -1,5 +1,4 @@
-//! Checks the guarantees of series on random streams, recounted from the records. Streams have late and missing
-//! records, restarts, erasures and returns, strata, subjects that stop, and several series of the same subjects.
+//! Recounts the guarantees of series on random streams.
 
 use super::isolation::{MinimumWeight, components, minimum_weight};
 use super::{FillMode, Panel, PublishedSetMean, SignalChannel};
@@ -18,7 +17,7 @@ use throng_core::values::hierarchy::Ruler;
 const HALF_DAY: i64 = DAY_MS / 2;
 const EPOCH: i64 = 4 * DAY_MS;
 
-/// Record: subject, time, and two values, NaN if missing.
+/// NaN: missing value.
 #[derive(Clone, Copy, Debug)]
 struct StreamRecord {
     person: u64,
@@ -26,7 +25,6 @@ struct StreamRecord {
     values: [f64; 2],
 }
 
-/// Parameters of a random stream and of its events.
 #[derive(Clone, Copy, Debug)]
 struct StreamScenario {
     seed: u64,
@@ -37,7 +35,7 @@ struct StreamScenario {
     strata: usize,
     lateness: i64,
     batch: usize,
-    /// One in this many batches is followed by a restart, and one in this many by the erasure of a subject.
+    /// Batches per restart and, below, per erasure.
     restarts: u64,
     erasures: u64,
 }
@@ -100,8 +98,7 @@ fn terms(scene: StreamScenario) -> Arc<AllSeriesTerms> {
     })
 }
 
-/// Generates records in the order of their arrival: some subjects pause for weeks, stop forever, send late or omit
-/// values.
+/// Subjects pause for weeks, stop, send late or omit values.
 fn stream(scene: StreamScenario) -> Vec<StreamRecord> {
     let mut records = Vec::new();
     for person in 1..=scene.people {
@@ -119,7 +116,7 @@ fn stream(scene: StreamScenario) -> Vec<StreamRecord> {
             let is_late = (draw >> 50).is_multiple_of(6);
             let time = arrival - if is_late { (draw >> 30) as i64 % (scene.lateness + 1) } else { 0 };
             let first = if (draw >> 40).is_multiple_of(5) { f64::NAN } else { value };
-            // Every few days most values are near 0, so that a large one dominates a sum.
+            // A large value dominates others near 0.
             let second = match half % 6 {
                 5 if (draw >> 45).is_multiple_of(9) => 95.0,
                 5 => (value - 75.0) / 20.0,
@@ -142,19 +139,18 @@ fn readings(records: &[StreamRecord], strata: usize) -> SeriesReadings {
     }
 }
 
-/// Published row with its subjects, each with the number of its life.
+/// Members as life numbers.
 struct ReleasedRow {
     row: SeriesRow,
     members: Vec<u64>,
 }
 
-/// All published rows, and every record that was not dropped, by series.
 struct StreamOutcome {
     terms: Arc<AllSeriesTerms>,
     seen: Vec<ReleasedRow>,
     taken: Vec<Vec<StreamRecord>>,
     state: SeriesState,
-    /// Number of records of erased subjects in open buckets, over all series.
+    /// Records of erased subjects in open buckets.
     erased_open: u64,
     erasures: usize,
     closed: Vec<Vec<i64>>,
@@ -162,12 +158,12 @@ struct StreamOutcome {
 
 const LIVES: u64 = 1_000;
 
-/// Returns the number of a subject's current life: an erasure begins a new one, without a history.
+/// An erasure starts a new life.
 fn life_number(person: u64, lives: &BTreeMap<u64, u64>) -> u64 {
     person * LIVES + lives.get(&person).copied().unwrap_or(0)
 }
 
-/// Runs a scene in the order of the engine: propose, verify, write and apply. A restart reads the written state.
+/// Proposes, verifies, writes and applies, as the engine does.
 fn run_scenario(scene: StreamScenario) -> StreamOutcome {
     let terms = terms(scene);
     let records = stream(scene);
@@ -223,7 +219,7 @@ fn run_scenario(scene: StreamScenario) -> StreamOutcome {
     outcome
 }
 
-/// Returns the state as it is restored: all entries in any order.
+/// In any order.
 fn restored_state(state: &SeriesState) -> SeriesState {
     let changes = SeriesChanges {
         head: state.head.clone(),
@@ -238,7 +234,7 @@ fn restored_state(state: &SeriesState) -> SeriesState {
     read
 }
 
-/// Builds the attackers' view of the release: one channel for each series, signal and slot.
+/// One channel per series, signal and slot.
 fn panel(outcome: &StreamOutcome, crowd: usize) -> Panel {
     let terms = &outcome.terms;
     let people: BTreeSet<u64> = outcome.taken.iter().flatten().map(|record| record.person).collect();
@@ -297,7 +293,6 @@ fn panel(outcome: &StreamOutcome, crowd: usize) -> Panel {
     Panel { people: people.len(), crowd, sets, channels, fill: FillMode::Carried }
 }
 
-/// Recounts every row from the records: presence, value, dominance and the subjects of an interval.
 fn recount(outcome: &StreamOutcome, panel: &Panel) -> Result<(), TestCaseError> {
     let mut next: Vec<usize> = vec![0; panel.channels.len()];
     for seen in outcome.seen.iter().filter(|seen| !seen.members.is_empty() && !seen.row.is_of_epoch()) {
@@ -327,7 +322,7 @@ fn recount(outcome: &StreamOutcome, panel: &Panel) -> Result<(), TestCaseError> 
     Ok(())
 }
 
-/// Returns the values of both signals of each bucket with both, by life and epoch.
+/// Complete buckets by life and epoch.
 fn complete_rows(outcome: &StreamOutcome, series: usize) -> BTreeMap<u64, BTreeMap<i64, Vec<[f64; 2]>>> {
     let terms = &outcome.terms.series[series];
     let mut sums: BTreeMap<(u64, i64), [(f64, f64); 2]> = BTreeMap::new();
@@ -350,8 +345,7 @@ fn complete_rows(outcome: &StreamOutcome, series: usize) -> BTreeMap<u64, BTreeM
     rows
 }
 
-/// Recounts every row of moments from the records: presence, subjects, means and covariances with each subject at
-/// weight one.
+/// Each subject has weight one.
 fn recount_moments(outcome: &StreamOutcome, crowd: usize) -> Result<(), TestCaseError> {
     let Some(series) = outcome.terms.series.iter().position(|series| series.moments.is_some()) else { return Ok(()) };
     let rows = complete_rows(outcome, series);
@@ -396,7 +390,7 @@ fn recount_moments(outcome: &StreamOutcome, crowd: usize) -> Result<(), TestCase
 
 fn recount_mean(shown: &MeanStatistic, mut values: Vec<f64>, (low, high): (f64, f64)) -> Result<(), TestCaseError> {
     let n = values.len() as f64;
-    // A step is at most half of a standard error.
+    // At most half a standard error.
     let step = shown.sd / (2.0 * n.sqrt());
     let mean = values.iter().sum::<f64>() / n;
     prop_assert!((mean - shown.mean).abs() <= step * 0.500_001, "{mean} is shown as {}", shown.mean);
@@ -436,7 +430,7 @@ proptest! {
         let panel = panel(&outcome, scene.crowd);
         recount(&outcome, &panel)?;
         recount_moments(&outcome, scene.crowd)?;
-        // A subject that returns after its erasure is the same person: the combinations of all rows count.
+        // A returning erased subject is the same person.
         let people = |seen: &ReleasedRow| seen.members.iter().map(|life| (life / LIVES) as u32).collect::<Vec<u32>>();
         let sets: BTreeSet<Vec<u32>> = outcome.seen.iter().map(people).filter(|set| !set.is_empty()).collect();
         let sets: Vec<&[u32]> = sets.iter().map(Vec::as_slice).collect();
@@ -471,7 +465,6 @@ proptest! {
     }
 }
 
-/// The scenes above contain rows of retired and new cohorts, late records, erasures, and subjects in several sets.
 #[test]
 fn random_streams_contain_hard_cases() {
     let (mut rows, mut binned, mut late, mut retired, mut erasures, mut veterans) = (0, 0, 0, 0, 0, 0);

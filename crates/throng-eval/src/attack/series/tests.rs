@@ -1,6 +1,3 @@
-//! Tests the attacks on releases with a known answer: they succeed on plain means and redrawn cohorts, and fail on
-//! locked cohorts.
-
 use super::*;
 use crate::attack::series::baseline::{plain_means, redrawn_cohorts};
 use throng_core::series::CARRIED_SHARE;
@@ -8,12 +5,11 @@ use throng_core::values::digest::mix;
 
 const EFFORT: AttackEffort = AttackEffort { targets: 400, known_attributes: 4, seed: 7 };
 
-/// Returns an approximately standard normal number.
 fn normal(seed: u64) -> f64 {
     (0..12).map(|part| (mix(seed.wrapping_mul(12) + part) >> 11) as f64 / (1_u64 << 53) as f64).sum::<f64>() - 6.0
 }
 
-/// Two correlated signals of subjects with a constant level and a value missing on about one day in `gap`.
+/// A value is missing on one day in `gap`.
 fn values(people: u32, days: u32, gap: u64, noise: f64) -> Panel {
     let signal = |number: u64| -> SignalChannel {
         let of_person = |person: u32| {
@@ -39,7 +35,7 @@ fn locked_cohorts(panel: &Panel, size: usize, step: f64) -> Panel {
     locked_cohorts_with(panel, size, step, 0)
 }
 
-/// Adds quartiles that are means of the order statistics up to `reach` positions away.
+/// Quartiles are means of order statistics within `reach`.
 fn locked_cohorts_with(panel: &Panel, size: usize, step: f64, reach: usize) -> Panel {
     let sets: Vec<Vec<u32>> =
         (0..panel.people / size).map(|set| (set * size..(set + 1) * size).map(|p| p as u32).collect()).collect();
@@ -115,7 +111,7 @@ fn plain_means_reveal_levels_and_members() {
 
 #[test]
 fn rows_differing_by_one_subject_reveal_level() {
-    // Each subject in turn is missing on one odd day.
+    // Each subject is missing on one odd day.
     let mut panel = values(30, 120, 1_000, 1.0);
     for channel in &mut panel.channels {
         for (person, values) in (0_u32..).zip(&mut channel.values) {
@@ -154,14 +150,13 @@ fn locked_cohorts_keep_every_guarantee() {
     assert!((known.rate - 1.0 / 5.0).abs() < 0.07, "{known:?}");
     let history = find_yield(&yields, "series: whose history", "");
     assert!((history.rate - 1.0 / 15.0).abs() < 1e-9, "{history:?}");
-    // Values are integers, and 15 half units allow 8 sums.
+    // 15 half units of integers allow 8 sums.
     let sum = find_yield(&yields, "series: exact sum", "");
     assert!(sum.rate < 0.13, "{sum:?}");
 }
 
 #[test]
 fn known_days_of_subject_find_cohort() {
-    // Two cohorts with very different levels.
     let mut panel = values(30, 100, 8, 4.0);
     for channel in &mut panel.channels {
         channel.values[15..].iter_mut().flatten().for_each(|(_, value)| *value += 60.0);
@@ -171,7 +166,6 @@ fn known_days_of_subject_find_cohort() {
     assert!(found.rate > 0.9 && (found.chance - 0.5).abs() < 0.01, "{found:?}");
 }
 
-/// Thirty overlapping sets of twenty subjects reveal all values of each bucket; one set reveals only its mean.
 #[test]
 fn overlapping_sets_of_bucket_reveal_values() {
     let mut panel = values(20, 30, 1_000, 4.0);
@@ -212,8 +206,7 @@ fn dominated_sums_reveal_largest_value() {
     assert!(largest.is_above() && largest.rate > 0.45, "{largest:?}");
 }
 
-/// One subject of each cohort stops. Quartiles that are values of single members reveal its level, rounded or not;
-/// means of five members hide it.
+/// One subject per cohort stops.
 #[test]
 fn single_member_quartiles_reveal_level_of_stopped_subject() {
     let mut panel = values(450, 120, 1_000, 6.0);

@@ -1,4 +1,4 @@
-//! One column of packed codes, and its storage.
+//! Packed codes of a column.
 
 use std::fs::File;
 use std::io;
@@ -6,14 +6,13 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Consecutive rows of one column, stored in one width.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodeRun {
     pub first: usize,
     pub rows: usize,
-    /// Bytes per code: 1, 2 or 4.
+    /// 1, 2 or 4.
     pub width: usize,
-    /// Start of the run: a byte offset in the file, or the number of the piece in memory.
+    /// Byte offset in the file, or piece number in memory.
     pub start: u64,
 }
 
@@ -21,12 +20,10 @@ pub(super) struct CodeRun {
 pub(super) enum CodeStorage {
     /// One piece per run.
     Memory(Vec<Box<[u8]>>),
-    /// An unnamed file.
     File(File),
 }
 
 impl CodeStorage {
-    /// Returns the bytes of some rows of a run. `buffer` receives the bytes that are read from a file.
     fn read<'b>(&'b self, run: &CodeRun, rows: Range<usize>, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
         let (from, to) = (rows.start * run.width, rows.end * run.width);
         match self {
@@ -48,7 +45,6 @@ pub(super) fn code_width(largest: u32) -> usize {
     }
 }
 
-/// Appends codes with the given number of bytes each.
 pub(super) fn append_packed_codes(codes: &[u32], width: usize, bytes: &mut Vec<u8>) {
     match width {
         1 => bytes.extend(codes.iter().map(|code| *code as u8)),
@@ -57,8 +53,7 @@ pub(super) fn append_packed_codes(codes: &[u32], width: usize, bytes: &mut Vec<u
     }
 }
 
-/// Returns for each code the number of smaller codes with a count above 0, and the number of all codes with a count
-/// above 0.
+/// Returns the rank of each code in use, and their number.
 fn rank_codes(counts: &[u64]) -> (Vec<u32>, usize) {
     let mut ranks = Vec::with_capacity(counts.len());
     let mut next = 0;
@@ -74,17 +69,14 @@ fn rank_codes(counts: &[u64]) -> (Vec<u32>, usize) {
 pub struct CodeColumn {
     bytes: Arc<CodeStorage>,
     runs: Arc<[CodeRun]>,
-    /// Dense code of each written code; `None` if subtracting `shift` is sufficient.
+    /// Dense code per written code; `None` if `shift` is sufficient.
     dense: Option<Arc<[u32]>>,
-    /// Difference between written and dense codes if `dense` is `None`. Most columns have all codes from the first
-    /// one on and need no table.
     shift: u32,
     cardinality: usize,
 }
 
 impl CodeColumn {
-    /// Creates a column from written codes. Codes with a count of 0 are in no row; the others are numbered 0, 1, … in
-    /// ascending order.
+    /// Numbers the codes in use densely.
     pub(super) fn new(bytes: &Arc<CodeStorage>, runs: Vec<CodeRun>, counts: &[u64]) -> Self {
         let (dense, cardinality) = rank_codes(counts);
         let shift = counts.iter().take_while(|count| **count == 0).count();
@@ -92,7 +84,6 @@ impl CodeColumn {
         Self { bytes: Arc::clone(bytes), runs: runs.into(), dense, shift: shift as u32, cardinality }
     }
 
-    /// Returns the column with its numbers as they were written.
     pub(super) fn with_written_codes(self) -> Self {
         Self { dense: None, shift: 0, ..self }
     }
@@ -101,13 +92,13 @@ impl CodeColumn {
         matches!(*self.bytes, CodeStorage::Memory(_))
     }
 
-    /// Returns the number of distinct codes.
+    /// Number of distinct codes.
     #[must_use]
     pub fn cardinality(&self) -> usize {
         self.cardinality
     }
 
-    /// Returns the same cells with other codes: `other[code]`, numbered densely in ascending order.
+    /// Returns the cells as `other[code]`, dense.
     pub(super) fn recoded(&self, other: &[u32]) -> Self {
         let largest = other.iter().copied().max().map_or(0, |code| code as usize + 1);
         let mut used = vec![0_u64; largest];
@@ -124,7 +115,7 @@ impl CodeColumn {
         Self { bytes: Arc::clone(&self.bytes), runs: Arc::clone(&self.runs), dense: Some(dense), shift: 0, cardinality }
     }
 
-    /// Reads the codes of some rows into `codes`, replacing its contents.
+    /// Reads the codes of some rows.
     ///
     /// # Errors
     /// If the file cannot be read.

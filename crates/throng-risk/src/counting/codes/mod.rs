@@ -1,7 +1,4 @@
-//! Columns of codes of one, two or four bytes, in memory or in an unnamed file, read in blocks of rows.
-//!
-//! The file is not memory-mapped, so a disk failure is an error and not a signal. The file is removed when the
-//! process ends, even by a signal.
+//! Packed columns in memory or in an unnamed file, not memory-mapped: a disk failure is an error, not a signal.
 
 pub mod column;
 mod subject_sort;

@@ -1,6 +1,4 @@
-//! Sorts rows by subject, so that the records of one subject within a class are adjacent.
-//!
-//! A counting sort, column by column. One pass over a column fills as many positions as fit into memory.
+//! Counting sort of rows by subject, in as few passes as memory allows.
 
 use super::column::{CodeColumn, code_width};
 use super::writer::CodeWriter;
@@ -9,13 +7,11 @@ use std::path::Path;
 
 const SORT_BLOCK_ROWS: usize = 1 << 15;
 
-/// Subjects of the rows.
 #[derive(Clone, Debug)]
 pub(super) struct RowSubjectColumns {
-    /// Subject of each row, 0, 1, …, ascending.
+    /// Ascending from 0.
     pub numbers: CodeColumn,
     pub count: usize,
-    /// Number of each row among the kept rows of the input.
     pub order: CodeColumn,
 }
 
@@ -27,10 +23,9 @@ pub(super) struct SubjectSortedColumns {
     pub kept_row_flags: Option<Vec<bool>>,
 }
 
-/// Sorts columns by the subject column. Each column comes with its rows per written code. Rows with a subject code
-/// below `first` have no subject and are omitted.
+/// Sorts columns, each with its rows per written code; omits rows with a subject below `first`.
 ///
-/// Memory: `memory` bytes for the positions, 8 per subject, and 1 per row if some rows have no subject.
+/// Memory: `memory` bytes for positions, 8 per subject, and 1 per row if rows are omitted.
 pub(super) fn sort_by_subject(
     columns: &[(CodeColumn, Vec<u64>)],
     whose: &(CodeColumn, Vec<u64>),
@@ -41,7 +36,7 @@ pub(super) fn sort_by_subject(
 ) -> io::Result<SubjectSortedColumns> {
     let first = first as usize;
     let (column, counts) = whose;
-    // Codes in the file are already dense; codes without a subject come first.
+    // File codes are already dense; codes without a subject come first.
     let nobody = counts.iter().take(first).filter(|count| **count > 0).count();
     let people: Vec<u64> = counts.iter().skip(first).copied().filter(|count| *count > 0).collect();
     let mut starts: Vec<u32> = Vec::with_capacity(people.len());
@@ -62,7 +57,7 @@ pub(super) fn sort_by_subject(
     };
     let mut writer = CodeWriter::new(directory, columns.len() + 2)?;
     for (number, (column, _)) in columns.iter().enumerate() {
-        // Writes the codes unchanged; a count of 0 marks a code that no row has any more.
+        // A count of 0 marks a code without rows.
         sorting.write_column(Some(column), number, &mut writer)?;
     }
     sorting.write_column(None, columns.len(), &mut writer)?;
@@ -83,7 +78,6 @@ pub(super) fn sort_by_subject(
     Ok(SubjectSortedColumns { rows: kept_rows, columns, counts: written, subjects: people, kept_row_flags: kept })
 }
 
-/// Converts counts by dense code to counts by written code.
 fn counts_by_written_code(before: &[u64], dense: &[u64]) -> Vec<u64> {
     let mut dense = dense.iter();
     before.iter().map(|count| if *count > 0 { dense.next().copied().unwrap_or(0) } else { 0 }).collect()
@@ -91,9 +85,7 @@ fn counts_by_written_code(before: &[u64], dense: &[u64]) -> Vec<u64> {
 
 struct SubjectSorter<'a> {
     subject_codes: &'a CodeColumn,
-    /// Number of dense subject codes that represent no subject.
     codes_without_subject: u32,
-    /// Position of the first row of each subject.
     starts: &'a [u32],
     rows: usize,
     kept_rows: usize,
@@ -101,8 +93,7 @@ struct SubjectSorter<'a> {
 }
 
 impl SubjectSorter<'_> {
-    /// Calls `visit` with the new position and the code of each kept row. Without a column, the code is the number of
-    /// the row among the kept rows.
+    /// Visits position and code of kept rows; without a column, the code is the row number.
     fn for_each_position(&self, column: Option<&CodeColumn>, mut visit: impl FnMut(usize, u32)) -> io::Result<()> {
         let mut next = self.starts.to_vec();
         let (mut bytes, mut people, mut codes) = (Vec::new(), Vec::new(), Vec::new());
@@ -124,14 +115,12 @@ impl SubjectSorter<'_> {
         Ok(())
     }
 
-    /// Writes a column, or the row numbers, in subject order.
     fn write_column(&self, column: Option<&CodeColumn>, number: usize, writer: &mut CodeWriter) -> io::Result<()> {
         let largest = column.map_or(self.kept_rows, CodeColumn::cardinality);
         let bytes = code_width(largest as u32) as u64;
         let at_once = usize::try_from(self.memory / bytes).unwrap_or(usize::MAX).max(SORT_BLOCK_ROWS);
         for start in (0..self.kept_rows).step_by(at_once) {
             let end = self.kept_rows.min(start + at_once);
-            // Uses the width of the codes: positions of a column with few values take one byte.
             match bytes {
                 1 => self.write_positions::<u8>(column, number, start..end, writer)?,
                 2 => self.write_positions::<u16>(column, number, start..end, writer)?,
@@ -178,7 +167,6 @@ impl SubjectSorter<'_> {
         writer.append_numbers(number, &codes)
     }
 
-    /// True for each row that has a subject.
     fn read_kept_rows(&self) -> io::Result<Vec<bool>> {
         let mut kept = Vec::with_capacity(self.rows);
         let (mut bytes, mut people) = (Vec::new(), Vec::new());
@@ -190,7 +178,6 @@ impl SubjectSorter<'_> {
     }
 }
 
-/// Code stored in 1, 2 or 4 bytes.
 trait NarrowCode: Copy + Default {
     fn of(code: u32) -> Self;
     fn code(self) -> u32;

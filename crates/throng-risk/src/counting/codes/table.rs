@@ -1,4 +1,4 @@
-//! Table of dense codes, sorted by subject if there are subjects.
+//! Table of dense codes.
 
 use super::column::CodeColumn;
 use super::subject_sort::{RowSubjectColumns, SubjectSortedColumns, sort_by_subject};
@@ -10,10 +10,7 @@ use std::path::PathBuf;
 
 const READ_BLOCK_ROWS: usize = 1 << 13;
 
-/// Columns of dense codes, with the subject of each row.
-///
-/// Rows are identified by their number among the kept rows of the input. They are stored in subject order if there
-/// are subjects.
+/// Columns of dense codes, in subject order if there are subjects. Row numbers count the kept rows of the input.
 #[derive(Clone, Debug)]
 pub struct CodeTable {
     rows: usize,
@@ -21,7 +18,7 @@ pub struct CodeTable {
     subjects: Option<RowSubjectColumns>,
 }
 
-/// Failure to create a table from written columns.
+/// Failure to create a [`CodeTable`].
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "each variant has an error message")]
 pub enum CodeTableError {
@@ -31,50 +28,47 @@ pub enum CodeTableError {
     File(#[from] io::Error),
 }
 
-/// Written columns, and the settings of the table to be made of them.
+/// Written columns and table settings.
 #[derive(Debug)]
 pub struct WrittenColumns {
     /// Written columns.
     pub writer: CodeWriter,
-    /// Columns of the table, in its order.
+    /// Columns of the table, in order.
     pub columns: Vec<usize>,
-    /// Rows of each column.
+    /// Rows per column.
     pub rows: usize,
-    /// Subject column, and its first code that is a subject. Rows with a smaller code have no subject and are
-    /// omitted.
+    /// Subject column and its first subject code; rows with smaller codes are omitted.
     pub subject_column: Option<(usize, u32)>,
-    /// Directory for the sorted table; `None` sorts in memory.
+    /// Directory of the sorted table, or `None` for memory.
     pub directory: Option<PathBuf>,
-    /// Bytes that sorting may use.
+    /// Bytes for sorting.
     pub memory: u64,
 }
 
-/// Table, with the counts that were collected while it was made.
+/// Table with counts from its creation.
 #[derive(Debug)]
 pub struct PreparedTable {
     /// Table.
     pub table: CodeTable,
-    /// Rows per written code, for each column.
+    /// Rows per written code, by column.
     pub counts: Vec<Vec<u64>>,
-    /// For each written row, true if it was kept. `None` if all rows were kept.
+    /// Kept flag per written row; `None` if all are kept.
     pub kept_row_flags: Option<Vec<bool>>,
 }
 
 #[derive(Debug, Default)]
 pub(in crate::counting) struct CodeBlock {
-    /// Codes of the requested columns, in the requested order.
     pub codes: Vec<Vec<u32>>,
-    /// Subjects of the rows; empty if the table has no subjects.
     pub subjects: Vec<u32>,
-    /// Row numbers; empty unless requested.
+    /// Empty unless requested.
     pub order: Vec<u32>,
 }
 
 impl CodeTable {
-    /// Creates a table of some of the written columns.
+    /// Creates a table of written columns.
     ///
     /// # Errors
-    /// If there are too many columns or rows, or if the disk fails.
+    /// If columns or rows are too many, or the disk fails.
     pub fn from_written(written: WrittenColumns) -> Result<PreparedTable, CodeTableError> {
         let WrittenColumns { writer, columns, rows, subject_column: people, directory, memory } = written;
         if rows >= u32::MAX as usize {
@@ -97,7 +91,7 @@ impl CodeTable {
         Ok(PreparedTable { table: Self { rows, columns, subjects: Some(people) }, counts, kept_row_flags: kept })
     }
 
-    /// Packs a table that is in memory.
+    /// Packs a [`CountedTable`].
     #[must_use]
     pub fn from_counted_table(table: &CountedTable) -> Self {
         let packed = || -> io::Result<Self> {
@@ -117,8 +111,7 @@ impl CodeTable {
         packed().expect("memory does not fail, and the columns are those of a table")
     }
 
-    /// Returns the table with unpacked codes and its rows in input order, for a device. `None` if the table is stored
-    /// in a file.
+    /// Returns the unpacked table in input order; `None` if in a file.
     #[must_use]
     pub fn to_counted_table(&self) -> Option<CountedTable> {
         if !self.columns.iter().all(CodeColumn::is_in_memory) {
@@ -140,44 +133,44 @@ impl CodeTable {
         CountedTable::new(columns, people).ok()
     }
 
-    /// Returns the number of rows.
+    /// Number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Returns the number of columns.
+    /// Number of columns.
     #[must_use]
     pub fn width(&self) -> usize {
         self.columns.len()
     }
 
-    /// Returns the number of distinct values of a column, including the missing value.
+    /// Number of distinct values, including the missing value.
     #[must_use]
     pub fn cardinality(&self, column: usize) -> usize {
         self.columns[column].cardinality()
     }
 
-    /// Returns the number of distinct subjects, if the table has subjects.
+    /// Number of subjects, if any.
     #[must_use]
     pub fn subjects(&self) -> Option<usize> {
         self.subjects.as_ref().map(|people| people.count)
     }
 
-    /// Returns the support of the whole table: distinct subjects, or rows.
+    /// Total support: subjects, or rows.
     #[must_use]
     pub fn support(&self) -> usize {
         self.subjects().unwrap_or(self.rows)
     }
 
-    /// Returns the table with other codes: `codes[column][code]`, numbered densely. It shares the files.
+    /// Returns the table with dense codes `codes[column][code]`; shares the files.
     #[must_use]
     pub fn recoded(&self, codes: &[Vec<u32>]) -> Self {
         let columns = self.columns.iter().zip(codes).map(|(column, codes)| column.recoded(codes)).collect();
         Self { columns, ..self.clone() }
     }
 
-    /// Reads some columns from the first stored row to the last, until `visit` returns false.
+    /// Ends when `visit` returns false.
     pub(in crate::counting) fn for_each_block(
         &self,
         columns: &[usize],
@@ -213,7 +206,7 @@ impl CodeTable {
         Ok(())
     }
 
-    /// Returns the codes of one row, by its row number.
+    /// Returns the codes of a row.
     ///
     /// # Errors
     /// If the file cannot be read.

@@ -1,4 +1,4 @@
-//! Writer of packed codes, column by column.
+//! Writer of packed codes.
 
 use super::column::{CodeColumn, CodeRun, CodeStorage, append_packed_codes, code_width};
 use std::fs::Permissions;
@@ -11,13 +11,12 @@ use std::sync::Arc;
 struct PendingColumn {
     runs: Vec<CodeRun>,
     rows: usize,
-    /// Rows per code.
     counts: Vec<u64>,
 }
 
-/// Writes columns of codes into memory, or into an unnamed file.
+/// Writes columns of codes into memory or an unnamed file.
 ///
-/// Memory: 8 bytes per code up to the largest one of each column, and 32 per appended piece.
+/// Memory: 8 bytes per code up to the largest per column, 32 per appended piece.
 #[derive(Debug)]
 pub struct CodeWriter {
     target: CodeStorage,
@@ -27,7 +26,7 @@ pub struct CodeWriter {
 }
 
 impl CodeWriter {
-    /// Creates a writer with a file in `directory` that only this process can open; without a directory, in memory.
+    /// Creates a writer into memory, or into a private file in `directory`.
     ///
     /// # Errors
     /// If the file cannot be created.
@@ -47,7 +46,7 @@ impl CodeWriter {
     /// Appends the codes of the next rows of a column.
     ///
     /// # Errors
-    /// If the disk is full or fails.
+    /// If the disk fails.
     pub fn append(&mut self, column: usize, codes: &[u32]) -> io::Result<()> {
         let Some(largest) = codes.iter().copied().max() else { return Ok(()) };
         let written = &mut self.columns[column];
@@ -58,10 +57,10 @@ impl CodeWriter {
         self.append_numbers(column, codes)
     }
 
-    /// Appends numbers that are not codes, without counting rows per number.
+    /// Appends numbers without counting rows per number.
     ///
     /// # Errors
-    /// If the disk is full or fails.
+    /// If the disk fails.
     pub fn append_numbers(&mut self, column: usize, codes: &[u32]) -> io::Result<()> {
         let Some(largest) = codes.iter().copied().max() else { return Ok(()) };
         let written = &mut self.columns[column];
@@ -84,31 +83,30 @@ impl CodeWriter {
         Ok(())
     }
 
-    /// Returns the rows per code of a column.
+    /// Rows per code of a column.
     #[must_use]
     pub fn counts(&self, column: usize) -> &[u64] {
         &self.columns[column].counts
     }
 
-    /// Returns the number of written bytes.
+    /// Written bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.end
     }
 
-    /// Returns the number of written rows of a column.
+    /// Written rows of a column.
     #[must_use]
     pub fn rows(&self, column: usize) -> usize {
         self.columns[column].rows
     }
 
-    /// Returns the written columns, with their numbers unchanged.
+    /// Returns the columns with written codes.
     #[must_use]
     pub fn into_columns(self) -> Vec<CodeColumn> {
         self.finish().into_iter().map(|(column, _)| column.with_written_codes()).collect()
     }
 
-    /// Returns the written columns for reading, with their rows per code.
     #[must_use]
     pub(super) fn finish(self) -> Vec<(CodeColumn, Vec<u64>)> {
         let bytes = Arc::new(self.target);

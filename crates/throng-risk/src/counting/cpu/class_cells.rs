@@ -1,4 +1,4 @@
-//! Counters of one class, and the class sizes of a set.
+//! Class counters and class sizes.
 
 use crate::counting::ClassSummary;
 use std::collections::BTreeMap;
@@ -6,29 +6,26 @@ use std::collections::BTreeMap;
 /// Support and records of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassSize {
-    /// Distinct subjects, or records if the table has no subjects.
+    /// Distinct subjects, or records.
     pub support: u32,
     /// Records.
     pub records: u32,
 }
 
-/// Number of classes of each size.
+/// Number of classes by size.
 pub type ClassSizes = BTreeMap<ClassSize, u64>;
 
-/// Maximum array cells per row. With more cells, a map stores the tuples that occur.
+/// With more, a map is used.
 const MAX_CELLS_PER_ROW: u64 = 4;
 
-/// Array cells that are always allowed, for any number of rows.
 const ALWAYS_DENSE_CELLS: u64 = 1 << 16;
 
-/// Returns true if an array of this many cells is better than a map.
 pub(super) fn fits_dense_array<C>(cells: u64, rows: u64, memory: u64) -> bool {
     cells <= (MAX_CELLS_PER_ROW * rows).max(ALWAYS_DENSE_CELLS) && cells.saturating_mul(size_of::<C>() as u64) <= memory
 }
 
-/// Counter of the records of a class, and of its subjects where needed.
 pub(super) trait ClassCell: Copy + Default {
-    /// Adds one record of subject `person`: 1, 2, …
+    /// Adds a record of subject `person`: 1, 2, …
     fn add(&mut self, person: u32);
     fn size(self) -> ClassSize;
 }
@@ -65,12 +62,12 @@ impl ClassCell for SubjectCell {
     }
 }
 
-/// Record counter that saturates at 255, in a quarter of the bytes.
+/// Saturates at 255.
 #[derive(Clone, Copy, Default)]
 pub(super) struct SaturatingRecordCell(u8);
 
 impl SaturatingRecordCell {
-    /// Largest k for which the counter is sufficient.
+    /// Largest k for which the counter suffices.
     pub const LARGEST_K: u32 = 255;
 }
 
@@ -84,7 +81,7 @@ impl ClassCell for SaturatingRecordCell {
     }
 }
 
-/// Summarizes class sizes at k. The caller must set the subjects below k if the table has subjects.
+/// The caller sets the subjects below k.
 pub(super) fn summarize_sizes(sizes: &ClassSizes, k: u32) -> ClassSummary {
     let mut count =
         ClassSummary { smallest: sizes.keys().next().map_or(0, |s| u64::from(s.support)), ..ClassSummary::default() };

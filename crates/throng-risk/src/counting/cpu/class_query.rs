@@ -1,9 +1,4 @@
-//! Counts the classes of one set of columns, in as many row partitions as memory requires.
-//!
-//! A partition contains the rows with certain tuple hashes, so no class is in two partitions and the counts of
-//! partitions can be added. Rows come in subject order, so the records of one subject in a class are adjacent.
-//!
-//! A set with more than rows / k classes has a class below k. It is a QID before its classes are counted.
+//! Counts the classes of one column set, in as many row partitions as memory requires. Partitions share no class.
 
 use super::class_cells::{ClassCell, ClassSize, ClassSizes, RecordCell, SubjectCell, fits_dense_array};
 use super::tuple_keys::{FoldBuildHasher, NumberedRows, TupleNumbers, TuplePacking, TuplePartition};
@@ -12,26 +7,22 @@ use crate::counting::codes::{CodeBlock, CodeTable};
 use hashbrown::HashMap;
 use std::io;
 
-/// Maximum number of partitions, which limits the number of passes. At this limit, the memory bound no longer
-/// applies.
+/// Takes precedence over the memory bound.
 const MAX_PARTITIONS: u64 = 1 << 14;
 
 #[derive(Clone, Copy)]
 pub(super) struct ClassQuery<'a> {
-    /// Threshold k; above 0 if `judge_only` is set.
+    /// Above 0 with `judge_only`.
     pub k: u32,
     /// Only decides if some class is below k.
     pub judge_only: bool,
-    /// Bytes that may be used.
     pub memory: u64,
-    /// Excluded rows, by row number: only whole classes.
+    /// Only whole classes.
     pub excluded_rows: Option<&'a RowSet>,
-    /// Polled to stop early.
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl ClassQuery<'static> {
-    /// Creates a query for all classes.
     pub fn all(k: u32, memory: u64) -> Self {
         Self { k, judge_only: false, memory, excluded_rows: None, stop: &|| false }
     }
@@ -47,15 +38,13 @@ pub struct SmallestClass {
 }
 
 pub(super) enum ClassQueryResult {
-    /// All classes, and one class with the fewest records if its codes can be decoded. With `judge_only`, no class is
-    /// below k.
+    /// All classes, and one of fewest records if decodable. With `judge_only`, none is below k.
     Sizes(ClassSizes, Option<SmallestClass>),
     Qid,
     Stopped,
 }
 
-/// Counts the classes of a set. The callback receives the number and the subject of each record in a class below k,
-/// for some records more than once.
+/// The callback receives number and subject of records in classes below k, some repeatedly.
 pub(super) fn count_classes(
     table: &CodeTable,
     columns: &[usize],
@@ -67,7 +56,6 @@ pub(super) fn count_classes(
     if table.subjects().is_some() { counting.run::<SubjectCell>(below) } else { counting.run::<RecordCell>(below) }
 }
 
-/// Returns records and support of each value of a column.
 pub(super) fn count_column_values(table: &CodeTable, column: usize) -> io::Result<Vec<ClassSize>> {
     let mut cells = vec![SubjectCell::default(); table.cardinality(column)];
     let named = table.subjects().is_some();
@@ -96,14 +84,14 @@ enum ClassStore<C> {
 
 enum PartitionResult<C> {
     Counted(ClassStore<C>, Vec<TupleNumbers>),
-    /// Memory limit reached after this number of rows.
+    /// Number of rows read at the memory limit.
     Full(u64),
     Qid,
     Stopped,
 }
 
 impl ClassQueryRun<'_> {
-    /// Returns the maximum number of tuples in a map. A growing map doubles, and both copies exist meanwhile.
+    /// A growing map exists twice.
     fn max_tuples<C>(&self) -> usize {
         usize::try_from(self.query.memory / (4 * (size_of::<(u64, C)>() as u64 + 1))).unwrap_or(usize::MAX).max(16)
     }
@@ -121,7 +109,7 @@ impl ClassQueryRun<'_> {
                     PartitionResult::Qid => return Ok(ClassQueryResult::Qid),
                     PartitionResult::Stopped => return Ok(ClassQueryResult::Stopped),
                     PartitionResult::Full(seen) => {
-                        // Assumes that the remaining rows add new tuples at the same rate.
+                        // Assumes a constant rate of new tuples.
                         let times = (self.table.rows() as u64 + seen / 4) / seen.max(1) + 1;
                         partitions = (of * times.clamp(2, 64)).min(MAX_PARTITIONS);
                         continue 'anew;
@@ -129,7 +117,7 @@ impl ClassQueryRun<'_> {
                 };
                 classes += store.visit_classes(|key, size| {
                     *sizes.entry(size).or_default() += 1;
-                    // The tuple breaks ties, so the order of the map has no effect.
+                    // Makes map order irrelevant.
                     smallest = Some((size.records, key)).into_iter().chain(smallest).min();
                 });
                 if self.query.judge_only && sizes.keys().any(|size| size.support < self.query.k) {
@@ -154,7 +142,7 @@ impl ClassQueryRun<'_> {
         let ClassQuery { k, judge_only: judging, stop, memory, excluded_rows: without } = self.query;
         let rows = self.table.rows() as u64;
         let most = if partition.of >= MAX_PARTITIONS { usize::MAX } else { self.max_tuples::<C>() };
-        // With more classes than this, one of them is below k.
+        // With more classes, one of them is below k.
         let classes_of_k = rows.checked_div(u64::from(k)).unwrap_or(u64::MAX);
         let enough = if judging { classes_of_k.saturating_sub(classes) } else { u64::MAX };
         let cells =
@@ -194,7 +182,6 @@ impl ClassQueryRun<'_> {
         Ok(ended.unwrap_or(PartitionResult::Counted(store, interned)))
     }
 
-    /// Reports the records in classes below k. Returns false if stopped.
     fn report_small_classes<C: ClassCell>(
         &self,
         store: &ClassStore<C>,
@@ -221,7 +208,6 @@ impl ClassQueryRun<'_> {
 }
 
 impl<C: ClassCell> ClassStore<C> {
-    /// Visits every class and returns their number.
     fn visit_classes(&self, mut visit: impl FnMut(u64, ClassSize)) -> u64 {
         let mut classes = 0;
         let mut told = |key: u64, cell: &C| {

@@ -15,45 +15,43 @@ use std::borrow::Cow;
 use std::io;
 use std::sync::{Mutex, OnceLock};
 
-/// Verdict on one set.
+/// Verdict on a set.
 #[derive(Clone, Debug)]
 pub enum SetVerdict {
     /// Some class is below k.
     Qid,
-    /// No class is below k; contains one of the smallest classes if its codes can be decoded.
+    /// No class is below k; holds a smallest class if decodable.
     NotQid(Option<SmallestClass>),
-    /// The search was stopped.
+    /// Stopped.
     Stopped,
 }
 
 /// Rows of some classes.
 #[derive(Clone, Debug, Default)]
 pub struct ClassRows {
-    /// Codes by column, in stored row order. A row of several classes occurs once.
+    /// Codes by column, in stored order, without duplicates.
     pub codes: Vec<Vec<u32>>,
-    /// Subjects of the rows, ascending; empty if the table has no subjects.
+    /// Subjects, ascending; empty without subjects.
     pub subjects: Vec<u32>,
-    /// Rows of each class, as positions in these columns, ascending.
+    /// Row positions of each class, ascending.
     pub classes: Vec<Vec<u32>>,
 }
 
-/// Default memory limit of a counter, in bytes.
 const DEFAULT_MEMORY_BYTES: u64 = 256 << 20;
 
-/// Counts over a [`CodeTable`] with several threads. Each thread counts different sets.
+/// Multi-threaded counter over a [`CodeTable`].
 ///
-/// Memory: the given limit, divided among the threads, plus one bit per subject and thread.
+/// Memory: the given limit, and one bit per subject and thread.
 pub struct CpuCounter<'a> {
     table: Cow<'a, CodeTable>,
     threads: usize,
     memory: u64,
     fault: Mutex<Option<ComputeError>>,
-    /// All rows in memory, read when sets are first judged.
     resident_rows: OnceLock<RowMatrix>,
 }
 
 impl CpuCounter<'static> {
-    /// Creates a counter of a table in memory, with at least one thread.
+    /// Creates a counter of a [`CountedTable`].
     pub fn new(table: &CountedTable, threads: usize) -> Self {
         let table = Cow::Owned(CodeTable::from_counted_table(table));
         Self {
@@ -67,7 +65,7 @@ impl CpuCounter<'static> {
 }
 
 impl<'a> CpuCounter<'a> {
-    /// Creates a counter with at least one thread that uses about `memory` bytes in addition to the table.
+    /// Creates a counter with about `memory` bytes and at least one thread.
     pub fn with_memory(table: &'a CodeTable, threads: usize, memory: u64) -> Self {
         Self {
             table: Cow::Borrowed(table),
@@ -78,34 +76,34 @@ impl<'a> CpuCounter<'a> {
         }
     }
 
-    /// Returns the table.
+    /// Counted table.
     pub fn table(&self) -> &CodeTable {
         &self.table
     }
 
-    /// Returns the number of threads.
+    /// Number of threads.
     pub fn threads(&self) -> usize {
         self.threads
     }
 
-    /// Returns the approximate memory limit, in bytes.
+    /// Approximate memory limit in bytes.
     pub fn memory(&self) -> u64 {
         self.memory
     }
 
-    /// Stores the first error of calls that cannot return one. Their results are then invalid.
+    /// Stores the first error of calls that cannot return it; their results are invalid.
     pub fn store_error(&self, asked: Result<(), ComputeError>) {
         if let Err(error) = asked {
             self.fault.lock().expect("no counter panics with the lock").get_or_insert(error);
         }
     }
 
-    /// Returns the stored error, if there is one.
+    /// Returns the stored error.
     pub fn stored_error(&self) -> Result<(), ComputeError> {
         self.fault.lock().expect("no counter panicked").clone().map_or(Ok(()), Err)
     }
 
-    /// Reports the number and the subject of each row, in subject order. Without subjects, each row is one subject.
+    /// Reports number and subject of each row, in subject order. Without subjects, each row is one subject.
     pub fn visit_row_subjects(&self, mut told: impl FnMut(u32, u32)) -> Result<(), ComputeError> {
         let read = self.table.for_each_block(&[], true, |block| {
             for (at, row) in block.order.iter().enumerate() {
@@ -116,8 +114,7 @@ impl<'a> CpuCounter<'a> {
         read.map_err(|error| read_error(&error))
     }
 
-    /// Reports the codes of two columns and the subject of each row, in subject order. Without subjects, each row is
-    /// one subject.
+    /// Reports two codes and the subject of each row, as [`Self::visit_row_subjects`].
     pub fn visit_column_pair(
         &self,
         a: usize,
@@ -135,7 +132,7 @@ impl<'a> CpuCounter<'a> {
         read.map_err(|error| read_error(&error))
     }
 
-    /// Returns the number of classes of each size, and the subjects in classes below k if the table has subjects.
+    /// Returns the number of classes by size, and any subjects in classes below k.
     pub fn class_sizes(&self, set: &AttributeSet, k: u32) -> Result<(ClassSizes, Option<u64>), ComputeError> {
         let (found, people) = self.classes_and_subjects(set, k, self.memory)?;
         match found {
@@ -144,12 +141,12 @@ impl<'a> CpuCounter<'a> {
         }
     }
 
-    /// Returns the support and records of each value of a column.
+    /// Returns support and records per value.
     pub fn column_value_sizes(&self, column: usize) -> Result<Vec<ClassSize>, ComputeError> {
         count_column_values(&self.table, column).map_err(|error| read_error(&error))
     }
 
-    /// Judges each set, and returns a class with the fewest records for sets that are not QIDs.
+    /// Judges sets; non-QIDs come with a smallest class.
     pub fn judge_with_smallest_class(
         &self,
         sets: &[AttributeSet],
@@ -178,7 +175,6 @@ impl<'a> CpuCounter<'a> {
         }
     }
 
-    /// Derives the verdict on a set from its cells.
     fn verdict_from_cells<C: ClassCell>(&self, set: &DenseSet, cells: Option<&[C]>, k: u32) -> SetVerdict {
         let Some(cells) = cells else { return SetVerdict::Stopped };
         let sizes = (0_u64..).zip(cells).map(|(key, cell)| (cell.size(), key)).filter(|(size, _)| size.records > 0);
@@ -192,11 +188,10 @@ impl<'a> CpuCounter<'a> {
         }))
     }
 
-    /// Returns the rows of some classes, each given by its columns and codes.
+    /// Returns the rows of classes, given by columns and codes.
     pub fn class_rows(&self, classes: &[(Vec<usize>, Vec<u32>)]) -> Result<ClassRows, ComputeError> {
         let table = self.table();
         let all: Vec<usize> = (0..table.width()).collect();
-        // For each first column and code, the classes that begin with them.
         let mut beginning: Vec<(usize, Vec<Vec<u32>>)> = Vec::new();
         for (number, (columns, codes)) in (0_u32..).zip(classes) {
             let (Some(column), Some(code)) = (columns.first(), codes.first()) else { continue };
@@ -237,7 +232,7 @@ impl<'a> CpuCounter<'a> {
         Ok(found)
     }
 
-    /// Returns true if each value of `a` occurs with only one value of `b`.
+    /// Returns true if `a` determines `b`.
     pub fn implies(&self, a: usize, b: usize) -> Result<bool, ComputeError> {
         let table = self.table();
         if table.cardinality(b) <= 1 {
@@ -261,8 +256,7 @@ impl<'a> CpuCounter<'a> {
         Ok(holds)
     }
 
-    /// Reports the number and the subject of each record in a class of `set` below k, for some records more than
-    /// once.
+    /// Reports records in classes below k, some repeatedly.
     fn visit_small_classes(
         &self,
         set: &AttributeSet,
@@ -274,9 +268,9 @@ impl<'a> CpuCounter<'a> {
         self.query_classes(set, asked, Some(told)).map(drop)
     }
 
-    /// Does the same for many sets in few passes, and also reports the index of each set. `known` are rows of each
-    /// set that are known to be in such classes, always complete classes; they need not be reported. An error applies
-    /// to all sets.
+    /// Reports set index, number and subject of records in classes below k, some repeatedly.
+    ///
+    /// `known` are complete classes below k that may be left out. An error applies to all sets.
     pub fn visit_records_below(
         &self,
         sets: &[AttributeSet],
@@ -287,7 +281,6 @@ impl<'a> CpuCounter<'a> {
         sets.iter().try_for_each(|set| self.check_columns(set))?;
         let rows = self.table.rows() as u64;
         let known = |at: usize| known.get(at).filter(|known| !known.is_empty());
-        // For sets with most rows known, only the other rows are read.
         let (few, many): (Vec<usize>, Vec<usize>) =
             (0..sets.len()).partition(|at| known(*at).is_some_and(|known| 2 * known.len() > rows));
         let asked: Vec<AttributeSet> = many.iter().map(|at| sets[*at].clone()).collect();
@@ -342,9 +335,8 @@ impl<'a> CpuCounter<'a> {
         Ok(ClassSummary { subjects_below: people.unwrap_or(count.subjects_below), ..count })
     }
 
-    /// Returns one answer per set, in order. If `in_arrays` is set, sets that fit into arrays are counted together
-    /// and answered from their cells; other sets are counted one by one. Sets not counted before `stop` have no
-    /// cells.
+    /// Returns one answer per set, in order; sets not counted before `stop` have no cells. With `in_arrays`, sets that
+    /// fit into arrays are counted together.
     fn answer_sets<C: ClassCell, T: Send>(
         &self,
         sets: &[AttributeSet],
@@ -388,7 +380,6 @@ impl<'a> CpuCounter<'a> {
         Ok(answers.into_iter().map(|(_, answer)| answer).collect())
     }
 
-    /// Returns the rows in memory, if they fit together with a sorted copy per thread; otherwise segments.
     fn slice_source(&self, threads: usize) -> Result<SliceSource<'_>, ComputeError> {
         let room = usize::try_from(self.memory / 2).unwrap_or(usize::MAX);
         let stride = slices::matrix_without_rows(&self.table).stride;
@@ -458,7 +449,7 @@ impl GroupCounter for CpuCounter<'_> {
         let alone = |set: &AttributeSet, memory| self.count_one_set(set, k, memory);
         let told =
             |_: &DenseSet, cells: Option<&[RecordCell]>| summarize_sizes(&tally_sizes(cells.unwrap_or_default()), k);
-        // With subjects, the subjects below k are known only after the classes: each set needs a second pass.
+        // Subjects below k need a second pass per set.
         self.answer_sets(sets, self.table.subjects().is_none(), &told, &|| false, &alone)
     }
 

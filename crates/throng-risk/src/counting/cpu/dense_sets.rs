@@ -1,22 +1,19 @@
-//! Counts many sets in one pass over the rows. Sets with common first columns share their prefixes.
+//! Counts many sets in one pass; sets with common first columns share prefixes.
 
 use super::class_cells::{ClassCell, RecordCell, SaturatingRecordCell, SubjectCell, fits_dense_array};
 use crate::counting::AttributeSet;
 use crate::counting::codes::{CodeBlock, CodeTable};
 use std::io;
 
-/// Maximum number of sets per pass.
 const MAX_SETS_PER_PASS: usize = 128;
 
-/// Set that fits into an array.
 pub(super) struct DenseSet {
-    /// Index among the requested sets.
     pub index: usize,
     pub columns: Vec<usize>,
     pub domain: u64,
 }
 
-/// Splits the sets that fit into arrays into batches within `memory`. Also returns the indexes of the other sets.
+/// Returns batches of sets that fit into arrays, and the indexes of the others.
 pub(super) fn dense_batches<C>(
     table: &CodeTable,
     sets: &[AttributeSet],
@@ -55,15 +52,14 @@ pub(super) fn dense_batches<C>(
     (batches, others)
 }
 
-/// Tuple numbers of a block, set by set. A set reuses the common prefix of the previous set.
+/// Prefixes are shared between sets.
 struct BatchTupleKeys {
-    /// Columns of all sets, ascending; `radixes` has their cardinalities.
+    /// Columns of all sets, ascending.
     columns: Vec<usize>,
     radixes: Vec<u32>,
-    /// For each set, the positions of its columns among all columns.
     places: Vec<Vec<usize>>,
     previous_set: usize,
-    /// Numbers by the first column, the first two, …; the first `depth` are valid for this block.
+    /// Valid up to `depth`.
     prefix_keys: Vec<Vec<u32>>,
     depth: usize,
 }
@@ -83,7 +79,6 @@ impl BatchTupleKeys {
         self.depth = 0;
     }
 
-    /// Returns the tuple numbers of the rows of a block for one set, which must have a column.
     fn row_keys(&mut self, number: usize, block: &CodeBlock) -> &[u32] {
         let set = &self.places[number];
         let before = self.places[self.previous_set].iter().take(self.depth);
@@ -109,7 +104,7 @@ impl BatchTupleKeys {
     }
 }
 
-/// Counts a batch. Returns `None` if `stop` returned true before the end.
+/// `None` if stopped.
 pub(super) fn count_batch<C: ClassCell>(
     table: &CodeTable,
     batch: &[DenseSet],
@@ -136,18 +131,16 @@ pub(super) fn count_batch<C: ClassCell>(
     Ok((!stopped).then_some(cells))
 }
 
-/// Query for the records in classes below k of several sets.
 pub(super) struct SmallClassQuery<'a> {
     pub table: &'a CodeTable,
     pub sets: &'a [AttributeSet],
     pub k: u32,
-    /// Bytes that arrays may use.
     pub memory: u64,
 }
 
 impl SmallClassQuery<'_> {
-    /// Reports each such record of the sets that fit into arrays: index of the set, row number, and subject (the row
-    /// number if there are no subjects). Returns the indexes of the other sets.
+    /// Reports set index, row number and subject (or row number) of records of sets that fit into arrays. Returns the
+    /// indexes of the other sets.
     pub fn report_records(&self, told: &mut dyn FnMut(usize, u32, u32)) -> io::Result<Vec<usize>> {
         if self.table.subjects().is_some() {
             self.report_with_cells::<SubjectCell>(told)

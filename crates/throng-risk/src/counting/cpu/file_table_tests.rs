@@ -1,4 +1,4 @@
-//! Compares a table in a file, counted with little memory, with the reference implementation.
+//! Compares file tables, counted with little memory, with the reference.
 
 use super::tests::reference_count;
 use super::tuple_keys::{NumberedRows, TuplePacking, TuplePartition};
@@ -7,8 +7,7 @@ use crate::counting::{AttributeSet, ClassSummary, CountedTable, CpuCounter, Grou
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// Writes columns in pieces of some rows. If `named` is set, the last column contains the subjects, and 0 means no
-/// subject.
+/// With `named`, the last column has subjects; 0 is none.
 fn table_in_file(columns: &[Vec<u32>], piece: usize, named: bool, memory: u64) -> PreparedTable {
     let directory = std::env::temp_dir();
     let mut writer = CodeWriter::new(Some(&directory), columns.len()).expect("a file");
@@ -25,7 +24,6 @@ fn table_in_file(columns: &[Vec<u32>], piece: usize, named: bool, memory: u64) -
         .expect("a table")
 }
 
-/// Creates the same table in memory.
 fn table_in_memory(columns: &[Vec<u32>], named: bool) -> CountedTable {
     if !named {
         return CountedTable::new(columns.to_vec(), None).expect("a table");
@@ -74,7 +72,6 @@ proptest! {
             prop_assert_eq!(counter.records_below(set, k), Ok(rows.clone()));
             prop_assert_eq!(counter.first_below(set, k), Ok(rows.first().copied()));
         }
-        // Unpacking for a device restores the input rows.
         prop_assert_eq!(CodeTable::from_counted_table(&here).to_counted_table(), Some(here.clone()));
         for row in 0..here.rows() {
             let all: Vec<usize> = (0..here.width()).collect();
@@ -83,7 +80,6 @@ proptest! {
         }
     }
 
-    /// Uses more columns than 64 bits can encode.
     #[test]
     fn tuples_beyond_64_bits_are_distinguished(
         columns in prop::collection::vec(prop::collection::vec(0_u32..40, 40), 16..20),
@@ -92,7 +88,6 @@ proptest! {
     ) {
         let copied = |mut column: Vec<u32>| {
             column[alike] = column[0];
-            // All values occur, so the domain has its nominal size.
             column.extend(0..40);
             column
         };
@@ -104,8 +99,6 @@ proptest! {
     }
 }
 
-/// Counting ends when every class has reached k, and not before: one value occurs only in the last row, one pair of
-/// values never.
 #[test]
 fn judgement_reads_until_all_classes_reach_k() {
     let rows = 150_000_u32;
@@ -135,7 +128,7 @@ fn judgement_reads_until_all_classes_reach_k() {
                 assert!(below.iter().eq(rows), "{named} {k} {set:?}");
             }
         }
-        // The columns of four and two values are correlated, so half of their pairs never occur.
+        // Correlated columns: half of the pairs never occur.
         assert_eq!(
             counter.judge(&[every(3), every(4), every(8)], 2, &|| false),
             Ok(vec![Some(false), Some(true), Some(true)])

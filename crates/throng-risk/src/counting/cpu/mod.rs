@@ -1,4 +1,4 @@
-//! Group counting on the CPU, over codes in memory or in a file.
+//! Group counting on the CPU.
 
 mod class_cells;
 mod class_query;

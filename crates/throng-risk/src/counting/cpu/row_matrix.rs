@@ -1,20 +1,18 @@
-//! Rows of a table in row-major layout, so that the cells of a row share a cache line.
+//! Row-major tables.
 
-/// Rows as bytes. A column takes one, two or four bytes, by its cardinality. A row may also contain its subject.
+/// Rows as bytes: one, two or four per column, and optionally the subject.
 pub(crate) struct RowMatrix {
     pub(crate) rows: usize,
-    /// Bytes from one row to the next.
     pub(crate) stride: usize,
     pub(crate) bytes: Vec<u8>,
     pub(crate) fields: Vec<RowField>,
-    /// Position of the subject, if the table has subjects. Rows are then sorted by subject.
+    /// Position of the subject, if any; rows are then sorted by it.
     pub(crate) subject: Option<RowField>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowField {
     pub(crate) offset: usize,
-    /// Bytes: 1, 2 or 4.
     pub(crate) width: usize,
     pub(crate) cardinality: usize,
 }
@@ -31,7 +29,6 @@ impl RowField {
         Self { offset, width, cardinality }
     }
 
-    /// Visits the code of every given row. Rows are positions in `bytes`.
     #[inline]
     pub(crate) fn visit_codes(
         &self,
@@ -56,9 +53,8 @@ impl RowField {
 }
 
 impl RowMatrix {
-    /// Creates a matrix without rows, for columns of these cardinalities and an optional number of subjects.
     pub(crate) fn with_row_layout(cardinalities: &[usize], subjects: Option<usize>) -> Self {
-        // Wide fields come first, so that all fields stay aligned without gaps.
+        // Wide fields first keep all aligned.
         let mut columns: Vec<usize> = (0..cardinalities.len()).collect();
         columns.sort_by_key(|c| std::cmp::Reverse(cardinalities[*c]));
         let mut stride = 0;
@@ -69,7 +65,6 @@ impl RowMatrix {
         Self { rows: 0, stride, bytes: Vec::new(), fields, subject }
     }
 
-    /// Adds rows: codes by column, and subjects if the table has subjects.
     pub(crate) fn append(&mut self, codes: &[Vec<u32>], subjects: &[u32]) {
         let (first, rows) = (self.rows, codes.first().map_or(0, Vec::len));
         self.bytes.resize((first + rows) * self.stride, 0);
@@ -90,12 +85,11 @@ impl RowMatrix {
         self.bytes.clear();
     }
 
-    /// Reads the codes of a column for some rows, in their order.
     pub(crate) fn gather(&self, field: RowField, rows: &[u32], codes: &mut Vec<u32>) {
         codes.clear();
         let cell = |row: &u32| *row as usize * self.stride + field.offset;
         match field.width {
-            // Single bytes are by far the most frequent; this path checks the capacity only once.
+            // The most frequent width; checks the capacity once.
             1 => codes.extend(rows.iter().map(|row| u32::from(self.bytes[cell(row)]))),
             _ => field
                 .visit_codes(&self.bytes, self.stride, rows.iter().map(|row| *row as usize), |code| codes.push(code)),

@@ -1,10 +1,7 @@
-//! Verdicts on many sets with few combinations each, slice by slice.
+//! Verdicts on sets of few combinations, slice by slice.
 //!
-//! The rows are sorted by the column with the most values of each set. The rows of one value are a *slice*. A set is
-//! a QID if its other columns are a QID in some slice. Rare values come first, so a QID is found early. Reading a
-//! slice ends when all its combinations have reached k. Sets with common first columns share their prefixes.
-//!
-//! A table that is too large for memory is read in segments, with added counts.
+//! A *slice* has the rows of one value of the column with the most values. A set is a QID if its other columns are one
+//! in some slice.
 
 use super::class_cells::{ClassCell, fits_dense_array};
 use super::row_matrix::RowMatrix;
@@ -14,36 +11,29 @@ use hashbrown::HashMap;
 use std::io;
 use std::ops::Range;
 
-/// Minimum rows of a slice before the first check of its combinations.
 const MIN_FIRST_CHECK_ROWS: usize = 512;
 
-/// Maximum rows between two checks.
 const MAX_ROWS_BETWEEN_CHECKS: usize = 1 << 15;
 
-/// Minimum average rows per slice; shorter slices cost more than they save.
 const MIN_ROWS_PER_SLICE: usize = 64;
 
-/// Minimum sets per sort column: sorting the rows takes as long as counting about this number of sets.
+/// Sorting takes as long as counting about this many sets.
 const MIN_SETS_PER_SORT: usize = 8;
 
-/// Maximum combinations in one slice: their numbers take two bytes.
+/// Combination numbers take two bytes.
 const MAX_SLICE_CELLS: usize = 1 << 16;
 
-/// Set that fits into arrays.
 pub(super) struct SlicedSet {
-    /// Index among the requested sets.
     pub at: usize,
-    /// Columns by which the rows are sorted: usually one, none if all rows are one slice.
+    /// Sort columns; empty for one slice.
     first: Vec<usize>,
-    /// Combinations of the sort columns.
     slices: usize,
     rest: Vec<usize>,
-    /// Combinations of the other columns.
     domain: usize,
 }
 
 impl SlicedSet {
-    /// Returns `None` if an array is unsuitable for the number of combinations.
+    /// `None` if unsuitable for arrays.
     fn new<C>(table: &CodeTable, at: usize, set: &AttributeSet, memory: u64) -> Option<Self> {
         let values = |column: &usize| table.cardinality(*column).max(1);
         let product =
@@ -62,7 +52,7 @@ impl SlicedSet {
         Some(Self { at, first, slices, rest, domain: cells / slices })
     }
 
-    /// Merges all rows into one slice, if there are few enough combinations.
+    /// Applies if combinations are few.
     fn join_slices(&mut self) {
         if self.slices * self.domain <= MAX_SLICE_CELLS {
             self.rest.append(&mut self.first);
@@ -72,8 +62,7 @@ impl SlicedSet {
     }
 }
 
-/// Splits sets into batches of limited size within `memory`, sorted by their first columns. Also returns the indexes
-/// of the sets that do not fit into arrays.
+/// Returns batches within `memory`, and the indexes of other sets.
 pub(super) fn slice_batches<C>(
     rows: &SliceSource<'_>,
     sets: &[AttributeSet],
@@ -97,7 +86,7 @@ pub(super) fn slice_batches<C>(
     let mut batches: Vec<Vec<SlicedSet>> = Vec::new();
     let mut held = 0;
     for set in sliced {
-        // With all rows in memory, the cells of one slice are reused for the next one.
+        // In memory, the next slice reuses the cells.
         let slices = if matches!(rows, SliceSource::Whole(..)) { 1 } else { set.slices };
         let bytes = (set.domain * slices * size_of::<C>()) as u64;
         match batches.last_mut() {
@@ -114,10 +103,8 @@ pub(super) fn slice_batches<C>(
     (batches, others)
 }
 
-/// Rows of a table: all in memory, or in segments.
 pub(super) enum SliceSource<'a> {
     Whole(&'a CodeTable, &'a RowMatrix),
-    /// Segments of the given number of rows.
     Segments(&'a CodeTable, usize),
 }
 
@@ -137,7 +124,7 @@ pub(super) fn matrix_without_rows(table: &CodeTable) -> RowMatrix {
 }
 
 impl SliceSource<'_> {
-    /// Visits segments until `visit` returns false. The second argument is true for the last segment.
+    /// The second argument of `visit` marks the last segment.
     fn each_segment(&self, mut visit: impl FnMut(&RowMatrix, bool) -> bool) -> io::Result<()> {
         let (table, most) = match self {
             Self::Whole(_, matrix) => {
@@ -160,19 +147,16 @@ impl SliceSource<'_> {
     }
 }
 
-/// State of a set while its rows are read.
 #[derive(Default)]
 struct SliceJudgement<C> {
     cells: Vec<C>,
-    /// For each value of the first columns, true if all combinations have reached k. Empty if there is only one
-    /// segment.
+    /// Values of the first columns whose combinations have all reached k; empty for one segment.
     full: Vec<bool>,
-    /// Rows that the previous slice needed.
     rows_needed: usize,
     verdict: Option<bool>,
 }
 
-/// Decides for each set of a batch if it is a QID at k. Returns `None` for sets not decided before `stop`.
+/// `None` for sets not decided before `stop`.
 pub(super) fn judge_batch<C: ClassCell>(
     rows: &SliceSource<'_>,
     batch: &[SlicedSet],
@@ -230,7 +214,7 @@ pub(super) fn judge_batch<C: ClassCell>(
                 }
             }
             if is_last {
-                // Checks values that do not occur in the last segment.
+                // Checks values absent from the last segment.
                 open.iter().for_each(|set| judging[*set].finish(k));
             }
         }
@@ -246,17 +230,15 @@ impl<C: ClassCell> SliceJudgement<C> {
     }
 }
 
-/// Rows sorted by the values of some columns.
 #[derive(Default)]
 struct SortedMatrix {
     bytes: Vec<u8>,
     keys: Vec<u32>,
-    /// Each value and its rows, rare values first.
+    /// Values with their rows, rare values first.
     slices: Vec<(u32, Range<usize>)>,
 }
 
 impl SortedMatrix {
-    /// Sorts the rows of a matrix by columns that have `combinations` combinations. The sort is stable.
     fn sort(&mut self, matrix: &RowMatrix, columns: &[usize], combinations: usize) {
         let stride = matrix.stride;
         if columns.is_empty() {
@@ -298,15 +280,13 @@ struct SliceRows<'a> {
     bytes: &'a [u8],
 }
 
-/// Decoded part of a slice. Rows are decoded only as far as they are needed.
+/// Decoded only as far as needed.
 #[derive(Default)]
 struct DecodedSlice {
     rows: usize,
     subjects: Vec<u32>,
     codes: Vec<Vec<u16>>,
-    /// All columns of the last set except its last one.
     prefix: Vec<usize>,
-    /// Combination numbers of the first prefix column, the first two, …
     prefix_keys: Vec<Vec<u16>>,
     keys: Vec<u16>,
 }
@@ -320,8 +300,7 @@ impl DecodedSlice {
         self.rows = rows;
     }
 
-    /// Counts the combinations of some columns until each has reached k, or to the last row. Returns true if all have
-    /// reached k.
+    /// Returns true if all have reached k.
     fn fill_until_k<C: ClassCell>(
         &mut self,
         of: SliceRows<'_>,
@@ -345,7 +324,7 @@ impl DecodedSlice {
             let end = self.rows.min(done + step.max(MIN_FIRST_CHECK_ROWS));
             self.count(of, columns, cells, done..end);
             done = end;
-            // Rare values have high codes, so the last cells are filled last.
+            // Rare values have high codes.
             if needed <= self.rows && cells.iter().rev().all(|cell| cell.size().support >= k) {
                 *took = done;
                 return true;
@@ -388,7 +367,6 @@ impl DecodedSlice {
         }
     }
 
-    /// Decodes the codes of a column up to a row, exclusive.
     fn fetch(&mut self, of: SliceRows<'_>, column: usize, end: usize) {
         let codes = &mut self.codes[column];
         let (field, stride) = (of.matrix.fields[column], of.matrix.stride);
@@ -407,7 +385,6 @@ impl SliceRows<'_> {
     }
 }
 
-/// Appends combination numbers that include one more column.
 fn append_combinations(keys: &mut Vec<u16>, above: &[u16], codes: &[u16], radix: u16) {
     keys.extend(above.iter().zip(codes).map(|(key, code)| key.wrapping_mul(radix).wrapping_add(*code)));
 }

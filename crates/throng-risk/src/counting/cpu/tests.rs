@@ -4,7 +4,6 @@ use crate::counting::{AttributeSet, ClassSummary, ComputeError, CountedTable, Cp
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Creates a table with skewed columns of the given cardinalities. Some columns are functions of the previous one.
 fn table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u64) -> CountedTable {
     let mut roll = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -22,7 +21,7 @@ fn table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u6
     CountedTable::new(columns, subjects).expect("a table")
 }
 
-/// Reference implementation: a map from each tuple to its rows.
+/// Maps each tuple to its rows.
 pub(super) fn reference_count(table: &CountedTable, set: &AttributeSet, k: u32) -> (ClassSummary, Vec<u32>) {
     let mut classes: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();
     for row in 0..table.rows() {
@@ -47,7 +46,6 @@ pub(super) fn reference_count(table: &CountedTable, set: &AttributeSet, k: u32) 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Covers arrays, maps, early ends, shared prefixes, partitions.
     #[test]
     fn cpu_counts_and_verdicts_match_reference(
         rows in prop_oneof![0_usize..50, 500_usize..6000],

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Runs the work in this thread and `threads − 1` others, and waits for all of them.
+/// Uses this thread and `threads − 1` others.
 pub(crate) fn in_threads(threads: usize, work: &(impl Fn() + Sync)) {
     std::thread::scope(|scope| {
         for _ in 1..threads {
@@ -13,7 +13,7 @@ pub(crate) fn in_threads(threads: usize, work: &(impl Fn() + Sync)) {
     });
 }
 
-/// Runs tasks 0, 1, … on some threads and returns their results in task order.
+/// Returns the results in task order.
 pub(crate) fn map_in_threads<T: Send>(threads: usize, tasks: usize, task: &(impl Fn(usize) -> T + Sync)) -> Vec<T> {
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(tasks)));
     let work = || {

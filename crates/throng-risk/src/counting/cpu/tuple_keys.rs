@@ -5,39 +5,30 @@ use crate::counting::codes::CodeBlock;
 use hashbrown::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Numbers of the tuples over a group of columns.
 pub(super) type TupleNumbers = HashMap<u64, u32, FoldBuildHasher>;
 
 /// Packs the columns of a block into one number per row.
 ///
-/// As many columns as fit into 64 bits are packed into one group. The tuples of a group get 32-bit numbers, and the
-/// next columns are packed behind them. Equal numbers are therefore equal tuples.
+/// Tuples of a full 64-bit group get 32-bit numbers, and packing continues behind them: equal numbers are equal tuples.
 pub(super) struct TuplePacking {
-    /// Cardinalities of the columns of each group.
+    /// Cardinalities.
     groups: Vec<Vec<u64>>,
-    /// Number of cells if there is one group; `None` for several groups.
     domain: Option<u64>,
 }
 
-/// Error: more tuples than the limit allows.
 pub(super) struct TupleLimitExceeded;
 
-/// Rows of a block that belong to one partition.
 #[derive(Default)]
 pub(super) struct NumberedRows {
-    /// Positions in the block, ascending.
     pub rows: Vec<u32>,
-    /// Tuple number of each row.
     pub keys: Vec<u64>,
     hashes: Vec<u64>,
 }
 
-/// One of several hash partitions of the tuples.
 #[derive(Clone, Copy)]
 pub(super) struct TuplePartition<'a> {
     pub number: u64,
     pub of: u64,
-    /// Excluded rows.
     pub excluded_rows: Option<&'a RowSet>,
 }
 
@@ -60,12 +51,12 @@ impl TuplePacking {
         Self { groups, domain }
     }
 
-    /// Returns the exclusive bound of the numbers, or `None` for several groups.
+    /// Exclusive bound of the numbers; `None` for several groups.
     pub fn domain(&self) -> Option<u64> {
         self.domain
     }
 
-    /// Decodes a number into codes; `None` for several groups.
+    /// `None` for several groups.
     pub fn codes(&self, key: u64) -> Option<Vec<u32>> {
         let [group] = &self.groups[..] else { return None };
         let mut rest = key;
@@ -82,7 +73,7 @@ impl TuplePacking {
         self.groups[1..].iter().map(|_| TupleNumbers::default()).collect()
     }
 
-    /// Numbers the rows of a block that belong to the partition. Fails if a map has more tuples than the limit.
+    /// Fails above the limit of tuples.
     pub fn number_rows(
         &self,
         block: &CodeBlock,
@@ -139,7 +130,6 @@ fn mix_code(hash: u64, code: u32) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// Hashes numbers: one multiplication with the halves of the product folded.
 #[derive(Default)]
 pub(crate) struct FoldHasher(u64);
 

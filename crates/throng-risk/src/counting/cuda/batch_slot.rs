@@ -1,4 +1,4 @@
-//! Execution of one batch of candidates on the device.
+//! Execution of one batch on the device.
 
 use super::counting_route::{CandidateQuery, CountingRoute};
 use super::device::{Device, DeviceError, DeviceMemory, DownloadTicket, LaunchShape};
@@ -7,16 +7,13 @@ use super::plan::LaunchBatch;
 use super::row_source::RowSource;
 use std::sync::Arc;
 
-/// Blocks per multiprocessor that keep it busy.
 const BLOCKS_PER_MULTIPROCESSOR: u64 = 8;
 
-/// Minimum stretches of rows of a judgement, so that later stretches can be skipped.
 const MIN_JUDGEMENT_STRETCHES: u64 = 8;
 
-/// Maximum blocks along y.
 const MAX_BLOCKS_ALONG_Y: u64 = 65_535;
 
-/// Device memory of one batch in flight. Two slots are used alternately.
+/// Two slots alternate.
 pub(super) struct BatchSlot {
     tables: DeviceMemory,
     scratch: DeviceMemory,
@@ -25,7 +22,7 @@ pub(super) struct BatchSlot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BatchOutput {
     Outcomes,
-    /// Rows of classes below k, as a bitmap of the rows of the table. For one candidate only.
+    /// Bitmap of rows in classes below k, for one candidate.
     Rows,
 }
 
@@ -53,12 +50,10 @@ impl BatchSlot {
         Ok(Self { tables: DeviceMemory::new(device, 0)?, scratch: DeviceMemory::new(device, 0)? })
     }
 
-    /// Returns the address of the counts of the last batch.
     pub(super) fn counts(&self) -> u64 {
         self.scratch.address
     }
 
-    /// Starts a batch and requests its result.
     pub(super) fn start(
         &mut self,
         device: &Arc<dyn Device>,
@@ -80,7 +75,7 @@ impl BatchSlot {
         }
     }
 
-    /// Starts a batch and keeps the counts on the device, at [`Self::counts`].
+    /// Keeps the counts at [`Self::counts`].
     pub(super) fn count(
         &mut self,
         device: &Arc<dyn Device>,
@@ -94,7 +89,6 @@ impl BatchSlot {
         source.visit_tiles(&mut |_, window, extent| launches.count(window, extent))
     }
 
-    /// Uploads the tables and initializes the scratch. Slices cover `most_places` places of a window.
     fn prepare(
         &mut self,
         device: &Arc<dyn Device>,
@@ -134,7 +128,7 @@ impl BatchSlot {
         let base = self.tables.address;
         device.upload(base, &tables)?;
         let mut at = self.scratch.address;
-        // Every word of the slices is written before it is read.
+        // Slices are written before they are read.
         let blanks =
             [Some(if batch.route.counts_crowds() { 0xff } else { 0 }), Some(0xff), Some(0), Some(0), Some(0), None];
         let mut regions = [0; 6];
@@ -173,7 +167,7 @@ fn mark_words(rows: u64) -> u64 {
 
 fn grow_memory(device: &Arc<dyn Device>, memory: &mut DeviceMemory, bytes: u64) -> Result<(), DeviceError> {
     if memory.bytes < bytes {
-        // Frees before allocating: both regions may not fit together.
+        // Both regions may not fit together.
         *memory = DeviceMemory::new(device, 0)?;
         *memory = DeviceMemory::new(device, bytes)?;
     }
@@ -189,12 +183,12 @@ struct BatchLaunches<'a> {
 }
 
 impl BatchLaunches<'_> {
-    /// Splits `extent` places between blocks. Returns the length and the number of stretches.
+    /// Returns length and number of stretches.
     fn split(&self, extent: u64, columns: usize, step: u64) -> (u64, u64) {
         let limits = self.device.limits();
         let wanted = (BLOCKS_PER_MULTIPROCESSOR * u64::from(limits.multiprocessors)).div_ceil(columns.max(1) as u64);
         let wanted = if self.ask.judge_only { wanted.max(MIN_JUDGEMENT_STRETCHES) } else { wanted };
-        // A stretch has at least four steps of a block, so that its start cost is worthwhile.
+        // At least four steps amortize the start of a stretch.
         let most = extent.div_ceil(4 * step).clamp(1, MAX_BLOCKS_ALONG_Y);
         let stretch = extent.div_ceil(wanted.clamp(1, most)).next_multiple_of(step).max(step);
         (stretch, extent.div_ceil(stretch).max(1))
@@ -204,7 +198,6 @@ impl BatchLaunches<'_> {
         LaunchShape { columns: columns as u32, rows: rows as u32, threads: self.device.limits().threads, shared_bytes }
     }
 
-    /// Adds the rows of one window to the counts.
     fn count(&self, window: [u64; 5], extent: u64) -> Result<(), DeviceError> {
         let (batch, ask, at) = (self.batch, self.ask, self.places);
         let step = 4 * u64::from(self.device.limits().threads);
@@ -238,7 +231,6 @@ impl BatchLaunches<'_> {
         self.device.launch(kernel, shape, &arguments)
     }
 
-    /// Cuts the rows of one window into slices, and adds the rows that each two of them share.
     fn count_slices(&self, window: [u64; 5], extent: u64) -> Result<(), DeviceError> {
         let (slicing, at) = (&self.batch.slicing, self.places);
         let threads = u64::from(self.device.limits().threads);
@@ -263,7 +255,6 @@ impl BatchLaunches<'_> {
         self.device.launch(kernel, self.shape(batch.candidates.len(), rows, 64), &arguments)
     }
 
-    /// Reads the rows of one window again to find those in classes below k.
     fn expose(&self, window: [u64; 5], extent: u64, first_row: u64) -> Result<(), DeviceError> {
         let (batch, at) = (self.batch, self.places);
         let blocks = batch.candidates.len();

@@ -1,48 +1,30 @@
-//! Choice of the counting method of each candidate.
-//!
-//! It depends on the number of cells and on the size of the alternatives. A crowd is a set of at most k subjects.
-//!
-//! | route | counts | location |
-//! |---|---|---|
-//! | small | records, or (judging) crowds | shared memory, several candidates per block |
-//! | dense | one counter per cell, or (judging subjects) one crowd per cell | global memory |
-//! | sparse | one counter per class that occurs | behind hash tables in global memory |
-//! | sliced | pairs only: common bits of two row bitmaps, one cell per thread | global memory |
+//! Choice of the counting method of each candidate (docs/internals/gpu.md).
 
 use crate::counting::AttributeSet;
 
-/// Maximum words of private counts per block.
 const MAX_PRIVATE_WORDS: u64 = 4 << 10;
 
-/// Bytes of shared memory per word of private counts. The rest is for the tile, which has at most as many columns as
-/// the cell number has bits.
+/// Includes the tile: at most one column per bit of the cell number.
 const SHARED_BYTES_PER_WORD: u64 = 12;
 
-/// Maximum words of private counts for which a candidate is replicated.
 const MAX_REPLICATED_WORDS: u64 = 256;
 
-/// Maximum cells of a pair for which slices need less work than counters. A cell takes one bit count for 32 rows; a
-/// multiprocessor executes 16 per cycle. A counter takes one addition per row; a multiprocessor executes at most 32
-/// per cycle.
+/// Bit counts take one step per cell and 32 rows (16 per cycle); counters take one per row (32 per cycle).
 pub(super) const MAX_SLICED_CELLS: u64 = 16;
 
-/// Exclusive bound of keys.
 const KEY_BOUND: u64 = 1 << 62;
 
-/// Query for a batch of candidates.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CandidateQuery {
     pub(super) k: u32,
     /// Only decides if some class is below k.
     pub(super) judge_only: bool,
     pub(super) rows: u64,
-    /// Number of subjects, if subjects are counted.
     pub(super) subjects: Option<u64>,
-    /// Shared memory per block, in bytes.
+    /// Per block, in bytes.
     pub(super) shared_bytes: u32,
-    /// Rows of a tile of `is_small.cu`.
+    /// Rows of a tile of `small.cu`.
     pub(super) tile: u64,
-    /// Threads per block.
     pub(super) threads: u32,
 }
 
@@ -63,7 +45,7 @@ pub(super) enum CountingRoute {
 }
 
 impl CountingRoute {
-    /// Returns true if the counts are crowds: sets of at most k subjects.
+    /// Crowds are sets of at most k subjects.
     pub(super) fn counts_crowds(self) -> bool {
         matches!(self, Self::SmallCrowds | Self::DenseCrowds)
     }
@@ -73,39 +55,36 @@ impl CountingRoute {
     }
 }
 
-/// Candidate and its memory needs.
 #[derive(Clone, Debug)]
 pub(super) struct PlannedCandidate {
-    /// Index among the requested sets.
     pub(super) at: usize,
     pub(super) route: CountingRoute,
     pub(super) columns: Vec<u32>,
     pub(super) cells: u64,
     pub(super) counts: u64,
-    /// Stages: number of columns, and slots.
+    /// Columns and slots per stage.
     pub(super) stages: Vec<(usize, u64)>,
-    /// Words of the bitmap of (class, subject) pairs; 0 if there is none.
+    /// Words of the bitmap of (class, subject) pairs, or 0.
     pub(super) seen_words: u64,
-    /// Slots of the table of (class, subject) pairs; 0 if there is none.
+    /// Slots of the table of (class, subject) pairs, or 0.
     pub(super) seen_slots: u64,
     /// Words of the bitmap of exposed subjects.
     pub(super) exposed: u64,
 }
 
-/// Returns the slots of a table for the given number of keys. At most half of them are used.
+/// At most half are used.
 fn slots(keys: u64) -> u64 {
     (2 * keys + 2).next_power_of_two()
 }
 
 impl PlannedCandidate {
-    /// Plans a set of columns; `radices` has one radix per column of the table. Returns `None` if no key can
-    /// represent a (class, subject) pair.
+    /// `radices` are by column. `None` if no key can represent a (class, subject) pair.
     pub(super) fn new(at: usize, set: &AttributeSet, radices: &[u64], ask: &CandidateQuery) -> Option<Self> {
-        // A column of one value does not split any class.
+        // A column of one value splits no class.
         let columns: Vec<u32> = set.iter().filter(|c| radices[*c] > 1).map(|column| column as u32).collect();
         let cells = columns.iter().try_fold(1_u64, |cells, c| cells.checked_mul(radices[*c as usize]));
         let table = slots(ask.rows);
-        // An entry of a table takes three words, so a candidate may use the same number of words for a dense array.
+        // A table entry takes three words.
         let dense = cells.filter(|cells| *cells <= 3 * table);
         let crowd_words = |cells: u64| cells.saturating_mul(u64::from(ask.k));
         let crowds = dense.filter(|cells| ask.subjects.is_some() && ask.judge_only && crowd_words(*cells) <= 5 * table);
@@ -144,7 +123,6 @@ impl PlannedCandidate {
         Some(planned)
     }
 
-    /// Plans a set with every cell in an array, even if another route is cheaper.
     pub(super) fn dense(at: usize, set: &AttributeSet, radices: &[u64], ask: &CandidateQuery) -> Option<Self> {
         let planned = Self::new(at, set, radices, ask)?;
         if planned.route != CountingRoute::Sparse {
@@ -154,13 +132,11 @@ impl PlannedCandidate {
         Some(Self { route: CountingRoute::Dense, cells, counts: cells, stages: Vec::new(), ..planned })
     }
 
-    /// Switches a pair of columns to slices, if its domain is small enough.
     pub(super) fn sliced(self) -> Self {
         let tiny = self.columns.len() == 2 && self.cells <= MAX_SLICED_CELLS;
         if tiny { Self { route: CountingRoute::Sliced, ..self } } else { self }
     }
 
-    /// Splits the columns into stages, with as many columns per stage as its keys can represent.
     fn plan_stages(&mut self, radices: &[u64], rows: u64) {
         let (mut taken, mut domain) = (0, 1_u64);
         for column in &self.columns {
@@ -180,7 +156,7 @@ impl PlannedCandidate {
         4 * (self.counts + self.seen_words + self.exposed) + 8 * tables + 256 + 24 * self.columns.len() as u64
     }
 
-    /// Returns the sort key. Sets that share all but the last column are adjacent.
+    /// Sets that share all but the last column are adjacent.
     pub(super) fn sort_key(&self) -> (CountingRoute, usize, &[u32]) {
         (self.route, self.columns.len(), &self.columns)
     }

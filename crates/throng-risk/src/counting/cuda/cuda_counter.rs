@@ -1,4 +1,4 @@
-//! Group counting on a device, with the CPU as fallback.
+//! Group counting on a device, with CPU fallback.
 
 use super::batch_slot::{BatchOutput, BatchSlot};
 use super::counting_route::{CandidateQuery, PlannedCandidate};
@@ -11,34 +11,30 @@ use super::usage::{DeviceUsage, MeteredDevice};
 use crate::counting::{AttributeSet, ClassSummary, ComputeError, CountedTable, CpuCounter, GroupCounter};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Maximum candidates per launch. Their tables are built while the previous launch runs.
 const MAX_LAUNCH_CANDIDATES: usize = 4096;
 
-/// Default limit of the scratch of one batch, in bytes.
 const MAX_SCRATCH_BYTES: u64 = 2 << 30;
 
-/// Device memory that a counter may use.
+/// Device memory for a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceBudget {
-    /// Bytes for the rows; a larger table is uploaded in tiles.
+    /// Bytes for the rows; larger tables are uploaded in tiles.
     pub rows_bytes: u64,
-    /// Bytes for the counts of one batch of candidates. Two batches are in flight.
+    /// Bytes for the counts of each of two batches.
     pub scratch_bytes: u64,
 }
 
 impl DeviceBudget {
-    /// Uses four fifths of the free memory: half of it for the rows, and a quarter, at most 2 GiB, for each batch.
+    /// Takes four fifths of free memory: half for rows, a quarter (at most 2 GiB) per batch.
     pub fn of(device: &Arc<dyn Device>) -> Self {
         let bytes = device.limits().free_bytes / 5 * 4;
         Self { rows_bytes: bytes / 2, scratch_bytes: (bytes / 4).min(MAX_SCRATCH_BYTES) }
     }
 }
 
-/// Counts over a [`CountedTable`] on a device. If the device fails, the CPU counts the same batch, and the failure is
-/// recorded.
+/// Counts over a [`CountedTable`] on a device; after a failure, the CPU counts.
 ///
-/// Memory on the device: at most the [`DeviceBudget`]. A row takes `Σ width` bytes (1, 2 or 4 per column by its
-/// cardinality, 4 for the subject).
+/// Device memory: at most the [`DeviceBudget`]; a row takes 1, 2 or 4 bytes per column and 4 for the subject.
 pub struct CudaCounter<'a> {
     pub(super) table: &'a CountedTable,
     threads: usize,
@@ -46,7 +42,6 @@ pub struct CudaCounter<'a> {
     cpu: OnceLock<CpuCounter<'a>>,
     pub(super) state: Mutex<DeviceCounterState<'a>>,
     pub(super) usage: Arc<MeteredDevice>,
-    /// Counts pairs of tiny domains by slices.
     pub(super) slicing: bool,
 }
 
@@ -54,13 +49,11 @@ pub(super) struct DeviceCounterState<'a> {
     /// `None` after the device is lost.
     pub(super) source: Option<RowSource<'a>>,
     pub(super) slots: [BatchSlot; 2],
-    /// Scratch of one batch, in bytes.
     pub(super) scratch: u64,
 }
 
 impl<'a> CudaCounter<'a> {
-    /// Creates a counter that uploads the table within a budget (default: [`DeviceBudget::of`]). The CPU fallback uses
-    /// `threads` threads.
+    /// Creates a counter with a memory budget (default: [`DeviceBudget::of`]) and `threads` for the CPU.
     pub fn new(
         device: &Arc<dyn Device>,
         table: &'a CountedTable,
@@ -74,7 +67,7 @@ impl<'a> CudaCounter<'a> {
         Self::with_source(usage, table, source, threads, budget.scratch_bytes)
     }
 
-    /// Creates a counter over a window that is already on the device. `table` contains the same rows, for the CPU.
+    /// Creates a counter over a device window; `table` has the same rows for the CPU.
     pub fn over_window(
         device: &Arc<dyn Device>,
         window: &'a ResidentWindow,
@@ -99,7 +92,7 @@ impl<'a> CudaCounter<'a> {
         Ok(Self { table, threads, device, cpu: OnceLock::new(), state, usage, slicing: true })
     }
 
-    /// Counts every pair of columns with counters instead of slices, for comparison.
+    /// Counts pairs without slices, for comparison.
     #[must_use]
     pub fn without_slices(self) -> Self {
         Self { slicing: false, ..self }
@@ -109,7 +102,7 @@ impl<'a> CudaCounter<'a> {
         self.state.lock().expect("no counter panics with the lock").source.is_none()
     }
 
-    /// Returns the device usage until now.
+    /// Device usage so far.
     pub fn usage(&self) -> DeviceUsage {
         self.usage.usage()
     }
@@ -140,8 +133,7 @@ impl<'a> CudaCounter<'a> {
         }
     }
 
-    /// Counts sets on the device. While one batch runs, the next one is prepared and the previous one is read. Passes
-    /// each outcome to `take`; the caller handles sets without an outcome.
+    /// Overlaps batches. The caller handles sets without an outcome.
     fn count_on_device(
         &self,
         sets: &[AttributeSet],
@@ -196,7 +188,6 @@ impl<'a> CudaCounter<'a> {
         waiting.map_or(Ok(()), finish)
     }
 
-    /// Records a failure. The device is not used again if it is lost; the CPU counts instead.
     pub(super) fn handle_failure(&self, state: &mut DeviceCounterState<'_>, error: &DeviceError) {
         self.usage.count_failure();
         tracing::warn!(%error, "counting on the GPU failed: counting this batch on the CPU");

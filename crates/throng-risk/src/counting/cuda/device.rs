@@ -1,44 +1,44 @@
-//! Interface of a device: [`driver`](super::driver) implements it for CUDA, an emulation implements it for tests.
+//! Device interface, implemented by [`driver`](super::driver) and by an emulation for tests.
 
 use std::sync::Arc;
 
 /// Properties of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceLimits {
-    /// Name given by the manufacturer.
+    /// Manufacturer's name.
     pub name: String,
     /// Compute capability, such as (9, 0).
     pub capability: (u32, u32),
-    /// Number of multiprocessors, which run blocks in parallel.
+    /// Multiprocessors.
     pub multiprocessors: u32,
-    /// Threads per block of the launches, a multiple of 32.
+    /// Threads per block, a multiple of 32.
     pub threads: u32,
-    /// Shared memory per block that needs no opt-in, in bytes.
+    /// Shared memory per block without opt-in, in bytes.
     pub shared_bytes: u32,
-    /// Memory, in bytes.
+    /// Memory in bytes.
     pub memory_bytes: u64,
-    /// Free memory at the start, in bytes.
+    /// Initially free memory.
     pub free_bytes: u64,
-    /// Clock frequency, in hertz.
+    /// Clock frequency.
     pub clock_hertz: u64,
 }
 
-/// Device failure. The CPU then computes the result.
+/// Device failure; the CPU then computes the result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "each variant has an error message")]
 pub enum DeviceError {
-    /// There is no device, or no driver for it.
+    /// No device or driver.
     #[error("no usable CUDA device: {reason}")]
     Absent { reason: String },
-    /// The kernels do not compile for the device.
+    /// Compilation of the kernels failed.
     #[error("kernel compilation failed for {architecture}: {log}")]
     Compile { architecture: String, log: String },
     #[error("not enough device memory for {bytes} more bytes: raise the memory budget, or count on the CPU")]
     OutOfMemory { bytes: u64 },
-    /// A call failed. After most failures this process cannot use the device any more.
+    /// Failed call; most failures are permanent.
     #[error("{call} failed on the device: {reason}")]
     Failed { call: &'static str, reason: String },
-    /// A hash table of the kernels was too small for the data.
+    /// Full hash table of a kernel.
     #[error("a table on the device is full")]
     Overflow,
 }
@@ -53,9 +53,9 @@ impl DeviceError {
 /// Shape of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchShape {
-    /// Blocks along x: candidates, or groups of candidates.
+    /// Blocks along x: candidates or groups.
     pub columns: u32,
-    /// Blocks along y: stretches of rows or cells. At most 65,535.
+    /// Blocks along y: stretches of rows or cells, at most 65,535.
     pub rows: u32,
     /// Threads per block.
     pub threads: u32,
@@ -63,38 +63,37 @@ pub struct LaunchShape {
     pub shared_bytes: u32,
 }
 
-/// Handle of a requested download.
+/// Requested download.
 #[derive(Debug)]
 pub struct DownloadTicket(pub(super) u64);
 
-/// Device with one queue. Calls run in order, and only [`Device::collect`] waits for them.
+/// Device with one queue: calls run in order, and only [`Device::collect`] waits.
 pub trait Device: Send + Sync {
-    /// Returns the properties of the device.
+    /// Device properties.
     fn limits(&self) -> &DeviceLimits;
 
-    /// Allocates memory at a multiple of 16. Its contents are undefined.
+    /// Allocates undefined memory at a multiple of 16.
     fn allocate(&self, bytes: u64) -> Result<u64, DeviceError>;
 
-    /// Frees memory after all previous calls have run.
+    /// Frees memory after all previous calls.
     fn free(&self, address: u64);
 
-    /// Copies bytes to the device. The caller may overwrite them on return.
+    /// Copies bytes to the device; the caller may overwrite them on return.
     fn upload(&self, to: u64, bytes: &[u8]) -> Result<(), DeviceError>;
 
-    /// Sets each of `bytes` bytes on the device to `value`.
+    /// Sets each of `bytes` bytes to `value`.
     fn fill(&self, at: u64, bytes: u64, value: u8) -> Result<(), DeviceError>;
 
-    /// Starts a kernel. Every argument is an address or an integer, in eight bytes.
+    /// Starts a kernel with arguments of eight bytes.
     fn launch(&self, kernel: &'static str, shape: LaunchShape, arguments: &[u64]) -> Result<(), DeviceError>;
 
-    /// Starts a download of bytes as they are after all previous calls.
+    /// Starts a download after all previous calls.
     fn request(&self, from: u64, bytes: usize) -> Result<DownloadTicket, DeviceError>;
 
-    /// Waits for a download and returns its bytes.
+    /// Waits for a download.
     fn collect(&self, ticket: DownloadTicket) -> Result<Vec<u8>, DeviceError>;
 }
 
-/// Memory that is freed on drop.
 pub(super) struct DeviceMemory {
     device: Arc<dyn Device>,
     pub(super) address: u64,
@@ -114,7 +113,7 @@ impl Drop for DeviceMemory {
     }
 }
 
-/// Device that fills new memory with a pattern, to detect reads before the first write.
+/// Device that poisons new memory, to detect reads before writes.
 pub struct PoisonedDevice(pub Arc<dyn Device>);
 
 impl Device for PoisonedDevice {

@@ -1,7 +1,4 @@
-//! CUDA device through its driver library, which is loaded on first use.
-//!
-//! This file and `nvrtc.rs` contain the unsafe calls into two libraries. All calls use one stream, and only
-//! [`Device::collect`] waits for results.
+//! CUDA device through its driver library, loaded on first use. All calls use one stream.
 
 #![allow(unsafe_code, reason = "calls into the CUDA driver, each with its reason")]
 
@@ -18,7 +15,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 const BLOCK_THREADS: u32 = 256;
 
-/// Maximum number of pending uploads; a further one waits for the oldest.
 const MAX_PENDING_UPLOADS: usize = 8;
 
 const MIN_PINNED_BYTES: usize = 1 << 16;
@@ -42,7 +38,6 @@ struct PinnedMemoryPool {
 
 struct PinnedBlock {
     block: PinnedHostSlice<u8>,
-    /// Recorded after the last copy from or to the block.
     copy_done: CudaEvent,
 }
 
@@ -51,13 +46,13 @@ fn driver_error(call: &'static str) -> impl Fn(DriverError) -> DeviceError {
 }
 
 impl CudaDriver {
-    /// Opens the first device and loads the kernels. They are compiled if the cache does not contain them.
+    /// Opens the first device and loads the kernels, compiled unless cached.
     ///
     /// # Errors
-    /// If the driver, the device or kernels for it are missing.
+    /// If the driver, the device or its kernels are missing.
     pub fn open() -> Result<Arc<dyn Device>, DeviceError> {
         let absent = |reason: String| DeviceError::Absent { reason };
-        // SAFETY: loads a library by its well-known names and runs only its initializers.
+        // SAFETY: loads a well-known library and runs only its initializers.
         if !unsafe { sys::is_culib_present() } {
             return Err(absent("the driver library (libcuda) is not installed".to_owned()));
         }
@@ -72,7 +67,7 @@ impl CudaDriver {
         Ok(Arc::new(Self { context, stream, functions, limits, host: Mutex::new(PinnedMemoryPool::default()) }))
     }
 
-    /// Returns the device of the process, opened once.
+    /// Returns the shared device, opened once.
     pub fn shared() -> Result<Arc<dyn Device>, DeviceError> {
         static DEVICE: OnceLock<Result<Arc<dyn Device>, DeviceError>> = OnceLock::new();
         DEVICE.get_or_init(Self::open).clone()
@@ -107,7 +102,7 @@ impl CudaDriver {
             return Ok(host.spare.remove(at));
         }
         let size = bytes.next_power_of_two().max(MIN_PINNED_BYTES);
-        // SAFETY: any byte value is valid, and no byte is read before it is written.
+        // SAFETY: any byte value is valid, and bytes are written before they are read.
         let block = unsafe { self.context.alloc_pinned_with_flags(size, 0) }.map_err(driver_error("cuMemHostAlloc"))?;
         let done = self.context.new_event(None).map_err(driver_error("cuEventCreate"))?;
         Ok(PinnedBlock { block, copy_done: done })
@@ -135,7 +130,6 @@ fn limits(context: &Arc<CudaContext>) -> Result<DeviceLimits, DeviceError> {
     })
 }
 
-/// Loads the kernels, from the cache if the driver accepts the cached image.
 fn load_kernels(context: &Arc<CudaContext>, capability: (u32, u32)) -> Result<Arc<CudaModule>, DeviceError> {
     let module = |image| {
         let image = match image {
@@ -162,7 +156,7 @@ impl Device for CudaDriver {
         self.bind()?;
         let size = bytes as usize;
         let taken = if self.context.has_async_alloc() {
-            // SAFETY: the memory is written before it is read: every region is filled or uploaded first.
+            // SAFETY: every region is filled or uploaded before it is read.
             unsafe { result::malloc_async(self.stream.cu_stream(), size) }
         } else {
             // SAFETY: as above.
@@ -177,11 +171,11 @@ impl Device for CudaDriver {
     fn free(&self, address: u64) {
         let freed = self.bind().and_then(|()| {
             if self.context.has_async_alloc() {
-                // SAFETY: `DeviceMemory` frees the result of `allocate` once, on the stream that used it.
+                // SAFETY: `DeviceMemory` frees each allocation once, on the stream that used it.
                 unsafe { result::free_async(address, self.stream.cu_stream()) }.map_err(driver_error("cuMemFree"))
             } else {
                 self.stream.synchronize().map_err(driver_error("cuStreamSynchronize"))?;
-                // SAFETY: as above, and the stream does not use it any more.
+                // SAFETY: as above; the stream no longer uses it.
                 unsafe { result::free_sync(address) }.map_err(driver_error("cuMemFree"))
             }
         });
@@ -199,8 +193,8 @@ impl Device for CudaDriver {
         let mut pinned = self.take_pinned_block(&mut host, bytes.len())?;
         let block = pinned.block.as_mut_slice().map_err(driver_error("cuEventSynchronize"))?;
         block[..bytes.len()].copy_from_slice(bytes);
-        // SAFETY: the block is pinned and stays unused in `spare` until the event after this copy is complete.
-        // Callers in this module upload only into memory that they own.
+        // SAFETY: the block is pinned and unused in `spare` until the event after this copy. Callers upload only into
+        // owned memory.
         let copied = unsafe { result::memcpy_htod_async(to, &block[..bytes.len()], self.stream.cu_stream()) };
         let recorded = copied.and_then(|()| pinned.copy_done.record(&self.stream));
         host.spare.push(pinned);
@@ -209,7 +203,7 @@ impl Device for CudaDriver {
 
     fn fill(&self, at: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
         self.bind()?;
-        // SAFETY: callers in this module fill only memory that they own, and any byte value is valid in it.
+        // SAFETY: callers fill only owned memory, in which any byte value is valid.
         let filled = unsafe { result::memset_d8_async(at, value, bytes as usize, self.stream.cu_stream()) };
         filled.map_err(driver_error("cuMemsetD8Async"))
     }
@@ -229,8 +223,8 @@ impl Device for CudaDriver {
             block_dim: (shape.threads, 1, 1),
             shared_mem_bytes: shape.shared_bytes,
         };
-        // SAFETY: the kernels and their arguments come from this module. The emulation runs the same launches with a
-        // guard page after every buffer. A four-byte parameter reads the low half of its argument (little-endian).
+        // SAFETY: kernels and arguments come from this module; the emulation runs the same launches with guard pages. A
+        // four-byte parameter reads the low half of its argument (little-endian).
         unsafe { launch.launch(shape) }.map(|_| ()).map_err(driver_error("cuLaunchKernel"))
     }
 
@@ -239,7 +233,7 @@ impl Device for CudaDriver {
         let mut host = self.host();
         let mut pinned = self.take_pinned_block(&mut host, bytes.max(1))?;
         let block = pinned.block.as_mut_slice().map_err(driver_error("cuEventSynchronize"))?;
-        // SAFETY: the block is pinned, and is neither read nor dropped before the event after this copy is complete.
+        // SAFETY: the block is pinned, and neither read nor dropped before the event after this copy.
         let copied = unsafe { result::memcpy_dtoh_async(&mut block[..bytes], from, self.stream.cu_stream()) };
         copied.and_then(|()| pinned.copy_done.record(&self.stream)).map_err(driver_error("cuMemcpyDtoHAsync"))?;
         host.tickets += 1;

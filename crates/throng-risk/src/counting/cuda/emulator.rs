@@ -1,4 +1,4 @@
-//! Emulated device: the kernel sources, compiled by a C++ compiler and run in a separate process.
+//! Emulated device: kernels compiled as C++ and run in a process.
 
 use super::device::{Device, DeviceError, DeviceLimits, DownloadTicket, LaunchShape};
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -7,12 +7,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Emulated device with few threads and limited memory, so that small tables reach every limit.
+/// Emulated device with few threads and little memory.
 pub struct EmulatedDevice {
     limits: DeviceLimits,
     pipe: Mutex<EmulatorProcess>,
     allocated: AtomicU64,
-    /// Number of calls before one fails; counts down.
     fails_after: AtomicU64,
 }
 
@@ -51,17 +50,17 @@ impl EmulatorProgram {
 }
 
 impl EmulatedDevice {
-    /// Compiles the kernels with `c++` and starts them as a process.
+    /// Compiles the kernels and starts their process.
     pub fn start(memory_bytes: u64, seed: u64) -> Arc<Self> {
         Self::start_program(EmulatorProgram::shared(), memory_bytes, 48 << 10, seed)
     }
 
-    /// Starts a device with little shared memory, on which only tiny domains are counted in shared memory.
+    /// Starts a device with little shared memory.
     pub fn with_little_shared_memory(memory_bytes: u64, seed: u64) -> Arc<Self> {
         Self::start_program(EmulatorProgram::shared(), memory_bytes, 4800, seed)
     }
 
-    /// Starts a device with barriers that do not wait.
+    /// Starts a device without barriers.
     pub fn without_barriers(memory_bytes: u64, seed: u64) -> Arc<Self> {
         Self::start_program(&EmulatorProgram::compile(&["-DEMULATION_WITHOUT_BARRIERS"]), memory_bytes, 48 << 10, seed)
     }
@@ -101,17 +100,17 @@ impl EmulatedDevice {
         Arc::new(device)
     }
 
-    /// Changes the order of blocks and threads from now on.
+    /// Changes the order of blocks and threads.
     pub fn reseed(&self, seed: u64) {
         self.pipe.lock().expect("no panic").write_words(&[7, seed], &[]);
     }
 
-    /// Makes every call fail after `calls` more calls.
+    /// Fails every call after `calls` more.
     pub fn fail_after(&self, calls: u64) {
         self.fails_after.store(calls, Ordering::Relaxed);
     }
 
-    /// Returns the number of allocated bytes.
+    /// Number of allocated bytes.
     pub fn allocated_bytes(&self) -> u64 {
         self.allocated.load(Ordering::Relaxed)
     }

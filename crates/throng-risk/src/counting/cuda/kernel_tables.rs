@@ -1,13 +1,13 @@
-//! Structures of `kernels/window.cuh` as bytes, with the fields in the same order.
+//! Structures of `kernels/window.cuh` as bytes, in field order.
 
-/// Kernel structure Column: address of the codes, and bytes per code.
+/// Kernel structure Column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ColumnEntry {
     pub(super) address: u64,
     pub(super) width: u64,
 }
 
-/// Kernel structure Recoding: a column of the ring, and the column of a copy in other codes.
+/// Kernel structure Recoding of `kernels/ring.cu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecodingEntry {
     pub(super) from: u64,
@@ -17,7 +17,7 @@ pub(super) struct RecodingEntry {
     pub(super) to_width: u64,
 }
 
-/// Kernel structure Term: a column of a candidate, its radix, and its slot in the tile of a group.
+/// Kernel structure Term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TermEntry {
     pub(super) column: u32,
@@ -25,8 +25,7 @@ pub(super) struct TermEntry {
     pub(super) slot: u32,
 }
 
-/// Kernel structure Stage: one hash table of the chain that maps a tuple to its class. The keys field is a slot
-/// offset from the start of the tables of the batch.
+/// Kernel structure Stage; `keys` is a slot offset in the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StageEntry {
     pub(super) keys: u64,
@@ -70,7 +69,7 @@ pub(super) struct CandidateOutcome {
     pub(super) overflow: bool,
 }
 
-/// Result that was certain before all rows were read.
+/// Certain before all rows were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EarlyVerdict {
     Undecided,
@@ -84,7 +83,7 @@ pub(super) trait KernelTableEntry {
     fn put(&self, to: &mut Vec<u8>);
 }
 
-/// Writes fields in the order of the kernel structure, then a word of zeros for padding.
+/// Appends a zero word as padding.
 macro_rules! impl_table_entries {
     ($($name:ident: $($field:ident)* $(, $padding:literal)?;)*) => {
         $(impl KernelTableEntry for $name {
@@ -124,7 +123,6 @@ pub(super) fn bytes_of<E: KernelTableEntry>(entries: &[E]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the initial outcomes of `count` candidates.
 pub(super) fn blank_outcomes(count: usize) -> Vec<u8> {
     let mut bytes = vec![0; count * OUTCOME_BYTES];
     bytes.chunks_exact_mut(OUTCOME_BYTES).for_each(|outcome| outcome[..8].fill(0xff));

@@ -1,7 +1,5 @@
-//! Group counting on a GPU (docs/internals/methods.md §6; \[POD] §4.4.2, §5.3 and Alg. 7).
-//!
-//! Results are identical to those of the CPU, bit by bit. `docs/internals/gpu.md` describes the design, the memory formula and
-//! the lower limits. The kernels are in `../kernels`.
+//! Group counting on a GPU, bit by bit as on the CPU (docs/internals/gpu.md, docs/internals/methods.md §6; \[POD]
+//! §4.4.2, §5.3 and Alg. 7).
 
 mod batch_slot;
 mod counting_route;

@@ -1,4 +1,4 @@
-//! NVRTC, the compiler of the kernels, loaded on first use.
+//! NVRTC, the kernel compiler, loaded on first use.
 
 #![allow(unsafe_code, reason = "calls into NVRTC, each with its reason")]
 
@@ -31,7 +31,7 @@ impl NvrtcError {
 }
 
 fn check_library() -> Result<(), NvrtcError> {
-    // SAFETY: loads a library by its well-known names and runs only its initializers.
+    // SAFETY: loads a well-known library and runs only its initializers.
     if unsafe { sys::is_culib_present() } { Ok(()) } else { Err(NvrtcError::Absent) }
 }
 
@@ -39,7 +39,6 @@ fn compiler_error(call: &str) -> impl Fn(result::NvrtcError) -> NvrtcError {
     move |error| NvrtcError::Failed(format!("{call}: {error}"))
 }
 
-/// Returns the architectures that this NVRTC supports, such as 90.
 pub(super) fn architectures() -> Result<Vec<u32>, NvrtcError> {
     check_library()?;
     let mut count = 0;
@@ -48,26 +47,26 @@ pub(super) fn architectures() -> Result<Vec<u32>, NvrtcError> {
         .result()
         .map_err(compiler_error("nvrtcGetNumSupportedArchs"))?;
     let mut found = vec![0; usize::try_from(count).unwrap_or(0)];
-    // SAFETY: writes the number of integers returned by the previous call.
+    // SAFETY: writes the number of integers just returned.
     unsafe { sys::nvrtcGetSupportedArchs(found.as_mut_ptr()) }
         .result()
         .map_err(compiler_error("nvrtcGetSupportedArchs"))?;
     Ok(found.into_iter().filter_map(|architecture| u32::try_from(architecture).ok()).collect())
 }
 
-/// Compiles a source. A virtual architecture produces no cubin.
+/// A virtual architecture produces no cubin.
 pub(super) fn compile(source: &str, options: &[String]) -> Result<CompiledKernels, NvrtcError> {
     check_library()?;
     let source = CString::new(source).map_err(|error| NvrtcError::Failed(error.to_string()))?;
     let program = result::create_program(&source, Some(c"throng.cu")).map_err(compiler_error("nvrtcCreateProgram"))?;
-    // SAFETY: the program was just created and is destroyed below, after its last use. The source outlives it.
+    // SAFETY: the program was just created and is destroyed after its last use; the source outlives it.
     let compiled = unsafe { result::compile_program(program, options) };
     // SAFETY: as above.
     let log = unsafe { result::get_program_log(program) }.map(|log| text(&log)).unwrap_or_default();
     let taken = compiled
         .map_err(|error| NvrtcError::Failed(format!("{error}\n{log}")))
         .and_then(|()| Ok((cubin(program)?, ptx(program)?)));
-    // SAFETY: as above; the program is not used afterwards.
+    // SAFETY: as above; not used afterwards.
     unsafe { result::destroy_program(program) }.map_err(compiler_error("nvrtcDestroyProgram"))?;
     let (cubin, ptx) = taken?;
     Ok(CompiledKernels { cubin, ptx, log })
@@ -79,7 +78,7 @@ fn cubin(program: sys::nvrtcProgram) -> Result<Vec<u8>, NvrtcError> {
     unsafe { sys::nvrtcGetCUBINSize(program, &raw mut size) }.result().map_err(compiler_error("nvrtcGetCUBINSize"))?;
     let mut bytes = vec![0_u8; size];
     if size > 0 {
-        // SAFETY: the program is compiled; writes the number of bytes returned by the previous call.
+        // SAFETY: the program is compiled; writes the number of bytes just returned.
         unsafe { sys::nvrtcGetCUBIN(program, bytes.as_mut_ptr().cast()) }
             .result()
             .map_err(compiler_error("nvrtcGetCUBIN"))?;

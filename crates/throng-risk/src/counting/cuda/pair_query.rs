@@ -33,23 +33,21 @@ enum PairQueryOutput<'a> {
 }
 
 impl CudaCounter<'_> {
-    /// Counts pairs of columns. Each pair names the smaller column first. The CPU counts pairs with too many cells
-    /// for an array, and all pairs if the device fails.
+    /// Counts column pairs, each with the smaller column first; the CPU counts pairs too large for an array.
     pub fn count_pairs(&self, pairs: &[(usize, usize)]) -> Vec<PairCounts> {
         let mut found = vec![None; pairs.len()];
         self.query_pairs(pairs, &mut PairQueryOutput::Counts(&mut found));
         self.count_rest_on_cpu(pairs, found, |counts| counts)
     }
 
-    /// Computes the conditional probabilities and nodes of column pairs, with the same use of the CPU.
+    /// Computes inferences of column pairs, with the same use of the CPU.
     pub fn infer_pairs(&self, pairs: &[(usize, usize)]) -> Vec<PairInference> {
         let mut found = vec![None; pairs.len()];
         self.query_pairs(pairs, &mut PairQueryOutput::Inferences(&mut found));
         self.count_rest_on_cpu(pairs, found, |counts| PairInference::from_counts(&counts))
     }
 
-    /// Computes summed and mean cycle inference (scf, mcf) of every value of every column, with the same use of the
-    /// CPU. Only the sums of each pair are copied from the device.
+    /// Computes scf and mcf of every value; downloads only sums per pair.
     pub fn cycle_inference(&self) -> Vec<Vec<CycleInference>> {
         let pairs = all_pairs(self.table.width());
         let mut found = vec![None; pairs.len()];
@@ -86,14 +84,14 @@ impl CudaCounter<'_> {
         answer: &mut PairQueryOutput<'_>,
     ) -> Result<(), DeviceError> {
         let super::cuda_counter::DeviceCounterState { source, slots, scratch } = state;
-        // The result refers to the codes of the table, which differ from those of a window.
+        // Results use the codes of the table, not of the window.
         let Some(source @ (RowSource::Whole(_) | RowSource::Tiles { .. })) = source else { return Ok(()) };
         let radices = source.radices();
-        // Counts records, independent of their subjects.
+        // Counts records, not subjects.
         let ask = CandidateQuery { subjects: None, ..self.candidate_query(source, 0, false) };
-        // Probabilities and nodes need memory in addition to the counts.
+        // Includes probabilities and nodes.
         let beside = if matches!(answer, PairQueryOutput::Counts(_)) { 1 } else { 5 };
-        // Slices take at most a quarter of the scratch, else they are not used.
+        // Slices take at most a quarter of the scratch.
         let slices: u64 = radices.iter().filter(|values| **values <= MAX_SLICED_CELLS / 2).sum();
         let slice_bytes = 4 * slices * source.places().div_ceil(32);
         let slicing = self.slicing && slice_bytes <= *scratch / 4 && SlicedPairPlan::fits(&ask);
@@ -147,8 +145,7 @@ impl CudaCounter<'_> {
         Ok(())
     }
 
-    /// Computes probabilities (8 bytes each; none if 0 are requested) and nodes of some pairs with counts on the
-    /// device.
+    /// Computes probabilities only if any are requested.
     fn infer_on_device(
         &self,
         pairs: &[PairEntry],
@@ -162,7 +159,6 @@ impl CudaCounter<'_> {
         let shares = DeviceMemory::new(device, 8 * probabilities)?;
         let nodes = DeviceMemory::new(device, 16 * rows)?;
         device.upload(entries.address, &table)?;
-        // Without an address for probabilities, the kernel computes none.
         let shares_at = if probabilities > 0 { shares.address } else { 0 };
         device.fill(shares.address, 8 * probabilities.max(1), 0)?;
         let threads = device.limits().threads;

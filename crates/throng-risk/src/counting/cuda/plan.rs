@@ -1,21 +1,19 @@
-//! Groups candidates into launches, and builds the tables of each launch.
+//! Launches of candidates.
 
 use super::counting_route::{CandidateQuery, CountingRoute, PlannedCandidate};
 use super::kernel_tables::{CandidateEntry, GroupEntry, StageEntry, TermEntry};
 use super::sliced_pairs::SlicedPairPlan;
 
-/// Maximum candidates per group: one bit each in one word.
+/// One bit each in one word.
 const MAX_GROUP_CANDIDATES: usize = 32;
 
-/// State words per block in `is_small.cu`.
+/// State words per block in `small.cu`.
 const STATE_WORDS: u64 = 34;
 
-/// Candidates of one launch, with their tables. Offsets count words (counts, seen) and slots (tables) from the start
-/// of their regions.
+/// Offsets count words (counts, seen) and slots (tables) of their regions.
 #[derive(Debug)]
 pub(super) struct LaunchBatch {
     pub(super) route: CountingRoute,
-    /// Indexes of the candidates among the requested sets.
     pub(super) set_indexes: Vec<usize>,
     pub(super) candidates: Vec<CandidateEntry>,
     pub(super) terms: Vec<TermEntry>,
@@ -30,7 +28,7 @@ pub(super) struct LaunchBatch {
     pub(super) slicing: SlicedPairPlan,
 }
 
-/// Splits planned candidates, sorted by [`PlannedCandidate::order`], into batches of one route within `bytes` of scratch.
+/// Splits candidates, sorted by [`PlannedCandidate::sort_key`], into batches of one route.
 pub(super) fn launch_batches<'a>(
     mut planned: &'a [PlannedCandidate],
     bytes: u64,
@@ -120,7 +118,6 @@ impl LaunchBatch {
         self.candidates.push(candidate);
     }
 
-    /// Groups adjacent candidates while their tile and their private counts fit into a block.
     fn assign_groups(&mut self, planned: &[PlannedCandidate], ask: &CandidateQuery) {
         let (tile, shared_bytes) = (ask.tile, u64::from(ask.shared_bytes));
         let words = |slots: usize, private: u64| {

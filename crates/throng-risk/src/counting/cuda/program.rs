@@ -1,5 +1,4 @@
-//! Kernel sources and their compiled form. NVRTC compiles them on first use; the result is cached by source and
-//! architecture.
+//! Kernel sources, compiled by NVRTC on first use and cached by source and architecture.
 
 use super::device::DeviceError;
 use super::nvrtc;
@@ -18,7 +17,7 @@ const SOURCES: [(&str, &str); 8] = [
     ("ring.cu", include_str!("../kernels/ring.cu")),
 ];
 
-/// Names of all kernels of the program.
+/// Names of all kernels.
 pub const KERNELS: [&str; 17] = [
     "append",
     "count_slices",
@@ -39,13 +38,13 @@ pub const KERNELS: [&str; 17] = [
     "widen",
 ];
 
-/// Returns one translation unit. Compiler messages name the file and its line.
+/// Compiler messages name the file and its line.
 fn source() -> String {
     let part = |(name, text): &(&str, &str)| format!("#line 1 \"{name}\"\n{text}\n");
     SOURCES.iter().map(part).collect()
 }
 
-/// Program that the driver loads.
+/// Compiled kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelImage {
     /// Machine code of one architecture.
@@ -54,23 +53,23 @@ pub enum KernelImage {
     Ptx(String),
 }
 
-/// Resources of one kernel, as reported by the assembler.
+/// Resources of one kernel, reported by the assembler.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct KernelResources {
-    /// Name.
+    /// Kernel name.
     pub kernel: String,
     /// Registers per thread.
     pub registers: u32,
-    /// Bytes of local memory per thread.
+    /// Local memory per thread, in bytes.
     pub stack_bytes: u32,
-    /// Bytes of register spills, stores and loads together.
+    /// Register spills in bytes.
     pub spill_bytes: u32,
 }
 
-/// Compiles every kernel for an architecture such as `sm_90`, and returns the resources of each.
+/// Compiles every kernel for an architecture such as `sm_90`; returns its resources.
 ///
 /// # Errors
-/// If NVRTC is missing, or if the sources do not compile: with the log of the compiler.
+/// If NVRTC is missing, or the sources do not compile.
 pub fn compile_resources(architecture: &str) -> Result<Vec<KernelResources>, DeviceError> {
     let compiled = nvrtc::compile(&source(), &options(architecture, true))
         .map_err(|error| error.into_device_error(architecture))?;
@@ -91,7 +90,6 @@ fn options(architecture: &str, verbose: bool) -> Vec<String> {
     options
 }
 
-/// Parses the assembler messages about each kernel, sorted by name.
 fn parse_resources(log: &str) -> Vec<KernelResources> {
     let mut found: Vec<KernelResources> = Vec::new();
     for line in log.lines() {
@@ -113,7 +111,6 @@ fn parse_resources(log: &str) -> Vec<KernelResources> {
     found
 }
 
-/// Returns the program for a device of this capability, from the cache or compiled and then cached.
 pub(super) fn load_or_compile(capability: (u32, u32)) -> Result<KernelImage, DeviceError> {
     let architecture = format!("sm_{}{}", capability.0, capability.1);
     let source = source();
@@ -130,7 +127,6 @@ pub(super) fn load_or_compile(capability: (u32, u32)) -> Result<KernelImage, Dev
     Ok(image)
 }
 
-/// Removes the cached program of a device, if the driver does not accept it.
 pub(super) fn remove_cached_program(capability: (u32, u32)) {
     let path = cached_program_path(&source(), &format!("sm_{}{}", capability.0, capability.1));
     if let Some(Err(error)) = path.map(std::fs::remove_file) {
@@ -146,7 +142,7 @@ fn compile(source: &str, capability: (u32, u32), architecture: &str) -> Result<K
             .map_err(|error| error.into_device_error(architecture))?;
         return Ok(KernelImage::Cubin(compiled.cubin));
     }
-    // The driver translates the nearest virtual architecture for a device newer than the compiler.
+    // The driver translates the nearest virtual architecture for a newer device.
     let Some(nearest) = known.into_iter().filter(|known| *known < own).max() else {
         let log = "this NVRTC supports only newer architectures".to_owned();
         return Err(DeviceError::Compile { architecture: architecture.to_owned(), log });
@@ -157,7 +153,6 @@ fn compile(source: &str, capability: (u32, u32), architecture: &str) -> Result<K
     Ok(KernelImage::Ptx(compiled.ptx))
 }
 
-/// Returns the path of the cached program: `throng/kernels` in the cache folder of the user.
 fn cached_program_path(source: &str, architecture: &str) -> Option<PathBuf> {
     let of = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
     let cache = of("XDG_CACHE_HOME").or_else(|| of("HOME").map(|home| home.join(".cache")))?;
@@ -168,7 +163,7 @@ fn cached_program_path(source: &str, architecture: &str) -> Option<PathBuf> {
     Some(cache.join("throng/kernels").join(format!("{name}-{architecture}.cubin")))
 }
 
-/// Writes the file atomically, so that another process reads the whole file or none.
+/// Atomic for other processes.
 fn write_cached_program(path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().ok_or(std::io::ErrorKind::InvalidInput)?;
     std::fs::create_dir_all(folder)?;

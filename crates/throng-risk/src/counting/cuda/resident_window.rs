@@ -1,22 +1,21 @@
-//! Window in device memory: a ring of columns, each in the narrowest width for its codes.
+//! Window in device memory.
 
 use super::device::{Device, DeviceError, DeviceMemory, LaunchShape};
 use super::kernel_tables::{ColumnEntry, RecodingEntry, bytes_of};
 use std::sync::Arc;
 
-/// Maximum bytes of one upload: new rows are uploaded in blocks of this size.
 const BLOCK_BYTES: u64 = 32 << 20;
 
 /// Bytes of a [`RecodingEntry`].
 const RECODING_BYTES: u64 = 40;
 
-/// Multiple to which the places of a column are padded: kernels read up to four codes in one access of 16 bytes.
+/// Kernels read up to four codes in one access of 16 bytes.
 const PADDING: u64 = 16;
 
-/// Window of rows on the device. New rows are appended and replace the oldest ones.
+/// Ring of rows on the device; new rows replace the oldest.
 ///
-/// Memory: for each column `width · capacity` bytes with a width of 1, 2 or 4 by its largest code, 4 bytes per row
-/// for the subjects, 16 bytes per column, and one upload block of new rows (at most 32 MiB).
+/// Memory: per column `width · capacity` bytes (width 1, 2 or 4) and 16, 4 per row for subjects, and an upload of at
+/// most 32 MiB.
 pub struct ResidentWindow {
     device: Arc<dyn Device>,
     columns: Vec<WindowColumn>,
@@ -31,11 +30,9 @@ pub struct ResidentWindow {
 struct WindowColumn {
     memory: DeviceMemory,
     width: u64,
-    /// One more than the largest code until now.
     bound: u64,
 }
 
-/// Returns the bytes per code, for codes below the bound.
 pub(super) fn width(bound: u64) -> u64 {
     match bound {
         0..=0x100 => 1,
@@ -45,8 +42,7 @@ pub(super) fn width(bound: u64) -> u64 {
 }
 
 impl ResidentWindow {
-    /// Creates an empty window for `capacity` rows. `bounds` are the expected exclusive bounds of the codes of each
-    /// column.
+    /// Creates an empty window; `bounds` are expected exclusive code bounds.
     pub fn new(
         device: &Arc<dyn Device>,
         capacity: usize,
@@ -74,27 +70,27 @@ impl ResidentWindow {
         Ok(window)
     }
 
-    /// Returns the number of stored rows.
+    /// Number of stored rows.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Returns the maximum number of rows.
+    /// Maximum number of rows.
     pub fn capacity(&self) -> usize {
         self.capacity as usize
     }
 
-    /// Returns one more than the largest code of a column until now.
+    /// Largest code of a column so far, plus one.
     pub fn bound(&self, column: usize) -> u64 {
         self.columns[column].bound
     }
 
-    /// Returns the number of columns, without the subject.
+    /// Number of columns without the subject.
     pub fn width(&self) -> usize {
         self.columns.len()
     }
 
-    /// Returns one more than the largest subject, if the window has subjects.
+    /// Largest subject plus one, if there are subjects.
     pub fn subject_bound(&self) -> Option<u64> {
         self.subjects.as_ref().map(|subjects| subjects.bound)
     }
@@ -104,10 +100,10 @@ impl ResidentWindow {
         (self.start, self.rows) = (0, 0);
     }
 
-    /// Appends rows, one slice of codes per column. The oldest rows are removed to make room.
+    /// Appends rows, one slice per column, and removes the oldest.
     ///
     /// # Panics
-    /// If the columns do not match the window, or have different numbers of rows.
+    /// If the columns do not match the window, or differ in length.
     pub fn push(&mut self, columns: &[&[u32]], subjects: Option<&[u32]>) -> Result<(), DeviceError> {
         assert_eq!(columns.len(), self.columns.len(), "a slice a column");
         assert_eq!(subjects.is_some(), self.subjects.is_some(), "subjects in every batch or in none");
@@ -129,11 +125,10 @@ impl ResidentWindow {
         Ok(())
     }
 
-    /// Copies the newest `rows` rows to a new window in other codes: `codes[c]` for the code c of each named column,
-    /// and likewise for the subjects. Only the codes are uploaded.
+    /// Copies the newest `rows` rows to a new window with `codes[c]` for code c, likewise subjects.
     ///
     /// # Panics
-    /// If there are fewer rows, or if a stored code has no new code.
+    /// If rows are missing, or a stored code has no new code.
     pub(super) fn recoded(
         &self,
         rows: u64,
@@ -230,13 +225,13 @@ impl ResidentWindow {
         self.device.upload(self.descriptors.address, &bytes_of(&self.columns.iter().map(column).collect::<Vec<_>>()))
     }
 
-    /// Returns the first arguments of every kernel that reads rows: the ring, the columns, the subjects.
+    /// For kernels that read rows: ring, columns, subjects.
     pub(super) fn arguments(&self) -> [u64; 5] {
         let subjects = self.subjects.as_ref().map_or(0, |subjects| subjects.memory.address);
         [self.start, self.rows, self.capacity, self.descriptors.address, subjects]
     }
 
-    /// Returns the number of places to read: up to the last one that may contain a row.
+    /// Places up to the last possible row.
     pub(super) fn extent(&self) -> u64 {
         (self.start + self.rows).min(self.capacity)
     }

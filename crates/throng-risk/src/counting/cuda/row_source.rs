@@ -1,4 +1,4 @@
-//! Source of the rows: a window that stays on the device, or a table that is uploaded in tiles.
+//! Rows of a device window, or of a table uploaded in tiles.
 
 use super::device::{Device, DeviceError};
 use super::resident_window::{ResidentWindow, width};
@@ -11,12 +11,11 @@ pub(super) enum RowSource<'a> {
     Tiles { tile: ResidentWindow, table: &'a CountedTable },
 }
 
-/// Visitor of tiles: first row, kernel arguments of the window, and places to read.
+/// First row, kernel arguments, and places to read.
 type TileVisitor<'e> = dyn FnMut(u64, [u64; 5], u64) -> Result<(), DeviceError> + 'e;
 
 impl<'a> RowSource<'a> {
-    /// Creates a source for a table. The table is uploaded as a whole if it takes at most `bytes`, else in tiles of
-    /// at most that size.
+    /// Uploads a table above `bytes` in tiles of that size.
     pub(super) fn for_table(
         device: &Arc<dyn Device>,
         table: &'a CountedTable,
@@ -26,7 +25,7 @@ impl<'a> RowSource<'a> {
         let subjects = if table.subjects().is_some() { 4 } else { 0 };
         let row_bytes = bounds.iter().map(|bound| width(*bound)).sum::<u64>() + subjects;
         let whole = row_bytes * table.rows() as u64 <= bytes;
-        // A tile and its upload block, which may be twice as large.
+        // A tile and its upload block, up to twice as large.
         let rows = if whole { table.rows() } else { (bytes / (4 * row_bytes)) as usize };
         let mut window = ResidentWindow::new(device, rows.max(1), &bounds, table.subjects().is_some())?;
         if !whole {
@@ -36,7 +35,6 @@ impl<'a> RowSource<'a> {
         Ok(Self::Whole(window))
     }
 
-    /// Returns the radix of each column in a packed key: one more than its largest code.
     pub(super) fn radices(&self) -> Vec<u64> {
         let of = |window: &ResidentWindow| (0..window.width()).map(|column| window.bound(column)).collect();
         match self {
@@ -62,7 +60,6 @@ impl<'a> RowSource<'a> {
         }
     }
 
-    /// Returns one more than the largest subject, if there are subjects.
     pub(super) fn subject_bound(&self) -> Option<u64> {
         match self {
             Self::Window(window) => window.subject_bound(),
@@ -71,7 +68,6 @@ impl<'a> RowSource<'a> {
         }
     }
 
-    /// Visits every tile on the device with the number of its first row, its kernel arguments and its places.
     pub(super) fn visit_tiles(&mut self, each: &mut TileVisitor<'_>) -> Result<(), DeviceError> {
         match self {
             Self::Window(window) => each(0, window.arguments(), window.extent()),

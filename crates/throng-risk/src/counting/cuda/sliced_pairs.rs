@@ -1,15 +1,14 @@
-//! Pairs of columns with very few values: the bitmaps of their values, and the assignment of value pairs to blocks.
+//! Assignment of the value pairs of small columns to blocks.
 
 use super::counting_route::{CandidateQuery, MAX_SLICED_CELLS, PlannedCandidate};
 use super::kernel_tables::{KernelTableEntry, impl_table_entries};
 
-/// Maximum slices per block: one shared memory bank each.
 const MAX_SLICES_PER_BLOCK: u32 = 32;
 
-/// Columns per block of pairs. Nearby pairs share columns, so blocks read fewer slices than with row-wise order.
+/// Nearby pairs share columns.
 const COLUMNS_PER_BLOCK: u32 = 8;
 
-/// Kernel structure Sliced of `kernels/slices.cu`: a column, its first slice, and its number of values.
+/// Kernel structure Sliced of `kernels/slices.cu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SlicedColumn {
     column: u32,
@@ -17,7 +16,7 @@ pub(super) struct SlicedColumn {
     values: u32,
 }
 
-/// Kernel structure Cell: two slots of a tile, and the position of the count.
+/// Kernel structure Cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SlicePairCell {
     first: u32,
@@ -25,7 +24,7 @@ pub(super) struct SlicePairCell {
     count: u64,
 }
 
-/// Kernel structure Meeting: the cells of a block, and the slices of its tile.
+/// Kernel structure Meeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SliceTile {
     cell: u32,
@@ -46,28 +45,26 @@ pub(super) struct SlicedPairPlan {
     pub(super) slices: u64,
     pub(super) tiles: Vec<SliceTile>,
     pub(super) cells: Vec<SlicePairCell>,
-    /// Slice numbers of the tile of each meeting.
+    /// Slice numbers of each tile.
     pub(super) numbers: Vec<u32>,
     pub(super) shared_bytes: u32,
 }
 
-/// Returns the shared memory words for one word of each slice: an odd number, as in the kernel.
+/// Odd, as in the kernel.
 fn padded_row_words(slices: u32) -> u32 {
     slices | 1
 }
 
 impl SlicedPairPlan {
-    /// Returns the maximum slices per block. A pair of `MAX_SLICED_CELLS` cells needs at most ten.
+    /// A pair of `MAX_SLICED_CELLS` cells needs at most ten.
     fn max_block_slices(ask: &CandidateQuery) -> u32 {
         (ask.shared_bytes / 4 / ask.threads).saturating_sub(1).min(MAX_SLICES_PER_BLOCK)
     }
 
-    /// Returns true if the threads and the shared memory of a block are sufficient for any pair.
     pub(super) fn fits(ask: &CandidateQuery) -> bool {
         u64::from(ask.threads) >= MAX_SLICED_CELLS && Self::max_block_slices(ask) >= 10
     }
 
-    /// Groups pairs with counts that begin at `counts`. Each group is limited by the threads and slices of a block.
     pub(super) fn new(
         planned: &[PlannedCandidate],
         counts: impl Iterator<Item = u64>,
@@ -87,7 +84,7 @@ impl SlicedPairPlan {
             slicing.slices += u64::from(values);
         }
         let mut group = SliceTile { cell: 0, cells: 0, slice: 0, slices: 0 };
-        let mut held: Vec<(u32, u32)> = Vec::new(); // columns, and their first slots
+        let mut held: Vec<(u32, u32)> = Vec::new(); // columns and first slots
         for (pair, counts) in pairs {
             let [first, second] = pair.map(|column| radices[column as usize] as u32);
             let is_new = |column: &u32| !held.iter().any(|(own, _)| own == column);
@@ -117,7 +114,6 @@ impl SlicedPairPlan {
         slicing
     }
 
-    /// Returns the first slot of a column in the tile of a group, and adds slots for a new column.
     fn slot_of_column(&mut self, column: u32, group: &mut SliceTile, held: &mut Vec<(u32, u32)>) -> u32 {
         if let Some((_, slot)) = held.iter().find(|(own, _)| *own == column) {
             return *slot;
@@ -141,8 +137,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        /// Every cell of every pair is counted once, at its position, from the slices of its two values, within the
-        /// limits.
         #[test]
         fn sliced_pairs_count_every_cell_once(
             radices in proptest::collection::vec(2_u64..9, 2..40),
@@ -160,7 +154,6 @@ mod tests {
                 tiny.then_some(planned)
             };
             let planned: Vec<PlannedCandidate> = pairs.iter().enumerate().filter_map(plan).collect();
-            // Counts of a pair begin at a position that is unique to the pair.
             let begin = |p: &PlannedCandidate| u64::from(p.columns()[0]) * 100_000 + u64::from(p.columns()[1]) * 1000;
             let slicing = SlicedPairPlan::new(&planned, planned.iter().map(begin), &radices, &ask);
             let mut values: BTreeMap<u32, (u32, u32)> = BTreeMap::new();

@@ -1,7 +1,4 @@
-//! Window of a stream that stays on the device between counts. Only new rows are uploaded.
-//!
-//! Rows are stored in the codes of the stream. A count uses a table with other codes, which is made on the device
-//! from a code map.
+//! Stream window that stays on the device between counts.
 
 use super::cuda_counter::{CudaCounter, DeviceBudget};
 use super::device::{Device, DeviceError};
@@ -13,36 +10,36 @@ use crate::counting::{CountedTable, CpuCounter};
 use hashbrown::HashMap;
 use std::sync::Arc;
 
-/// Maximum numbered subjects per row of the window. With more subjects, the numbering starts again.
+/// Beyond it, the numbering restarts.
 const MAX_SUBJECTS_PER_ROW: u64 = 2;
 
 /// New rows of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WindowArrival {
-    /// Numbering of the codes; it changes whenever codes are renumbered.
+    /// Numbering of the codes; changes when codes are renumbered.
     pub numbering: u64,
-    /// Rows of the stream before these.
+    /// Stream rows before these.
     pub from: u64,
-    /// Rows of the stream up to the last of these.
+    /// Stream rows up to the last of these.
     pub to: u64,
-    /// Codes by column, for the rows that are counted.
+    /// Codes of the counted rows, by column.
     pub columns: Vec<Vec<u32>>,
-    /// Subject of each of these rows, if the stream has subjects.
+    /// Subject of each counted row, if any.
     pub subjects: Option<Vec<u64>>,
 }
 
-/// All rows of the window at one moment, in the codes of the stream.
+/// All window rows, in the codes of the stream.
 #[derive(Clone, Debug)]
 pub struct WindowSnapshot<'s> {
     /// Numbering of the codes.
     pub numbering: u64,
-    /// Rows of the stream up to the last of these.
+    /// Stream rows up to the last of these.
     pub to: u64,
-    /// Maximum number of rows in the window.
+    /// Maximum number of rows.
     pub capacity: usize,
     /// Codes by column, one per row.
     pub columns: Vec<&'s [u32]>,
-    /// Subject of each row, if the stream has subjects.
+    /// Subject of each row, if any.
     pub subjects: Option<&'s [u64]>,
 }
 
@@ -54,23 +51,16 @@ impl WindowSnapshot<'_> {
 
 type DeviceOpener = dyn Fn() -> Result<Arc<dyn Device>, DeviceError> + Send;
 
-/// Counts the window of a stream repeatedly, on the device that stores it if one is wanted, else on the CPU.
+/// Counts a stream window repeatedly, on the device if requested; the CPU replaces a failed device.
 ///
-/// If the device fails, the CPU computes the same count; the failure is logged and counted.
-///
-/// Memory on the device: capacity × (Σ width + 4 if there are subjects), widths by the largest code of the stream. A
-/// count needs the same size again in the codes of the table, four bytes per mapped code, and the scratch of two
-/// batches ([`DeviceBudget`]). On the host: one number per subject, for at most about twice as many subjects as window
-/// rows.
+/// Device memory: capacity × (Σ width + 4 with subjects), the same again per count, code maps, and two batches of
+/// scratch ([`DeviceBudget`]). Host memory: one number per subject.
 pub struct StreamWindow {
     wanted: BackendChoice,
     open: Box<DeviceOpener>,
-    /// Device, once opened, with usage counters.
     device: Option<Arc<MeteredDevice>>,
-    /// Device is lost and is not used again.
     lost: bool,
     device_rows: Option<DeviceRows>,
-    /// Failed attempts to open a device that was requested.
     unopened: u64,
     fills: u64,
 }
@@ -79,13 +69,13 @@ struct DeviceRows {
     window: ResidentWindow,
     capacity: usize,
     numbering: u64,
-    /// Rows of the stream up to the last stored one; the stored rows have no gap before it.
+    /// Stream rows up to the last stored one, without a gap.
     to: u64,
     subject_numbers: Option<HashMap<u64, u32>>,
 }
 
 impl StreamWindow {
-    /// Creates an empty window. The device is opened when it is first needed.
+    /// Creates an empty window; the device opens on first use.
     pub fn new(
         wanted: BackendChoice,
         open: impl Fn() -> Result<Arc<dyn Device>, DeviceError> + Send + 'static,
@@ -93,7 +83,7 @@ impl StreamWindow {
         Self { wanted, open: Box::new(open), device: None, lost: false, device_rows: None, unopened: 0, fills: 0 }
     }
 
-    /// Returns true if a table of this size may be counted on the device. Does not open the device.
+    /// Returns true if this table size may use the device.
     pub fn may_use_device(&self, rows: usize, width: usize) -> bool {
         let worth = match self.wanted {
             BackendChoice::Cpu => false,
@@ -103,29 +93,28 @@ impl StreamWindow {
         worth && !self.lost && rows > 0 && width > 0
     }
 
-    /// Returns true if a window on the device must receive new rows.
+    /// Returns true if a device window needs new rows.
     pub fn needs_arrivals(&self) -> bool {
         self.device_rows.is_some()
     }
 
-    /// Returns the device usage until now.
+    /// Device usage so far.
     pub fn usage(&self) -> DeviceUsage {
         let used = self.device.as_ref().map_or_else(DeviceUsage::default, |device| device.usage());
         DeviceUsage { failures: used.failures + self.unopened, ..used }
     }
 
-    /// Returns the number of uploads of a whole window.
+    /// Number of full window uploads.
     pub fn fills(&self) -> u64 {
         self.fills
     }
 
-    /// Returns true if the device has failed permanently. A missing device is a failure only if a device was
-    /// requested explicitly.
+    /// Returns true if the device failed permanently, or a requested one is missing.
     pub fn is_lost(&self) -> bool {
         self.lost && self.usage().failures > 0
     }
 
-    /// Appends new rows. They replace the rows on the device if they do not continue them.
+    /// Appends new rows, or restarts with them after a gap.
     pub fn append_arrival(&mut self, new: &WindowArrival) {
         let Some(held) = &mut self.device_rows else { return };
         if new.columns.len() != held.window.width() || new.subjects.is_some() != held.subject_numbers.is_some() {
@@ -135,10 +124,9 @@ impl StreamWindow {
         }
     }
 
-    /// Returns the counter for `table`, which contains the rows of the snapshot in other codes. Its columns are the
-    /// columns of the snapshot at `places`.
+    /// Returns the counter for `table`: the rows of the snapshot in other codes, columns at `places`.
     ///
-    /// The caller must return the counter with [`Self::return_counter`].
+    /// Pass it to [`Self::return_counter`].
     pub fn counter<'t>(
         &mut self,
         snapshot: &WindowSnapshot<'_>,
@@ -176,9 +164,10 @@ impl StreamWindow {
         }
     }
 
-    /// Returns the counter for pairs of all columns of the snapshot, if its window is on the device. `table` contains
-    /// the same rows and columns in other codes, without subjects. The caller must return the counter with
-    /// [`Self::return_counter`].
+    /// Returns the counter for all column pairs, if the window is on the device. `table` has the same rows in other
+    /// codes, without subjects.
+    ///
+    /// Pass it to [`Self::return_counter`].
     pub fn pair_counter<'t>(
         &mut self,
         snapshot: &WindowSnapshot<'_>,
@@ -198,7 +187,7 @@ impl StreamWindow {
         }
     }
 
-    /// Takes a counter back, and records the loss of its device.
+    /// Takes a counter back and records a lost device.
     pub fn return_counter(&mut self, counter: SelectedBackend<'_>) {
         if let SelectedBackend::Device(counter, _) = counter
             && counter.is_device_lost()
@@ -236,7 +225,6 @@ impl StreamWindow {
         CudaCounter::with_source(used, table, source, threads, budget.scratch_bytes)
     }
 
-    /// Drops the rows on the device, and marks the device as lost if the error is not recoverable.
     fn handle_failure(&mut self, error: &DeviceError) {
         self.device_rows = None;
         if let DeviceError::Absent { .. } = error
@@ -254,7 +242,6 @@ impl StreamWindow {
     }
 }
 
-/// Returns true if the window, the recoded table and the code maps fit into `bytes`.
 fn fits_in_bytes(snapshot: &WindowSnapshot<'_>, places: &[usize], table: &CountedTable, bytes: u64) -> bool {
     let (subject_bytes, people) =
         if snapshot.subjects.is_some() { (4, MAX_SUBJECTS_PER_ROW * snapshot.capacity as u64) } else { (0, 0) };
@@ -312,8 +299,7 @@ impl DeviceRows {
         self.push(&columns, new.subjects.as_deref())
     }
 
-    /// Returns true if the rows of the snapshot are the newest rows on the device. Both end at the same row, and
-    /// neither has a gap.
+    /// Snapshot and stored rows must end at one row, without gaps.
     fn contains_snapshot(&self, snapshot: &WindowSnapshot<'_>) -> bool {
         (self.numbering, self.to, self.capacity) == (snapshot.numbering, snapshot.to, snapshot.capacity)
             && self.window.rows() >= snapshot.rows() as u64
@@ -341,7 +327,7 @@ impl DeviceRows {
     }
 }
 
-/// Builds the map between codes: `codes[own]` is the code of the table in the same row.
+/// `codes[own]` is the table code in the same row.
 fn build_code_map(bound: u64, own: impl Iterator<Item = Option<u32>>, tables: &[u32]) -> Result<Vec<u32>, DeviceError> {
     let mut codes = vec![0; bound as usize];
     for (own, table) in own.zip(tables) {

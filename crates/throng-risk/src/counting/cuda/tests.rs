@@ -1,4 +1,4 @@
-//! Compares the kernels on the emulated device with the CPU counter.
+//! Compares the emulated kernels with the CPU counter.
 
 use super::emulator::EmulatedDevice;
 use super::{CudaCounter, Device, DeviceBudget, DeviceError, ResidentWindow, StreamWindow, WindowSnapshot};
@@ -16,14 +16,12 @@ thread_local! {
     static SMALL: Arc<EmulatedDevice> = EmulatedDevice::with_little_shared_memory(EMULATED_MEMORY, 1);
 }
 
-/// Returns a device with little shared memory for every other seed.
 fn device(seed: u64) -> Arc<dyn Device> {
     let device = if seed.is_multiple_of(2) { SMALL.with(Arc::clone) } else { DEVICE.with(Arc::clone) };
     device.reseed(seed);
     device
 }
 
-/// Creates a table with skewed columns. Some columns are functions of the previous one.
 fn table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u64) -> CountedTable {
     let mut roll = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -45,7 +43,6 @@ fn all_sets(width: usize) -> Vec<AttributeSet> {
     (0..1_u32 << width).map(|mask| (0..width).filter(|c| mask >> c & 1 == 1).collect()).collect()
 }
 
-/// Compares all results of a counter with those of the CPU.
 fn check_against_cpu(found: &dyn GroupCounter, table: &CountedTable, k: u32) -> Result<(), TestCaseError> {
     let sets = all_sets(table.width());
     let cpu = CpuCounter::new(table, 1);
@@ -87,15 +84,13 @@ proptest! {
         check_against_cpu(&counter, &table, k)?;
         let used = counter.usage();
         prop_assert_eq!(used.failures, 0);
-        // Sets of constant columns are one class, which needs no device. Each set is counted and judged, and two sets
-        // are queried for their records.
+        // Each set is counted and judged; two are queried for records.
         let sets = all_sets(table.width());
         let asked = sets.iter().chain(&sets).chain([&sets[sets.len() - 1], &sets[1]]);
         let left = asked.filter(|set| set.iter().all(|c| table.cardinality(c) < 2)).count() as u64;
         prop_assert_eq!(used.left_to_the_cpu, left);
     }
 
-    /// Memory for few rows and few candidates does not change the results, on any backend.
     #[test]
     fn small_budget_keeps_device_results(
         (rows, cardinalities, subjects) in (rows(), cardinalities(), subjects()),
@@ -114,7 +109,6 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Batches pass through a ring, and their codes exceed its widths.
     #[test]
     fn resident_window_keeps_newest_rows(
         capacity in 1_usize..200,
@@ -148,7 +142,6 @@ proptest! {
         }
     }
 
-    /// All results are returned and correct, for a failure at any call.
     #[test]
     fn device_failure_falls_back_to_cpu(
         (rows, cardinalities, subjects) in (rows(), cardinalities(), subjects()),
@@ -224,17 +217,14 @@ fn keys_beyond_64_bits_use_chained_tables() {
     }
 }
 
-/// Every class has exactly k records of k subjects, or one class has one fewer. An early end that is wrong by one is
-/// detected.
 #[test]
 fn classes_of_size_k_are_distinguished_from_k_minus_one() {
-    // Cells of two columns by the product of their values: shared memory, dense, and sparse (each value occurs with
-    // one other).
+    // Routes by the product of values: shared memory, dense, and (diagonal) sparse.
     for (k, values, diagonal) in [(3, 8, false), (3, 30, false), (5, 20, false), (3, 900, true), (2, 400, true)] {
         let classes = if diagonal { values } else { values * values };
         for missing in [0, 1] {
             let rows: Vec<u32> = (0..classes * k - missing).map(|row| row * 7919 % (classes * k) % classes).collect();
-            // The prime 7919 divides none of the sizes: every class occurs k times, the last one less often.
+            // 7919 divides no size: every class occurs k times, the last one less often.
             let first: Vec<u32> = rows.iter().map(|class| if diagonal { *class } else { class / values }).collect();
             let second: Vec<u32> =
                 rows.iter().map(|class| if diagonal { classes - 1 - class } else { class % values }).collect();
@@ -354,7 +344,7 @@ fn emulator_without_barriers_gives_wrong_counts() {
 fn write_beyond_allocation_stops_emulator() {
     let device = EmulatedDevice::start(EMULATED_MEMORY, 1);
     let address = device.allocate(100).expect("there is room");
-    // Writes up to the next multiple of sixteen are not detected; one more byte is on the guard page.
+    // The guard page follows the next multiple of sixteen.
     device.fill(address, 113, 0).expect("sent");
     device.request(address, 1).expect("never answered");
 }

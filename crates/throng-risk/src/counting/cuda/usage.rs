@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Usage of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct DeviceUsage {
-    /// Bytes allocated on the device.
+    /// Allocated device bytes.
     pub device_bytes: u64,
-    /// Maximum of bytes allocated at one time.
+    /// Peak of allocated bytes.
     pub most_device_bytes: u64,
-    /// Kernels started.
+    /// Started kernels.
     pub launches: u64,
-    /// Bytes copied to the device.
+    /// Uploaded bytes.
     pub uploaded_bytes: u64,
-    /// Bytes copied from the device.
+    /// Downloaded bytes.
     pub downloaded_bytes: u64,
     /// Device failures.
     pub failures: u64,
-    /// Candidates counted by the CPU: after a failure, because they did not fit, or because all rows are one class.
+    /// Candidates counted by the CPU.
     pub left_to_the_cpu: u64,
 }
 

@@ -1,10 +1,9 @@
-// Candidates of many cells: counts in global memory, dense or behind hash tables, a candidate a block.
+// Candidates of many cells, one per block: counts in global memory.
 //
-// SPARSE: the class of a row is its slot in the last of a chain of tables, else its packed key. PEOPLE: a class counts a
-// subject once; its (class, subject) pairs are bits of a bitmap or keys of a table.
+// SPARSE: a class is a slot of the last of a chain of tables, else the packed key. PEOPLE: a class counts a subject
+// once, by a bitmap or table of (class, subject) pairs.
 
-// Four rows' classes. With INSERT new ones are taken, and `fresh` counts those of the last table. A row for which a table
-// has no room, or no slot, is held no longer.
+// INSERT adds new classes; `fresh` counts those of the last table. Rows without room or slot leave `held`.
 template <bool SPARSE, bool INSERT>
 static __device__ __forceinline__ void classes_of(const Column* columns, const Term* terms, const Stage* stages,
                                                   const Candidate& candidate, u64* tables, u64 place, u32& held,
@@ -16,7 +15,7 @@ static __device__ __forceinline__ void classes_of(const Column* columns, const T
         for (u32 s = candidate.stage; s < candidate.stage + candidate.stages; s++) {
             const Stage stage = stages[s];
             const bool last = s + 1 == candidate.stage + candidate.stages;
-            // The slots so far are the first digits of the next keys.
+            // Slots so far are the first digits of the next keys.
             pack(columns, terms, stage.first, stage.terms, place, classes);
             for (u32 i = 0; i < 4; i++) {
                 if (!(held >> i & 1)) continue;
@@ -97,7 +96,7 @@ CLASSES(dense_people, false, true)
 CLASSES(sparse_records, true, false)
 CLASSES(sparse_people, true, true)
 
-// Judges people in a dense domain: a set of at most k subjects for each cell, the k-th ends it.
+// Judges subjects by sets of at most k per cell.
 KERNEL dense_crowds(u64 start, u64 rows, u64 capacity, const Column* columns, const u32* subjects,
                                         const Candidate* candidates, const Term* terms, u64 extent, u64 stretch, u32 k,
                                         u32* counts, Outcome* outcomes) {
@@ -130,9 +129,8 @@ KERNEL dense_crowds(u64 start, u64 rows, u64 capacity, const Column* columns, co
     if (atomicAdd(&outcome->filled, (u64)shared[1]) + shared[1] == candidate.cells) outcome->verdict = SAFE;
 }
 
-// The records of classes below k: how many, whose, and (where `marks` is given) which, a bit a row.
-//
-// `exposed` holds a bitmap of subjects for each candidate, `words` words long.
+// Counts records and subjects of classes below k; `marks` optionally gets a bit per record. `exposed` has `words` words
+// per candidate.
 template <bool SPARSE>
 static __device__ void expose_rows(const Ring ring, const Column* columns, const u32* subjects,
                                    const Candidate* candidates, const Term* terms, const Stage* stages, u64 extent,

@@ -1,8 +1,8 @@
-// The dialect of the kernels on a CUDA device; emulation.h is its twin for a C++ compiler.
+// Kernel dialect for CUDA; emulation.h is the one for C++.
 
-// The shared memory that a launch asks for, in words.
+// Dynamic shared memory, in words.
 extern __shared__ __align__(16) unsigned int dynamic_shared[];
 #define DYNAMIC_SHARED(name) unsigned int* const name = dynamic_shared
 
-// Blocks have at most 256 threads, of which four blocks share a multiprocessor: at most 64 registers a thread.
+// Four blocks of 256 threads per multiprocessor: 64 registers per thread.
 #define KERNEL extern "C" __global__ void __launch_bounds__(256, 4)

@@ -1,9 +1,7 @@
-// The dialect of the kernels for a C++ compiler: a device made of fibres, for tests without a GPU.
+// Kernel dialect for C++: an emulated device for tests.
 //
-// Blocks run one after the other, in a random order; the threads of a block are fibres that give way at a barrier. Between
-// two barriers they run one after the other in a random order, another one each time, so that a missing barrier shows.
-// Shared memory ends at a page that may not be touched and begins poisoned. A barrier that only some threads reach ends
-// the process.
+// Blocks run in random order; their threads are fibres that switch at barriers, in another random order each time.
+// Shared memory begins poisoned and ends at a guard page. A barrier that some threads miss ends the process.
 
 #pragma once
 
@@ -41,7 +39,7 @@ struct Index {
     _exit(70);
 }
 
-// Memory whose last byte (but for alignment to 16) is followed by a page that may not be touched.
+// Memory followed by a guard page.
 class Guarded {
   public:
     explicit Guarded(size_t bytes) {
@@ -96,7 +94,6 @@ struct Device {
     char* shared = nullptr;
     const std::function<void()>* kernel = nullptr;
 
-    // Leaves the fibre at a barrier, or for good.
     void give_way() {
         if (_setjmp(fibres[current].state) == 0) _longjmp(scheduler, 1);
     }
@@ -162,7 +159,6 @@ inline void launch(const std::function<void()>& kernel, unsigned columns, unsign
     }
 }
 
-// Calls a kernel whose every argument comes as eight bytes.
 template <class... A, size_t... I>
 void call(void (*kernel)(A...), const uint64_t* arguments, std::index_sequence<I...>) {
     const auto as = [&]<class T>(size_t i) {
@@ -189,10 +185,10 @@ template <class... A> std::function<void(const uint64_t*, size_t)> callable(void
 #define gridDim (emulation::device.grid)
 #define DYNAMIC_SHARED(name) unsigned* const name = reinterpret_cast<unsigned*>(emulation::device.shared)
 
-// A function of its own, so that nothing is kept in registers across a barrier.
+// Not inlined: no register is kept across a barrier.
 __attribute__((noinline)) inline void __syncthreads() {
 #ifdef EMULATION_WITHOUT_BARRIERS
-    return; // For the test that shows that a missing one is found.
+    return; // For the test of missing barriers.
 #endif
     const emulation::Index own = emulation::device.thread;
     emulation::device.give_way();

@@ -1,4 +1,4 @@
-// The emulated device as a process: commands on standard input, answers on standard output, little-endian words.
+// Emulated device as a process: commands on standard input, answers on standard output, in little-endian words.
 //
 //   1 bytes                      allocate         -> address
 //   2 address                    free

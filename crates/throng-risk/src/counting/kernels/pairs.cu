@@ -1,22 +1,20 @@
-// Inferences from the counts of a pair of columns ([POD] §5.1 and Alg. 7): P(v|u) = n(u,v) / n(u).
+// Inferences from pair counts ([POD] §5.1 and Alg. 7): P(v|u) = n(u,v) / n(u).
 
-// Two columns: where the counts of their pair begin, and their cardinalities.
 struct Pair {
     u64 counts;
-    u64 probabilities; // where those of it begin: P(b|a) for all cells, then P(a|b)
-    u64 rows;          // where the nodes of it begin: those of the first column, then those of the second
+    u64 probabilities; // start: P(b|a) for all cells, then P(a|b)
+    u64 rows;          // start: nodes of the first column, then the second
     u32 first;
     u32 second;
 };
 
-// A value as seen from one other column: its records, and the values there that it meets.
 struct Node {
     u64 records;
     u64 met;
 };
 
-// A node a thread: its sums, and its row of conditional probabilities in double precision (where they are asked for).
-// One division of two integers below 2^53: the quotient is the correctly rounded one, here and on any processor.
+// One node per thread; probabilities are optional. Quotients of integers below 2^53 are correctly rounded on any
+// processor.
 KERNEL infer(const Pair* pairs, const u32* counts, double* probabilities, Node* nodes) {
     const Pair pair = pairs[blockIdx.x];
     const u32* cells = counts + pair.counts;

@@ -1,13 +1,13 @@
-// The resident window: what is new comes as one block of bytes, column after column, and is put in its places here.
+// Resident window: new rows arrive as one block, column after column.
 
-// A column of the block: where it begins, and the column of the ring it goes to.
+// Start in the block, and the ring column.
 struct Arrival {
     u64 from;
     u64 to;
     u64 width;
 };
 
-// Puts `rows` rows at the ring's places from `tail` on, around its end.
+// Puts rows at places from `tail` on, around the end.
 KERNEL append(const u8* block, const Arrival* arrivals, u64 rows, u64 tail, u64 capacity) {
     const Arrival arrival = arrivals[blockIdx.x];
     const u8* from = block + arrival.from;
@@ -25,7 +25,6 @@ KERNEL append(const u8* block, const Arrival* arrivals, u64 rows, u64 tail, u64 
     }
 }
 
-// Copies a column's codes into a wider column.
 KERNEL widen(u64 narrow, u64 narrow_width, u64 wide, u64 wide_width, u64 places) {
     for (u64 place = blockIdx.x * blockDim.x + threadIdx.x; place < places; place += gridDim.x * blockDim.x) {
         const u32 code = narrow_width == 1 ? ((const u8*)narrow)[place] : ((const u16*)narrow)[place];
@@ -37,7 +36,7 @@ KERNEL widen(u64 narrow, u64 narrow_width, u64 wide, u64 wide_width, u64 places)
     }
 }
 
-// A column of the ring, and the column of a copy in which codes[c] stands for its code c.
+// `codes[c]` is the new code of c.
 struct Recoding {
     u64 from;
     u64 from_width;
@@ -46,7 +45,7 @@ struct Recoding {
     u64 to_width;
 };
 
-// Copies rows of the ring, from `start` on and around its end, to the places 0, 1, … of columns of other codes.
+// Copies ring rows from `start` on to places 0, 1, …
 KERNEL recode(const Recoding* recodings, u64 start, u64 rows, u64 capacity) {
     const Recoding recoding = recodings[blockIdx.x];
     const u32* codes = (const u32*)recoding.codes;

@@ -1,7 +1,6 @@
-// Joint counts of pairs of columns of very few values, without a counter that lanes meet in: a bitmap of rows for each value
-// of a column (a slice), and for each two values the bits that both have.
+// Joint counts without shared counters: a row bitmap per value (slice), and common bits per value pair.
 
-// A column that is sliced: its slices follow each other from `slice` on, one for each of its `values`.
+// One slice per value, from `slice` on.
 struct Sliced {
     u32 column;
     u32 slice;
@@ -9,14 +8,14 @@ struct Sliced {
     u32 unused;
 };
 
-// Bit b of word w of slice s: row w · 32 + b has value s. `words` of them a slice. Columns by stretches of words.
+// Bit b of word w of slice s: row w · 32 + b has value s. Grid: columns by stretches of words.
 KERNEL slice(u64 start, u64 rows, u64 capacity, const Column* columns, const Sliced* sliced, u64 words, u32* slices) {
     const Ring ring{start, rows, capacity};
     const Sliced own = sliced[blockIdx.x];
     const Column column = columns[own.column];
     for (u64 word = blockIdx.y * blockDim.x + threadIdx.x; word < words; word += gridDim.y * blockDim.x) {
         u32 held = 0;
-        u32 packed[8]; // four codes in each word
+        u32 packed[8]; // four codes per word
         for (u32 i = 0; i < 8; i++) {
             const u64 place = word * 32 + i * 4;
             packed[i] = 0;
@@ -37,14 +36,14 @@ KERNEL slice(u64 start, u64 rows, u64 capacity, const Column* columns, const Sli
     }
 }
 
-// Two values of two columns: where their slices lie in the tile of the group, and where their count is.
+// Value pair: slots in the tile, and position of the count.
 struct Cell {
     u32 first;
     u32 second;
     u64 count;
 };
 
-// Cells of one block, at most one a thread, and the slices that they read.
+// Cells of one block, at most one per thread, and their slices.
 struct Meeting {
     u32 cell; // first
     u32 cells;
@@ -52,8 +51,7 @@ struct Meeting {
     u32 slices;
 };
 
-// A cell a thread, over a tile of words of all slices of the group; the tile is read across slices, a bank each. Groups by
-// stretches of words.
+// One cell per thread, over tiles of slices, one bank per slice. Grid: groups by stretches of words.
 KERNEL count_slices(const Meeting* meetings, const Cell* cells, const u32* numbers, const u32* slices, u64 words, u64 stretch,
                     u32 tile, u32* counts) {
     DYNAMIC_SHARED(shared);
@@ -62,7 +60,7 @@ KERNEL count_slices(const Meeting* meetings, const Cell* cells, const u32* numbe
     const Cell cell = cells[own.cell + (counting ? threadIdx.x : 0)];
     const u64 begin = blockIdx.y * stretch;
     const u64 end = begin + stretch < words ? begin + stretch : words;
-    // Odd, so that neighbouring words of a slice lie in different banks.
+    // Odd: neighbouring words of a slice lie in different banks.
     const u32 row = own.slices | 1;
     u32 count = 0;
     for (u64 from = begin; from < end; from += tile) {

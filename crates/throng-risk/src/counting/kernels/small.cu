@@ -1,12 +1,11 @@
-// Candidates of few cells: private counts in shared memory, several candidates a block over one tile of columns.
+// Candidates of few cells: private counts in shared memory, several candidates per block over one tile.
 //
-// Shared memory of a block: the tile (two bytes a code: such a column has at most 2^16 values), the subjects of its rows
-// where people are counted, 34 words of state, and the private counts. Private counts are replicated, a copy for every
-// 2^replicas-th lane, so that lanes that meet in a cell of a tiny domain do not wait for each other.
+// Shared memory: the tile (two bytes per code), its subjects if counted, 34 state words, private counts. 2^replicas
+// copies avoid conflicts of lanes.
 
 #define STATE 34u
 
-// Rows a thread takes at once.
+// Rows per thread and step.
 #define STEP 4u
 
 template <bool PEOPLE>
@@ -135,7 +134,7 @@ KERNEL small_records(u64 start, u64 rows, u64 capacity, const Column* columns, c
                        tile, k, judging != 0, counts, outcomes);
 }
 
-// Judges only: a set of at most k subjects says no more than whether there are k.
+// Judges only.
 KERNEL small_people(u64 start, u64 rows, u64 capacity, const Column* columns, const u32* subjects,
                                         const Group* groups, const Candidate* candidates, const Term* terms,
                                         const u32* slots, u64 extent, u64 stretch, u32 tile, u32 k, u32 judging,

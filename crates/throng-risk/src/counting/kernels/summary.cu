@@ -1,10 +1,10 @@
-// What the counts of a candidate say: its smallest class, its classes, those below k and their records.
+// Summary of the counts of a candidate.
 
 template <bool CROWDS>
 static __device__ void summarize_counts(const Candidate* candidates, u64 stretch, u32 k, u32 people, const u32* counts,
                                         Outcome* outcomes) {
     DYNAMIC_SHARED(shared);
-    u64* sums = (u64*)shared; // smallest, classes, classes below k, records in them
+    u64* sums = (u64*)shared; // smallest, classes, classes below k, their records
     const Candidate candidate = candidates[blockIdx.x];
     const u64 begin = blockIdx.y * stretch;
     const u64 end = begin + stretch < candidate.cells ? begin + stretch : candidate.cells;
@@ -39,7 +39,7 @@ static __device__ void summarize_counts(const Candidate* candidates, u64 stretch
     atomicMin(&outcome->smallest, sums[0]);
     atomicAdd(&outcome->classes, sums[1]);
     atomicAdd(&outcome->classes_below, sums[2]);
-    // Where people are counted a support is no number of records: `expose` counts those.
+    // Supports are no records here: `expose` counts those.
     if (!people) atomicAdd(&outcome->records_below, sums[3]);
 }
 
@@ -48,7 +48,7 @@ KERNEL summarize(const Candidate* candidates, u64 stretch, u32 k, u32 people, co
     summarize_counts<false>(candidates, stretch, k, people, counts, outcomes);
 }
 
-// Counts that are sets of at most k subjects.
+// Counts are sets of at most k subjects.
 KERNEL summarize_crowds(const Candidate* candidates, u64 stretch, u32 k, u32 people,
                                             const u32* counts, Outcome* outcomes) {
     summarize_counts<true>(candidates, stretch, k, people, counts, outcomes);

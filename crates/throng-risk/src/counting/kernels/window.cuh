@@ -1,25 +1,24 @@
-// What every kernel shares: the window in device memory, the candidates of a launch, their outcomes.
+// Structures of all kernels, as in cuda/kernel_tables.rs. Compiled by NVRTC, and with emulation.h for tests.
 //
-// Compiled by NVRTC for the device at hand, and by a C++ compiler with emulation.h for the tests. Every structure has its
-// twin in cuda/tables.rs. A launch is a grid of (candidates or groups of them) by (stretches of rows or cells).
+// A launch is a grid of candidates (or groups) by stretches of rows or cells.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// No code, no subject: both stay below it.
+// No code or subject: both are below it.
 #define NOBODY 0xffffffffu
 // No key: packed keys stay below 2^63.
 #define NO_KEY 0xffffffffffffffffull
 
-// A column's codes, one, two or four bytes each, at the places of the ring.
+// Codes of one, two or four bytes.
 struct Column {
     u64 address;
     u64 width;
 };
 
-// One column of a candidate: its number, its radix in the packed key, and where its codes lie in the tile of a group.
+// Column of a candidate: number, radix in the packed key, slot in the tile.
 struct Term {
     u32 column;
     u32 radix;
@@ -27,7 +26,7 @@ struct Term {
     u32 unused;
 };
 
-// A hash table on the way from a row to its class: the class so far and some more terms are its key.
+// Hash table of a chain; its keys are the class so far and more terms.
 struct Stage {
     u64 keys;
     u64 mask;
@@ -36,21 +35,20 @@ struct Stage {
 };
 
 struct Candidate {
-    u64 cells;     // cells of its counts
-    u64 counts;    // where they begin
-    u64 seen;      // where its (class, subject) pairs begin: words of a bitmap, or slots of a table
-    u64 seen_mask; // slots of that table less one; 0 says bitmap
+    u64 cells;
+    u64 counts;    // start
+    u64 seen;      // start of (class, subject) pairs: bitmap or table
+    u64 seen_mask; // table slots less one; 0: bitmap
     u32 first;     // term
     u32 terms;
     u32 stage; // first
     u32 stages;
-    u32 shared;   // where its private counts begin in shared memory, in words
-    u32 replicas; // of them, as a power of two
-    u32 family;   // equal where all terms but the last are
-    u32 most;     // classes; one more is proof that some class is below k
+    u32 shared;   // start of private counts, in words
+    u32 replicas; // binary logarithm
+    u32 family;   // equal if all terms but the last are
+    u32 most;     // more classes prove that one is below k
 };
 
-// Candidates that share the columns of a tile.
 struct Group {
     u32 first;
     u32 candidates; // at most 32
@@ -68,26 +66,26 @@ struct Outcome {
     u64 classes_below;
     u64 records_below;
     u64 subjects_below;
-    u64 found;    // classes met so far, in a table
-    u64 filled;   // cells that have reached k
-    u32 verdict;  // certain before all rows were read
-    u32 overflow; // a table had no room: the answer is void
+    u64 found;    // classes found in tables
+    u64 filled;   // cells that reached k
+    u32 verdict;  // before all rows were read
+    u32 overflow; // full table
 };
 
-// Where the window lies in its ring: `rows` of them from `start` on, around the end of `capacity`.
+// Window in its ring: `rows` rows from `start` on, around the end.
 struct Ring {
     u64 start;
     u64 rows;
     u64 capacity;
 
-    // The number of the row at a place, NO_KEY where there is none.
+    // Row number at a place, or NO_KEY.
     __device__ u64 row(u64 place) const {
         if (place >= capacity) return NO_KEY;
         const u64 row = place >= start ? place - start : place + capacity - start;
         return row < rows ? row : NO_KEY;
     }
 
-    // Which of the four places from here on hold a row, a bit each.
+    // One bit for each of four places with a row.
     __device__ u32 held(u64 place) const {
         u32 held = 0;
         for (u32 i = 0; i < 4; i++) held |= (u32)(row(place + i) != NO_KEY) << i;
@@ -95,7 +93,7 @@ struct Ring {
     }
 };
 
-// The codes at four places, from a multiple of four on. Columns are padded to sixteen places.
+// Codes at four places, from a multiple of four on; columns are padded to sixteen.
 static __device__ __forceinline__ void codes_at(const Column column, u64 place, u32 codes[4]) {
     if (column.width == 1) {
         const u32 word = __ldg((const u32*)(column.address + place));
@@ -115,7 +113,7 @@ static __device__ __forceinline__ void codes_at(const Column column, u64 place, 
     }
 }
 
-// Mixed-radix keys of four rows, begun with what stands in `keys`.
+// Appends mixed-radix digits of four rows to `keys`.
 static __device__ __forceinline__ void pack(const Column* columns, const Term* terms, u32 first, u32 count, u64 place,
                                             u64 keys[4]) {
     for (u32 t = first; t < first + count; t++) {
@@ -132,7 +130,7 @@ static __device__ __forceinline__ u64 mixed(u64 key) {
     return key ^ key >> 32;
 }
 
-// The slot of a key in a table of `mask` + 1 slots, taken where it is new. NO_KEY where there is no room.
+// Finds or inserts a key; NO_KEY if there is no room.
 static __device__ __forceinline__ u64 find_or_insert(u64* table, u64 mask, u64 key, bool& fresh) {
     u64 slot = mixed(key) & mask;
     for (u64 probes = 0; probes <= mask; probes++) {
@@ -145,7 +143,7 @@ static __device__ __forceinline__ u64 find_or_insert(u64* table, u64 mask, u64 k
     return NO_KEY;
 }
 
-// The slot of a key that was inserted before, NO_KEY where it was not.
+// NO_KEY if not inserted.
 static __device__ __forceinline__ u64 find(const u64* table, u64 mask, u64 key) {
     u64 slot = mixed(key) & mask;
     for (u64 probes = 0; probes <= mask; probes++) {
@@ -156,10 +154,9 @@ static __device__ __forceinline__ u64 find(const u64* table, u64 mask, u64 key) 
     return NO_KEY;
 }
 
-// Adds a subject to a set that holds at most k of them, in slots `stride` apart. True where it is the k-th.
+// Adds a subject to a set of at most k, in slots `stride` apart. True for the k-th.
 //
-// Slots fill in order and are never emptied, so two threads with one subject meet in the same slot: no subject is held
-// twice, and the set is exact until it is full.
+// Slots fill in order and never empty, so equal subjects meet in one slot: the set is exact until full.
 static __device__ __forceinline__ bool join(u32* slots, u64 stride, u32 k, u32 subject) {
     for (u32 i = 0; i < k; i++) {
         u32* slot = slots + i * stride;

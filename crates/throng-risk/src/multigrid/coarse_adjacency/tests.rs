@@ -1,4 +1,4 @@
-//! Compares the coarse window with the fine model of the same records.
+//! Compares the coarse window with the fine model.
 
 use super::{CoarseAdjacency, CoarseError, MergePolicy};
 use crate::adjacency::{Adjacency, AdjacencyLimits, ValueNode};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::Code;
 
-/// Change of a window of whole batches, first in, first out.
+/// Whole batches, first in, first out.
 #[derive(Clone, Debug)]
 enum CoarseWindowEvent {
     Add(Vec<Vec<Code>>),
@@ -15,7 +15,6 @@ enum CoarseWindowEvent {
     Coarsen(MergePolicy),
 }
 
-/// Batches of related rows from one table. Codes are below 16.
 fn events() -> impl Strategy<Value = (usize, Vec<CoarseWindowEvent>)> {
     let what = prop_oneof![4 => Just(0), 2 => Just(1), 2 => Just(2), 1 => Just(3)];
     (tables(), proptest::collection::vec((what, 1_usize..5), 1..16)).prop_map(|(cells, what)| {
@@ -36,7 +35,6 @@ fn columns(rows: &[Vec<Code>], width: usize) -> Vec<Vec<Code>> {
     (0..width).map(|c| rows.iter().map(|row| row[c]).collect()).collect()
 }
 
-/// Counts the attributes that no other determines, and one per class of twins, by trying all pairs of rows.
 fn roots(rows: &ReferenceCells, width: usize) -> usize {
     let determines = |a: usize, b: usize| rows.iter().all(|x| rows.iter().all(|y| x[a] != y[a] || x[b] == y[b]));
     let is_root = |b: &usize| (0..width).all(|a| !determines(a, *b) || determines(*b, a) && a >= *b);
@@ -140,7 +138,7 @@ fn contradicting_record_restores_derived_attribute() {
     assert_eq!((coarse.counted().attributes(), coarse.derived().collect::<Vec<_>>()), (&[0, 2][..], vec![(1, 0)]));
     let [city, sign] = [ValueNode { attribute: 1, code: 7 }, ValueNode { attribute: 2, code: 4 }];
     assert_eq!((coarse.n(city), coarse.n_both(city, sign)), (3, Some(2)));
-    // A new ZIP may be in any city; a known ZIP may not change its city.
+    // A new ZIP may be in any city; a known one may not move.
     assert_eq!(coarse.add(&[vec![6], vec![9], vec![3]]), Ok(vec![]));
     assert_eq!(coarse.add(&[vec![5, 4], vec![8, 8], vec![3, 3]]), Ok(vec![1]));
     assert_eq!(coarse.counted().attributes(), [0, 1, 2]);

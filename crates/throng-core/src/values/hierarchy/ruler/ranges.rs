@@ -1,15 +1,15 @@
-//! Ranges of neighbouring intervals of the finest level: cells of the treatment `ranges` (docs/internals/methods.md §10.7).
+//! Ranges of neighbouring intervals of the finest level (docs/internals/methods.md §10.7).
 
 use super::{LevelCuts, Ruler, TickInterval};
 use crate::values::decimal::{exact, floor_ticks};
 use crate::values::hierarchy::ValueCover;
 use crate::values::json::unquoted;
 
-/// Maximum number of positions: two of them fit into a [cell](crate::values::codebook::CellId).
+/// Maximum number of positions: two fit into a [cell](crate::values::codebook::CellId).
 pub const MAX_POSITIONS: i128 = (1 << 15) - 1;
 
 impl Ruler {
-    /// Returns the finest level with few enough intervals for positions; none if every level has too many.
+    /// None if every level has too many intervals.
     fn position_level(&self) -> Option<&LevelCuts> {
         self.levels.iter().find(|cuts| match cuts {
             LevelCuts::Width { width, .. } => (self.max - self.min) / width + 2 <= MAX_POSITIONS,
@@ -17,7 +17,7 @@ impl Ruler {
         })
     }
 
-    /// Returns the interval position of a value, from 0; none outside the domain.
+    /// Returns the interval position, from 0.
     pub fn position(&self, canonical: &str) -> Option<u32> {
         let floor = floor_ticks(canonical, self.decimals)?;
         if floor.ticks < self.min || floor.ticks > self.max || (floor.ticks == self.max && !floor.exact) {
@@ -30,7 +30,7 @@ impl Ruler {
         let position = match self.position_level()? {
             &LevelCuts::Width { origin, width } => {
                 let of = |at: i128| (at - origin).div_euclid(width);
-                // A maximum that would start a new interval belongs to the previous one.
+                // A maximum that starts an interval belongs to the previous one.
                 let own = ticks == self.max && (ticks - origin).rem_euclid(width) == 0;
                 of(ticks) - i128::from(own) - of(self.min)
             }
@@ -54,21 +54,20 @@ impl Ruler {
         (at <= self.max && self.position_at(at) == Some(position)).then(|| self.interval(cuts, at))
     }
 
-    /// Returns the bounds of the interval at a position, as shares of the domain from 0 to 1. The Loss of a range is
-    /// the difference of its outer bounds.
+    /// Returns the bounds of an interval as shares of the domain.
     pub fn shares(&self, position: u32) -> Option<(f64, f64)> {
         let interval = self.interval_at(position)?;
         let share = |ticks: i128| (ticks - self.min) as f64 / (self.max - self.min) as f64;
         Some((share(interval.low), share(interval.high)))
     }
 
-    /// Returns the cell that covers the intervals from `low` to `high`, both included.
+    /// Returns the cell of intervals `low` to `high`.
     pub fn range_between(&self, low: u32, high: u32) -> Option<ValueCover> {
         let (first, last) = (self.interval_at(low)?, self.interval_at(high)?);
         Some(self.cover(&TickInterval { low: first.low, high: last.high, closed: last.closed }))
     }
 
-    /// Returns the positions of a text of [`range_between`](Self::range_between); none for any other text.
+    /// Returns the positions of a text of [`range_between`](Self::range_between).
     pub fn positions_of(&self, text: &str) -> Option<(u32, u32)> {
         let inner = unquoted(text)?;
         let bounds = inner.strip_prefix('[').and_then(|rest| rest.strip_suffix([')', ']']));
@@ -86,14 +85,14 @@ impl Ruler {
     }
 }
 
-/// Bounds for verification, computed from the level definitions, independently of the code that prints intervals.
+/// Bounds for the verifier, independent of printing.
 impl Ruler {
-    /// Checks that a number is the lower bound of an interval of any level, or of the domain.
+    /// Checks for a lower bound of an interval or the domain.
     pub fn starts_interval(&self, number: &str) -> bool {
         exact(number, self.decimals).is_some_and(|ticks| self.starts_at(ticks))
     }
 
-    /// Checks that a number is the included upper bound of the domain or, for integers, of an interval of any level.
+    /// Checks for an included upper bound of the domain or of an integer interval.
     pub fn ends_domain_or_interval(&self, number: &str) -> bool {
         let ends = |ticks: i128| ticks == self.max || self.integer && self.starts_at(ticks + 1);
         exact(number, self.decimals).is_some_and(ends)
@@ -145,7 +144,6 @@ mod tests {
     }
 
     proptest! {
-        /// A range covers both of its values according to its text, and the text gives its positions.
         #[test]
         fn range_covers_both_values_and_parses_back(which in 0usize..4, one in -100i64..1200, other in -100i64..1200) {
             let ruler = &rulers()[which];
@@ -158,7 +156,6 @@ mod tests {
             let Some(ValueCover::Set { text, loss, .. }) = ruler.range_between(a.min(b), a.max(b)) else { return Ok(()) };
             prop_assert_eq!(ruler.positions_of(&text), Some((a.min(b), a.max(b))));
             prop_assert!(loss.is_some_and(|loss| loss > 0.0 && loss <= 1.0));
-            // A range of one interval has the label of the first level.
             if a == b {
                 let ValueCover::Set { text: label, .. } = ruler.covers(&value(one)).unwrap().remove(0) else { return Ok(()) };
                 prop_assert_eq!(label, text);

@@ -58,11 +58,11 @@ fn hierarchy_mistakes_name_their_rows() {
         flaw(&["a;g;G;*", "b;g;H;*"]).contains("row 2: \"g\" (column 1) belongs to \"H\" here and to \"G\" in row 1")
     );
     assert!(flaw(&["a;g;*", "b;;*"]).starts_with("row 2: column 1 is empty"));
-    // "a" is a value and also a group of two.
+    // "a" is a value and a group.
     assert!(
         flaw(&["b;a;*", "a;a;*"]).contains("\"a\" (column 1) covers different values than the same label in row 2")
     );
-    // "g" is {a} on level 1, and {b, c} on level 2.
+    // "g" is {a} on level 1 and {b, c} on level 2.
     assert!(flaw(&["a;g;x;*", "b;h;g;*", "c;i;g;*"]).contains("row 2: \"g\" (column 2)"));
     assert!(flaw(&["a;*;x;*"]).contains("the root must come last"));
     assert!(flaw(&["a"]).contains("at least"));
@@ -72,7 +72,7 @@ fn hierarchy_mistakes_name_their_rows() {
     assert!(refused.unwrap_err()[0].message.contains("no number"));
 }
 
-/// Groups by definition: for every value and level, the values that share its label.
+/// Values with the same label.
 fn twin(rows: &[HierarchyRow]) -> Vec<Vec<BTreeSet<usize>>> {
     (0..rows.len())
         .map(|i| {
@@ -84,7 +84,7 @@ fn twin(rows: &[HierarchyRow]) -> Vec<Vec<BTreeSet<usize>>> {
 }
 
 proptest! {
-    /// Random nested partitions: the group of a value is its number divided by the group size of the level.
+    /// Nested groups by division.
     #[test]
     fn tree_groups_and_losses_match_the_definition(values in 1_usize..40, sizes in proptest::collection::vec(1_usize..5, 0..4)) {
         let rows: Vec<HierarchyRow> = (0..values)

@@ -1,8 +1,7 @@
-//! Tables of all keys of a record schema, with their descriptions.
+//! Described schema keys.
 
 pub(super) type NamedChoice = (&'static str, &'static str);
 
-/// Kind of value of a key.
 pub(super) enum KeyShape {
     Text,
     Texts,
@@ -29,7 +28,7 @@ pub(super) struct SchemaKey {
     pub(super) name: &'static str,
     pub(super) shape: KeyShape,
     pub(super) required: bool,
-    /// Attribute types that may have the key; empty for all.
+    /// Empty for all types.
     pub(super) types: &'static [&'static str],
     pub(super) text: &'static str,
     pub(super) example: &'static str,
@@ -104,7 +103,7 @@ const fn typed_key(
     SchemaKey { name, shape, required: false, types, text, example }
 }
 
-/// Keys of `[[attribute]]`, without its hierarchy.
+/// Excludes the hierarchy.
 pub(super) const ATTRIBUTE: &[SchemaKey] = &[
     required_key(
         "name",
@@ -268,7 +267,6 @@ pub(super) const ATTRIBUTE: &[SchemaKey] = &[
 const UNCOVERED: &[NamedChoice] =
     &[("refuse", "the data set is refused: the hierarchy may be wrong"), ("suppress", "they are released as `*`")];
 
-/// Keys of every kind of hierarchy.
 pub(super) const COMMON_KEYS: &[SchemaKey] = &[optional_key(
     "uncovered",
     KeyShape::OneOf(UNCOVERED),
@@ -277,7 +275,6 @@ pub(super) const COMMON_KEYS: &[SchemaKey] = &[optional_key(
     "\"suppress\"",
 )];
 
-/// Kinds of `[attribute.hierarchy]`. The first level is the value, the last is `*`.
 pub(super) const HIERARCHIES: &[HierarchyKind] = &[
     HierarchyKind {
         name: "intervals",
