@@ -433,15 +433,19 @@ fn model_of_pulse(sound: &Run, more: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
+fn add_pulse_by_steps(days: &mut [Day]) {
+    let mut dice = Dice::new(3);
+    for (_, _, steps, pulse, _) in days {
+        *pulse = pulse.map(|_| 50.0 + (*steps / 500) as f64 + dice.roll(12) as f64 / 2.0);
+    }
+}
+
 /// Compared with least squares on the records, and with moments pooled from the released rows, both computed here.
 #[test]
 fn moments_model_is_compared_with_the_model_of_the_records() {
     let dir = scratch();
-    let mut dice = Dice::new(3);
     let mut input = days(60, 28, 17);
-    for (_, _, steps, pulse, _) in &mut input {
-        *pulse = pulse.map(|_| 50.0 + (*steps / 500) as f64 + dice.roll(12) as f64 / 2.0);
-    }
+    add_pulse_by_steps(&mut input);
     let more = "[release]\nfragments = false\n[[series]]\nname = \"model\"\nmoments = \"7d\"\n";
     let sound = run(dir.path(), "one", "out.ndjson", "in.csv", &input, more);
     let lineage = sound.lineage.display().to_string();
@@ -511,8 +515,15 @@ fn moments_model_is_compared_with_the_model_of_the_records() {
     assert!(code == Some(0) && out.contains("from moments ÷ before") && out.contains("largest difference"), "{out}");
     let (code, _, said) = model_of_pulse(&sound, &[]);
     assert!(code == Some(2) && said.contains("--lineage"), "{said}");
+}
 
-    // One subject dominates the pulse of a cohort: the moments are named and omitted.
+/// One subject dominates the pulse of a cohort.
+#[test]
+fn moments_that_one_subject_dominates_are_named_and_omitted() {
+    let dir = scratch();
+    let mut input = days(60, 28, 17);
+    add_pulse_by_steps(&mut input);
+    let more = "[release]\nfragments = false\n[[series]]\nname = \"model\"\nmoments = \"7d\"\n";
     input.iter_mut().filter(|day| day.0 == "p001").for_each(|day| day.3 = day.3.map(|pulse| pulse * 1e5));
     let sound = run(dir.path(), "two", "two.ndjson", "in.csv", &input, more);
     let lineage = sound.lineage.display().to_string();

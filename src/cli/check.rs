@@ -62,48 +62,9 @@ pub struct CheckArgs {
 /// Largest number of quasi-identifiers per group without a warning (docs/internals/methods.md §11.6).
 const WIDE_GROUP_THRESHOLD: usize = 8;
 
-/// Runs `throng check`.
-pub fn run(args: &CheckArgs) -> Result<(), Failure> {
-    let config = config::load_for_job(&args.config, std::env::vars())?;
-    let file = args.config.display().to_string();
-    if let Some(input) = &args.sample {
-        silence_panic_payloads();
-        return sample_check::run(config, &file, input, args.json);
-    }
-    let asked = config.clone();
-    let checked = CheckedConfig::new(config, &file)?;
-    if args.for_reload {
-        silence_panic_payloads();
-        let failed = run_policy_tests(&checked, &asked, &exit_on_signals()?)?
-            .into_iter()
-            .filter(|tried| !tried.unmet.is_empty());
-        let trial =
-            PolicyTrialResult { policy: checked.policy.to_string(), failed: failed.map(|tried| tried.name).collect() };
-        println!("{}", serde_json::to_string(&trial).context("cannot encode the trial result as JSON")?);
-        return Ok(());
-    }
-    let CheckedConfig { config, schema, shapes, protections, .. } = &checked;
-    if args.output_schema {
-        match output_schema_kind(&checked.config) {
-            // One file per group, as required by readers of plain records.
-            Some(FrameEncoding::Protobuf) => {
-                for (name, text) in plain_schemas(&checked) {
-                    println!("// {name}\n{text}");
-                }
-            }
-            _ => println!("{:#}", output_schemas(&checked)),
-        }
-        return Ok(());
-    }
-    print!("{}", treatment_report::describe_treatments(&checked.selected_treatments, schema, &file));
-    if let Some(grown) = &checked.planned_groups {
-        print!("{}", chosen_groups::describe_chosen_groups(grown, schema, &file));
-    }
-    PageSite::new(checked.telemetry(), &config.telemetry).map_err(|error| Failure::Usage(error.into()))?;
-    let refused = clusters::problems(config, &file);
-    if !refused.is_empty() {
-        return Err(refused.into());
-    }
+/// Prints warnings on exposed pages, wide groups and sensitive attributes without a privacy model.
+fn warn_of_exposure_and_groups(checked: &CheckedConfig, file: &str) {
+    let CheckedConfig { config, schema, shapes, protections, .. } = checked;
     for warning in config.telemetry.exposure_warnings() {
         eprintln!("warning: {file}: {warning}");
     }
@@ -128,6 +89,51 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             );
         }
     }
+}
+
+/// Runs `throng check`.
+pub fn run(args: &CheckArgs) -> Result<(), Failure> {
+    let config = config::load_for_job(&args.config, std::env::vars())?;
+    let file = args.config.display().to_string();
+    if let Some(input) = &args.sample {
+        silence_panic_payloads();
+        return sample_check::run(config, &file, input, args.json);
+    }
+    let asked = config.clone();
+    let checked = CheckedConfig::new(config, &file)?;
+    if args.for_reload {
+        silence_panic_payloads();
+        let failed = run_policy_tests(&checked, &asked, &exit_on_signals()?)?
+            .into_iter()
+            .filter(|tried| !tried.unmet.is_empty());
+        let trial =
+            PolicyTrialResult { policy: checked.policy.to_string(), failed: failed.map(|tried| tried.name).collect() };
+        println!("{}", serde_json::to_string(&trial).context("cannot encode the trial result as JSON")?);
+        return Ok(());
+    }
+    let CheckedConfig { config, schema, shapes, .. } = &checked;
+    if args.output_schema {
+        match output_schema_kind(&checked.config) {
+            // One file per group, as required by readers of plain records.
+            Some(FrameEncoding::Protobuf) => {
+                for (name, text) in plain_schemas(&checked) {
+                    println!("// {name}\n{text}");
+                }
+            }
+            _ => println!("{:#}", output_schemas(&checked)),
+        }
+        return Ok(());
+    }
+    print!("{}", treatment_report::describe_treatments(&checked.selected_treatments, schema, &file));
+    if let Some(grown) = &checked.planned_groups {
+        print!("{}", chosen_groups::describe_chosen_groups(grown, schema, &file));
+    }
+    PageSite::new(checked.telemetry(), &config.telemetry).map_err(|error| Failure::Usage(error.into()))?;
+    let refused = clusters::problems(config, &file);
+    if !refused.is_empty() {
+        return Err(refused.into());
+    }
+    warn_of_exposure_and_groups(&checked, &file);
     print!("{}", memory_report::describe_memory_division(&checked));
     for line in describe_series_outputs(&checked)
         .into_iter()

@@ -16,20 +16,8 @@ use crate::config::{Config, RecodingMode, RowContent};
 use std::time::Instant;
 use throng_core::lattice::search_deadline::SearchDeadline;
 
-/// Anonymizes the source file of `config`, followed by the files of `source`, into the sink file of `config`.
-///
-/// Memory: codes of 1 to 4 bytes per cell, twice, and the encoded output. If the codes are in a file, the limit of
-/// `source` applies.
-///
-/// # Errors
-/// See [`AnonymizeError`]. No line has been written then, except if writing itself failed.
-pub fn anonymize(
-    config: &Config,
-    file: &str,
-    source: &DatasetSource<'_>,
-    attended: RunCallbacks<'_>,
-) -> Result<AnonymizationReport, AnonymizeError> {
-    let begun = Instant::now();
+/// Refuses settings that apply to streams only.
+fn refuse_stream_settings(config: &Config, file: &str) -> Result<(), AnonymizeError> {
     if !config.treatment.rules().is_empty() {
         let key = if config.treatment.rule.is_empty() { "treatment.preset" } else { "treatment.rule" };
         let message = "a data set has one policy for all records; treatment rules apply to streams only";
@@ -53,6 +41,24 @@ pub fn anonymize(
         let remedy = "set sink.rows = \"fragments\" (THRONG__SINK__ROWS=fragments), or use the daemon (throng run)";
         return Err(operator_error(file, "sink.rows", message, remedy));
     }
+    Ok(())
+}
+
+/// Anonymizes the source file of `config`, followed by the files of `source`, into the sink file of `config`.
+///
+/// Memory: codes of 1 to 4 bytes per cell, twice, and the encoded output. If the codes are in a file, the limit of
+/// `source` applies.
+///
+/// # Errors
+/// See [`AnonymizeError`]. No line has been written then, except if writing itself failed.
+pub fn anonymize(
+    config: &Config,
+    file: &str,
+    source: &DatasetSource<'_>,
+    attended: RunCallbacks<'_>,
+) -> Result<AnonymizationReport, AnonymizeError> {
+    let begun = Instant::now();
+    refuse_stream_settings(config, file)?;
     if source.temp.is_some() {
         refuse_memory_only_settings(config, file)?;
     }

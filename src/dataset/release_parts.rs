@@ -86,6 +86,20 @@ fn largest_class_bytes(data: &EncodedDataset, largest: u64) -> u64 {
         + largest * PART_CELL_BYTES * data.input.released_attributes.len() as u64
 }
 
+/// Returns the part of each class: the next part begins where the limit would be exceeded.
+fn parts_of_classes(sizes: &[u64], most: u64) -> Vec<u32> {
+    let mut part_of = Vec::with_capacity(sizes.len());
+    let (mut part, mut records) = (0u32, 0);
+    for &size in sizes {
+        if records > 0 && records + size > most {
+            (part, records) = (part + 1, 0);
+        }
+        records += size;
+        part_of.push(part);
+    }
+    part_of
+}
+
 /// Divides the records of released classes into parts of at most `max_part_records` records. A class is never split, so a large
 /// class can exceed the limit.
 pub fn divide_into_parts(
@@ -100,16 +114,8 @@ pub fn divide_into_parts(
     let beside = bytes_besides_part(data, kept, k);
     let needed = largest_class_bytes(data, largest) + beside;
     data.room.ensure_fits(|| format!("the {largest} records of the largest class"), needed, SMALLER_CLASS_REMEDY)?;
-    let mut part_of = Vec::with_capacity(kept.sizes.len());
-    let (mut part, mut records) = (0u32, 0);
-    for &size in &kept.sizes {
-        if records > 0 && records + size > most as u64 {
-            (part, records) = (part + 1, 0);
-        }
-        records += size;
-        part_of.push(part);
-    }
-    let parts = part as usize + 1;
+    let part_of = parts_of_classes(&kept.sizes, most as u64);
+    let parts = part_of.last().map_or(1, |part| *part as usize + 1);
     let leaving = &data.input.released_attributes;
     let words = data.sensitive.len().div_ceil(u32::BITS as usize);
     let width = LEADING_COLUMNS + words + leaving.len();

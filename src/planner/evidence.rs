@@ -87,6 +87,18 @@ pub enum EvidenceError {
     Model(#[from] AdjacencyError),
 }
 
+/// Returns the number of sets with 1, 2, … attributes.
+fn count_by_size(sets: &[AttributeSet]) -> Vec<u64> {
+    let mut by_size = Vec::new();
+    for set in sets {
+        by_size.resize(by_size.len().max(set.len()), 0);
+        if let Some(count) = set.len().checked_sub(1).and_then(|at| by_size.get_mut(at)) {
+            *count += 1;
+        }
+    }
+    by_size
+}
+
 /// Gathers evidence on this thread for about `budget`; the state of `counting` does not affect the result.
 ///
 /// # Errors
@@ -147,13 +159,6 @@ pub fn gather_evidence(
         measure_qids(table.rows(), chosen.counter(), measurable, k, false, start.checked_add(budget), &|_, _| {})?;
     counting.return_counter(chosen);
     let EvidenceInput { plan, sample, books, .. } = &from;
-    let mut qids_by_size = Vec::new();
-    for set in &found.minimal_qids {
-        qids_by_size.resize(qids_by_size.len().max(set.len()), 0);
-        if let Some(count) = set.len().checked_sub(1).and_then(|at| qids_by_size.get_mut(at)) {
-            *count += 1;
-        }
-    }
     let mut largest: Vec<&AttributeSet> = found.maximal_non_qids.iter().collect();
     largest.sort_by_key(|set| std::cmp::Reverse(set.len()));
 
@@ -173,7 +178,7 @@ pub fn gather_evidence(
         records: table.rows() as u64,
         support: table.support() as u64,
         complete: found.complete,
-        qids_by_size,
+        qids_by_size: count_by_size(&found.minimal_qids),
         minimal_qids: listed.iter().map(own).collect(),
         people_below: measured.iter().map(|measured| measured.people_below_k).collect(),
         maximal_non_qids: found.maximal_non_qids.len() as u64,

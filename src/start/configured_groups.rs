@@ -29,26 +29,57 @@ fn narrowing_over_batches(config: &Config, schema: &Schema, shape: &GroupShape) 
         .then(|| format!("{same}: other attributes of the group change, so that a person has a line in every batch"))
 }
 
+fn group_shape(schema: &Schema, name: &str, attributes: &[usize], ranges: bool) -> GroupShape {
+    let of = |wanted: fn(Role) -> bool| -> Vec<usize> {
+        let mut found: Vec<usize> = attributes.iter().copied().filter(|&a| wanted(schema.attributes[a].role)).collect();
+        found.sort_unstable();
+        found
+    };
+    GroupShape {
+        name: name.to_owned(),
+        quasi: of(Role::is_quasi),
+        sensitive: of(|r| r == Role::Sensitive),
+        insensitive: of(|r| r == Role::Insensitive),
+        ranges,
+    }
+}
+
+/// Reports groups without their own quasi attribute, and groups too wide for the counting guard.
+fn check_group_sizes(
+    config: &Config,
+    schema: &Schema,
+    shapes: &[GroupShape],
+    problem: &mut impl FnMut(String, String, &str),
+) {
+    for (index, shape) in shapes.iter().enumerate() {
+        let shared: Vec<usize> = config.plan.shared.iter().filter_map(|name| schema.position(name)).collect();
+        if shape.quasi.iter().all(|a| shared.contains(a)) && shape.quasi.iter().any(|a| shared.contains(a)) {
+            problem(
+                format!("group[{index}].attributes"),
+                format!("group {:?} has no quasi attribute except the shared ones", shape.name),
+                "add one, or remove the attributes of plan.shared from the group",
+            );
+        }
+        let width = shape.quasi.len() + shape.sensitive.len();
+        if shapes.len() > 1 && width > MAX_GUARDED {
+            problem(
+                format!("group[{index}].attributes"),
+                format!(
+                    "group {:?} has {width} attributes; with several groups at most {MAX_GUARDED} are allowed, because the counting guard between groups checks all their combinations",
+                    shape.name
+                ),
+                "split it",
+            );
+        }
+    }
+}
+
 /// Returns the configured groups as schema positions. Without groups, all releasable attributes form one fragment.
 ///
 /// # Errors
 /// Attributes that do not exist, are not releasable, or are in no group.
 pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<GroupShape>, Vec<ConfigProblem>> {
-    let shape = |name: &str, attributes: &[usize], ranges: bool| {
-        let of = |wanted: fn(Role) -> bool| -> Vec<usize> {
-            let mut found: Vec<usize> =
-                attributes.iter().copied().filter(|&a| wanted(schema.attributes[a].role)).collect();
-            found.sort_unstable();
-            found
-        };
-        GroupShape {
-            name: name.to_owned(),
-            quasi: of(Role::is_quasi),
-            sensitive: of(|r| r == Role::Sensitive),
-            insensitive: of(|r| r == Role::Insensitive),
-            ranges,
-        }
-    };
+    let shape = |name: &str, attributes: &[usize], ranges: bool| group_shape(schema, name, attributes, ranges);
     let releasable: Vec<usize> = schema.releasable().collect();
     if releasable.is_empty() && config.sink.kind != SinkKind::None {
         let message = "no attribute is released: all attributes of the schema are identifiers or the subject";
@@ -104,27 +135,7 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
         }
         shapes.push(shape);
     }
-    for (index, shape) in shapes.iter().enumerate() {
-        let shared: Vec<usize> = config.plan.shared.iter().filter_map(|name| schema.position(name)).collect();
-        if shape.quasi.iter().all(|a| shared.contains(a)) && shape.quasi.iter().any(|a| shared.contains(a)) {
-            problem(
-                format!("group[{index}].attributes"),
-                format!("group {:?} has no quasi attribute except the shared ones", shape.name),
-                "add one, or remove the attributes of plan.shared from the group",
-            );
-        }
-        let width = shape.quasi.len() + shape.sensitive.len();
-        if shapes.len() > 1 && width > MAX_GUARDED {
-            problem(
-                format!("group[{index}].attributes"),
-                format!(
-                    "group {:?} has {width} attributes; with several groups at most {MAX_GUARDED} are allowed, because the counting guard between groups checks all their combinations",
-                    shape.name
-                ),
-                "split it",
-            );
-        }
-    }
+    check_group_sizes(config, schema, &shapes, &mut problem);
     for &a in releasable.iter().filter(|a| !grouped[**a]) {
         problem(
             "group".to_owned(),

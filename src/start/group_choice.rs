@@ -202,6 +202,63 @@ struct GroupingExceptions<'a> {
     shared: &'a [usize],
 }
 
+/// Choice of a group for attributes that are not quasi attributes.
+struct AttributePlacement<'a> {
+    schema: &'a Schema,
+    wishes: &'a [GroupingWish],
+    dependence: &'a AttributeDependence,
+    is_static: &'a dyn Fn(usize) -> bool,
+    shared: &'a [usize],
+}
+
+impl AttributePlacement<'_> {
+    /// Adds the attribute to the group with the most information about it. Returns true if it forms another group,
+    /// because it fits none.
+    fn place(&self, attribute: usize, shapes: &mut Vec<GroupShape>) -> bool {
+        let sensitive = self.schema.attributes[attribute].role == Role::Sensitive;
+        let fits = |shape: &&mut GroupShape| {
+            let alike =
+                shape.quasi.first().is_some_and(|&first| (self.is_static)(first) == (self.is_static)(attribute));
+            // Insensitive attributes reveal nothing, even if repeated.
+            !sensitive || alike && shape.quasi.len() + shape.sensitive.len() + self.shared.len() < MAX_GUARDED
+        };
+        let says = |shape: &GroupShape| {
+            let wished: f64 = shape.quasi.iter().map(|&a| wish_bonus(self.wishes, a, attribute)).sum();
+            wished + self.dependence.information_about(attribute, &shape.quasi)
+        };
+        // On a tie, the first.
+        let nearest =
+            shapes.iter_mut().filter(fits).reduce(|best, next| if says(next) > says(best) { next } else { best });
+        match nearest {
+            Some(shape) if sensitive => shape.sensitive.push(attribute),
+            Some(shape) => shape.insensitive.push(attribute),
+            None => {
+                let own = vec![attribute];
+                shapes.push(if sensitive {
+                    GroupShape { sensitive: own, ..quasi_shape(Vec::new()) }
+                } else {
+                    GroupShape { insensitive: own, ..quasi_shape(Vec::new()) }
+                });
+                return true;
+            }
+        }
+        false
+    }
+}
+
+fn name_groups(schema: &Schema, shapes: &mut [GroupShape]) {
+    let mut taken = BTreeSet::new();
+    for (number, shape) in shapes.iter_mut().enumerate() {
+        shape.sensitive.sort_unstable();
+        shape.insensitive.sort_unstable();
+        shape.name = group_name(schema, shape, number);
+        while taken.contains(&shape.name) {
+            shape.name.insert_str(0, "group-");
+        }
+        taken.insert(shape.name.clone());
+    }
+}
+
 /// Chooses groups from records by the configured method; `wishes_by_weight` by descending weight.
 ///
 /// # Errors
@@ -270,45 +327,15 @@ fn choose_from_records(
     let groups = growth.groups();
     let mut shapes: Vec<GroupShape> = groups.iter().map(|group| quasi_shape(group.attributes.clone())).collect();
     let mut why: Vec<Option<MergedGroup>> = groups.into_iter().map(Some).collect();
+    let placement =
+        AttributePlacement { schema, wishes: &wishes, dependence: &dependence, is_static: &is_static, shared };
     for attribute in beside {
-        let sensitive = schema.attributes[attribute].role == Role::Sensitive;
-        let fits = |shape: &&mut GroupShape| {
-            let alike = shape.quasi.first().is_some_and(|&first| is_static(first) == is_static(attribute));
-            // Insensitive attributes reveal nothing, even if repeated.
-            !sensitive || alike && shape.quasi.len() + shape.sensitive.len() + shared.len() < MAX_GUARDED
-        };
-        let says = |shape: &GroupShape| {
-            let wished: f64 = shape.quasi.iter().map(|&a| wish_bonus(&wishes, a, attribute)).sum();
-            wished + dependence.information_about(attribute, &shape.quasi)
-        };
-        // On a tie, the first.
-        let nearest =
-            shapes.iter_mut().filter(fits).reduce(|best, next| if says(next) > says(best) { next } else { best });
-        match nearest {
-            Some(shape) if sensitive => shape.sensitive.push(attribute),
-            Some(shape) => shape.insensitive.push(attribute),
-            None => {
-                let own = vec![attribute];
-                shapes.push(if sensitive {
-                    GroupShape { sensitive: own, ..quasi_shape(Vec::new()) }
-                } else {
-                    GroupShape { insensitive: own, ..quasi_shape(Vec::new()) }
-                });
-                why.push(None);
-            }
+        if placement.place(attribute, &mut shapes) {
+            why.push(None);
         }
     }
     add_shared_attributes(&mut shapes, shared, &is_static)?;
-    let mut taken = BTreeSet::new();
-    for (number, shape) in shapes.iter_mut().enumerate() {
-        shape.sensitive.sort_unstable();
-        shape.insensitive.sort_unstable();
-        shape.name = group_name(schema, shape, number);
-        while taken.contains(&shape.name) {
-            shape.name.insert_str(0, "group-");
-        }
-        taken.insert(shape.name.clone());
-    }
+    name_groups(schema, &mut shapes);
     let wishes =
         wishes.into_iter().zip(answers).map(|(wish, answer)| resolve_wish(wish, &answer, &shapes, &is_static, apart));
     Ok(ChosenGroups { how: config.plan.groups, wishes: wishes.collect(), shapes, why, records: read.batch.rows() })

@@ -65,6 +65,20 @@ struct Bench {
     narrowing: Vec<NarrowingTerms>,
 }
 
+fn promise() -> Promise {
+    let group = |all: &[&str], quasi: &[&str], sensitive: &[&str]| {
+        let owned = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
+        GroupNames { all: owned(all), quasi: owned(quasi), sensitive: owned(sensitive) }
+    };
+    Promise {
+        k: K,
+        groups: vec![
+            group(&["age", "city"], &["age", "city"], &[]),
+            group(&["mood", "illness"], &["mood"], &["illness"]),
+        ],
+    }
+}
+
 impl Bench {
     /// Treats `records` (person, age, city, mood, illness) in two groups.
     fn new(records: &[(u8, u8, u8, u8, u8)]) -> Self {
@@ -133,23 +147,12 @@ impl Bench {
                 narrowing: None,
             })
             .collect();
-        let group = |all: &[&str], quasi: &[&str], sensitive: &[&str]| {
-            let owned = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
-            GroupNames { all: owned(all), quasi: owned(quasi), sensitive: owned(sensitive) }
-        };
-        let promise = Promise {
-            k: K,
-            groups: vec![
-                group(&["age", "city"], &["age", "city"], &[]),
-                group(&["mood", "illness"], &["mood"], &["illness"]),
-            ],
-        };
         let narrowing = plan.groups.iter().map(|group| NarrowingTerms {
             attributes: group.quasi.clone(),
             nodes: group.ladder.iter().map(|node| node.levels.clone()).collect(),
         });
         let narrowing = narrowing.collect();
-        Self { narrowing, books, terms, batch, proposed: proposal.groups, promise }
+        Self { narrowing, books, terms, batch, proposed: proposal.groups, promise: promise() }
     }
 
     fn verify(&self, proposed: Vec<ProposedGroup>) -> Result<ReleasableBatch, BatchRefusal> {

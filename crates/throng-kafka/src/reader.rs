@@ -121,24 +121,13 @@ impl SourceTopicReader {
                 followed.clear();
                 if !self.seeker().rewind(replay.as_ref().map(|replay| &replay.ranges))? {
                     replay = None;
-                    if self
-                        .feed
-                        .send(ReaderEvent::Notice(AssignmentNotice::CannotReplay { gone: OffsetRanges::new() }))
-                        .is_err()
-                    {
+                    let notice = AssignmentNotice::CannotReplay { gone: OffsetRanges::new() };
+                    if self.feed.send(ReaderEvent::Notice(notice)).is_err() {
                         return Ok(());
                     }
                 }
             }
-            if alone.is_some() && self.consumer.context().health.assigned.load(Ordering::Relaxed) {
-                alone = None;
-            }
-            // Without the protocol, brokers let the client wait without an error.
-            if alone.take_if(|since| since.elapsed() > ASSIGNMENT_TIMEOUT).is_some() {
-                tracing::warn!(
-                    "no partition assigned: the brokers may be older than Kafka 4.0 (group.protocol = \"consumer\" requires it), or other instances have all partitions"
-                );
-            }
+            self.warn_without_partitions(&mut alone);
             let before = Instant::now();
             let polled = self.consumer.poll(Duration::from_millis(if filling.is_empty() { 100 } else { 10 }));
             let now = Instant::now();
@@ -150,14 +139,7 @@ impl SourceTopicReader {
                         let ranges = replay.as_ref().map(|replay| &replay.ranges);
                         let is_apart = ranges.is_none() && self.is_contribution(&message);
                         let into = if is_apart { &mut contributed } else { &mut filling };
-                        match self.consume_message(&message, ranges, into, &mut followed) {
-                            FetchOutcome::AddedToBatch => {}
-                            FetchOutcome::RereadLater => {
-                                self.seeker().seek_back_to(&message)?;
-                                std::thread::sleep(REREAD_DELAY);
-                            }
-                            FetchOutcome::WentBackwards => return Err(self.offset_regression(&message)),
-                        }
+                        self.add_message(&message, ranges, into, &mut followed)?;
                     }
                 }
                 Some(Err(error)) => self.handle_client_error(error)?,
@@ -199,6 +181,37 @@ impl SourceTopicReader {
             }
         }
         Ok(())
+    }
+
+    /// Warns once if no partition is assigned: without the consumer protocol, brokers let the client wait without an
+    /// error.
+    fn warn_without_partitions(&self, alone: &mut Option<Instant>) {
+        if alone.is_some() && self.consumer.context().health.assigned.load(Ordering::Relaxed) {
+            *alone = None;
+        }
+        if alone.take_if(|since| since.elapsed() > ASSIGNMENT_TIMEOUT).is_some() {
+            tracing::warn!(
+                "no partition assigned: the brokers may be older than Kafka 4.0 (group.protocol = \"consumer\" requires it), or other instances have all partitions"
+            );
+        }
+    }
+
+    fn add_message(
+        &self,
+        message: &BorrowedMessage<'_>,
+        replay: Option<&OffsetRanges>,
+        filling: &mut OpenBatch,
+        followed: &mut PartitionPositions,
+    ) -> Result<(), KafkaFailure> {
+        match self.consume_message(message, replay, filling, followed) {
+            FetchOutcome::AddedToBatch => Ok(()),
+            FetchOutcome::RereadLater => {
+                self.seeker().seek_back_to(message)?;
+                std::thread::sleep(REREAD_DELAY);
+                Ok(())
+            }
+            FetchOutcome::WentBackwards => Err(self.offset_regression(message)),
+        }
     }
 
     fn consume_message(

@@ -8,6 +8,7 @@ use super::stream_loop::{ReadProgressWatcher, StreamError, StreamLoop};
 use crate::config::{Config, JOINED_OUTPUT, RecordFormat, RowContent, SinkKind};
 use crate::daemon::engine::Engine;
 use crate::daemon::engine::build::assemble::{AssembledEngine, assemble, state_clock};
+use crate::daemon::engine::durable::clock::StateClock;
 use crate::daemon::run_error::RunError;
 use crate::io::file::sink::{FileSink, LineageNames, NullFileSink, SeriesColumns, refuse_replacement};
 use crate::io::file::{FileReadSettings, FileSnapshot, FileSource, GroupColumns, StopFlag, content_digest_of};
@@ -91,34 +92,7 @@ pub fn run_file(
         stop,
     };
     (supervision.on_start)()?;
-    let outcome = std::thread::scope(|scope| {
-        let (sender, receiver) = crossbeam_channel::bounded(1);
-        scope.spawn(move || reader.read_all(&sender));
-        let mut source = FileReadAhead::new(receiver, is_job, stop);
-        let mut nothing = NullFileSink;
-        let sink: &mut dyn BatchSink = sink.as_mut().map_or(&mut nothing, |sink| sink);
-        StreamLoop {
-            source: &mut source,
-            engine: &mut engine,
-            sink,
-            telemetry,
-            clock,
-            max_age: config.batch.max_age,
-            retry: None,
-            erasures: supervision.erasures,
-            erasure_topic: None,
-            idle: None,
-            assigned: BTreeSet::new(),
-            restore: None,
-            next: supervision.next,
-            stop,
-        }
-        .run()
-    });
-    match outcome {
-        Err(StreamError::Source(SourceFailure::Stopped)) => return Err(RunError::Interrupted),
-        outcome => outcome?,
-    }
+    stream_file(reader, (&mut engine, &mut sink), clock, &config, supervision, telemetry)?;
     if is_job && stop.load(Ordering::Acquire) {
         return Err(RunError::Interrupted);
     }
@@ -136,6 +110,46 @@ pub fn run_file(
     }
     engine.keep_copy()?;
     Ok(findings)
+}
+
+/// Reads on another thread while this one releases.
+fn stream_file(
+    reader: FileReader<'_>,
+    (engine, sink): (&mut Engine, &mut Option<FileSink>),
+    clock: StateClock,
+    config: &Config,
+    supervision: &PipelineContext<'_>,
+    telemetry: &Telemetry,
+) -> Result<(), RunError> {
+    let stop = reader.stop;
+    let outcome = std::thread::scope(|scope| {
+        let (sender, receiver) = crossbeam_channel::bounded(1);
+        scope.spawn(move || reader.read_all(&sender));
+        let mut source = FileReadAhead::new(receiver, config.is_job(), stop);
+        let mut nothing = NullFileSink;
+        let sink: &mut dyn BatchSink = sink.as_mut().map_or(&mut nothing, |sink| sink);
+        StreamLoop {
+            source: &mut source,
+            engine,
+            sink,
+            telemetry,
+            clock,
+            max_age: config.batch.max_age,
+            retry: None,
+            erasures: supervision.erasures,
+            erasure_topic: None,
+            idle: None,
+            assigned: BTreeSet::new(),
+            restore: None,
+            next: supervision.next,
+            stop,
+        }
+        .run()
+    });
+    match outcome {
+        Err(StreamError::Source(SourceFailure::Stopped)) => Err(RunError::Interrupted),
+        outcome => Ok(outcome?),
+    }
 }
 
 /// Refuses a repeated input.

@@ -119,14 +119,7 @@ pub fn run_kafka(
         return Ok(Vec::new());
     };
     let source_partitions = &partitions[..config.source.topics.len()];
-    if let Some(topic) = config.contributions_topic() {
-        changelog::expect_one_partition(&topic, partitions[source_partitions.len()])?;
-    }
-    let most = source_partitions.iter().max().copied().unwrap_or(0);
-    changelog::expect_partitions(&start.sink, &config.sink.changelog_topic, most, CLUSTER_TIMEOUT)?;
-    if !options.uses_demo_broker {
-        changelog::expect_compacted(&start.sink, &config.sink.changelog_topic)?;
-    }
+    start.check_topics(&partitions)?;
     let mut opened: Option<TransactionalSink> = None;
     let open = |opened: &mut Option<TransactionalSink>, id: &str| -> Result<BatchMarker, KafkaFailure> {
         let (sink, last) = start.open_sink(id)?;
@@ -217,6 +210,42 @@ impl Drop for ClientCloseGuard {
 }
 
 impl KafkaPipeline<'_> {
+    /// Refuses topics with the wrong number of `partitions` or the wrong retention. The source topics come first, then
+    /// the topic of contributions, if any.
+    fn check_topics(&self, partitions: &[i32]) -> Result<(), RunError> {
+        let config = self.config;
+        let source_partitions = &partitions[..config.source.topics.len()];
+        if let Some(topic) = config.contributions_topic() {
+            changelog::expect_one_partition(&topic, partitions[source_partitions.len()])?;
+        }
+        let most = source_partitions.iter().max().copied().unwrap_or(0);
+        changelog::expect_partitions(&self.sink, &config.sink.changelog_topic, most, CLUSTER_TIMEOUT)?;
+        if !self.stand_in {
+            changelog::expect_compacted(&self.sink, &config.sink.changelog_topic)?;
+        }
+        Ok(())
+    }
+
+    /// Updates the readiness independently of a batch that waits for the broker.
+    fn watch_connections(&self, ending: &ShutdownProgress) {
+        let (health, telemetry) = (&self.health, self.telemetry);
+        let mut heard = [None, None];
+        while !ending.has_daemon_ended() {
+            for (cluster, heard) in [&self.cluster, &self.sink].into_iter().zip(&mut heard) {
+                report_new_refusal(cluster, heard, telemetry);
+            }
+            let refused = heard.iter().flatten().next().map(|refusal: &ConnectionRefusal| refusal.label());
+            let (reachable, assigned) =
+                (health.reachable.load(Ordering::Relaxed), health.assigned.load(Ordering::Relaxed));
+            telemetry.set_readiness(|r| {
+                r.broker = reachable;
+                r.assignment = assigned;
+                r.refused = refused;
+            });
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
     fn start_erasure_reader(&self, engine: &Engine) -> Result<Option<TopicReader>, RunError> {
         let config = self.config;
         let Some(subjects) = engine.subjects().filter(|_| config.erasure.is_enabled()) else { return Ok(None) };
@@ -273,7 +302,7 @@ impl KafkaPipeline<'_> {
         (clock, erasure_topic, restore): (StateClock, Option<TopicReader>, Option<PartitionRestore>),
         supervision: &mut PipelineContext<'_>,
     ) -> Result<(), RunError> {
-        let Self { config, file, schema, telemetry, stop, cluster, sink: sink_cluster, health, .. } = self;
+        let Self { config, file, schema, telemetry, stop, cluster, health, .. } = self;
         let (feed_in, feed) = crossbeam_channel::bounded(1);
         let (commands, commands_out) = crossbeam_channel::unbounded();
         let paused = Arc::<PausedPartitions>::default();
@@ -312,23 +341,7 @@ impl KafkaPipeline<'_> {
         std::thread::scope(|scope| {
             let thread = scope.spawn(move || reader.run());
             let end_reader = ReaderEndGuard { ending: &ending, reader: &reader_stop };
-            scope.spawn(|| {
-                let mut heard = [None, None];
-                while !ending.has_daemon_ended() {
-                    for (cluster, heard) in [cluster, sink_cluster].into_iter().zip(&mut heard) {
-                        report_new_refusal(cluster, heard, telemetry);
-                    }
-                    let refused = heard.iter().flatten().next().map(|refusal: &ConnectionRefusal| refusal.label());
-                    let (reachable, assigned) =
-                        (health.reachable.load(Ordering::Relaxed), health.assigned.load(Ordering::Relaxed));
-                    telemetry.set_readiness(|r| {
-                        r.broker = reachable;
-                        r.assignment = assigned;
-                        r.refused = refused;
-                    });
-                    std::thread::sleep(Duration::from_millis(200));
-                }
-            });
+            scope.spawn(|| self.watch_connections(&ending));
             let group = SourceGroup { cluster, name: &config.source.group, topics: &topics };
             let orders = (&commands, &*paused);
             let mut source = KafkaSource::new(group, &feed, orders, health, &config.source.brokers, telemetry, stop);

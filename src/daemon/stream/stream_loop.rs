@@ -102,6 +102,20 @@ pub struct StreamLoop<'a> {
     pub stop: &'a AtomicBool,
 }
 
+/// Progress of the loop between its events.
+struct LoopProgress {
+    begun: Instant,
+    /// Consecutive aborts.
+    attempts: u32,
+    /// True if dropped batches must be read again.
+    is_dropped: bool,
+    quiet_since: Instant,
+    /// Last check for a retry that other instances have passed.
+    asked_at: Option<Instant>,
+    /// Last aborted settlement.
+    settled_at: Option<Instant>,
+}
+
 enum BatchStepOutcome {
     OutputReleased,
     /// Aborted for this reason.
@@ -138,35 +152,25 @@ impl StreamLoop<'_> {
     }
 
     fn run_loop(&mut self) -> Result<(), StreamError> {
-        let mut attempts = 0;
-        // True if dropped batches must be read again.
-        let mut is_dropped = false;
-        let begun = Instant::now();
+        let now = Instant::now();
+        let mut progress = LoopProgress {
+            begun: now,
+            attempts: 0,
+            is_dropped: false,
+            quiet_since: now,
+            asked_at: None,
+            settled_at: None,
+        };
         // No consumer has seen a batch without records.
         let empty = self.retry.take_if(|retry| self.restore.is_some() && retry.affected_partitions().is_empty());
         self.discard_retry(empty)?;
-        let mut quiet_since = Instant::now();
-        let (mut asked_at, mut settled_at) = (None, None);
         if let Some(ranges) = self.retry.as_ref().map(ranges_of).filter(|ranges| !ranges.is_empty()) {
             self.source.rewind(None, ranges)?;
         }
         loop {
-            self.restore_partitions(&mut is_dropped)?;
-            // Repeated first: its output may have been seen, and other batches could include its records.
-            let pause = if self.restore.is_some() { SETTLEMENT_RETRY_DELAY } else { Duration::ZERO };
-            let is_time = settled_at.is_none_or(|at: Instant| at.elapsed() >= pause) && self.can_repeat();
-            if let Some(intent) = self.retry.take_if(|retry| is_time && retry.ranges.is_empty()) {
-                self.repeat_settlement(intent)?;
-                settled_at = self.retry.is_some().then(Instant::now);
-                attempts = if self.retry.is_some() { attempts + 1 } else { 0 };
-                if attempts >= MAX_BATCH_ATTEMPTS {
-                    let why = format!("release or suppression of held records was aborted {MAX_BATCH_ATTEMPTS} times");
-                    return Err(BatchError::Fatal(why).into());
-                }
-                // Without a changelog, records read meanwhile cannot be read again.
-                if self.retry.is_some() && self.restore.is_none() && !self.stop.load(Ordering::Acquire) {
-                    continue;
-                }
+            self.restore_partitions(&mut progress.is_dropped)?;
+            if self.repeat_due_settlement(&mut progress)? {
+                continue;
             }
             if let Some(idle) = &mut self.idle
                 && idle.is_poll_due()
@@ -176,7 +180,7 @@ impl StreamLoop<'_> {
                 self.engine.note_idle(found);
             }
             // The erasure would miss entries of later assignments.
-            let waits = self.restore.is_some() && self.assigned.is_empty() && begun.elapsed() < STANDBY_DELAY;
+            let waits = self.restore.is_some() && self.assigned.is_empty() && progress.begun.elapsed() < STANDBY_DELAY;
             if self.is_fully_restored() && !waits {
                 self.process_erasure_requests()?;
             }
@@ -196,43 +200,29 @@ impl StreamLoop<'_> {
             }
             match next? {
                 SourceEvent::Batch(turn, last) => {
-                    is_dropped |= !self.is_admitted(&turn);
-                    if is_dropped {
+                    progress.is_dropped |= !self.is_admitted(&turn);
+                    if progress.is_dropped {
                         continue;
                     }
                     if turn.input.records() > 0 {
-                        quiet_since = Instant::now();
+                        progress.quiet_since = Instant::now();
                     }
-                    attempts = match self.process_next_batch(turn, last)? {
+                    progress.attempts = match self.process_next_batch(turn, last)? {
                         BatchStepOutcome::OutputReleased if last.is_none() => 0,
                         BatchStepOutcome::OutputReleased | BatchStepOutcome::NotBegun => {
                             return Ok(self.engine.flush()?);
                         }
-                        BatchStepOutcome::WillRepeat(why) if attempts + 1 >= MAX_BATCH_ATTEMPTS => {
+                        BatchStepOutcome::WillRepeat(why) if progress.attempts + 1 >= MAX_BATCH_ATTEMPTS => {
                             let said = format!(
                                 "one batch was aborted {MAX_BATCH_ATTEMPTS} times, the last time because {why}"
                             );
                             return Err(BatchError::Fatal(said).into());
                         }
-                        BatchStepOutcome::WillRepeat(_) => attempts + 1,
+                        BatchStepOutcome::WillRepeat(_) => progress.attempts + 1,
                     };
                 }
                 SourceEvent::Notice(notice) => self.handle_notice(notice)?,
-                SourceEvent::TimedOut => {
-                    self.give_up_passed_retry(begun, &mut asked_at)?;
-                    if self.retry.is_none() {
-                        self.engine.receive_updates_while_idle()?;
-                        self.close_due_series()?;
-                    }
-                    if self.engine.is_behind() {
-                        self.engine.flush()?;
-                    }
-                    let silent = self.source.is_live() && quiet_since.elapsed() >= self.max_age;
-                    if silent && self.is_fully_restored() && self.engine.has_due(self.clock.now()) {
-                        self.settle_held(|_| true, Flush::Quiet, None)?;
-                        quiet_since = Instant::now();
-                    }
-                }
+                SourceEvent::TimedOut => self.work_while_idle(&mut progress)?,
                 SourceEvent::End(flush) => {
                     let aborted = self.retry.take_if(|retry| self.source.is_passed_by_others(&ranges_of(retry)));
                     self.discard_retry(aborted)?;
@@ -243,6 +233,40 @@ impl StreamLoop<'_> {
                 }
             }
         }
+    }
+
+    /// Repeats an aborted settlement before anything else: its output may have been seen, and other batches could
+    /// include its records. Returns true if the loop must not read meanwhile.
+    fn repeat_due_settlement(&mut self, progress: &mut LoopProgress) -> Result<bool, StreamError> {
+        let pause = if self.restore.is_some() { SETTLEMENT_RETRY_DELAY } else { Duration::ZERO };
+        let is_time = progress.settled_at.is_none_or(|at| at.elapsed() >= pause) && self.can_repeat();
+        let Some(intent) = self.retry.take_if(|retry| is_time && retry.ranges.is_empty()) else { return Ok(false) };
+        self.repeat_settlement(intent)?;
+        progress.settled_at = self.retry.is_some().then(Instant::now);
+        progress.attempts = if self.retry.is_some() { progress.attempts + 1 } else { 0 };
+        if progress.attempts >= MAX_BATCH_ATTEMPTS {
+            let why = format!("release or suppression of held records was aborted {MAX_BATCH_ATTEMPTS} times");
+            return Err(BatchError::Fatal(why).into());
+        }
+        // Without a changelog, records read meanwhile cannot be read again.
+        Ok(self.retry.is_some() && self.restore.is_none() && !self.stop.load(Ordering::Acquire))
+    }
+
+    fn work_while_idle(&mut self, progress: &mut LoopProgress) -> Result<(), StreamError> {
+        self.give_up_passed_retry(progress)?;
+        if self.retry.is_none() {
+            self.engine.receive_updates_while_idle()?;
+            self.close_due_series()?;
+        }
+        if self.engine.is_behind() {
+            self.engine.flush()?;
+        }
+        let silent = self.source.is_live() && progress.quiet_since.elapsed() >= self.max_age;
+        if silent && self.is_fully_restored() && self.engine.has_due(self.clock.now()) {
+            self.settle_held(|_| true, Flush::Quiet, None)?;
+            progress.quiet_since = Instant::now();
+        }
+        Ok(())
     }
 
     fn is_fully_restored(&self) -> bool {
@@ -434,14 +458,14 @@ impl StreamLoop<'_> {
     }
 
     /// Gives up a retry if all its partitions are assigned elsewhere: it would wait forever.
-    fn give_up_passed_retry(&mut self, begun: Instant, asked_at: &mut Option<Instant>) -> Result<(), StreamError> {
+    fn give_up_passed_retry(&mut self, progress: &mut LoopProgress) -> Result<(), StreamError> {
         let waits = self.retry.is_some() && !self.source.has_partitions();
-        if !waits || asked_at.is_some_and(|asked: Instant| asked.elapsed() < PASSED_CHECK_INTERVAL) {
+        if !waits || progress.asked_at.is_some_and(|asked| asked.elapsed() < PASSED_CHECK_INTERVAL) {
             return Ok(());
         }
-        *asked_at = Some(Instant::now());
+        progress.asked_at = Some(Instant::now());
         // A retry without ranges has no offsets to query.
-        let is_standby = begun.elapsed() >= STANDBY_DELAY;
+        let is_standby = progress.begun.elapsed() >= STANDBY_DELAY;
         let passed = self.retry.take_if(|retry| {
             if retry.ranges.is_empty() { is_standby } else { self.source.is_passed_by_others(&ranges_of(retry)) }
         });

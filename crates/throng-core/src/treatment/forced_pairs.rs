@@ -14,6 +14,7 @@ use group_view::{BatchRowSet, GroupView};
 pub use group_view::{GroupCells, LabelsAbove};
 use lighter_side::{LighterSideOutcome, LighterSideQuery, RowSubjects, SearchDepth};
 use rayon::prelude::*;
+use std::collections::BTreeSet;
 
 /// Withdraws the cheaper sides until no pair is forced below `k`; returns the number of fragments.
 ///
@@ -116,6 +117,50 @@ fn withdraw_lighter_group(groups: &mut [GroupCells], views: &mut [GroupView], on
     withdrawn
 }
 
+/// Query for the rows of other groups that heavy rows of one group force into pairs.
+struct HeavyRowsQuery<'a> {
+    /// True for each group to query.
+    against: &'a [bool],
+    records: &'a [usize],
+    /// Number of heavy rows.
+    count: usize,
+    rows: &'a BatchRowSet,
+    people: &'a RowSubjects<'a>,
+}
+
+impl HeavyRowsQuery<'_> {
+    /// Returns the doomed rows by group.
+    ///
+    /// # Errors
+    /// A group without enough steps.
+    fn find_doomed(
+        &self,
+        groups: &[GroupCells],
+        views: &mut [GroupView],
+        depth: SearchDepth,
+        steps: &mut StepBudget,
+    ) -> Result<Vec<(usize, BTreeSet<u32>)>, usize> {
+        let may = steps.left;
+        let others = views.par_iter_mut().zip(groups.par_iter()).enumerate().filter(|(b, _)| self.against[*b]);
+        let judged = others.map(|(b, (view, group))| {
+            let question = LighterSideQuery {
+                min_records: self.records[b] + 1 - self.count,
+                heavy_rows: self.rows,
+                row_subjects: self.people,
+                step_limit: may,
+            };
+            (b, question.find_doomed(view, group, depth))
+        });
+        let judged: Vec<(usize, LighterSideOutcome)> = judged.collect();
+        steps.left = judged.iter().fold(may, |left, (_, answer)| left.saturating_sub(answer.steps));
+        if let Some((b, _)) = judged.iter().find(|(_, answer)| answer.out_of_steps) {
+            return Err(*b);
+        }
+        let doomed = judged.into_iter().map(|(b, answer)| (b, answer.doomed));
+        Ok(doomed.filter(|(_, rows)| !rows.is_empty()).collect())
+    }
+}
+
 fn withdraw_pairs_of_group(
     groups: &mut [GroupCells],
     views: &mut [GroupView],
@@ -148,34 +193,12 @@ fn withdraw_pairs_of_group(
             }
             let alone = heavy.further_labels.is_empty();
             let common = heavy.common_rows();
-            // Returns the doomed rows by group, or a group without enough steps.
-            let judge =
-                |depth: SearchDepth, views: &mut [GroupView], steps: &mut StepBudget| -> Result<Vec<_>, usize> {
-                    let may = steps.left;
-                    let others = views.par_iter_mut().zip(groups.par_iter()).enumerate().filter(|(b, _)| against[*b]);
-                    let judged = others.map(|(b, (view, group))| {
-                        let question = LighterSideQuery {
-                            min_records: records[b] + 1 - heavy.count,
-                            heavy_rows: &common,
-                            row_subjects: people,
-                            step_limit: may,
-                        };
-                        (b, question.find_doomed(view, group, depth))
-                    });
-                    let judged: Vec<(usize, LighterSideOutcome)> = judged.collect();
-                    steps.left = judged.iter().fold(may, |left, (_, answer)| left.saturating_sub(answer.steps));
-                    match judged.iter().find(|(_, answer)| answer.out_of_steps) {
-                        Some((b, _)) => Err(*b),
-                        None => Ok(judged
-                            .into_iter()
-                            .map(|(b, answer)| (b, answer.doomed))
-                            .filter(|(_, rows)| !rows.is_empty())
-                            .collect()),
-                    }
-                };
-            let mut judged = judge(if alone { SearchDepth::All } else { SearchDepth::Any }, views, steps);
+            let query =
+                HeavyRowsQuery { against: &against, records: &records, count: heavy.count, rows: &common, people };
+            let depth = if alone { SearchDepth::All } else { SearchDepth::Any };
+            let mut judged = query.find_doomed(groups, views, depth, steps);
             if judged.as_ref().is_ok_and(|doomed| !alone && !doomed.is_empty() && divisions == 0) {
-                judged = judge(SearchDepth::All, views, steps);
+                judged = query.find_doomed(groups, views, SearchDepth::All, steps);
             }
             let mut doomed = match judged {
                 Ok(doomed) => doomed,

@@ -20,6 +20,14 @@ const DEFAULT_AUDIT_MEMORY: u64 = 4 << 30;
 /// Share of the time limit for the search; the rest is for the measurement of its results.
 const SEARCH_TIME_SHARE: f64 = 0.8;
 
+fn counts_on_device(backend: BackendChoice, table: &CodeTable) -> bool {
+    match backend {
+        BackendChoice::Cpu => false,
+        BackendChoice::Device => true,
+        BackendChoice::Auto => is_trial_worthwhile(table.rows(), table.width()) && shared_device().is_ok(),
+    }
+}
+
 /// Audits a table. `progress` is called from this thread repeatedly.
 ///
 /// Memory: `question.memory`, half of it for counting, and the dictionaries of values that may be shown. A table in
@@ -38,12 +46,7 @@ pub fn audit(
     let masked = (question.singletons == SingletonPolicy::Mask).then(|| mask_rare_values(&own, k)).transpose()?;
     let columns = masked.as_ref().unwrap_or(raw);
     let counter = CpuCounter::with_memory(columns, threads, memory / 2);
-    let for_device = match question.backend {
-        BackendChoice::Cpu => false,
-        BackendChoice::Device => true,
-        BackendChoice::Auto => is_trial_worthwhile(columns.rows(), columns.width()) && shared_device().is_ok(),
-    };
-    let unpacked = if for_device { columns.to_counted_table() } else { None };
+    let unpacked = if counts_on_device(question.backend, columns) { columns.to_counted_table() } else { None };
     let chosen =
         unpacked.as_ref().map(|held| SelectedBackend::for_table(question.backend, held, k, threads, shared_device));
     let chosen = chosen.transpose()?.filter(|chosen| chosen.device_counter().is_some());

@@ -118,10 +118,47 @@ fn every_choice_and_example_is_accepted() {
     assert!(shipped >= 5);
 }
 
+fn hierarchy(kind: &str, lines: &str) -> String {
+    a(&format!("type = \"{kind}\"\n[attribute.hierarchy]\n{lines}"))
+}
+
+/// Schemas with one error each, and a part of its message.
+fn wrong_with_reason() -> Vec<(String, &'static str)> {
+    vec![
+        (a("type = \"string\"\nrole = \"time\""), "date or timestamp"),
+        (a("type = \"string\"\nround = 1"), "round"),
+        (a("type = \"integer\"\nround = \"day\""), "round"),
+        (a("type = \"integer\"\nround = -1"), "not a positive step"),
+        (a("type = \"date\"\nround = \"hour\""), "a date is rounded"),
+        (a("type = \"float\"\ndigits = 0"), "between 1 and 17"),
+        (a("type = \"string\"\nchanges = \"often\""), "changes: "),
+        (a("type = \"string\"\nrole = \"subject\"\nchanges = \"never\""), "changes: "),
+        (a("type = \"string\"\ncolumn = \"x\"\npointer = \"/x\""), "exclude each other"),
+        (a("type = \"string\"\npointer = \"x\""), "not a JSON pointer"),
+        (a("type = \"string\"\npointer = \"\""), "pointer: "),
+        (a("type = \"string\"\nfrom = \"Key\""), "from: "),
+        (a("type = \"string\"\nfrom = \"header:\""), "from: "),
+        (a("type = \"string\"\nfrom = \"topic\"\ncolumn = \"x\""), "column: "),
+        (a("type = \"string\"\nfrom = \"timestamp\""), "type: "),
+        (a("type = \"timestamp\"\nfrom = \"timestamp\"\nepoch = \"ms\""), "epoch: "),
+        (a("type = \"string\"\nrole = \"subject\"\noptional = true"), "optional: "),
+        (a("type = \"float\"\nto = \"km\""), "unit: "),
+        (a("type = \"string\"\nunit = \"mi\"\nto = \"km\""), "to: "),
+        (a("type = \"float\"\nunit = \"mi\"\nto = \"km\"\nscale = 2.0"), "to: "),
+        (a("type = \"float\"\nscale = 0"), "scale: "),
+        (a("type = \"integer\"\nrole = \"subject\"\noffset = 1.0"), "to: "),
+        (hierarchy("string", "kind = \"suffix\""), "not one of file"),
+        (hierarchy("string", "kind = \"intervals\"\nmin = 0\nmax = 9\nwidths = [3]"), "of type string"),
+        (
+            a("type = \"string\"\nrole = \"insensitive\"\n[attribute.hierarchy]\nkind = \"prefix\"\nkeep = [1]"),
+            "never generalized",
+        ),
+    ]
+}
+
 #[test]
 fn json_schema_refuses_what_the_parser_refuses() {
     let schema = schema();
-    let hierarchy = |kind: &str, lines: &str| a(&format!("type = \"{kind}\"\n[attribute.hierarchy]\n{lines}"));
     let wrong = [
         "name = \"s\"".to_owned(),
         "[[attribute]]\nname = \"a\"\ntype = \"string\"".to_owned(),
@@ -172,37 +209,7 @@ fn json_schema_refuses_what_the_parser_refuses() {
         hierarchy("string", "kind = \"tree\"\ntree = 5"),
         hierarchy("string", "kind = \"file\""),
     ];
-    let told = [
-        (a("type = \"string\"\nrole = \"time\""), "date or timestamp"),
-        (a("type = \"string\"\nround = 1"), "round"),
-        (a("type = \"integer\"\nround = \"day\""), "round"),
-        (a("type = \"integer\"\nround = -1"), "not a positive step"),
-        (a("type = \"date\"\nround = \"hour\""), "a date is rounded"),
-        (a("type = \"float\"\ndigits = 0"), "between 1 and 17"),
-        (a("type = \"string\"\nchanges = \"often\""), "changes: "),
-        (a("type = \"string\"\nrole = \"subject\"\nchanges = \"never\""), "changes: "),
-        (a("type = \"string\"\ncolumn = \"x\"\npointer = \"/x\""), "exclude each other"),
-        (a("type = \"string\"\npointer = \"x\""), "not a JSON pointer"),
-        (a("type = \"string\"\npointer = \"\""), "pointer: "),
-        (a("type = \"string\"\nfrom = \"Key\""), "from: "),
-        (a("type = \"string\"\nfrom = \"header:\""), "from: "),
-        (a("type = \"string\"\nfrom = \"topic\"\ncolumn = \"x\""), "column: "),
-        (a("type = \"string\"\nfrom = \"timestamp\""), "type: "),
-        (a("type = \"timestamp\"\nfrom = \"timestamp\"\nepoch = \"ms\""), "epoch: "),
-        (a("type = \"string\"\nrole = \"subject\"\noptional = true"), "optional: "),
-        (a("type = \"float\"\nto = \"km\""), "unit: "),
-        (a("type = \"string\"\nunit = \"mi\"\nto = \"km\""), "to: "),
-        (a("type = \"float\"\nunit = \"mi\"\nto = \"km\"\nscale = 2.0"), "to: "),
-        (a("type = \"float\"\nscale = 0"), "scale: "),
-        (a("type = \"integer\"\nrole = \"subject\"\noffset = 1.0"), "to: "),
-        (hierarchy("string", "kind = \"suffix\""), "not one of file"),
-        (hierarchy("string", "kind = \"intervals\"\nmin = 0\nmax = 9\nwidths = [3]"), "of type string"),
-        (
-            a("type = \"string\"\nrole = \"insensitive\"\n[attribute.hierarchy]\nkind = \"prefix\"\nkeep = [1]"),
-            "never generalized",
-        ),
-    ];
-    let told = told.into_iter().chain(wrong.into_iter().map(|text| (text, "")));
+    let told = wrong.into_iter().map(|text| (text, "")).chain(wrong_with_reason());
     for (text, says) in told {
         let problems = read(&text).expect_err(&text).problems;
         assert!(problems.iter().any(|problem| problem.to_string().contains(says)), "{text}: {problems:?}");

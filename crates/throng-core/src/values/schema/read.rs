@@ -178,6 +178,48 @@ fn base_problem(base: &TimeBase, attributes: &[Arc<Attribute>]) -> Option<String
     }
 }
 
+fn read_name(keys: &mut TableReader<'_>) -> Option<String> {
+    let name: Option<String> = keys.required("name");
+    name.filter(|name| {
+        let sound = !name.is_empty() && !name.contains('\0') && name.trim() == name;
+        if !sound {
+            keys.problem("name", "empty, surrounded by spaces or with a zero byte: correct it");
+        }
+        sound
+    })
+}
+
+/// Returns the hierarchy, `None` if it is wrong, and true if uncovered cells are suppressed.
+fn read_generalization(
+    keys: &mut TableReader<'_>,
+    role: Role,
+    typing: Option<&ValueTyping>,
+    folder: &Path,
+) -> (Option<Hierarchy>, bool) {
+    let (mut hierarchy, mut suppresses_uncovered) = (Some(Hierarchy::Flat), false);
+    if let Some(mut inner) = keys.table("hierarchy") {
+        if !role.is_releasable() || role == Role::Insensitive {
+            inner.problem(
+                "",
+                format!("an attribute of role {} is never generalized: remove the hierarchy", role.name()),
+            );
+        }
+        suppresses_uncovered = inner.optional::<UncoveredPolicy>("uncovered") == Some(UncoveredPolicy::Suppress);
+        if suppresses_uncovered && !role.is_quasi() {
+            inner.problem(
+                "uncovered",
+                format!("cells of role {} are not suppressed for uncovered values: remove the key", role.name()),
+            );
+        }
+        if let Some(typing) = typing {
+            hierarchy = read_hierarchy(&mut inner, typing, folder);
+            inner.finish();
+        }
+        // The valid hierarchy keys depend on the missing type, which is already reported.
+    }
+    (hierarchy, suppresses_uncovered)
+}
+
 fn read_attribute(
     entry: toml::Value,
     index: usize,
@@ -197,14 +239,7 @@ fn read_attribute(
     };
     let label = table.get("name").and_then(toml::Value::as_str).map_or(String::new(), |name| format!(" \"{name}\""));
     let mut keys = TableReader::new(table, file, format!("attribute[{index}]{label}"), problems);
-    let name: Option<String> = keys.required("name");
-    let name = name.filter(|name| {
-        let sound = !name.is_empty() && !name.contains('\0') && name.trim() == name;
-        if !sound {
-            keys.problem("name", "empty, surrounded by spaces or with a zero byte: correct it");
-        }
-        sound
-    });
+    let name = read_name(&mut keys);
     let from = read_origin(&mut keys);
     let place = read_place(&mut keys, name.as_deref(), &from);
     let elements = element_depth(&mut keys, place.as_ref(), &from, explode);
@@ -233,27 +268,7 @@ fn read_attribute(
     if role == Role::Time && !matches!(kind, None | Some(AttributeType::Date | AttributeType::Timestamp)) {
         keys.problem("role", "an attribute of role time must be of type date or timestamp: change one of them");
     }
-    let (mut hierarchy, mut suppresses_uncovered) = (Some(Hierarchy::Flat), false);
-    if let Some(mut inner) = keys.table("hierarchy") {
-        if !role.is_releasable() || role == Role::Insensitive {
-            inner.problem(
-                "",
-                format!("an attribute of role {} is never generalized: remove the hierarchy", role.name()),
-            );
-        }
-        suppresses_uncovered = inner.optional::<UncoveredPolicy>("uncovered") == Some(UncoveredPolicy::Suppress);
-        if suppresses_uncovered && !role.is_quasi() {
-            inner.problem(
-                "uncovered",
-                format!("cells of role {} are not suppressed for uncovered values: remove the key", role.name()),
-            );
-        }
-        if let Some(typing) = &typing {
-            hierarchy = read_hierarchy(&mut inner, typing, folder);
-            inner.finish();
-        }
-        // The valid hierarchy keys depend on the missing type, which is already reported.
-    }
+    let (hierarchy, suppresses_uncovered) = read_generalization(&mut keys, role, typing.as_ref(), folder);
     let changes: Option<ChangeFrequency> = keys.optional("changes");
     if changes.is_some() && (!role.is_releasable() || role == Role::Insensitive) {
         let message =
