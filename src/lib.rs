@@ -1,7 +1,6 @@
 //! throng: a streaming anonymization daemon.
 //!
-//! The modules, from the top layer to the bottom. A module imports only from lower layers; `tests/house.rs` enforces
-//! this.
+//! The modules, from the top layer to the bottom. A module imports only from lower layers.
 //!
 //! | layer | module | content |
 //! |---|---|---|
@@ -17,6 +16,8 @@
 //! Five crates are below them: `throng_core` (from schemas and values to verified releases), `throng_risk` (group
 //! counting, quasi-identifiers, adjacency), `throng_eval` (measures of a release, attacks), `throng_kafka` (clients of
 //! topics) and `throng_formats` (JSON, CSV, Arrow, Avro, Protobuf).
+
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod cli;
 pub mod config;

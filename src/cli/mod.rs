@@ -1,5 +1,7 @@
 //! Command line interface of throng.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the commands print their results")]
+
 pub mod anonymize;
 pub mod attack;
 pub mod audit;

@@ -17,5 +17,4 @@ pub mod random_attributes;
 pub mod registry;
 pub mod schemas;
 pub mod small_disk;
-pub mod sources;
 pub mod stand;

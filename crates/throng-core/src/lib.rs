@@ -19,6 +19,8 @@
 //! | [`faults`] | crash points of the tests |
 //! | [`printable`] | escaping of external text |
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod attribute_dependence;
 pub mod counterfeit_catalog;
 pub mod domain;

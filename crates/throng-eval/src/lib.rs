@@ -1,6 +1,8 @@
 //! Utility and disclosure risk of a release, measured from original records, released lines and lineage. No code here
 //! takes part in a release.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod attack;
 pub mod error;
 pub mod facts;

@@ -23,6 +23,8 @@
 //! | `typed` | lines with typed columns |
 //! | `joined_lines` | lines of one group in rows that have a column for every attribute |
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod arrow_cells;
 mod arrow_text;
 mod avro;

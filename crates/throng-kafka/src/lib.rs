@@ -1,5 +1,7 @@
 //! Kafka clients of throng: consumers of batches and of complete topics, and the transaction of a batch.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod changelog;
 pub mod connection;
 mod credential_renewal;

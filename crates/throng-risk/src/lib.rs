@@ -12,6 +12,8 @@
 //! | [`multigrid`] | aggregation of correlated attributes and values, with equal answers |
 //! | [`qid`] | Find-QID: minimal quasi-identifiers and maximal sets that are not quasi-identifiers |
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod adjacency;
 pub mod audit;
 pub mod counting;

@@ -14,6 +14,9 @@ pub const GRID_STEPS: i64 = 1 << 16;
 pub const DEVIATION_PARTS: u64 = 1 << 10;
 /// Margin of the smallest published count over the crowd, in deviations.
 const COUNT_MARGIN_DEVIATIONS: f64 = 3.0;
+/// This margin where buckets below the crowd are skipped. The noise exceeds it with probability 1.3 · 10⁻¹², far below
+/// δ for all buckets and signals of a subject in a week.
+const SPARSE_MARGIN_DEVIATIONS: f64 = 7.0;
 const WEEK_MS: i64 = 7 * DAY_MS;
 
 /// Noise per bucket and signal.
@@ -92,6 +95,12 @@ impl NoiseScale {
     #[must_use]
     pub fn min_published_count(&self, crowd: usize) -> i64 {
         (crowd as f64 + COUNT_MARGIN_DEVIATIONS * self.count_deviation()).ceil() as i64
+    }
+
+    /// Smallest published noisy count where buckets with fewer subjects than the crowd are not evaluated.
+    #[must_use]
+    pub fn min_count_of_sparse_range(&self, crowd: usize) -> i64 {
+        (crowd as f64 + SPARSE_MARGIN_DEVIATIONS * self.count_deviation()).ceil() as i64
     }
 
     /// Standard error of a mean by noise.

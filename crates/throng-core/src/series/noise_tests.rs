@@ -188,17 +188,20 @@ fn week_with_spent_budget_publishes_no_rows() {
 }
 
 #[test]
-fn long_gap_without_crowd_restarts_the_series() {
+fn buckets_of_a_gap_are_evaluated_unless_the_range_is_too_long() {
     let hour = DAY_MS / 24;
     let terms = terms(hour, true, 8.0);
     let mut records = records_on_days(300, [0]);
     records.iter_mut().for_each(|of| of.1 = MONDAY);
-    let empty = |gap: i64| {
+    let evaluated = |gap: i64| {
         let later = records.iter().map(|of| (of.0, of.1 + (gap + 1) * hour, of.2, of.3));
-        job_proposal(&terms, &records.iter().copied().chain(later).collect::<Vec<_>>()).changes.head.totals().too_few
+        let proposal = job_proposal(&terms, &records.iter().copied().chain(later).collect::<Vec<_>>());
+        let totals = proposal.changes.head.totals();
+        (totals.too_few + totals.rows, proposal.rows.iter().filter(|row| row.n > 200).count())
     };
-    let (short, long) = (empty(2), empty(MAX_GAP_BUCKETS + 1));
-    assert_eq!((short, long), (4, 0));
+    assert_eq!(evaluated(2), (8, 4), "two buckets with, and two without subjects; two signals");
+    assert_eq!(evaluated(6_000), (2 * 6_002, 4));
+    assert_eq!(evaluated(MAX_RANGE_BUCKETS + 1), (4, 4));
 }
 
 #[test]
@@ -206,18 +209,25 @@ fn records_of_one_subject_change_no_other_bucket() {
     let hour = DAY_MS / 24;
     let terms = terms(hour, true, 8.0);
     let at = |hours: i64| move |person: u64| (person, MONDAY + hours * hour, 20.0, 30.0);
-    let both_ends: Vec<NoiseTestRecord> =
-        (1..=300).flat_map(|person| [0, 1, 20_000].map(|hours| at(hours)(person))).collect();
-    let closed = |records: &[NoiseTestRecord]| {
-        let proposal = job_proposal(&terms, records);
-        (proposal.changes.head.closed_ms[0], proposal.changes.head.totals().too_few, noisy_sums(&proposal))
-    };
-    let without = closed(&both_ends);
-    assert_eq!((without.0, without.2.len()), (MONDAY + 20_001 * hour, 6));
-    for lone in [vec![-3_000], vec![24_000], vec![4_000, 8_000, 12_000, 16_000, 19_000]] {
-        let records: Vec<NoiseTestRecord> =
-            both_ends.iter().copied().chain(lone.iter().map(|hours| at(*hours)(1))).collect();
-        assert_eq!(closed(&records), without, "a record of one person at {lone:?}");
+    // A range with all buckets evaluated, and a longer one. In its middle, two subjects are one fewer than a crowd.
+    for length in [20_000, MAX_RANGE_BUCKETS + 20_000] {
+        let both_ends: Vec<NoiseTestRecord> =
+            (1..=300).flat_map(|person| [0, 1, length].map(|hours| at(hours)(person))).collect();
+        let middle = [2, 3].map(at(length / 2));
+        let records: Vec<NoiseTestRecord> = both_ends.into_iter().chain(middle).collect();
+        let closed = |records: &[NoiseTestRecord], own: &[i64]| {
+            let proposal = job_proposal(&terms, records);
+            let own: Vec<i64> = own.iter().map(|hours| MONDAY + hours * hour).collect();
+            let others = proposal.rows.iter().filter(|row| !own.contains(&row.bucket)).map(|row| format!("{row:?}"));
+            (proposal.changes.head.closed_ms[0], others.collect::<Vec<_>>())
+        };
+        for lone in [vec![-3_000], vec![length + 4_000], vec![length / 2], vec![4_000, 8_000, 12_000, length - 1]] {
+            let more: Vec<NoiseTestRecord> =
+                records.iter().copied().chain(lone.iter().map(|hours| at(*hours)(1))).collect();
+            let without = closed(&records, &lone);
+            assert_eq!(without.0, MONDAY + (length + 1) * hour);
+            assert!(without.1.len() >= 6 && closed(&more, &lone) == without, "a record of one person at {lone:?}");
+        }
     }
 }
 

@@ -11,8 +11,8 @@ use super::state::{OpenBucket, WeekSpent};
 use super::terms::{SeriesSignal, SeriesTerms};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Larger gaps without a crowd are skipped; the series restarts at the next crowd.
-const MAX_GAP_BUCKETS: i64 = 4_096;
+/// Largest range of buckets that is evaluated completely. In a larger one, buckets below a crowd are skipped.
+const MAX_RANGE_BUCKETS: i64 = 1 << 20;
 
 type NoisyContributions = BTreeMap<u64, OpenBucket>;
 
@@ -67,35 +67,41 @@ impl SeriesBatchStep<'_> {
             let of_series = due.extract_if(.., |(_, of, _), _| *of == number);
             let people: BTreeMap<i64, NoisyContributions> = of_series.map(|((.., bucket), of)| (bucket, of)).collect();
             let nobody = NoisyContributions::new();
-            let judged = self.evaluated_buckets(number, until[number], &people);
+            let (judged, least_count) = self.evaluated_buckets(number, until[number], &people, &scale);
             let before = people.iter().filter(|(bucket, _)| judged.binary_search(bucket).is_err());
             let unjudged: u64 = before.flat_map(|(_, of)| of.values()).map(|open| u64::from(open.records)).sum();
             self.head.counts[number].records += unjudged;
             for bucket in judged {
                 let contributions = people.get(&bucket).unwrap_or(&nobody);
-                self.publish_noisy_bucket((number, bucket), &scale, &key, contributions);
+                self.publish_noisy_bucket((number, bucket), (&scale, least_count), &key, contributions);
             }
         }
     }
 
-    /// New buckets that end by `until`. Skips long gaps, so that one subject's record there has no effect.
-    fn evaluated_buckets(&self, series: usize, until: i64, people: &BTreeMap<i64, NoisyContributions>) -> Vec<i64> {
+    /// New buckets that end by `until`, and their smallest published count.
+    ///
+    /// Which buckets are evaluated must not depend on one subject. Up to [`MAX_RANGE_BUCKETS`] all are, also empty ones.
+    /// In a larger range, only those with a crowd are; the publication of one at the boundary is then so improbable
+    /// that it does not exceed δ ([`NoiseScale::min_count_of_sparse_range`]).
+    fn evaluated_buckets(
+        &self,
+        series: usize,
+        until: i64,
+        people: &BTreeMap<i64, NoisyContributions>,
+        scale: &NoiseScale,
+    ) -> (Vec<i64>, i64) {
         let every_ms = self.terms.series[series].every_ms;
+        let crowd = self.terms.cohorts.crowd;
         let closed_ms = self.head.closed_ms[series];
         let first = Some(closed_ms).filter(|closed| *closed > i64::MIN).or_else(|| self.first_bucket(people));
-        let Some(mut next) = first else { return Vec::new() };
-        let is_crowd = |of: &NoisyContributions| of.len() >= self.terms.cohorts.crowd;
-        let crowded = people.range(next..).filter(|(_, of)| is_crowd(of)).map(|(bucket, _)| *bucket + every_ms);
-        let mut judged = Vec::new();
-        for stop in crowded.chain([until]) {
-            // Except for the last, the bucket before a stop has a crowd.
-            let buckets = stop.saturating_sub(next) / every_ms;
-            let from = if buckets > MAX_GAP_BUCKETS + 1 { stop - every_ms } else { next };
-            let is_judged = |bucket: &i64| buckets <= MAX_GAP_BUCKETS + 1 || people.get(bucket).is_some_and(is_crowd);
-            judged.extend((0..).map(|at| from + at * every_ms).take_while(|bucket| *bucket < stop).filter(is_judged));
-            next = next.max(stop);
+        let first = first.filter(|first| *first < until);
+        let Some(first) = first else { return (Vec::new(), scale.min_published_count(crowd)) };
+        let buckets = until.saturating_sub(first) / every_ms;
+        if buckets <= MAX_RANGE_BUCKETS {
+            return ((0..buckets).map(|at| first + at * every_ms).collect(), scale.min_published_count(crowd));
         }
-        judged
+        let crowded = people.range(first..).filter(|(bucket, of)| **bucket + every_ms <= until && of.len() >= crowd);
+        (crowded.map(|(bucket, _)| *bucket).collect(), scale.min_count_of_sparse_range(crowd))
     }
 
     fn first_bucket(&self, people: &BTreeMap<i64, NoisyContributions>) -> Option<i64> {
@@ -109,13 +115,12 @@ impl SeriesBatchStep<'_> {
     fn publish_noisy_bucket(
         &mut self,
         (series, bucket): (usize, i64),
-        scale: &NoiseScale,
+        (scale, least_count): (&NoiseScale, i64),
         key: &NoiseKey,
         contributions: &NoisyContributions,
     ) {
         let terms = &self.terms.series[series];
         let is_within_budget = self.spend_budget((series, bucket), scale);
-        let least_count = scale.min_published_count(self.terms.cohorts.crowd);
         let mut represented: BTreeSet<u64> = BTreeSet::new();
         for (at, signal) in terms.signals.iter().enumerate() {
             let exact = ExactSum::from_contributions(contributions, at, signal.range);
