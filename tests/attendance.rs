@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 use serde_json::Value;
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::Flush;
+use throng::daemon::state::records::Flush;
 
 const SCHEMA: &str = schema!("attendance"; person, text "zip",
     more "[[attribute]]\nname = \"activity\"\ntype = \"string\"\nchanges = \"always\"\n", sensitive "diagnosis");

@@ -12,7 +12,7 @@ use support::kafka::{Broker, unique};
 use support::ports::free_port;
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::Flush;
+use throng::daemon::state::records::Flush;
 
 const SCHEMA: &str = schema!("bad input"; person, hundred "age", text "city",
     more "[[attribute]]\nname = \"weight\"\ntype = \"float\"\n");

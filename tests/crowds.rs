@@ -9,7 +9,7 @@ use std::sync::Arc;
 use support::invariants::{Line, cells, tuple};
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::Flush;
+use throng::daemon::state::records::Flush;
 use throng::generate::{RecordStream, WearableSettings, WearableStream};
 use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::DigestKey;

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::Flush;
+use throng::daemon::state::records::Flush;
 use throng::telemetry::SuppressionReason;
 
 const COLUMNS: usize = 12;

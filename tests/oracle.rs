@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
 use throng::config::FixedSettings;
-use throng::daemon::engine::Flush;
+use throng::daemon::state::records::Flush;
 
 const SCHEMA: &str = schema!("oracle"; person, text "city", text "job", text "mood");
 

@@ -13,7 +13,7 @@ use support::invariants::{GroupNames, Line, Promise, check_once};
 use support::schemas::{PERSON, schema};
 use support::stand::{Fault, SECRET, Stand};
 use throng::config::FixedSettings;
-use throng::daemon::engine::Flush;
+use throng::daemon::state::records::Flush;
 
 /// One record: its subject, a choice of cell per attribute, and a kind of error.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ use support::kafka::Broker;
 use support::ports::free_port;
 use support::schemas::{AGE, CITY, ILLNESS, PERSON};
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::Flush;
+use throng::daemon::state::records::Flush;
 
 const BATCH: usize = 40;
 const SEED: u64 = 37;

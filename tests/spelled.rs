@@ -7,7 +7,7 @@ use std::sync::Arc;
 use support::binary::{Account, Place};
 use support::schemas::{CITY, PERSON};
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::Flush;
+use throng::daemon::state::records::Flush;
 use throng_core::ledger::subject_ledger::SubjectLedger;
 use throng_core::release::line_limits::LineLimit;
 use throng_core::release::verifier_input::{GroupTerms, VerifierInput};

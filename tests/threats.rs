@@ -14,7 +14,8 @@ use support::invariants::{Line, check_once};
 use support::schemas::{AGE, CITY, ILLNESS, MOOD, PERSON};
 use support::stand::{Fault, SECRET, Stand, record};
 use throng::config::FixedSettings;
-use throng::daemon::engine::{BatchError, Flush};
+use throng::daemon::engine::BatchError;
+use throng::daemon::state::records::Flush;
 
 const K3: &str = "[privacy]\nk = 3\n";
 const NOW: i64 = 1_700_000_000_000;

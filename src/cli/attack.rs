@@ -186,6 +186,7 @@ fn yields_table(yields: &[AttackYield]) -> String {
 fn promise_cell(found: &AttackYield) -> String {
     match (found.bound, found.judged) {
         (Some(bound), YieldCriterion::Open) => format!("nothing: aim ≤ {}", percent(bound)),
+        (_, YieldCriterion::Chance) => "≤ 1.5 × chance".to_owned(),
         (None, YieldCriterion::Open) => "nothing: measured only".to_owned(),
         (Some(bound), YieldCriterion::EachTrial) if bound < 1.0 => format!("each ≤ {}", percent(bound)),
         (Some(bound), YieldCriterion::MeanOrChance) if bound < 1.0 => format!("≤ {}, or 1.5 × chance", percent(bound)),

@@ -11,7 +11,7 @@
 //! | `release` | one type per step of a batch, its treatment and verification, cohort statistics |
 //! | `learn` | learned statistics and their eviction; searches for plans and evidence on separate threads |
 //! | `report` | reports, metrics and the audit record of a batch |
-//! | `durable` | state that moves with its partition, erasure of subjects, the time of a state |
+//! | `durable` | state that moves with its partition, erasure of subjects |
 
 pub mod build;
 mod core;
@@ -21,7 +21,6 @@ mod learn;
 pub mod release;
 pub mod report;
 
-pub use crate::daemon::state::records::Flush;
 pub use core::{BatchError, Engine};
 pub use gather::encode_ahead::{NextBatchSource, POLL_INTERVAL, QueuedBatch};
 pub use release::series_exchange::IdleSources;

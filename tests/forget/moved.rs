@@ -4,8 +4,8 @@
 use crate::support::stand::{Fault, Stand, record};
 use std::collections::BTreeSet;
 use throng::config::FixedSettings;
-use throng::daemon::engine::Flush;
 use throng::daemon::erasure::{ErasureReceipt, ErasureRequest, NamedSubjects};
+use throng::daemon::state::records::Flush;
 use throng_core::values::raw_batch::RawToken;
 
 const NOW: i64 = 1_700_000_000_000;

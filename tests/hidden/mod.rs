@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use small::Bench;
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::Flush;
+use throng::daemon::state::records::Flush;
 use throng_core::release::verify::Violation;
 
 const SCHEMA: &str = schema!("clinic"; person, text "zip", sensitive "diagnosis");

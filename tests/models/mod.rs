@@ -13,7 +13,7 @@ use support::invariants::{Line, check_once};
 use support::models::{Distribution, Ground, Models, Question};
 use support::schemas::PERSON;
 use support::stand::{Fault, Stand};
-use throng::daemon::engine::Flush;
+use throng::daemon::state::records::Flush;
 
 const QUASI: &str = "[[attribute]]\nname = \"age\"\ntype = \"integer\"\n[attribute.hierarchy]\nkind = \"intervals\"\n\
     min = 0\nmax = 100\nwidths = [5, 20]\n\

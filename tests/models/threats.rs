@@ -4,7 +4,7 @@
 use crate::models::{ILLNESS, QUASI};
 use crate::support::schemas::PERSON;
 use crate::support::stand::{Fault, Stand, record};
-use throng::daemon::engine::Flush;
+use throng::daemon::state::records::Flush;
 
 const NOW: i64 = 1_700_000_000_000;
 const K3: &str = "[privacy]\nk = 3\n";

@@ -11,7 +11,7 @@ use crate::support::schemas::PERSON;
 use crate::support::stand::{Fault, Stand, record};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
-use throng::daemon::engine::Flush;
+use throng::daemon::state::records::Flush;
 
 const K: usize = 5;
 const NOW: i64 = 1_700_000_000_000;

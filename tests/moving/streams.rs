@@ -6,7 +6,7 @@ use crate::support::stand::{Fault, RETRIED_AFTER_MS, SECRET, Stand};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use throng::config::FixedSettings;
-use throng::daemon::engine::Flush;
+use throng::daemon::state::records::Flush;
 
 const NOW: i64 = 1_700_000_000_000;
 const SCHEMA: &str = "name = \"moving\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n\

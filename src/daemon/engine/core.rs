@@ -2,7 +2,6 @@
 
 use super::build::prime::PrimedPlan;
 use super::build::settings::{EmptyStateFactory, EngineSettings};
-use super::durable::clock::BatchTime;
 use super::gather::contribution_limit::ContributionDraws;
 use super::gather::held_records::HeldRows;
 use super::gather::profile_joins::{ProfileJoins, ProfileUpdates};
@@ -11,6 +10,7 @@ use super::learn::search::{EvidenceRecheck, PlanSearch};
 use super::learn::stream_knowledge::{StreamKnowledge, new_model};
 use super::release::series_stream::SeriesStream;
 use super::report::audit::Auditor;
+use crate::daemon::state::clock::BatchTime;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::entries::{EntryCodec, ErasedEntry, StateBinding};
 use crate::daemon::state::records::{BatchIntent, StreamProgress};

@@ -151,8 +151,6 @@ async fn add_security_headers(request: axum::extract::Request, next: Next) -> Re
     response
 }
 
-pub mod group_choice_page;
 pub mod page_server;
-pub mod plan_page;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Durable state (`docs/internals/exactly-once.md`): sealed values in sled. One atomic, flushed write applies a batch
 //! and records the next one's *intent*.
 
+pub mod clock;
 mod database_thread;
 pub mod databases;
 pub mod directory;

@@ -1,6 +1,6 @@
 //! Plain values of the state.
 
-use crate::daemon::engine::durable::clock::ClockAnchor;
+use crate::daemon::state::clock::ClockAnchor;
 use crate::io::profiles::ProfileCells;
 use crate::planner::closeness_counts::ReferenceCounts;
 use crate::planner::drift::DriftBaseline;

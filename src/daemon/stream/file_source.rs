@@ -2,7 +2,8 @@
 
 use super::source::{BatchSource, SourceEvent, SourceFailure};
 use super::stream_loop::ReadProgressWatcher;
-use crate::daemon::engine::{Flush, NextBatchSource, POLL_INTERVAL, QueuedBatch};
+use crate::daemon::engine::{NextBatchSource, POLL_INTERVAL, QueuedBatch};
+use crate::daemon::state::records::Flush;
 use crate::io::file::{FileSource, SourceError};
 use crate::telemetry::{FileDivided, FileOpened, RejectionReason};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};

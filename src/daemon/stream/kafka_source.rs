@@ -1,7 +1,8 @@
 //! A topic as the source of a stream.
 
 use super::source::{AssignmentNotice, BatchSource, SourceEvent, SourceFailure};
-use crate::daemon::engine::{Flush, NextBatchSource, POLL_INTERVAL, QueuedBatch};
+use crate::daemon::engine::{NextBatchSource, POLL_INTERVAL, QueuedBatch};
+use crate::daemon::state::records::Flush;
 use crate::telemetry::{InputLost, SourceConnected, SourceLost, Telemetry};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::collections::BTreeSet;

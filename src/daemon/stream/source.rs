@@ -1,6 +1,7 @@
 //! Interface of the sources of a stream.
 
-use crate::daemon::engine::{Flush, NextBatchSource, QueuedBatch};
+use crate::daemon::engine::{NextBatchSource, QueuedBatch};
+use crate::daemon::state::records::Flush;
 use crate::io::file::SourceError;
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -3,13 +3,14 @@
 use super::changelog_restore::{PartitionRestore, RestoreError};
 use super::idle_partitions::IdlePartitions;
 use super::source::{AssignmentNotice, BatchSource, SourceEvent, SourceFailure};
-use crate::daemon::engine::durable::clock::StateClock;
-use crate::daemon::engine::{BatchError, Engine, Flush, QueuedBatch};
+use crate::daemon::engine::{BatchError, Engine, QueuedBatch};
 use crate::daemon::erasure::ErasureReceiver;
 use crate::daemon::erasure::erasure_topic_reader::{ErasureTopicError, TopicReader};
 use crate::daemon::reload::NextConfig;
+use crate::daemon::state::clock::StateClock;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::BatchIntent;
+use crate::daemon::state::records::Flush;
 use crate::telemetry::{AbortReason, BatchAborted, PartitionsChanged, Telemetry, VerificationRefused};
 use crossbeam_channel::Receiver;
 use std::collections::BTreeSet;

@@ -4,7 +4,6 @@ use super::prime::{PrimeError, prime};
 use super::settings::{EmptyStateFactory, EngineSettings, empty_ledger};
 use crate::config::{Config, JoinConfig, OutputShape, RowContent, SinkKind, SourceKind};
 use crate::daemon::engine::core::{ActivePlan, DurableState, Engine, PlanningState, ValueEncoding};
-use crate::daemon::engine::durable::clock::{ClockSource, MachineClocks, StateClock};
 use crate::daemon::engine::gather::contribution_limit::ContributionDraws;
 use crate::daemon::engine::gather::held_records::HeldRows;
 use crate::daemon::engine::gather::profile_joins::ProfileJoins;
@@ -12,7 +11,8 @@ use crate::daemon::engine::learn::model::ModelSize;
 use crate::daemon::engine::learn::stream_knowledge::{StreamKnowledge, new_model};
 use crate::daemon::engine::release::series_stream::SeriesStream;
 use crate::daemon::engine::report::audit::Auditor;
-use crate::daemon::http::group_choice_page;
+use crate::daemon::engine::report::group_choice_summary;
+use crate::daemon::state::clock::{ClockSource, MachineClocks, StateClock};
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::entries::{EntryCodec, StateBinding};
 use crate::daemon::state::records::{BatchIntent, StreamProgress};
@@ -313,7 +313,7 @@ fn build_engine(
     let width = schema.attributes.len();
     let attribute_names: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
     let chosen = grown
-        .map(|grown| group_choice_page::group_choice_summary(&grown, &attribute_names, telemetry.rounding_draws()));
+        .map(|grown| group_choice_summary::group_choice_summary(&grown, &attribute_names, telemetry.rounding_draws()));
     let quasi: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.quasi.iter().copied()).collect();
     let names = NameDigest::new(&DigestKey(keys.classes));
     let learning = StreamKnowledge {
@@ -340,7 +340,7 @@ fn build_engine(
         planning: PlanningState {
             primed,
             chosen: chosen.unwrap_or_default(),
-            treatments: group_choice_page::treatment_summary(&treated, &attribute_names),
+            treatments: group_choice_summary::treatment_summary(&treated, &attribute_names),
             ..PlanningState::default()
         },
         durable,

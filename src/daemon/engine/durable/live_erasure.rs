@@ -3,15 +3,15 @@
 //! Changelog entries are removed first, in separate batches. Then the stored state is rewritten and restored, as at a
 //! start.
 
-use super::clock::BatchTime;
-use crate::daemon::engine::Flush;
 use crate::daemon::engine::core::{BatchError, Engine};
 use crate::daemon::engine::gather::gathered_batch::BatchInstruction as BatchOrder;
 use crate::daemon::erasure::{
     ChangelogRemovals, ErasureAnswer, ErasureContext, ErasureError, ErasureOrder, ErasureRequest, erase, erased_keys,
 };
+use crate::daemon::state::clock::BatchTime;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::entries::{ChangelogEntry, EntryKey, ErasedEntry};
+use crate::daemon::state::records::Flush;
 use crate::daemon::state::records::StoredRow;
 use crate::telemetry::SubjectsErased;
 use std::collections::{BTreeMap, BTreeSet};

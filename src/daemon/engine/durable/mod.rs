@@ -1,5 +1,4 @@
-//! State that moves with its partition, erasure of subjects, and the time of a state.
+//! State that moves with its partition; erasure of subjects.
 
 pub(crate) mod changelog;
-pub mod clock;
 pub(crate) mod live_erasure;

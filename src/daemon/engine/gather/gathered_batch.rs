@@ -4,7 +4,7 @@ use super::contribution_limit::{ContributionLimiter, GroupParticipation};
 use super::encode_ahead::{BatchEncoder, EncodedBatch, QueuedBatch};
 use super::held_records::PendingRow;
 use crate::daemon::engine::core::{BatchError, Engine};
-use crate::daemon::engine::durable::clock::BatchTime;
+use crate::daemon::state::clock::BatchTime;
 use crate::daemon::state::entries::ErasedEntry;
 use crate::daemon::state::records::{BatchIntent, Flush, StreamProgress};
 use crate::telemetry::{Limit, LimitReached, StageSeconds};

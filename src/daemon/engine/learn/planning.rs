@@ -5,7 +5,7 @@ use crate::config::RowContent;
 use crate::daemon::engine::build::prime::PrimedPlan;
 use crate::daemon::engine::core::Engine;
 use crate::daemon::engine::gather::gathered_batch::PlanningOutcome;
-use crate::daemon::http::plan_page::{by_size, involvement, shown_qids};
+use crate::daemon::engine::report::plan_summary::{by_size, involvement, shown_qids};
 use crate::daemon::state::records::{BatchIntent, PlanReason, SearchRequest};
 use crate::planner::closeness_counts::ReferenceCounts;
 use crate::planner::drift::DriftBaseline;
@@ -246,8 +246,12 @@ impl Engine {
     pub(crate) fn show_plan(&self) {
         let names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let (plan, evidence) = (&self.in_force.plan, self.planning.evidence.as_ref());
-        let mut page =
-            crate::daemon::http::plan_page::plan_summary(plan, evidence, &names, self.telemetry.rounding_draws());
+        let mut page = crate::daemon::engine::report::plan_summary::plan_summary(
+            plan,
+            evidence,
+            &names,
+            self.telemetry.rounding_draws(),
+        );
         page["chosen"] = self.planning.chosen.clone();
         page["treatments"] = self.planning.treatments.clone();
         self.telemetry.set_plan(page);

@@ -1,8 +1,9 @@
 use super::*;
 use crate::config::parse;
+use crate::daemon::engine::Engine;
 use crate::daemon::engine::build::assemble::assemble;
 use crate::daemon::engine::gather::encode_ahead::NoNextBatch;
-use crate::daemon::engine::{Engine, Flush};
+use crate::daemon::state::records::Flush;
 use crate::planner::LadderLimits;
 use crate::planner::evidence::WindowModel;
 use crate::planner::planner_sample::PlannerSample;

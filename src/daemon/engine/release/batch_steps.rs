@@ -7,13 +7,13 @@ use super::series_stream::{SeriesBatchInput, SeriesStep, SeriesStream, SourceEnd
 use super::treatment::{BatchTreatment, TreatedBatch, VerifiedBatch};
 use crate::daemon::engine::core::{BatchError, DurableState, Engine, ValueEncoding};
 use crate::daemon::engine::durable::changelog::ChangelogBatch;
-use crate::daemon::engine::durable::clock::BatchTime;
 use crate::daemon::engine::gather::contribution_limit::needed_attributes;
 use crate::daemon::engine::gather::encode_ahead::{BatchEncoder, NextBatchSource, NoNextBatch, QueuedBatch, SetOnDrop};
 use crate::daemon::engine::gather::gathered_batch::{BatchInstruction, GatheredBatch};
 use crate::daemon::engine::gather::held_records::{PendingRow, stored_pending_row, stored_row};
 use crate::daemon::engine::report::audit::AuditedBatch;
 use crate::daemon::engine::report::batch_report;
+use crate::daemon::state::clock::BatchTime;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::{BatchIntent, Flush, OffsetRange, StoredRow, StreamProgress};
 use crate::daemon::state::store::StateStore;

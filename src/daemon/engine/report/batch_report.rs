@@ -1,9 +1,9 @@
 //! Report of one batch: outcomes and risk before and after.
 
 use crate::daemon::engine::core::Engine;
-use crate::daemon::engine::durable::clock;
 use crate::daemon::engine::gather::gathered_batch::GatheredBatch;
 use crate::daemon::engine::gather::held_records::PendingRow;
+use crate::daemon::state::clock;
 use crate::daemon::state::records::Flush;
 use crate::start::memory_budget::DICTIONARY_COPIES;
 use crate::start::schema_warnings;

@@ -2,3 +2,5 @@
 
 pub mod audit;
 pub(crate) mod batch_report;
+pub(crate) mod group_choice_summary;
+pub(crate) mod plan_summary;
