@@ -1,6 +1,6 @@
 //! throng: a streaming anonymization daemon.
 //!
-//! The modules, from the top layer to the bottom. A module imports only from lower layers.
+//! A module imports only from lower layers (`tests/house.rs`):
 //!
 //! | layer | module | content |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! The `throng` binary. It only calls [`throng::cli`].
+//! The `throng` binary.
 
 fn main() -> std::process::ExitCode {
     throng::cli::main()

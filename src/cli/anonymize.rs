@@ -1,4 +1,4 @@
-//! `throng anonymize`: anonymizes one data set with the best policy of a lattice.
+//! `throng anonymize`: one data set, best policy.
 
 use super::input_formats::{check_inputs, detect_record_format, input_paths, size_argument};
 use super::outcome::Failure;
@@ -91,13 +91,13 @@ pub struct AnonymizeArgs {
 pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     silence_panic_payloads();
     let sink = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-    // This check precedes the one of the configuration, so that its message names the command-line options.
+    // Before the configuration's check, so that messages name options.
     let mut given: Vec<UsedFile> =
         input_paths(&args.input, &args.more).map(|path| UsedFile::file("the input", path)).collect();
     given.push(UsedFile::file("the configuration", &args.config));
     check_inputs(&args.input, &args.more, args.temp.as_deref())?;
     refuse_overwriting(&args.files_to_write(Vec::new()), &given)?;
-    // The files of the command line override those of the configuration.
+    // Command line before configuration.
     let named = [
         ("SOURCE__KIND", "file".to_owned()),
         ("SOURCE__PATH", utf8_path(&args.input)?),
@@ -190,8 +190,7 @@ fn utf8_path(path: &Path) -> Result<String, Failure> {
 }
 
 impl AnonymizeArgs {
-    /// Lists the output files: the release by its final paths (`release`, or its name if that is empty), and the
-    /// report.
+    /// The release by its final paths (`release`), and the report.
     fn files_to_write(&self, release: Vec<UsedFile>) -> Vec<UsedFile> {
         let named = self.output.iter().filter(|_| release.is_empty()).map(|path| UsedFile::file("--output", path));
         let report = self.report.iter().map(|path| UsedFile::file("--report", path));
@@ -221,7 +220,7 @@ fn worth_json(worth: &QualityValues) -> Value {
     Value::Object(named.collect::<Map<_, _>>())
 }
 
-/// Converts a count that may exceed the exact integers of a double.
+/// May exceed the exact integers of a double.
 fn exact_count(number: f64) -> Value {
     if number < 9e15 { json!(number as u64) } else { json!(number) }
 }
@@ -282,7 +281,7 @@ fn anonymization_json(done: &AnonymizationReport) -> Value {
     report
 }
 
-/// Report on the ceiling for the custodian. It does not identify the invented lines.
+/// Does not identify the invented lines.
 fn ceiling_json(ceiled: &CeilingReport) -> Value {
     json!({
         "h": ceiled.h,
@@ -302,7 +301,7 @@ fn policy_levels(quasi: &[String], policy: &[u8]) -> Value {
     Value::Object(quasi.iter().zip(policy).map(|(name, level)| (name.clone(), json!(level))).collect())
 }
 
-/// Describes the released values of an attribute at its level in a policy.
+/// Released values at a level.
 fn level_label(done: &AnonymizationReport, attribute: usize, policy: &[u8]) -> String {
     let label = &done.labels[attribute][usize::from(policy[attribute])];
     match done.aggregated.iter().find(|aggregated| aggregated.attribute == done.quasi[attribute]) {
@@ -322,7 +321,7 @@ fn pass_json(done: &AnonymizationReport, pass: &RecodingPass) -> Value {
         "levels": policy_labels(done, &pass.policy),
         "records": pass.records,
         "released_records": pass.released,
-        // Records of classes that are large enough but fail a diversity model. No later pass includes them.
+        // Classes that fail a diversity model; no later pass includes them.
         "suppressed_for_good": pass.refused,
         "classes": pass.classes,
         "quality": pass.quality,

@@ -1,4 +1,4 @@
-//! `throng attack`: measures the success of attacks on a release.
+//! `throng attack`: success of attacks on a release.
 
 use super::json;
 use super::loaded_release::{LoadedRelease, ReleaseFiles, aligned_table};
@@ -115,7 +115,7 @@ pub fn run(args: &AttackArgs) -> Result<(), Failure> {
     }
 }
 
-/// Describes the attack furthest above chance and the selection rule; empty if no attack was tried.
+/// The attack furthest above chance; empty without attacks.
 fn describe_best_attack(yields: &[AttackYield]) -> String {
     let Some(found) = attack::furthest_above_chance(yields) else { return String::new() };
     let (low, chance) = (percent(found.interval[0]), percent(found.chance));
@@ -147,7 +147,7 @@ fn yield_sentence(found: &AttackYield) -> String {
     text
 }
 
-/// States the bound on attacks on a series with noise, on which no attack is tried.
+/// No attack is tried on a series with noise.
 fn noise_bound(series: &SeriesConfig) -> Option<String> {
     let epsilon = series.epsilon_per_week?;
     let odds = epsilon.exp();

@@ -1,10 +1,10 @@
-//! Handling of a closed standard output, for example `throng check | head`.
+//! Closed standard output, as by `| head`.
 
 use crate::telemetry::is_broken_pipe_panic;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook, take_hook};
 use std::process::ExitCode;
 
-/// Runs `command`, and ends quietly with exit code 1 on a broken pipe. Temporary files are removed as usual.
+/// Runs `command`; a broken pipe ends it quietly with exit code 1.
 pub fn exit_quietly_on_broken_pipe(command: impl FnOnce() -> ExitCode) -> ExitCode {
     let before = take_hook();
     set_hook(Box::new(move |panic| {

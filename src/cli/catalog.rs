@@ -1,4 +1,4 @@
-//! `throng catalog`: reads a release with counterfeits with the help of its catalog.
+//! `throng catalog`: releases with counterfeits.
 
 use super::outcome::Failure;
 use super::output_checks::refuse_overwriting;

@@ -1,4 +1,4 @@
-//! `throng check`: checks a configuration, explains it, and tries it on a sample.
+//! `throng check`.
 
 mod chosen_groups;
 mod consumer_knowledge;
@@ -59,7 +59,7 @@ pub struct CheckArgs {
     for_reload: bool,
 }
 
-/// Largest number of quasi-identifiers per group without a warning (docs/internals/methods.md §11.6).
+/// Larger groups are reported (docs/internals/methods.md §11.6).
 const WIDE_GROUP_THRESHOLD: usize = 8;
 
 /// Prints warnings on exposed pages, wide groups and sensitive attributes without a privacy model.
@@ -168,7 +168,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs the tests of a configuration and prints one line per test, with details for a failed one.
+/// One line per test, with details of failures.
 fn print_test_results(checked: &CheckedConfig, asked: &Config) -> Result<(), Failure> {
     if asked.test.is_empty() {
         return Ok(());
@@ -184,7 +184,7 @@ fn print_test_results(checked: &CheckedConfig, asked: &Config) -> Result<(), Fai
     }
 }
 
-/// Describes the secret of a job over files that has none yet.
+/// Missing secret of a job.
 fn describe_missing_secret(config: &Config) -> Option<String> {
     if config.secret.is_some() || !config.is_job() {
         return None;
@@ -200,7 +200,6 @@ fn describe_missing_secret(config: &Config) -> Option<String> {
     }
 }
 
-/// Describes the output of each series, one line each.
 fn describe_series_outputs(checked: &CheckedConfig) -> Vec<String> {
     let Some(terms) = &checked.series else { return Vec::new() };
     let (crowd, size) = (terms.cohorts.crowd, terms.cohorts.size);
@@ -244,7 +243,7 @@ fn describe_series_outputs(checked: &CheckedConfig) -> Vec<String> {
     lines
 }
 
-/// Describes the limits for subjects that send repeatedly, or the risk without such limits.
+/// Limits for repeated senders, or the risk.
 fn describe_repetition_limits(config: &Config, schema: &Schema) -> Vec<String> {
     if schema.subject.is_none() || !config.release.fragments {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! HTTP client of a running daemon: `throng forget` and `throng reload` send requests with the token of `telemetry.token_file`.
+//! HTTP client of a running daemon, with the token of `telemetry.token_file`.
 
 use super::outcome::Failure;
 use crate::config::TelemetryConfig;
@@ -10,15 +10,13 @@ use std::time::Duration;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use zeroize::Zeroizing;
 
-/// Maximum length of an answer.
 const MAX_DAEMON_RESPONSE_BYTES: u64 = 1 << 20;
 
-/// Sends `body` to `path` of the daemon at `url`, or at the address of `telemetry` without `url`. Returns the
-/// address, the status and the body of the answer; `None` if no token is configured.
+/// Posts `body` to `path` of the daemon at `url`, or at the address of `telemetry`. Returns address, status and body of
+/// the answer; `None` without a token.
 ///
 /// # Errors
-/// [`Failure::Usage`] if a file cannot be used or the address is unknown; [`Failure::Running`] if the daemon does not
-/// answer.
+/// [`Failure::Usage`] for an unusable file or address; [`Failure::Running`] without an answer.
 pub fn post_to_daemon(
     telemetry: &TelemetryConfig,
     url: Option<&str>,
@@ -31,14 +29,14 @@ pub fn post_to_daemon(
     let url = url.map_or_else(|| daemon_url(telemetry), |url| Ok(url.trim_end_matches('/').to_owned()))?;
     let mut tls = TlsConfig::builder();
     if let Some(path) = &telemetry.tls.cert_file {
-        // Only the certificate of the daemon is trusted.
+        // Only the daemon's certificate is trusted.
         tls = tls.root_certs(RootCerts::Specific(Arc::new(certificates(path)?)));
     }
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(timeout))
         .http_status_as_error(false)
         .max_redirects(0)
-        // The token is not sent to a proxy from the environment.
+        // No proxy receives the token.
         .proxy(None)
         .tls_config(tls.build())
         .build()
@@ -56,7 +54,6 @@ pub fn post_to_daemon(
     Ok(Some((url, status, text)))
 }
 
-/// Address of the pages of a daemon with this configuration.
 fn daemon_url(telemetry: &TelemetryConfig) -> Result<String, Failure> {
     let Some(mut address) = telemetry.address().filter(|address| address.port() != 0) else {
         let listen = &telemetry.listen;
@@ -65,7 +62,7 @@ fn daemon_url(telemetry: &TelemetryConfig) -> Result<String, Failure> {
         )));
     };
     if address.ip().is_unspecified() {
-        // The unspecified address includes the loopback address.
+        // It includes the loopback address.
         let here: IpAddr = if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
         address.set_ip(here);
     }

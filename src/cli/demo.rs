@@ -1,4 +1,4 @@
-//! `throng demo`: the complete product on one machine, with nothing to install.
+//! `throng demo`: the complete product on one machine.
 
 mod before_after;
 mod demo_series;
@@ -21,11 +21,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Value of `privacy.max_delay` in the demo. With the default delay, the demo would end before the release of a
-/// static line.
+/// The demo would end before the default delay.
 const DEMO_DELAY_SECONDS: u32 = 10;
 
-/// Number of subjects, and the mean time between two records in generated time.
+/// Subjects, and mean generated time between two records.
 const DEMO_SUBJECTS: u32 = 2000;
 const INTERVAL_MICROS: u64 = 8_000_000;
 
@@ -133,8 +132,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
 }
 
 fn publish_demo_records(brokers: &str, rate: u64, stop: &AtomicBool) -> anyhow::Result<()> {
-    // Generated time runs faster: a day takes about five seconds at the default rate. It starts two years ago,
-    // because records from the future are refused.
+    // A generated day takes about five seconds. Two years ago, because records from the future are refused.
     let start_seconds = chrono::Utc::now().timestamp() - 2 * 365 * 86_400;
     let settings = WearableSettings {
         subjects: DEMO_SUBJECTS,

@@ -1,4 +1,4 @@
-//! `throng diff`: measures the effect of a changed policy.
+//! `throng diff`: effect of a changed policy.
 
 use super::json;
 use super::loaded_release::LoadedRelease;
@@ -63,20 +63,19 @@ struct RunMeasures {
     suppressed_by_reason: BTreeMap<&'static str, u64>,
     dead_lettered: u64,
     lines: u64,
-    /// Mean loss of all quasi cells of the records, [0, 1].
+    /// Mean loss of all quasi cells, [0, 1].
     loss: f64,
     exact: f64,
     loss_by_attribute: BTreeMap<String, f64>,
-    /// Size of the smallest class in its batch: subjects, or lines without named subjects. None if nothing was
-    /// released.
+    /// Smallest class of a batch, in subjects, or else lines.
     smallest_crowd: Option<u64>,
-    /// Highest and mean risk of a line.
+    /// Highest and mean risk.
     risk_highest: f64,
     risk_mean: f64,
     below_k: f64,
-    /// Minimal combinations of released attributes with values that fewer than k subjects share.
+    /// Minimal combinations shared by fewer than k subjects.
     singled_out_by: Vec<Vec<String>>,
-    /// True if the search for these combinations was completed in time.
+    /// The search ended in time.
     singled_out_complete: bool,
 }
 
@@ -85,7 +84,7 @@ struct PolicyDifference {
     old: RunMeasures,
     new: RunMeasures,
     changed: Vec<String>,
-    /// Keys that need a restart of a running daemon.
+    /// Keys that need a restart.
     needs_start: Vec<String>,
     riskier: Vec<&'static str>,
 }
@@ -110,8 +109,7 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
         reload_refusals(&old_checked, &new_checked).into_iter().map(|(key, _)| key).collect();
     needs_start.dedup();
     let changed = changed_keys(&old, &new);
-    // Both runs use the same threshold. With its own larger k, the stricter policy would appear to single out more
-    // subjects.
+    // With its own larger k, the stricter policy would seem riskier.
     let few = old.privacy.required_subjects().max(new.privacy.required_subjects());
     let measured = |config: &Config, checked: &CheckedConfig| measure_policy(config, checked, &args.replay, few, &stop);
     let (old, new) = (measured(&old, &old_checked)?, measured(&new, &new_checked)?);
@@ -134,8 +132,7 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs a configuration over `input` and measures its release. A combination singles out subjects if fewer than `few`
-/// share its values.
+/// A combination singles out if fewer than `few` share its values.
 fn measure_policy(
     config: &Config,
     checked: &CheckedConfig,
@@ -144,7 +141,7 @@ fn measure_policy(
     stop: &Arc<AtomicBool>,
 ) -> Result<RunMeasures, Failure> {
     let mut config = with_trial_secret(config)?;
-    // Cells are compared under the attribute names of the schema.
+    // Cells are compared under schema names.
     config.output = OutputConfig::default();
     let form = record_file_format(&config, input)?;
     let rehearsal = execute_trial_run(config, &checked.file, input, form, true, stop)?;
@@ -182,14 +179,13 @@ fn measure_policy(
     })
 }
 
-/// Time limit of the search for combinations that single out subjects, per group.
+/// Per group.
 const SINGLING_OUT_TIMEOUT: Duration = Duration::from_secs(10);
 
 const MAX_DIFF_COMBINATIONS: usize = 20;
 
 const ROUNDING_TOLERANCE: f64 = 1e-9;
 
-/// Lists the respects in which the new release is riskier.
 fn risk_increases(old: &RunMeasures, new: &RunMeasures) -> Vec<&'static str> {
     let smaller = |old: Option<u64>, new: Option<u64>| new.is_some_and(|new| old.is_some_and(|old| new < old));
     let higher = |old: f64, new: f64| new > old + ROUNDING_TOLERANCE;
@@ -200,23 +196,23 @@ fn risk_increases(old: &RunMeasures, new: &RunMeasures) -> Vec<&'static str> {
         (higher(old.risk_mean, new.risk_mean), "mean risk of a line"),
         (higher(old.below_k, new.below_k), "lines below k"),
         (searched && !uncovered_combinations(new, old).is_empty(), "a combination that singles people out"),
-        // An interrupted search proves nothing; it is therefore reported as a risk.
+        // An interrupted search proves nothing.
         (!searched, "an incomplete search for combinations that single people out"),
     ];
     found.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect()
 }
 
-/// Combinations of `some` that contain no combination of `others` and therefore single out further subjects.
+/// Those of `some` that contain none of `others`.
 fn uncovered_combinations<'a>(some: &'a RunMeasures, others: &RunMeasures) -> Vec<&'a Vec<String>> {
     let is_part = |part: &Vec<String>, whole: &[String]| part.iter().all(|name| whole.contains(name));
     let covered = |whole: &[String]| others.singled_out_by.iter().any(|part| is_part(part, whole));
     some.singled_out_by.iter().filter(|whole| !covered(whole)).collect()
 }
 
-/// Lists the guarantees that the new policy no longer gives, independent of these records.
+/// Independent of these records.
 fn weakened_guarantees(old: &CheckedConfig, new: &CheckedConfig) -> Vec<&'static str> {
     let models = |checked: &CheckedConfig| checked.config.privacy.model.clone();
-    // Degree of disclosure that a role allows; smaller is more protective.
+    // Smaller is more protective.
     let open = |role: Role| match role {
         Role::Insensitive => 2,
         Role::Sensitive => 1,
@@ -234,7 +230,6 @@ fn weakened_guarantees(old: &CheckedConfig, new: &CheckedConfig) -> Vec<&'static
     found.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect()
 }
 
-/// Formats a table row: before, after, and the change.
 fn count_row(name: &str, old: u64, new: u64) -> String {
     let change = match new.cmp(&old) {
         std::cmp::Ordering::Equal => "=".to_owned(),
@@ -260,7 +255,7 @@ fn class_size_row(name: &str, old: Option<u64>, new: Option<u64>) -> String {
     }
 }
 
-/// Formats the row of combinations. Equal numbers do not mean equal combinations, so replaced ones are counted.
+/// Equal numbers may hide replaced combinations.
 fn combination_row(old: &RunMeasures, new: &RunMeasures) -> String {
     let name = "combinations that single people out";
     let [before, after] = [old, new].map(|run| run.singled_out_by.len() as u64);
@@ -270,7 +265,6 @@ fn combination_row(old: &RunMeasures, new: &RunMeasures) -> String {
     }
 }
 
-/// Escapes text for a table cell.
 fn escape_table_cell(text: &str) -> String {
     text_format::sanitize_text(text).replace('|', "\\|").replace('`', "'")
 }

@@ -1,4 +1,4 @@
-//! Atomic writing of several files: a failure restores the previous contents.
+//! Atomic writing of several files.
 
 use super::outcome::Failure;
 use super::output_checks::write_failure;
@@ -9,13 +9,12 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Previous content at the path of a file.
 enum PreviousContent {
     NoPreviousFile,
     File(Vec<u8>),
 }
 
-/// Files written and directories created so far.
+/// Files and directories to roll back.
 #[derive(Default)]
 pub struct FileTransaction {
     files: Vec<(PathBuf, PreviousContent)>,
@@ -23,7 +22,7 @@ pub struct FileTransaction {
 }
 
 impl FileTransaction {
-    /// Creates a directory and its missing parents.
+    /// Creates a directory with parents.
     pub fn create_directory(&mut self, path: &Path) -> Result<(), Failure> {
         let missing = path.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.exists());
         self.directories = missing.map(Path::to_owned).collect();
@@ -34,7 +33,7 @@ impl FileTransaction {
     /// Writes a file; `over` allows overwriting.
     ///
     /// # Errors
-    /// If the file cannot be written, or exists and must not be overwritten.
+    /// Fails if it cannot be written, or exists.
     pub fn write_or_replace(&mut self, path: &Path, what: &str, text: &str, over: bool) -> Result<(), Failure> {
         let failed = |error| {
             let said = format!("{what} {} cannot be written: name a writable file", path.display());
@@ -59,7 +58,7 @@ impl FileTransaction {
         })
     }
 
-    /// Creates a file with these permissions, reduced by the umask. Returns false if it exists already.
+    /// Creates a file with `mode`, reduced by the umask. Returns false if it exists.
     pub fn create_new_file(&mut self, path: &Path, text: &str, mode: u32) -> Result<bool, Failure> {
         let said = || format!("{} cannot be written: name a writable --directory", path.display());
         let mut file = match OpenOptions::new().write(true).create_new(true).mode(mode).open(path) {
@@ -72,7 +71,7 @@ impl FileTransaction {
         Ok(true)
     }
 
-    /// Restores the previous state. Prints a warning for each failure and continues.
+    /// Restores the previous state, with a warning per failure.
     pub fn roll_back(self) {
         for (path, before) in self.files.into_iter().rev() {
             let undone = match before {
@@ -84,7 +83,7 @@ impl FileTransaction {
             }
         }
         for directory in self.directories {
-            // Another process may have created files in the directory.
+            // Another process may have written there.
             if fs::remove_dir(&directory).is_err() {
                 break;
             }

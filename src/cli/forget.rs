@@ -1,4 +1,4 @@
-//! `throng forget`: erases subjects from the state of a daemon.
+//! `throng forget`: erases subjects from a state.
 
 use super::outcome::Failure;
 use super::run::begin_logging;
@@ -49,9 +49,8 @@ pub struct ForgetArgs {
     json: bool,
 }
 
-/// Maximum length of a list of subjects.
 const MAX_SUBJECT_LIST_BYTES: u64 = 16 << 20;
-/// Slightly longer than the maximum time of the daemon.
+/// Longer than the daemon's time limit.
 const FORGET_TIMEOUT: Duration = Duration::from_secs(31 * 60);
 
 /// Runs `throng forget`.
@@ -72,7 +71,6 @@ pub fn run(args: &ForgetArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Collects the subjects from the command line and the file.
 fn collect_subjects(args: &ForgetArgs) -> Result<Vec<String>, Failure> {
     let mut subjects = args.subjects.clone();
     if let Some(path) = &args.from {
@@ -97,7 +95,7 @@ fn collect_subjects(args: &ForgetArgs) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// Erases from the state directory, or sends the request to the daemon that has locked it.
+/// Sends the request if a daemon has locked the state.
 fn erase_or_request(config: Config, file: &Path, named: &NamedSubjects) -> Result<ErasureReceipt, Failure> {
     let checked = CheckedConfig::new(config, &file.display().to_string())?;
     erase_stopped_state(&checked, named).or_else(|error| match error {
@@ -108,7 +106,6 @@ fn erase_or_request(config: Config, file: &Path, named: &NamedSubjects) -> Resul
     })
 }
 
-/// Sends the request to a running daemon.
 fn request_daemon_erasure(
     telemetry: &TelemetryConfig,
     url: Option<&str>,
@@ -137,7 +134,6 @@ fn request_daemon_erasure(
     }
 }
 
-/// Formats a receipt as text.
 fn format_receipt(receipt: &ErasureReceipt) -> String {
     let RemovedEntries {
         window_rows,

@@ -1,4 +1,4 @@
-//! `throng generate`: writes synthetic records to a file, to standard output or to a Kafka topic.
+//! `throng generate`: synthetic records.
 
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};
@@ -105,9 +105,8 @@ fn property_argument(text: &str) -> Result<(String, String), String> {
 /// Runs `throng generate`.
 ///
 /// # Errors
-/// A setting outside its range (the cause is a `GenerateError::OutOfRange`), an output that cannot be written, a
-/// topic that cannot be reached, or an interruption. Records already written are kept; the output ends with a
-/// complete record.
+/// Fails for a setting out of range (cause `GenerateError::OutOfRange`), an unavailable output, or an interruption. The
+/// output keeps complete records.
 pub fn run(args: GenerateArgs) -> anyhow::Result<()> {
     match args.kind {
         GeneratorKind::Wearable(args) => {
@@ -144,7 +143,7 @@ impl OutputArgs {
     }
 }
 
-/// Records between two checks of the clock and of the stop flag.
+/// Between two checks of clock and stop flag.
 const MAX_STRIDE: u64 = 1_000;
 
 fn write_generated_records(mut stream: impl RecordStream, args: &OutputArgs) -> anyhow::Result<()> {
@@ -176,9 +175,9 @@ fn to_file(stream: &mut impl RecordStream, args: &OutputArgs, pace: &OutputPacer
             lines.push(b'\n');
         }
         match out.write_all(&lines).and_then(|()| if pace.flushes_each_stride { out.flush() } else { Ok(()) }) {
-            // The reader closed standard output early (`| head`).
+            // The reader closed standard output (`| head`).
             Err(error) if stdout && error.kind() == std::io::ErrorKind::BrokenPipe => {
-                // The buffered rest cannot be delivered: discard it without a second write.
+                // Discards the undeliverable rest.
                 drop(out.into_parts());
                 return Ok(written);
             }
@@ -223,12 +222,12 @@ fn to_topic(stream: &mut impl RecordStream, args: &OutputArgs, topic: &str, pace
     Ok(publisher.flush_and_count(Duration::from_secs(if pace.stop_requested() { 10 } else { 120 }))?)
 }
 
-/// Controls the rate, the progress bar and the stop flag of a run.
+/// Rate, progress bar and stop flag.
 struct OutputPacer {
     started: Instant,
     rate: Option<u64>,
     stride: u64,
-    /// Flushes every stride, because the output may be followed live.
+    /// The output may be followed live.
     flushes_each_stride: bool,
     bar: ProgressBar,
     stop: Arc<AtomicBool>,
@@ -255,7 +254,7 @@ impl OutputPacer {
         self.bar.set_position(written);
         let Some(rate) = self.rate else { return };
         let due = Duration::from_secs_f64(written as f64 / rate as f64);
-        // Short sleeps keep the reaction to Ctrl-C fast at low rates.
+        // Ctrl-C also acts at low rates.
         while let Some(left) = due.checked_sub(self.started.elapsed()).filter(|left| !left.is_zero()) {
             if self.stop_requested() {
                 return;

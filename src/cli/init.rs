@@ -73,9 +73,8 @@ pub struct InitArgs {
     force: bool,
 }
 
-/// Values from the arguments and the interactive questions.
 struct InitAnswers {
-    /// `None` selects the purpose that fits the records.
+    /// `None`: the purpose that fits the records.
     purpose: Option<Purpose>,
     sample: SampleArgs,
     input: PathBuf,
@@ -89,7 +88,7 @@ struct InitAnswers {
 /// Runs `throng init`.
 ///
 /// # Errors
-/// Bad usage; records that do not allow a proposal; existing files; a configuration that `throng check` refuses.
+/// Fails for bad usage, unsuitable records, existing files, and a configuration that `throng check` refuses.
 pub fn run(args: &InitArgs) -> Result<(), Failure> {
     let asks = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let answers = collect_answers(args, &mut |question, default| {
@@ -101,11 +100,11 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
         if is_same_file(file, &answers.input) {
             return Err(Failure::Usage(anyhow!("{} is the input: choose another --name", file.display())));
         }
-        // With `--force`, an existing secret is still kept, because a state may depend on it.
+        // An existing secret is kept even with `--force`.
         refuse_existing(file, args.force)?;
     }
     for path in [&answers.input, &answers.directory, &answers.output] {
-        // The paths are written to the configuration, also into its comments.
+        // Paths are written into comments.
         if path.to_str().is_none_or(|path| path.contains(char::is_control)) {
             return Err(Failure::Usage(anyhow!("{} cannot be written in a configuration: rename it", path.display())));
         }
@@ -133,7 +132,7 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     let mut together = FileTransaction::default();
     let mut written = || -> Result<(), Failure> {
         together.create_directory(&answers.directory)?;
-        // An existing secret is kept: the digests of a state depend on it.
+        // The digests of a state depend on the secret.
         together.create_new_file(&secret, &format!("{}\n", draw_secret_text()?), 0o600)?;
         together.write_or_replace(&schema, "the schema", &inferred.text, args.force)?;
         together.write_or_replace(&config, "the configuration", &text, args.force)?;
@@ -142,7 +141,6 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
         Ok(())
     };
     if let Err(failure) = written() {
-        // Removes files that do not work and restores the previous ones.
         together.roll_back();
         return Err(failure);
     }
@@ -171,8 +169,7 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Hints that most records of a data set with few subjects are thinned, because a subject has one line per batch and
-/// group.
+/// A subject has one line per batch and group, so most records of few subjects are thinned.
 fn thinning_hint(inferred: &InferredSchema, is_stream: bool) -> Option<String> {
     // A file is one batch.
     let (batches, divided) = if is_stream {
@@ -193,7 +190,7 @@ fn thinning_hint(inferred: &InferredSchema, is_stream: bool) -> Option<String> {
     })
 }
 
-/// Asks on the terminal; `None` for an empty answer, which means the default.
+/// `None` for an empty answer.
 fn ask_on_terminal(question: &str, default: &str) -> Result<Option<String>, Failure> {
     let shown = if default.is_empty() { String::new() } else { format!(" [{default}]") };
     eprint!("{question}{shown}: ");
@@ -204,7 +201,6 @@ fn ask_on_terminal(question: &str, default: &str) -> Result<Option<String>, Fail
     Ok(Some(answer).filter(|answer| !answer.is_empty()))
 }
 
-/// Collects the arguments, the answers, or the defaults.
 fn collect_answers(
     args: &InitArgs,
     ask: &mut dyn FnMut(&str, &str) -> Result<Option<String>, Failure>,

@@ -1,4 +1,4 @@
-//! Input files that form one table, and their format: as requested, by file name, or by content.
+//! Input files of one table, and their format.
 
 use super::outcome::Failure;
 use crate::config;
@@ -8,12 +8,12 @@ use anyhow::{Context, anyhow};
 use std::path::{Path, PathBuf};
 use throng_risk::counting::CodeWriter;
 
-/// Lists all files of the table, in order.
+/// Lists all files in order.
 pub fn input_paths<'a>(first: &'a Path, more: &'a [PathBuf]) -> impl Iterator<Item = &'a Path> {
     std::iter::once(first).chain(more.iter().map(PathBuf::as_path))
 }
 
-/// Refuses standard input combined with other files, and an unusable directory for temporary files.
+/// Refuses standard input with other files, and an unusable temporary directory.
 ///
 /// # Errors
 /// [`Failure::Usage`].
@@ -35,7 +35,7 @@ pub enum FormatArg {
     Parquet,
 }
 
-/// Parses a separator from the command line.
+/// Parses a separator.
 pub fn separator_argument(text: &str) -> Result<u8, String> {
     match text {
         "tab" | "\\t" => Ok(b'\t'),
@@ -46,13 +46,12 @@ pub fn separator_argument(text: &str) -> Result<u8, String> {
     }
 }
 
-/// Parses a size from the command line.
+/// Parses a size.
 pub fn size_argument(text: &str) -> Result<u64, String> {
     config::parse_size(text).ok_or("give a size such as 500MiB or 4GiB".to_owned())
 }
 
-/// Determines the format of a file: `asked`, by its extension, or by its content. The CSV separator is found the same
-/// way, or from the first line.
+/// Determines format and CSV separator: as asked, by extension, or by content.
 pub fn detect_record_format(
     path: &Path,
     asked: Option<FormatArg>,
@@ -62,7 +61,7 @@ pub fn detect_record_format(
     let named = asked.or_else(|| match config::RecordFormat::from_known_extension(&telling)? {
         config::RecordFormat::Csv => Some(FormatArg::Csv),
         config::RecordFormat::Parquet => Some(FormatArg::Parquet),
-        // No file extension names a message format.
+        // No extension names a message format.
         _ => Some(FormatArg::Json),
     });
     Ok(match named {

@@ -5,7 +5,7 @@ use anyhow::Context;
 use serde::Serialize;
 use serde_json::{Number, Value};
 
-/// Formats `report` as indented JSON. Prints `-0.0`, for example an empty sum, as `0.0`.
+/// Formats `report` as indented JSON, with `-0.0` as `0.0`.
 pub fn pretty_json(report: &impl Serialize) -> Result<String, Failure> {
     let mut value = serde_json::to_value(report).context("cannot serialize the report")?;
     remove_zero_signs(&mut value);

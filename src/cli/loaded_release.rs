@@ -1,4 +1,4 @@
-//! Inputs of `throng evaluate` and `throng attack`: configuration, original records, released lines and lineage.
+//! Inputs of `throng evaluate` and `throng attack`.
 
 use super::outcome::Failure;
 use crate::config::{
@@ -46,7 +46,7 @@ impl From<OriginalError> for Failure {
     }
 }
 
-/// Input files given on the command line.
+/// Files of the command line.
 pub struct ReleaseFiles<'a> {
     /// Original records.
     pub original: &'a Path,
@@ -60,22 +60,22 @@ pub struct ReleaseFiles<'a> {
 
 /// Data read from the input files.
 pub struct LoadedRelease {
-    /// Configuration with the given files as source and sink.
+    /// Configuration with these files as source and sink.
     pub config: Config,
     /// Original records.
     pub original: OriginalData,
-    /// Meaning of the cells, per attribute.
+    /// Meaning of cells, per attribute.
     pub facts: Vec<AttributeFacts>,
     /// Groups of the configuration.
     pub shapes: Vec<GroupShape>,
-    /// Lines of each group; empty if only series are released.
+    /// Lines per group; empty without fragments.
     pub groups: Vec<ReleasedGroup>,
-    /// Series; none without configured series, without a lineage, or if the secret was not kept after the run.
+    /// Series; none without series, lineage, or stored secret.
     pub series: Option<SeriesEvidence>,
 }
 
 impl ReleaseFiles<'_> {
-    /// Lists the input files, which must not be overwritten.
+    /// Lists the inputs, which must not be overwritten.
     #[must_use]
     pub fn protected_files(&self) -> Vec<UsedFile> {
         let mut files = vec![
@@ -87,7 +87,7 @@ impl ReleaseFiles<'_> {
         files
     }
 
-    /// Reads all input files. Uses 4 bytes per cell, for the records and the lines.
+    /// Reads all inputs, with 4 bytes per cell.
     pub fn load_release(&self) -> Result<LoadedRelease, Failure> {
         let named = [("SOURCE", self.original), ("SINK", self.released)];
         let (config, schema, shapes) = load_release_policy(self.config, &named, self.lineage)?;
@@ -106,8 +106,7 @@ impl ReleaseFiles<'_> {
 }
 
 impl LoadedRelease {
-    /// Reads the original records, the released fragments and the lineage for these groups. Messages name the
-    /// configuration by `file`. Uses 4 bytes per cell, for the records and the lines.
+    /// Reads records, fragments and lineage for these groups, with 4 bytes per cell. Messages name `file`.
     pub fn read(
         config: Config,
         schema: &Arc<Schema>,
@@ -132,7 +131,7 @@ impl LoadedRelease {
     }
 }
 
-/// Reads the original records, with subjects digested by `key`.
+/// Reads the records, with subjects digested by `key`.
 pub fn read_original(
     config: &Config,
     schema: &Arc<Schema>,
@@ -140,32 +139,30 @@ pub fn read_original(
     path: &Path,
     key: Option<&DigestKey>,
 ) -> Result<OriginalData, OriginalError> {
-    // A full dictionary would drop values, which would falsify the true means of series.
+    // A full dictionary would falsify the true means of series.
     let is_whole = !config.series.is_empty() || config.batch.is_whole;
     let reading = Config { batch: BatchConfig { is_whole, ..config.batch.clone() }, ..config.clone() };
     crate::evaluation::original::read_original(&reading, schema, file, path, key)
 }
 
-/// Returns the key that runs of a configuration use to digest subjects; `None` without a secret, because each run
-/// then draws one.
+/// Returns the digest key of runs; `None` without a secret, because each run then draws one.
 pub fn subject_digest_key(config: &Config) -> Option<DigestKey> {
     let of_state = || directory_keys(&config.state.path, None, false).ok().filter(|_| config.has_state());
     let keys = config.secret.as_ref().map(|secret| StateKeys::derive(secret.expose())).or_else(of_state)?;
     Some(DigestKey(keys.subjects))
 }
 
-/// Returns a configuration with the named file as source or sink, its schema and the groups of the release.
+/// Returns a configuration with the named file as source or sink, its schema and groups.
 ///
-/// A release of `throng run` has the groups of the configuration. Groups chosen by the planner are chosen again from
-/// its source. A release of `throng anonymize` is one file of whole records. It is recognized by its path, which
-/// `throng run` does not use for one of several groups. A lineage always belongs to `throng run`. The file of a sink
-/// may have been compressed after the run.
+/// Groups of the planner are chosen again from its source. A release of `throng anonymize` is recognized by its path,
+/// which `throng run` does not use for one of several groups; with a lineage it belongs to `throng run`. The file may
+/// have been compressed after the run.
 pub fn load_release_policy(
     path: &Path,
     named: &[(&str, &Path)],
     lineage: Option<&Path>,
 ) -> Result<(Config, Arc<Schema>, Vec<GroupShape>), Failure> {
-    // Audit records are written during the release of a batch, not while its lines are read.
+    // Audit records are not written while lines are read.
     let mut given = vec![("THRONG__SINK__AUDIT_TOPIC".to_owned(), String::new())];
     let mut is_one_file = false;
     for (section, file) in named {
@@ -187,7 +184,7 @@ pub fn load_release_policy(
             refuse_ambiguous_release(&settled)?;
             without_groups(config)
         }
-        // The records are not needed for choosing groups that the release does not have.
+        // Such a release has no groups.
         Err(_) if is_data_set => without_groups(config),
         Err(problems) => return Err(problems.into()),
     };
@@ -195,13 +192,13 @@ pub fn load_release_policy(
     Ok((config, schema, shapes))
 }
 
-/// Returns the configuration of a data set that was released in one run: all attributes are released together.
+/// All attributes are released together.
 fn without_groups(config: Config) -> Config {
     let plan = PlanConfig { groups: GroupSelection::Given, ..config.plan };
     Config { plan, keep: Vec::new(), group: Vec::new(), ..config }
 }
 
-/// Checks if a run writes one of several groups to the path that `throng anonymize` uses for a data set.
+/// The path of one of several groups is that of a data set.
 fn writes_data_set_file(config: &Config) -> bool {
     let path = &config.sink.path;
     config
@@ -210,7 +207,7 @@ fn writes_data_set_file(config: &Config) -> bool {
         .any(|group| SinkConfig::file_of(path, group, false) == with_group_name(path, DATA_SET))
 }
 
-/// Refuses the files of a stream's groups next to the file of a data set, because the release is ambiguous.
+/// Refuses files of groups next to that of a data set.
 fn refuse_ambiguous_release(config: &Config) -> Result<(), Failure> {
     let path = &config.sink.path;
     let files = config.output_names().into_iter().map(|group| SinkConfig::file_of(path, group, false));
@@ -223,7 +220,7 @@ fn refuse_ambiguous_release(config: &Config) -> Result<(), Failure> {
     })
 }
 
-/// Formats a table with aligned columns: the first to the left, the others to the right.
+/// Formats a table: the first column to the left, others to the right.
 #[must_use]
 pub fn aligned_table(head: &[&str], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {

@@ -123,7 +123,7 @@ enum BenchTarget {
     Gpu(gpu::BenchArgs),
 }
 
-/// Parses the arguments, runs the command and returns the exit code of the process.
+/// Runs the command and returns its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = CommandLineArgs::parse();

@@ -1,4 +1,4 @@
-//! Failures of commands: their messages and exit codes.
+//! Failures with exit codes.
 
 use crate::config::ConfigProblem;
 use crate::daemon::run::RunError;
@@ -8,15 +8,15 @@ use std::process::ExitCode;
 /// Failure of a command.
 #[derive(Debug)]
 pub enum Failure {
-    /// Wrong usage or configuration: exit code 2.
+    /// Usage or configuration: exit code 2.
     Usage(anyhow::Error),
-    /// All problems of a configuration: exit code 2.
+    /// Configuration problems: exit code 2.
     Problems(Vec<ConfigProblem>),
-    /// The named hardware is missing: exit code 3.
+    /// Missing hardware: exit code 3.
     Hardware(anyhow::Error),
-    /// A finding is above the given limit: exit code 4.
+    /// Finding above a limit: exit code 4.
     FindingAboveLimit(anyhow::Error),
-    /// Failure while running: exit code 1.
+    /// While running: exit code 1.
     Running(anyhow::Error),
 }
 
@@ -46,7 +46,7 @@ impl From<RunError> for Failure {
     }
 }
 
-/// Formats an error with its causes. Skips a cause that the preceding text already contains.
+/// Skips causes in the preceding text.
 fn error_chain_message(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |message, cause| match (message.as_str(), &cause) {
         ("", _) => cause,
@@ -55,7 +55,7 @@ fn error_chain_message(error: &anyhow::Error) -> String {
     })
 }
 
-/// Prints a failure on standard error and returns its exit code.
+/// Prints a failure and returns its exit code.
 #[must_use]
 pub fn print_failure(failure: &Failure) -> ExitCode {
     let (code, kind, error) = match failure {

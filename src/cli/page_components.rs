@@ -1,12 +1,11 @@
-//! HTML components of the pages of `throng audit` and `throng evaluate`. The pages use no script and no external
-//! resource, and can be printed and forwarded.
+//! HTML components of reports, without scripts and external resources.
 
 use super::text_format::{number, sanitize_text};
 use crate::html::{document, style_policy};
 use chrono::{DateTime, Utc};
 use maud::{Markup, Render, html};
 
-/// Renders a report as one document. `facts` and the time `now` are below its heading.
+/// Renders a report with `facts` and time below its heading.
 #[must_use]
 pub fn report_document(
     kind: &str,
@@ -36,20 +35,19 @@ fn capital(text: &str) -> String {
     text.chars().take(1).flat_map(char::to_uppercase).chain(text.chars().skip(1)).collect()
 }
 
-/// Renders a count with its unit, below a heading.
+/// Renders a count with its unit.
 #[must_use]
 pub fn fact_badge(count: impl Render, what: &str) -> Markup {
     html! { span { b { (count) } " " (what) } }
 }
 
-/// Renders a text as a table cell.
+/// Renders a table cell.
 #[must_use]
 pub fn text(text: impl Render) -> Markup {
     html! { (text) }
 }
 
-/// Renders a table that scrolls, and becomes a list of cards on a narrow screen. The first cell of a row is its
-/// heading.
+/// Renders a table that becomes cards on a narrow screen. The first cell heads its row.
 #[must_use]
 pub fn table(label: &str, heads: &[&str], rows: impl Iterator<Item = Vec<Markup>>) -> Markup {
     html! {
@@ -80,32 +78,32 @@ pub fn table(label: &str, heads: &[&str], rows: impl Iterator<Item = Vec<Markup>
     }
 }
 
-/// Renders a section of a page.
+/// Renders a section.
 #[must_use]
 pub fn card(title: &str, sub: impl Render, content: impl Render) -> Markup {
     html! { section.card { h2 { (title) } p.sub { (sub) } (content) } }
 }
 
-/// Renders a figure with its name and a remark; `bad` selects the colour.
+/// Renders a figure with name and remark; `bad` selects the colour.
 #[must_use]
 pub fn tile(name: &str, value: &str, bad: bool, remark: &str) -> Markup {
     let colour = if bad { "warm" } else { "cool" };
     html! { div.tile { p.name { (name) } p.value.(colour) { (value) } p.remark { (remark) } } }
 }
 
-/// Renders the legend of a chart.
+/// Renders a chart legend.
 #[must_use]
 pub fn legend(keys: &[(&str, &str)]) -> Markup {
     html! { p.legend { @for (colour, what) in keys { span { i.key.(colour) {} (what) } } } }
 }
 
-/// Renders the names of a set, each in a box.
+/// Renders names in boxes.
 #[must_use]
 pub fn name_boxes<'n>(names: impl IntoIterator<Item = &'n String>) -> Markup {
     html! { @for name in names { span { (sanitize_text(name)) } } }
 }
 
-/// Renders the number of entries that are not shown.
+/// Renders the number of hidden entries.
 #[must_use]
 pub fn hidden_count_note(all: usize, shown: usize) -> Markup {
     html! {
@@ -113,20 +111,20 @@ pub fn hidden_count_note(all: usize, shown: usize) -> Markup {
     }
 }
 
-/// Row of a chart of horizontal bars.
+/// Horizontal bar.
 pub struct ChartBar {
     /// Name of the row.
     pub label: String,
-    /// Lengths of the pieces from left to right, as shares of the longest bar, and their colours.
+    /// Lengths as shares of the longest bar, and colours.
     pub pieces: Vec<(f64, &'static str)>,
-    /// Text behind the bar.
+    /// Text after the bar.
     pub value: String,
-    /// Tooltip text.
+    /// Tooltip.
     pub hint: String,
 }
 
 impl ChartBar {
-    /// Start, length and colour of each piece, in hundredths. A share above 0 has a visible length.
+    /// Hundredths; a share above 0 is visible.
     fn piece_positions(&self) -> Vec<(f64, f64, &'static str)> {
         let mut left = 0.0;
         let place = |(share, colour): &(f64, &'static str)| {
@@ -138,7 +136,7 @@ impl ChartBar {
     }
 }
 
-/// Renders horizontal bars, one below the other.
+/// Renders horizontal bars.
 #[must_use]
 pub fn bars(name: &str, rows: &[ChartBar]) -> Markup {
     html! {

@@ -1,4 +1,4 @@
-//! Policy tests of a configuration, run through the real pipeline.
+//! Policy tests in the real pipeline.
 
 use super::outcome::Failure;
 use super::text_format;
@@ -13,21 +13,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Key of the digests in a trial, so that the result is the same on every machine. No stored data is keyed by it.
+/// Equal results on every machine; no stored data is keyed by it.
 const TRIAL_SECRET: &[u8] = b"a trial, of which nothing is kept";
 
 /// Result of a policy test.
 pub struct PolicyTestResult {
     /// Name of the test.
     pub name: String,
-    /// Records released, and records read.
+    /// Records released, and read.
     pub released: (u64, u64),
-    /// Unmet expectations as text; they quote the records of the test. Empty if the test has passed.
+    /// Unmet expectations; they quote the records of the test.
     pub unmet: Vec<String>,
 }
 
 impl PolicyTestResult {
-    /// Formats the result for the terminal.
+    /// Formats the result.
     #[must_use]
     pub fn result_text(&self) -> String {
         let (name, (released, all)) = (text_format::sanitize_text(&self.name), self.released);
@@ -45,10 +45,10 @@ impl PolicyTestResult {
     }
 }
 
-/// Returns the configuration with a fixed, public secret and without tests.
+/// Returns the configuration with a public secret and without tests.
 ///
 /// # Errors
-/// Only if the fixed secret is invalid.
+/// Fails if the secret is invalid.
 pub fn with_trial_secret(config: &Config) -> Result<Config, Failure> {
     let secret = Secret::new(TRIAL_SECRET.to_vec()).map_err(|error| Failure::Usage(error.into()))?;
     let mut config = Config { secret: Some(secret), test: Vec::new(), ..config.clone() };
@@ -56,11 +56,10 @@ pub fn with_trial_secret(config: &Config) -> Result<Config, Failure> {
     Ok(config)
 }
 
-/// Runs every test of `asked`, the configuration before it was checked, until `stop` is set.
+/// Runs every test of `asked`, the unchecked configuration, until `stop` is set.
 ///
 /// # Errors
-/// If a test names attributes or outputs that are never released, if its file cannot be read, and if the pipeline
-/// fails.
+/// Fails for unreleased attributes or outputs, an unreadable file, and a failed pipeline.
 pub fn run_policy_tests(
     checked: &CheckedConfig,
     asked: &Config,
@@ -83,7 +82,7 @@ fn execute_policy_test(
 ) -> Result<PolicyTestResult, Failure> {
     let key = format!("{}: test[{index}].file", checked.file);
     let mut config = with_trial_secret(asked)?;
-    // Cells are compared under the attribute names of the schema.
+    // Cells are compared under schema names.
     config.output = OutputConfig::default();
     let directory = temporary_directory("test")?;
     let (input, form) = match (&test.file, test_record_lines(test, asked, &checked.schema)) {
@@ -123,11 +122,10 @@ fn execute_policy_test(
     Ok(PolicyTestResult { name: test.name.clone(), released: (totals.released, totals.consumed), unmet })
 }
 
-/// Output of a trial run.
 struct TrialOutput {
-    /// Every output text, with its place as readable text.
+    /// Every text with its place.
     texts: Vec<(String, String)>,
-    /// Lines with their cells, by index into `texts`. Dead letters have no cells.
+    /// Cells by index into `texts`; dead letters have none.
     lines: Vec<(usize, Map<String, Value>)>,
 }
 
@@ -156,7 +154,7 @@ impl TrialOutput {
     }
 }
 
-/// Formats a cell as text; a number keeps its spelling.
+/// A number keeps its spelling.
 fn cell_text(cell: &Value) -> String {
     match cell {
         Value::String(text) => text.clone(),
@@ -164,12 +162,10 @@ fn cell_text(cell: &Value) -> String {
     }
 }
 
-/// Counts the `cells` that have the same value in a line.
 fn count_matching_cells(cells: &Map<String, Value>, line: &Map<String, Value>) -> usize {
     cells.iter().filter(|(name, cell)| line.get(*name).is_some_and(|shown| cell_text(shown) == cell_text(cell))).count()
 }
 
-/// Lists the expectations of a test that the output does not meet.
 fn unmet_expectations(test: &PolicyTest, left: &TrialOutput) -> Vec<String> {
     let mut unmet = Vec::new();
     for wanted in &test.expect {
@@ -206,7 +202,7 @@ fn unmet_expectations(test: &PolicyTest, left: &TrialOutput) -> Vec<String> {
     unmet
 }
 
-/// Checks for a text in a line, as written or as JSON spells it.
+/// As written, or as JSON spells it.
 fn contains_in_any_spelling(text: &str, line: &str) -> bool {
     let spelled = Value::String(text.to_owned()).to_string();
     line.contains(text) || line.contains(spelled.trim_matches('"'))

@@ -1,16 +1,16 @@
-//! Progress display of commands.
+//! Progress display.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// Creates a spinner on standard error, hidden if that is no terminal.
+/// Creates a spinner, hidden without a terminal.
 #[must_use]
 pub fn spinner(template: &str) -> ProgressBar {
     styled(ProgressBar::new_spinner(), template)
 }
 
-/// Creates a progress bar of a known length, hidden if standard error is no terminal.
+/// Creates a progress bar, hidden without a terminal.
 #[must_use]
 pub fn progress_bar(template: &str, length: u64) -> ProgressBar {
     styled(ProgressBar::new(length), template)

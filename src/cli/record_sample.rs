@@ -1,4 +1,4 @@
-//! Samples for schema inference: the first records of a file, of standard input or of a topic.
+//! Samples for schema inference.
 
 use super::input_formats::{FormatArg, detect_record_format, separator_argument};
 use super::outcome::Failure;
@@ -19,7 +19,6 @@ use throng_formats::DecodeLimits;
 use throng_kafka::topic_sample::TopicSample;
 
 const MAX_SAMPLE_COLUMNS: usize = 4096;
-/// Maximum time without a response from a broker.
 const SAMPLE_BROKER_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_SAMPLE_BYTES: u64 = 2 << 30;
 
@@ -47,11 +46,11 @@ pub struct RecordSample {
     pub table: LoadedTable,
     /// Format of the records.
     pub format: FileFormat,
-    /// Name of the source in messages.
+    /// Source in messages.
     pub named: String,
 }
 
-/// Reads a sample; unreadable records are skipped and counted.
+/// Reads a sample without unreadable records.
 pub fn read(args: &SampleArgs) -> Result<RecordSample, Failure> {
     let Some(path) = &args.input else {
         return Err(Failure::Usage(anyhow!("no input is named: give a file with records")));
@@ -66,9 +65,8 @@ pub fn read(args: &SampleArgs) -> Result<RecordSample, Failure> {
     Ok(RecordSample { table, format, named })
 }
 
-/// Reads the first `records` messages of the topics in a configuration; messages name it by `file`. Joins no consumer
-/// group and commits nothing. The schema of the configuration is not used. Attributes of message keys get the origin
-/// `BorrowedKeySeed`.
+/// Reads the first `records` messages of the configured topics, without their schema, and commits nothing. Messages
+/// name `file`.
 pub fn read_topics(config: &Config, file: &str, records: u64) -> Result<RecordSample, Failure> {
     if config.source.kind == SourceKind::File {
         return Err(Failure::Usage(anyhow!("{file}: the source is a file: give it as INPUT")));
@@ -85,7 +83,7 @@ pub fn read_topics(config: &Config, file: &str, records: u64) -> Result<RecordSa
     let unreadable = lines.unreadable();
     let named = format!("topic {}", config.source.topics.join(", "));
     let limits = DecodeLimits {
-        // A record contains both key and value.
+        // A record has key and value.
         max_record_bytes: usize::try_from(config.source.max_record_bytes).unwrap_or(usize::MAX).saturating_mul(3),
         max_depth: DecodeLimits::default().max_depth + 1,
         ..DecodeLimits::default()
@@ -110,7 +108,7 @@ pub fn read_topics(config: &Config, file: &str, records: u64) -> Result<RecordSa
     Ok(RecordSample { table, format: FileFormat::Ndjson, named })
 }
 
-/// Removes the part of the message, `key` or `value`, from the path and the name of a column.
+/// Removes `key` or `value` from path and name.
 fn strip_message_part(column: &mut TableColumn) {
     if column.key_path.remove(0) == "key" {
         column.from = AttributeOrigin::Key;
@@ -147,7 +145,6 @@ fn with_read_progress<T>(read: impl FnOnce(&mut dyn FnMut(ReadProgress)) -> T) -
     read
 }
 
-/// Treats an unreadable sample as a usage error.
 fn sample_failure(error: TableReadError) -> Failure {
     Failure::Usage(error.into())
 }

@@ -1,4 +1,4 @@
-//! `throng reload`: requests a configuration reload from the running daemon.
+//! `throng reload`.
 
 use super::outcome::Failure;
 use super::{daemon_client, text_format};

@@ -1,4 +1,4 @@
-//! Configuration reload in a running daemon: reads the file with the same checks and tests as `throng check`.
+//! Configuration reload in a running daemon, with the checks of `throng check`.
 
 use super::outcome::Failure;
 use super::streamable::{refuse_missing_device, refuse_unstreamable};
@@ -16,22 +16,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Interval between two checks for the end of the tests or of the daemon.
 const TRIAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Time that a trial process gets to end after SIGTERM.
+/// Time to end after SIGTERM.
 const TRIAL_TERMINATION_GRACE: Duration = Duration::from_secs(5);
 
-/// Result that a trial process prints on its standard output.
+/// Output of a trial process.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct PolicyTrialResult {
-    /// Digest of the policy under trial.
+    /// Digest of the policy.
     pub policy: String,
-    /// Names of the failed tests.
+    /// Failed tests.
     pub failed: Vec<String>,
 }
 
-/// Returns the reload handler that reads `file` again on request or on SIGHUP.
+/// Returns the handler that reads `file` on request or SIGHUP.
 pub fn install_reload_handler(file: &Path) -> Result<ReloadInputs, Failure> {
     let hangup = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&hangup))
@@ -40,11 +39,11 @@ pub fn install_reload_handler(file: &Path) -> Result<ReloadInputs, Failure> {
     Ok(ReloadInputs { read: Arc::new(move |over| load_and_test(&file, over)), hangup })
 }
 
-/// Reads the configuration, checks it and runs its tests.
+/// Reads, checks and tests the configuration.
 fn load_and_test(path: &Path, over: &AtomicBool) -> Result<CheckedConfig, Vec<String>> {
     let said = |problems: Vec<ConfigProblem>| problems.iter().map(ToString::to_string).collect::<Vec<_>>();
     let file = path.display().to_string();
-    // Reading a pipe could block the shutdown of the daemon.
+    // A pipe could block the shutdown.
     if std::fs::metadata(path).is_ok_and(|about| !about.is_file()) {
         return Err(vec![format!(
             "{file}: not a regular file: a reload cannot read it again (write the configuration to a file)"
@@ -84,16 +83,16 @@ fn failure_reasons(failure: &Failure) -> Vec<String> {
     }
 }
 
-/// Returns the path of the running program, also if its file was replaced by another version.
+/// Works also after a replacement of the file.
 fn running_executable() -> std::io::Result<std::path::PathBuf> {
     let running = Path::new("/proc/self/exe");
     if running.exists() { Ok(running.to_owned()) } else { std::env::current_exe() }
 }
 
-/// Ends a trial with SIGTERM, so that it removes its files. Kills it after five seconds.
+/// SIGTERM lets the trial remove its files; kills it after five seconds.
 fn terminate_child(child: &mut Child) -> std::io::Result<()> {
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // The process may have ended already; that is no error.
+        // It may have ended already.
         kill_process(pid, Signal::TERM).or_else(|error| if error == Errno::SRCH { Ok(()) } else { Err(error) })?;
     }
     let until = Instant::now() + TRIAL_TERMINATION_GRACE;
@@ -107,13 +106,13 @@ fn terminate_child(child: &mut Child) -> std::io::Result<()> {
     child.wait().map(drop)
 }
 
-/// Runs the tests in a separate process, which isolates their log, memory and exit from the daemon.
+/// A process isolates log, memory and exit of the tests.
 fn run_tests_in_child(path: &Path, over: &AtomicBool) -> anyhow::Result<PolicyTrialResult> {
     let program = running_executable().context("cannot find the running executable")?;
     let mut child = Command::new(program)
         .args(["check", "--for-reload", "-c"])
         .arg(path)
-        // Fail points of tests apply to the daemon only.
+        // Fail points apply to the daemon only.
         .env_remove("FAILPOINTS")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -1,4 +1,4 @@
-//! `throng run`: runs the daemon, over topics or as a job over files.
+//! `throng run`: the daemon, or a job over files.
 
 use super::outcome::Failure;
 use super::progress::{progress_bar, spinner};
@@ -51,19 +51,18 @@ pub struct RunArgs {
 
 const SHUTDOWN_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Parses a share between 0 and 1 from the command line.
+/// Parses a share, 0 to 1.
 pub fn share_argument(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "give a share between 0 and 1, for example 0.05".to_owned())
 }
 
-/// Limits glibc to two arenas for all threads. The default is eight per core, and each arena keeps memory that its
-/// threads have freed. Other allocators have no such setting.
+/// glibc's default is eight arenas per core, each with freed memory. Other allocators have no such setting.
 #[allow(unsafe_code, reason = "this allocator setting has no safe interface")]
 fn limit_arenas() {
     #[cfg(target_env = "gnu")]
     {
-        // SAFETY: `mallopt` sets a number inside the allocator, under the allocator's lock.
+        // SAFETY: `mallopt` sets a number under the allocator's lock.
         let taken = unsafe { libc::mallopt(libc::M_ARENA_MAX, 2) };
         if taken == 0 {
             tracing::warn!("cannot limit the arenas of the allocator: it may keep more freed memory");
@@ -97,7 +96,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         accept_rewind: args.accept_rewind,
         ..RunOptions::default()
     };
-    // Only Kafka sources reload: files are batch jobs, and standard input cannot be read again.
+    // Files are jobs, and standard input cannot be read again.
     let reloading =
         (config.source.kind == SourceKind::Kafka).then(|| install_reload_handler(&args.config)).transpose()?;
     let outcome = run_daemon(checked, &options, &telemetry, &stop, &bar, reloading);
@@ -121,17 +120,17 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if is_file {
         print_run_summary(&telemetry);
     }
-    // After a stop signal, the run has not read all records.
+    // A stop signal leaves records unread.
     let to_the_end = is_file && !stop.load(Ordering::Acquire);
     if is_file && !to_the_end {
         eprintln!("stopped by a signal: standard input may hold further records, which this run has not read");
     }
-    // The losses of a file include earlier processes; those of a topic count only this process.
+    // Losses of a file include earlier processes.
     let settled = if is_file { ShareScope::WholeState } else { ShareScope::CurrentProcess };
     let most = args.fail_above.or(to_the_end.then_some(1.0)).filter(|_| !config.is_job());
     let lost = || loss_refusal(&telemetry, settled, &findings, most?).map(|what| Failure::Running(anyhow!(what)));
     let refused = refused.or_else(lost).or_else(|| {
-        // The lines read from standard input are already released; the output cannot be replaced any more.
+        // Lines of standard input are already released.
         let what = share_refusal(&telemetry).filter(|_| to_the_end && !config.is_job())?;
         let better = advise_release_form(&file, &config, &schema, &telemetry);
         let printed = config.sink.path == Path::new("-");
@@ -144,7 +143,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     refused.map_or(Ok(()), Err)
 }
 
-/// Gives advice for a release that represents too few of its records, as counted by `telemetry`.
+/// Advice for a release below its minimum.
 fn advise_release_form(file: &str, config: &Config, schema: &Schema, telemetry: &Telemetry) -> String {
     if let Some(why) = telemetry.status().series.as_ref().and_then(missing_buckets_advice) {
         return why;
@@ -167,7 +166,7 @@ fn advise_release_form(file: &str, config: &Config, schema: &Schema, telemetry: 
     )
 }
 
-/// Creates the secret file of a job if the configured file does not exist, and prints a note.
+/// Creates and reports the missing secret file of a job.
 pub fn create_secret(config: &mut Config, file: &str) -> Result<(), Failure> {
     if let Some(path) = config.create_secret(file).map_err(|problem| vec![problem])? {
         eprintln!(
@@ -178,14 +177,14 @@ pub fn create_secret(config: &mut Config, file: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Starts logging as configured. Panics log their location but not their payload.
+/// Starts logging. Panics log their location only.
 pub fn begin_logging(config: &Config) -> Result<(), Failure> {
     silence_panic_payloads();
     init_logging(config.telemetry.log_format.name(), config.telemetry.log_level.name())
         .map_err(|e| Failure::Usage(e.into()))
 }
 
-/// Returns a flag that SIGTERM and SIGINT set. A second signal ends the process immediately.
+/// Returns a flag that SIGTERM and SIGINT set; a second signal ends the process.
 pub fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
@@ -196,8 +195,7 @@ pub fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Ends the process when `stop` has been set for longer than `time`. This equals a crash: the next start recovers the
-/// state on disk and on the brokers.
+/// Equals a crash: the next start recovers the state.
 fn enforce_shutdown_time(stop: &Arc<AtomicBool>, time: Duration) -> Result<(), Failure> {
     let stop = Arc::clone(stop);
     let watch = move || {
@@ -215,7 +213,7 @@ fn enforce_shutdown_time(stop: &Arc<AtomicBool>, time: Duration) -> Result<(), F
     thread.map(drop).map_err(|error| Failure::Running(error.into()))
 }
 
-/// Progress bar over the bytes read, shown only on a terminal.
+/// Bytes read, only on a terminal.
 struct RunProgressBar(ProgressBar);
 
 impl RunProgressBar {

@@ -1,16 +1,16 @@
-//! Summary of a run: represented share, record counts, and reasons for missing records or rows.
+//! Summary of a run.
 
 use super::text_format;
 use crate::telemetry::{Limit, RecordShare, SeriesPublished, Status, SuppressionReason, Telemetry, TooFewBuckets};
 
-/// Message for lines thinned because a limit was reached: possibly no other line of their subject was released.
+/// Possibly no other line of their subject was released.
 pub const LIMIT_REACHED_NOTE: &str = "fragments thinned with no other line of their subject: the limit of waiting lines or of the release log was reached, and some people have no line in the groups that do not change (divide the input by subjects)";
 
-/// Advice if only unreadable records keep a release below `release.min_represented`.
+/// If only unreadable records keep a release below `release.min_represented`.
 pub const UNREADABLE_ADVICE: &str =
     "correct the records that could not be read: the dead letters and the log name the reason and the remedy";
 
-/// Prints the summary of a run on standard error.
+/// Prints the summary on standard error.
 pub fn print_run_summary(telemetry: &Telemetry) {
     let status = telemetry.status();
     for line in summary_lines(&status) {
@@ -53,7 +53,7 @@ fn summary_lines(status: &Status) -> Vec<String> {
     lines
 }
 
-/// Describes the reason for suppressed records.
+/// Describes a suppression reason.
 #[must_use]
 pub fn suppression_reason_text(why: SuppressionReason, status: &Status) -> &'static str {
     match why {
@@ -102,7 +102,7 @@ pub fn represented_lines(status: &Status) -> Vec<String> {
     lines
 }
 
-/// Explains the absence of series rows, with a remedy, if no subject has values in enough buckets.
+/// Explains a series without rows if no subject has enough buckets.
 #[must_use]
 pub fn missing_buckets_advice(series: &SeriesPublished) -> Option<String> {
     series.too_short.map(|TooFewBuckets { most, needed }| {
@@ -112,7 +112,7 @@ pub fn missing_buckets_advice(series: &SeriesPublished) -> Option<String> {
     })
 }
 
-/// Lists the reasons for missing series rows in one line.
+/// Lists the reasons for missing rows in one line.
 #[must_use]
 pub fn missing_rows_reasons(series: &SeriesPublished) -> Option<String> {
     let missing: Vec<String> = [

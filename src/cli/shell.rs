@@ -1,12 +1,11 @@
-//! `throng print_completions` and `throng man`: generate shell completions and manual pages from the command line
-//! definition.
+//! `throng completions` and `throng man`.
 
 use super::outcome::Failure;
 use anyhow::Context;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Arguments of `throng print_completions`.
+/// Arguments of `throng completions`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   throng completions bash > ~/.local/share/bash-completion/completions/throng
@@ -33,13 +32,13 @@ pub fn print_completions(args: &CompletionsArgs, mut command: clap::Command) -> 
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "throng", &mut script);
     match std::io::stdout().write_all(&script) {
-        // The reader closed standard output early (`| head`).
+        // The reader closed standard output (`| head`).
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written.context("cannot write the completions")?),
     }
 }
 
-/// Writes one manual page for throng and one for each of its commands.
+/// Writes one manual page for throng and one per command.
 pub fn write_manual_pages(args: &ManArgs, command: clap::Command) -> Result<(), Failure> {
     let folder = || format!("cannot write the pages to {}", args.folder.display());
     std::fs::create_dir_all(&args.folder).with_context(folder)?;

@@ -1,5 +1,4 @@
-//! Signal handling of commands over files. A command ends immediately if it polls the stop flag, and within a second
-//! otherwise.
+//! Signals of commands over files, which end within a second.
 
 use super::outcome::Failure;
 use super::run::stop_on_signals;
@@ -11,19 +10,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Time for an orderly end before the process is ended.
+/// Time for an orderly end.
 const STOP_GRACE: Duration = Duration::from_millis(500);
 
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Temporary directories of this process, removed when it ends.
+/// Removed when the process ends.
 static TEMPORARY_DIRECTORIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Returns a flag that SIGTERM and SIGINT set. Some steps do not poll it (group choice, plan search); the process
-/// then ends after half a second and removes its temporary directories.
+/// Returns a flag that SIGTERM and SIGINT set. Half a second later the process ends and removes its temporary
+/// directories, because some steps do not poll the flag.
 ///
 /// # Errors
-/// If signals cannot be caught, or no thread can be started.
+/// Fails if signals cannot be caught, or no thread can start.
 pub fn exit_on_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = stop_on_signals()?;
     let watched = Arc::clone(&stop);
@@ -38,33 +37,33 @@ pub fn exit_on_signals() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// Waits for the flag, then for the grace period, removes the temporary directories and calls `end`.
+/// Waits for flag and grace period, removes temporary directories and calls `end`.
 fn exit_after_stop(stop: &AtomicBool, [interval, grace]: [Duration; 2], end: impl FnOnce()) {
     while !stop.load(Ordering::Acquire) {
         std::thread::sleep(interval);
     }
     std::thread::sleep(grace);
-    // The list is valid also after a panic of the thread that held the lock.
+    // Valid also after a panic under the lock.
     let directories = TEMPORARY_DIRECTORIES.lock().unwrap_or_else(PoisonError::into_inner);
     for directory in directories.iter() {
-        // A directory that is already removed, or cannot be removed, does not delay the end.
+        // A failed removal does not delay the end.
         let (Ok(()) | Err(_)) = std::fs::remove_dir_all(directory);
     }
     end();
 }
 
-/// Phases of `throng anonymize`, by their reaction to a signal.
+/// Phases by their reaction to a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AnonymizePhase {
-    /// Reads and counts records: a signal ends the process.
+    /// Ends the process.
     Preparing,
-    /// Searches a policy: a signal ends the search with the best policy so far.
+    /// Ends the search with the best policy so far.
     Searching,
-    /// Divides and verifies the release: a signal ends the process.
+    /// Ends the process.
     Verifying,
-    /// Writes lines to a temporary file next to the output: a signal ends the process in order and removes the file.
+    /// Ends the process in order and removes the temporary file.
     Writing,
-    /// Releases the result of a search that a signal has ended.
+    /// Releases the result of an ended search.
     Finishing,
 }
 
@@ -80,7 +79,7 @@ impl AnonymizePhase {
         }
     }
 
-    /// Returns the error of a process that a signal ends in this phase.
+    /// Error of a process ended in this phase.
     fn stop_error(self) -> Option<AnonymizeError> {
         match self {
             Self::Preparing => Some(AnonymizeError::StoppedBefore),
@@ -90,18 +89,17 @@ impl AnonymizePhase {
     }
 }
 
-/// Signal handler of `throng anonymize`. It reacts within a second in every phase.
+/// Signal handler of `throng anonymize`.
 pub struct JobSignals {
     stop: Arc<AtomicBool>,
     phase: Arc<Mutex<AnonymizePhase>>,
 }
 
 impl JobSignals {
-    /// Catches the signals. If a step takes longer than the grace period, clears `bar` and ends the process during
-    /// the step.
+    /// Catches the signals. A step longer than the grace period is interrupted, after `bar` is cleared.
     ///
     /// # Errors
-    /// If signals cannot be caught, or no thread can be started.
+    /// Fails if signals cannot be caught, or no thread can start.
     pub fn catch(bar: &ProgressBar) -> Result<Self, Failure> {
         let signals = Self { stop: stop_on_signals()?, phase: Arc::new(Mutex::new(AnonymizePhase::Preparing)) };
         let (stop, phase, bar) = (Arc::clone(&signals.stop), Arc::clone(&signals.phase), bar.clone());
@@ -117,7 +115,7 @@ impl JobSignals {
         Ok(signals)
     }
 
-    /// Flag that ends a search.
+    /// Returns the flag that ends a search.
     pub fn flag(&self) -> &AtomicBool {
         &self.stop
     }
@@ -125,7 +123,7 @@ impl JobSignals {
     /// Records the current step.
     ///
     /// # Errors
-    /// If a signal ends the work in this phase.
+    /// Fails if a signal ends this phase.
     pub fn record_step(&self, step: AnonymizationStep) -> Result<(), AnonymizeError> {
         let stopped = self.stop.load(Ordering::Acquire);
         let mut phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
@@ -134,8 +132,7 @@ impl JobSignals {
     }
 }
 
-/// Waits for the flag, the grace period and a phase that can be interrupted, then calls `end` with the error of the
-/// phase. It holds the phase lock during the call, so that no output is started.
+/// Calls `end` after flag, grace period and an interruptible phase, under the phase lock, so that no output is started.
 fn interrupt_phase(
     stop: &AtomicBool,
     phase: &Mutex<AnonymizePhase>,
@@ -158,12 +155,12 @@ fn interrupt_phase(
     }
 }
 
-/// Temporary directory, removed on drop and when a signal ends the process.
+/// Temporary directory, removed on drop and by signals.
 #[derive(Debug)]
 pub struct TemporaryDirectory(TempDir);
 
 impl TemporaryDirectory {
-    /// Takes ownership of a directory and registers it for removal.
+    /// Registers a directory for removal.
     pub fn register_directory(directory: TempDir) -> Self {
         if let Ok(mut known) = TEMPORARY_DIRECTORIES.lock() {
             known.push(directory.path().to_owned());
@@ -171,7 +168,7 @@ impl TemporaryDirectory {
         Self(directory)
     }
 
-    /// Path of the directory.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
@@ -195,7 +192,7 @@ mod tests {
     const VERIFYING: AnonymizationStep = AnonymizationStep::Verifying { part: 0, of: 1 };
     const WRITING: AnonymizationStep = AnonymizationStep::Writing { lines: 0, of: 2 };
 
-    /// Runs the steps with the stop flag set before step `stopped_before`, and returns the result of each step.
+    /// Sets the flag before step `stopped_before`.
     fn results_of_steps(steps: &[AnonymizationStep], stopped_before: usize) -> Vec<Option<AnonymizeError>> {
         let signals = JobSignals { stop: Arc::default(), phase: Arc::new(Mutex::new(AnonymizePhase::Preparing)) };
         let hear = |(at, step): (usize, &AnonymizationStep)| {

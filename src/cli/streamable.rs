@@ -1,11 +1,11 @@
-//! Checks of features that a stream does not support in this configuration or on this machine.
+//! Checks for features that a stream lacks.
 
 use super::outcome::Failure;
 use crate::config::{ComputeBackend, Config};
 use anyhow::anyhow;
 use throng_risk::counting::shared_device;
 
-/// Refuses features that apply only to a complete data set.
+/// Refuses features of complete data sets.
 pub fn refuse_unstreamable(config: &Config, file: &str) -> Result<(), Failure> {
     if config.anonymize.ceiling.is_enabled() {
         return Err(Failure::Usage(anyhow!(
@@ -15,7 +15,7 @@ pub fn refuse_unstreamable(config: &Config, file: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a configuration that needs a GPU on a machine without one.
+/// Refuses `cuda` without a GPU.
 pub fn refuse_missing_device(config: &Config, file: &str) -> Result<(), Failure> {
     if config.compute.backend == ComputeBackend::Cuda
         && let Err(error) = shared_device()

@@ -1,4 +1,4 @@
-//! Formatting of numbers, shares and names for text output.
+//! Numbers, shares and names as text.
 
 use crate::html::is_control_character;
 use indicatif::HumanCount;
@@ -14,7 +14,7 @@ pub fn counted(n: u64, what: &str) -> String {
     format!("{} {what}{}", number(n), if n == 1 { "" } else { "s" })
 }
 
-/// Formats a share in percent. Only an exact 0 is shown as 0 % and only an exact 1 as 100 %.
+/// Formats a percentage; only exact values are 0 % and 100 %.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
         p if p <= 0.0 => "0 %".to_owned(),
@@ -25,7 +25,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// Formats a duration with about three significant digits.
+/// Formats about three significant digits.
 pub fn seconds(s: f64) -> String {
     match s {
         s if s < 0.01 => format!("{:.1} ms", s * 1e3),
@@ -35,13 +35,13 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
-/// Replaces control characters and changes of text direction, because names come from untrusted files.
+/// Replaces control characters and changes of text direction in untrusted names.
 pub fn sanitize_text(name: &str) -> String {
     let clean: String = name.chars().map(|c| if is_control_character(c) { '\u{fffd}' } else { c }).collect();
     if clean.trim().is_empty() { "(no name)".to_owned() } else { clean }
 }
 
-/// Wraps text at 100 characters between words. The first line starts with `bullet`, the others are indented.
+/// Wraps at 100 characters; `bullet` starts the first line.
 pub fn wrap_text(bullet: &str, text: &str) -> String {
     let indent = bullet.chars().count();
     let (mut out, mut width) = (bullet.to_owned(), indent);
@@ -62,7 +62,7 @@ pub fn wrap_text(bullet: &str, text: &str) -> String {
     out
 }
 
-/// Shortens a text to `width` characters; the last one is `…` if characters were removed.
+/// Shortens to `width` characters, with `…`.
 pub fn truncate_text(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -72,7 +72,7 @@ pub fn truncate_text(text: &str, width: usize) -> String {
     cut
 }
 
-/// Describes the reason that makes a column a standalone identifier.
+/// Describes the reason for a standalone identifier.
 pub fn identifier_reason(reason: &IdentifierReason) -> String {
     match reason {
         IdentifierReason::Declared => "declared in the schema".to_owned(),
@@ -101,7 +101,7 @@ fn shape_title(shape: throng_core::values::identifier_shapes::IdentifierShape) -
     }
 }
 
-/// Formats a number from 0 to 1 with three decimal places.
+/// Formats three decimal places.
 pub fn ratio(value: f64) -> String {
     if value > 0.0 && value < 0.001 { "< 0.001".to_owned() } else { format!("{value:.3}") }
 }

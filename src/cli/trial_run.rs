@@ -1,4 +1,4 @@
-//! Trial runs: the real pipeline over a file, into a temporary directory.
+//! Trial runs: the real pipeline into a temporary directory.
 
 use super::outcome::Failure;
 use super::stop_signals::TemporaryDirectory;
@@ -17,20 +17,20 @@ use throng_core::plan::GroupShape;
 use throng_core::series::AllSeriesTerms;
 use throng_core::values::schema::Schema;
 
-/// Progress watcher that ignores all progress.
+/// Ignores progress.
 pub struct SilentWatcher;
 
 impl ReadProgressWatcher for SilentWatcher {
     fn bytes_read(&self, _: u64) {}
 }
 
-/// Creates a temporary directory of mode 0700 that is removed on drop. Its name contains the given label.
+/// Creates a temporary directory of mode 0700 with the label in its name.
 pub fn temporary_directory(what: &str) -> Result<TemporaryDirectory, Failure> {
     let made = tempfile::Builder::new().prefix(&format!("throng-{what}-")).tempdir();
     Ok(TemporaryDirectory::register_directory(made.context("cannot create a temporary directory")?))
 }
 
-/// Finished trial run. Its outputs are removed on drop.
+/// Finished trial run, with outputs until drop.
 pub struct TrialRun {
     directory: TemporaryDirectory,
     /// Configuration of the run.
@@ -39,32 +39,31 @@ pub struct TrialRun {
     pub schema: Arc<Schema>,
     /// Attribute groups.
     pub shapes: Vec<GroupShape>,
-    /// Terms of the series.
+    /// Series terms.
     pub terms: Option<Arc<AllSeriesTerms>>,
-    /// Counters of the run.
+    /// Counters.
     pub telemetry: Telemetry,
-    /// Groups in order, each with its output file; empty if only series are released.
+    /// Groups with their files, in order.
     pub outputs: Vec<(String, PathBuf)>,
-    /// Series in order, each with its output file.
+    /// Series with their files, in order.
     pub series: Vec<(String, PathBuf)>,
 }
 
-/// File format of the records of a trial run.
+/// Format of the records.
 #[derive(Clone, Copy)]
 pub struct RecordFileFormat {
-    /// Format of the records.
+    /// Encoding.
     pub format: RecordFormat,
-    /// Separator of CSV.
+    /// CSV separator.
     pub separator: char,
 }
 
-/// Determines the format of `input` from its file name. Falls back to the format of the configured source file, or
-/// JSON.
+/// Determines the format by file name, else as the configured source file, or JSON.
 pub fn record_file_format(config: &Config, input: &Path) -> Result<RecordFileFormat, Failure> {
     let named = RecordFormat::from_known_extension(&format_sample_of(input));
     let source = &config.source;
     Ok(match named {
-        // The CSV settings of the configuration apply to its own source file.
+        // CSV settings apply to the configured source file.
         Some(RecordFormat::Csv) | None if source.kind == SourceKind::File && source.format() == RecordFormat::Csv => {
             RecordFileFormat { format: RecordFormat::Csv, separator: source.separator }
         }
@@ -80,10 +79,9 @@ pub fn record_file_format(config: &Config, input: &Path) -> Result<RecordFileFor
     })
 }
 
-/// Replaces source and sink by files and disables the status page.
 fn redirect_to_files(mut config: Config, input: &Path, written: RecordFileFormat, directory: &Path) -> Config {
     if written.format != config.source.format() {
-        // The priming records have the format of the source; groups and plan come from the input instead.
+        // Groups and plan come from the input.
         config.plan.prime = None;
     }
     config.source.kind = SourceKind::File;
@@ -100,16 +98,16 @@ fn redirect_to_files(mut config: Config, input: &Path, written: RecordFileFormat
         ..SinkConfig::default()
     };
     config.state.path = PathBuf::new();
-    // The caller judges the represented share of the release.
+    // The caller judges the represented share.
     config.release.min_represented = 0.0;
     config.telemetry.listen.clear();
     config
 }
 
-/// Runs `config` over `input` to its end, or until `stop` is set. Messages name the configuration by `file`.
+/// Runs `config` over `input` until `stop` is set. Messages name `file`.
 ///
 /// # Errors
-/// If the configuration or the input does not fit, if profiles are in a topic, and if the run fails or is stopped.
+/// Fails for unfit configuration or input, profiles in a topic, and a failed or stopped run.
 pub fn execute_trial_run(
     config: Config,
     file: &str,
@@ -155,7 +153,7 @@ fn stopped_failure(input: &Path) -> Failure {
 }
 
 impl TrialRun {
-    /// Counts the lines of one output and returns the first `most` of them.
+    /// Returns the number of lines and the first `most`.
     pub fn read_first_lines(path: &Path, most: usize) -> anyhow::Result<(u64, Vec<String>)> {
         let file = match std::fs::File::open(path) {
             Ok(file) => file,
@@ -173,13 +171,13 @@ impl TrialRun {
         Ok((count, first))
     }
 
-    /// Path of the dead letters, which exists only if there are any.
+    /// Returns the path of dead letters, if any.
     #[must_use]
     pub fn dead_letters(&self) -> PathBuf {
         self.directory.path().join("dead-letters.ndjson")
     }
 
-    /// Path of the lineage, which exists only if it was requested.
+    /// Returns the path of the lineage, if requested.
     #[must_use]
     pub fn lineage(&self) -> PathBuf {
         self.directory.path().join("lineage.ndjson")

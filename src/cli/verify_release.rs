@@ -1,4 +1,4 @@
-//! `throng verify-release`: recounts a finished release.
+//! `throng verify-release`.
 
 use super::json;
 use super::loaded_release::{aligned_table, load_release_policy, read_original, subject_digest_key};

@@ -1,4 +1,4 @@
-//! `[anonymize]`: anonymization of one complete data set (`throng anonymize`).
+//! `[anonymize]`: anonymization of one complete data set.
 
 use super::choice::choices;
 use super::problem::ProblemCollector;
@@ -17,46 +17,46 @@ choices! {
         /// One policy for all records.
         #[default]
         FullDomain = "full_domain",
-        /// One policy for the records that it can release, another for the remaining records, and so on. Better
-        /// quality, but the output mixes levels. Refused together with `delta_presence`.
+        /// One policy for the records that it can release, another for the remaining ones, and so on. Better quality,
+        /// but mixed levels. Refused together with `delta_presence`.
         Local = "local",
     }
 }
 
-/// Controls the policy search of `throng anonymize`; the daemon does not read this section.
+/// Controls the policy search of `throng anonymize`; the daemon ignores it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnonymizeConfig {
-    /// Limits the share of the records that may be suppressed, 0 to 1.
+    /// Limits the share of records that may be suppressed, 0 to 1.
     #[schemars(example = 0.05, extend("minimum" = 0, "maximum" = 1))]
     pub suppression_limit: f64,
-    /// Selects the quality measure that the best policy optimizes.
+    /// Selects the quality measure to optimize.
     #[schemars(example = QualityMeasure::Loss)]
     pub measure: QualityMeasure,
     /// Selects the search strategy in the lattice.
     #[schemars(example = LatticeStrategy::Bfs)]
     pub strategy: LatticeStrategy,
-    /// Limits the time of the search, for all passes of `local` and all repetitions together. At the limit the best
-    /// policy found is used. None: the search runs until the optimum is proved.
+    /// Limits the search time, over all passes of `local` and all repetitions. At the limit the best policy found is
+    /// used. None: until the optimum is proved.
     #[serde(with = "quantity::optional_duration")]
     #[schemars(with = "Option<quantity::DurationText>", example = &"60s")]
     pub time_limit: Option<Duration>,
-    /// Selects an attribute of the schema that marks the records to be released by the value `true`, `1` or `yes`.
-    /// The others are the population that k-map and δ-presence count. It has the role insensitive and is not
-    /// released. None: all records are released.
+    /// Selects an attribute that marks the records to be released by `true`, `1` or `yes`. The others are the
+    /// population that k-map and δ-presence count. It has the role insensitive and is not released. None: all records
+    /// are released.
     #[schemars(example = &"in_study")]
     pub released: Option<String>,
     /// Selects one policy for all records, or several passes with different policies.
     #[schemars(example = RecodingScope::Local)]
     pub transformation: RecodingScope,
-    /// Limits the share of the records that the first pass of local recoding may pass on to later passes, 0 to 1.
-    /// Later passes release as many as they can. The rest is suppressed and limited by `suppression_limit`.
+    /// Limits the share of records that the first pass of local recoding may pass on, 0 to 1. Later passes release as
+    /// many as they can. The rest is suppressed and limited by `suppression_limit`.
     #[schemars(example = 1.0, extend("minimum" = 0, "maximum" = 1))]
     pub pass_limit: f64,
-    /// Applies micro-aggregation to these quasi attributes of the type integer, or float with a rounding step.
-    /// Classes are formed as usual; their members then show the mean of their numbers instead of the interval.
-    /// **Untruthful**: possibly no member has the shown number, and an attacker that knows all but one of k numbers
-    /// learns the last. Means of fewer than k subjects are `*`. Refused together with `delta_presence`.
+    /// Applies micro-aggregation to these quasi attributes of the type integer, or float with a rounding step. Members
+    /// of a class show the mean of their numbers instead of the interval. **Untruthful**: possibly no member has the
+    /// shown number, and an attacker that knows all but one of k numbers learns the last. Means of fewer than k
+    /// subjects are `*`. Refused together with `delta_presence`.
     #[schemars(example = ["age"])]
     pub microaggregation: Vec<String>,
     /// Sets the h-ceiling with counterfeits.
@@ -79,24 +79,23 @@ impl Default for AnonymizeConfig {
     }
 }
 
-/// Sets the h-ceiling with counterfeits, for `throng anonymize`. No record is generalized by more than `h`. Classes
-/// that are then too small get invented records. A catalog next to the release contains their counts and does not
-/// identify them. **Untruthful** without the catalog. Counterfeits never count toward `privacy.k`. Off unless `lines`
-/// is given. The schema then has exactly one sensitive attribute and no released insensitive one. `throng run`
-/// refuses it: streams get no counterfeits.
+/// Sets the h-ceiling with counterfeits, for `throng anonymize`. No record is generalized by more than `h`; classes
+/// that are then too small get invented records, which a catalog counts without identifying them. **Untruthful**
+/// without the catalog. Counterfeits never count toward `privacy.k`. Off unless `lines` is given. The schema needs
+/// exactly one sensitive attribute and no released insensitive one. `throng run` refuses it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CeilingConfig {
-    /// Sets the minimum number of lines in every class, true and invented ones together. More than `privacy.k` and
-    /// `privacy.colluders` together, which count subjects. At most 1000. None: no ceiling, and no record is invented.
+    /// Sets the minimum lines in every class, true and invented ones together. More than `privacy.k` plus
+    /// `privacy.colluders`, at most 1000. None: no ceiling, and no record is invented.
     #[schemars(example = 10, extend("minimum" = 2, "maximum" = 1000))]
     pub lines: Option<usize>,
-    /// Limits the generalization of a record: the mean Loss of its quasi cells, 0 to 1. None: the value with the
-    /// lowest reconstruction error.
+    /// Limits the generalization of a record: the mean Loss of its quasi cells, 0 to 1. None: the value with the lowest
+    /// reconstruction error.
     #[schemars(example = 0.3, extend("minimum" = 0, "maximum" = 1))]
     pub h: Option<f64>,
-    /// Limits the counterfeits, as a share of the records to be released, 0 to 1. If that is too few, the smallest
-    /// classes are suppressed as far as `suppression_limit` allows.
+    /// Limits the counterfeits, as a share of the records to be released, 0 to 1. If too few, the smallest classes are
+    /// suppressed as far as `suppression_limit` allows.
     #[schemars(example = 0.02, extend("minimum" = 0, "maximum" = 1))]
     pub share: f64,
     /// Sets the file of the catalog. Required, here or as `--catalog`.
@@ -117,7 +116,6 @@ impl CeilingConfig {
     }
 }
 
-/// Checks `[anonymize]` and the keys of privacy models.
 pub(super) fn check_anonymize(config: &Config, found: &mut ProblemCollector) {
     let share = (0.0..=1.0).contains(&config.anonymize.suppression_limit);
     found.require(share, "anonymize.suppression_limit", "must be between 0 and 1", "give 0 to 1; 0.05 is usual");
@@ -135,8 +133,8 @@ pub(super) fn check_anonymize(config: &Config, found: &mut ProblemCollector) {
     }
 }
 
-/// Checks δ-presence. It bounds every population member that a class covers, present or not. A missing class would
-/// reveal information about them, and an aggregate covers no member.
+/// δ-presence bounds every population member, present or not: a missing class would reveal information, and an
+/// aggregate covers no member.
 fn check_delta_presence(config: &Config, found: &mut ProblemCollector) {
     if !config.privacy.model.iter().any(|model| model.kind == ModelKind::DeltaPresence) {
         return;
@@ -155,7 +153,7 @@ fn check_delta_presence(config: &Config, found: &mut ProblemCollector) {
     );
 }
 
-/// Upper limit of `lines`; a higher number is probably a mistake in the unit.
+/// A higher number is probably a mistake in the unit.
 const MAX_CEILING_LINES: usize = 1000;
 
 fn check_ceiling(config: &Config, found: &mut ProblemCollector) {

@@ -1,4 +1,4 @@
-//! Environment variables `THRONG__SECTION__KEY`, which override the file and have the type of the overridden key.
+//! Environment variables `THRONG__SECTION__KEY`, which override the file.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::shape::{ConfigKey, ConfigShape};
 const PREFIX: &str = "THRONG__";
 const ENVIRONMENT: &str = "environment";
 
-/// Overridden key paths, each with the name of its variable.
+/// Key paths with their variables.
 pub(super) type OverriddenKeys = BTreeMap<String, String>;
 
 enum OverrideTarget<'a> {
@@ -18,12 +18,11 @@ enum OverrideTarget<'a> {
     Property { path: Vec<&'a str>, name: String },
 }
 
-/// Returns the name of the variable that overrides the key at `path`.
 pub(super) fn variable(path: &[&str]) -> String {
     format!("{PREFIX}{}", path.iter().map(|part| part.to_ascii_uppercase()).collect::<Vec<_>>().join("__"))
 }
 
-/// Returns every key that a variable can override, with its path.
+/// Returns every key that a variable can override.
 pub(super) fn overridable_keys<'a>(keys: &'a [ConfigKey], path: &[&'a str]) -> Vec<(Vec<&'a str>, &'a ConfigKey)> {
     let mut found = Vec::new();
     for key in keys {
@@ -38,7 +37,7 @@ pub(super) fn overridable_keys<'a>(keys: &'a [ConfigKey], path: &[&'a str]) -> V
     found
 }
 
-/// Writes every override of `variables` into `table`. Variables without the prefix `THRONG__` are ignored.
+/// Writes every override into `table`.
 pub(super) fn apply(
     table: &mut toml::Table,
     keys: &[ConfigKey],
@@ -47,7 +46,7 @@ pub(super) fn apply(
 ) -> OverriddenKeys {
     let leaves = overridable_keys(keys, &[]);
     let mut overrides = OverriddenKeys::new();
-    // In the order of names, so that the same environment gives the same report.
+    // Sorted, so that the same environment gives the same report.
     let variables: BTreeMap<String, String> = variables.filter(|(name, _)| name.starts_with(PREFIX)).collect();
     for (name, text) in variables {
         match find_target(&name, &leaves) {
@@ -58,7 +57,7 @@ pub(super) fn apply(
                 path.push(&property);
                 insert(table, &path, Value::String(text));
             }
-            // An empty variable unsets an optional key, because compose files cannot omit a variable.
+            // Compose files cannot omit a variable.
             Some(OverrideTarget::Key { path, key }) if text.is_empty() && key.optional => remove(table, &path),
             Some(OverrideTarget::Key { path, key }) => match parse_as(&key.shape, &text) {
                 Some(value) => {
@@ -115,7 +114,6 @@ fn unknown(name: &str, keys: &[ConfigKey], leaves: &[(Vec<&str>, &ConfigKey)]) -
     ConfigProblem::new(ENVIRONMENT, name, "unknown key", format!("unset it, or did you mean {close}?"))
 }
 
-/// Converts `text` to the type of the key; None if it does not parse.
 fn parse_as(shape: &ConfigShape, text: &str) -> Option<Value> {
     let text_value = || Value::String(text.to_owned());
     match shape {

@@ -1,4 +1,4 @@
-//! `[[join]]`: profiles of subjects, which are stored and joined to their records.
+//! `[[join]]`: stored profiles of subjects.
 
 use super::problem::{ProblemCollector, is_name};
 use super::source::{KeyFormat, RecordFormat, names_several_files};
@@ -16,33 +16,30 @@ use std::path::{Path, PathBuf};
     "allOf" = [{"oneOf": [{"required": ["topic"]}, {"required": ["path"]}]}],
 ))]
 pub struct JoinConfig {
-    /// Names the join for `from = "join:NAME"` in the record schema: lower-case letters, digits, `_` and `-`.
-    /// Required.
+    /// Names the join for `from = "join:NAME"`: lower-case letters, digits, `_` and `-`. Required.
     #[schemars(example = &"profiles", extend("pattern" = "^[a-z0-9_-]{1,64}$"))]
     pub name: String,
-    /// Reads profiles from this compacted topic on the brokers of the source. The message keys name the subjects. The
-    /// topic is read completely at the start and then followed; a null value removes a profile. For sources of kind
-    /// `kafka`.
+    /// Reads profiles from this compacted topic on the brokers of the source, keyed by subject. It is read completely
+    /// at the start and then followed; a null value removes a profile. For sources of kind `kafka`.
     #[schemars(example = &"profiles")]
     pub topic: Option<String>,
-    /// Reads profiles from this file instead of `topic`, one per row; no directory and no pattern. It is read at the
-    /// start and replaces all earlier profiles.
+    /// Reads profiles from this file instead of `topic`, one per row; no directory or pattern. At the start it replaces
+    /// all earlier profiles.
     #[schemars(example = &"data/profiles.csv")]
     pub path: Option<PathBuf>,
     /// Sets the encoding of profiles. Default: by the extension of `path`, else `json`. Avro and Protobuf need
     /// `registry.url`. CSV fields are separated by `source.separator`.
     #[schemars(example = RecordFormat::Json)]
     pub format: Option<RecordFormat>,
-    /// Locates the subject of a profile in the message key (`topic`) or in the row (`path`). A JSON pointer, `""` for
-    /// the whole key, or the name of a column. Default: the pointer of the subject in the schema (its name, if the
-    /// subject is inside the elements of an array), and the whole key if the key is text.
+    /// Locates the subject of a profile in the message key (`topic`) or in the row (`path`): a JSON pointer, `""` for
+    /// the whole key, or a column name. Default: the pointer of the subject in the schema (its name, if inside array
+    /// elements), and the whole key if it is text.
     #[schemars(example = &"/userId")]
     pub key: Option<String>,
     /// Sets the encoding of message keys.
     #[schemars(example = KeyFormat::Text)]
     pub key_format: KeyFormat,
-    /// Limits the number of subjects with a stored profile, in memory and in the state. Profiles of further subjects
-    /// are ignored: their cells are missing.
+    /// Limits the subjects with a stored profile, in memory and in the state. Cells of further subjects are missing.
     #[schemars(example = 1_000_000, extend("minimum" = 1))]
     pub max_people: usize,
 }
@@ -62,13 +59,12 @@ impl Default for JoinConfig {
 }
 
 impl JoinConfig {
-    /// Returns the effective format: `format`, else by the extension of a file, else JSON.
+    /// Returns the effective format: `format`, else by file extension, else JSON.
     pub fn format(&self) -> RecordFormat {
         self.format.unwrap_or_else(|| self.path.as_deref().map_or(RecordFormat::Json, RecordFormat::from_path))
     }
 
-    /// Identifies this join in the state. Another file replaces the profiles of the previous one; another topic has
-    /// other subjects.
+    /// Identifies this join in the state. Another file replaces the profiles; another topic has other subjects.
     pub fn identity(&self) -> String {
         match &self.topic {
             Some(topic) => format!("{:?} topic {topic:?}", self.name),
@@ -77,10 +73,10 @@ impl JoinConfig {
     }
 }
 
-/// Upper limit of joins. The state stores the table of each join under a two-byte number.
+/// The state stores each join under a two-byte number.
 const MOST: usize = 16;
 
-/// Checks the joins. `is_untruthful`: treatments may alter values. `is_from_topics`: the records come from topics.
+/// Checks the joins.
 pub(super) fn check_joins(
     joins: &[JoinConfig],
     is_untruthful: bool,

@@ -1,5 +1,4 @@
-//! The JSON Schema of the configuration accepts and refuses the same input as the parser, for rules of a single key
-//! or table.
+//! JSON Schema and parser agree on rules of a single key or table.
 
 use super::*;
 use jsonschema::JSONSchema;
@@ -13,7 +12,6 @@ fn as_json(text: &str) -> serde_json::Value {
     serde_json::to_value(text.parse::<toml::Table>().expect("TOML")).expect("JSON")
 }
 
-/// Invalid lines with the table that they belong to.
 const INVALID_LINES: [(&str, &str); 47] = [
     ("source", "kind = \"files\""),
     ("source", "kind = 3"),
@@ -64,7 +62,6 @@ const INVALID_LINES: [(&str, &str); 47] = [
     ("join", "name = \"twice\"\npath = \"p.csv\"\ntopic = \"p\""),
 ];
 
-/// Returns `LEAST` with the lines added to their table.
 fn with(table: &str, lines: &str) -> String {
     let listed = matches!(table, "treatment.rule" | "group" | "keep" | "privacy.model" | "join");
     if listed {
@@ -72,7 +69,6 @@ fn with(table: &str, lines: &str) -> String {
     }
     let head = format!("[{table}]\n");
     if LEAST.contains(&head) {
-        // `LEAST` may already contain the key.
         let key = lines.split(' ').next().unwrap_or_default();
         let rest: String =
             LEAST.lines().filter(|line| !line.starts_with(key)).map(|line| format!("{line}\n")).collect();

@@ -1,4 +1,4 @@
-//! Properties passed through to librdkafka, and checks for the reserved ones.
+//! librdkafka properties, with checks for the reserved ones.
 
 use super::problem::ProblemCollector;
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Properties that the exactly-once protocol depends on, each with the reason or the alternative key.
+/// Properties of the exactly-once protocol, with reason or alternative.
 const RESERVED_PROPERTIES: [(&str, &str); 10] = [
     ("enable.auto.commit", "offsets are committed in the transaction of their batch"),
     ("enable.auto.offset.store", "offsets are committed in the transaction of their batch"),
@@ -20,18 +20,17 @@ const RESERVED_PROPERTIES: [(&str, &str); 10] = [
     ("plugin.library.paths", "librdkafka plugins are not loaded"),
 ];
 
-/// Property that selects the group's rebalance protocol, and its values.
 const GROUP_PROTOCOL: &str = "group.protocol";
 const GROUP_PROTOCOLS: [&str; 2] = ["classic", "consumer"];
 
-/// Properties that the brokers set when the group's protocol is `consumer`, each with the broker setting.
+/// Properties that the brokers set under the protocol `consumer`, each with the broker setting.
 const BROKER_SETTINGS: [(&str, &str); 3] = [
     ("session.timeout.ms", "group.consumer.session.timeout.ms"),
     ("heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms"),
     ("group.protocol.type", "group.coordinator.rebalance.protocols"),
 ];
 
-/// Properties that hold a secret, accepted from the environment only.
+/// Secrets, accepted from the environment only.
 const SECRET_PROPERTIES: [&str; 6] = [
     "sasl.password",
     "ssl.key.password",
@@ -45,7 +44,7 @@ pub(super) fn is_secret(name: &str) -> bool {
     SECRET_PROPERTIES.contains(&name)
 }
 
-/// librdkafka properties by name. Debug and serialization print a placeholder for passwords and keys.
+/// librdkafka properties by name. Debug and serialization hide secrets.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct KafkaProperties(pub BTreeMap<String, String>);
@@ -56,7 +55,7 @@ impl KafkaProperties {
         self.0.get(GROUP_PROTOCOL).is_some_and(|protocol| protocol == "consumer")
     }
 
-    /// Returns names and values in the order of names, for librdkafka.
+    /// Returns names and values, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }

@@ -1,5 +1,4 @@
-//! Loads the file, applies the environment and validates the result. Reports every problem of a configuration in one
-//! pass.
+//! Loading of the file and the environment, with every problem reported in one pass.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,12 +10,11 @@ use super::{BatchConfig, Config, ConfigProblem, FixedSettings, GroupConfig, Secr
 
 const SECRET_VARIABLE: &str = "THRONG_SECRET";
 
-/// Loads the configuration in `path`, overridden by `env` (all variables; those without the prefix `THRONG_` are
-/// ignored).
+/// Loads the configuration in `path`, overridden by `env` (names without the prefix `THRONG_` are ignored).
 ///
 /// # Errors
-/// Returns every problem, sorted by file and key: unknown keys, wrong types, values out of range, contradictions,
-/// secrets in the file, a secret that cannot be read.
+/// Returns every problem, sorted by file and key: unknown keys, wrong types and ranges, contradictions, secrets in the
+/// file, an unreadable secret.
 ///
 /// ```no_run
 /// let config = throng::config::load("config/wearable.toml".as_ref(), std::env::vars());
@@ -25,8 +23,7 @@ pub fn load(path: &Path, env: impl Iterator<Item = (String, String)>) -> Result<
     load_with(path, env, MissingSecret::Refuse)
 }
 
-/// Like [`load`], but a job over files may name a `state.secret_file` that does not exist yet:
-/// [`Config::create_secret`] creates it.
+/// Like [`load`], but `state.secret_file` of a job over files may be missing; [`Config::create_secret`] creates it.
 ///
 /// # Errors
 /// As [`load`].
@@ -57,7 +54,7 @@ fn load_with(
     }
 }
 
-/// Like [`load`], but from text. Problems name the file `file`.
+/// Like [`load`], but from text; problems name `file`.
 pub fn parse(
     text: &str,
     file: &str,
@@ -78,7 +75,7 @@ fn parse_with(
     };
     let mut problems = Vec::new();
     let mut table = text.parse::<toml::Table>().unwrap_or_else(|error| {
-        // The parser's rendered message quotes the line, and a line may hold a secret.
+        // The rendered message quotes the line, which may hold a secret.
         problems.push(ConfigProblem::new(
             file,
             line_and_column(text, error.span()),
@@ -119,8 +116,8 @@ fn parse_with(
     Err(sorted(problems))
 }
 
-/// Disables pages and state for a run over files or standard input unless the table sets them. Returns true if the
-/// files are one batch as far as memory allows.
+/// Disables unset pages and state for a run without topics. Returns true if the files are one batch as far as memory
+/// allows.
 fn apply_file_defaults(table: &mut toml::Table) -> bool {
     let text = |table: &toml::Table, section: &str, key: &str| {
         table.get(section).and_then(|section| section.get(key)).and_then(toml::Value::as_str).map(str::to_owned)
@@ -149,10 +146,10 @@ fn apply_file_defaults(table: &mut toml::Table) -> bool {
 const JOB_MAX_RECORDS: i64 = 10_000_000;
 
 impl Config {
-    /// Replaces the groups and validates the configuration again.
+    /// Replaces the groups and validates again.
     ///
     /// # Errors
-    /// Returns every problem of the new configuration, reported for `file`.
+    /// Returns every problem, reported for `file`.
     pub fn with_groups(self, group: Vec<GroupConfig>, file: &str) -> Result<Self, Vec<ConfigProblem>> {
         let grouped = Self { group, ..self };
         let problems = validation_problems(&grouped, file, &OverriddenKeys::default(), &[]);
@@ -165,7 +162,7 @@ fn sorted(mut problems: Vec<ConfigProblem>) -> Vec<ConfigProblem> {
     problems
 }
 
-/// Validates the values. Omits problems that only follow from a key already reported.
+/// Omits problems that only follow from a key already reported.
 fn validation_problems(
     config: &Config,
     file: &str,
@@ -183,7 +180,7 @@ fn validation_problems(
         .collect()
 }
 
-/// Returns the key paths of the variables that did not fit: `THRONG__PRIVACY__K` → `privacy.k`.
+/// `THRONG__PRIVACY__K` → `privacy.k`.
 fn refused_variable_paths(problems: &[ConfigProblem]) -> impl Iterator<Item = String> {
     problems.iter().map(|p| p.key.trim_start_matches("THRONG__").to_ascii_lowercase().replace("__", "."))
 }
@@ -229,7 +226,7 @@ fn load_secret(
     }
 }
 
-/// Formats the start of a span as `line 3, column 7`.
+/// `line 3, column 7`.
 fn line_and_column(text: &str, span: Option<std::ops::Range<usize>>) -> String {
     let Some(before) = span.and_then(|span| text.get(..span.start)) else {
         return "(whole file)".into();
@@ -240,8 +237,7 @@ fn line_and_column(text: &str, span: Option<std::ops::Range<usize>>) -> String {
 }
 
 impl Config {
-    /// Creates the file of `state.secret_file` for a job over files that was loaded by [`load_for_job`] and has no
-    /// secret yet. Returns the path of a created file.
+    /// Creates the missing `state.secret_file` of a configuration from [`load_for_job`], and returns its path.
     ///
     /// # Errors
     /// Fails if the file cannot be written.

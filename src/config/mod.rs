@@ -1,9 +1,9 @@
-//! Typed configuration: one TOML file, overridden by the environment and validated as a whole before any work starts.
+//! Typed configuration: one TOML file, overridden by the environment and validated before any work starts.
 //!
-//! The doc comments of the fields below are the manual. `schemas/config.schema.json` and `docs/configuration.md` are
-//! generated from them, and a test fails when the checked-in files differ.
+//! The doc comments of the fields are the manual. `schemas/config.schema.json` and `docs/configuration.md` are
+//! generated from them.
 //!
-//! Paths, in the file and in the environment, are relative to the working directory of the process.
+//! Paths, in file and environment, are relative to the working directory of the process.
 
 mod anonymize;
 mod choice;
@@ -81,12 +81,12 @@ pub struct Config {
     pub privacy: PrivacyConfig,
     /// Controls the planner's search for generalizations.
     pub plan: PlanConfig,
-    /// Defines groups of attributes. Each group is released as a separate fragment, in the order given here. Groups
-    /// are disjoint except for the attributes of `plan.shared`. Without any, all attributes that may be released are
-    /// one group. Attributes are those of the record schema.
+    /// Defines groups of attributes of the record schema. Each group is released as a separate fragment, in this order.
+    /// Groups are disjoint except for the attributes of `plan.shared`. Without any, all attributes that may be released
+    /// are one group.
     #[schemars(example = [GroupConfig { name: "person".into(), attributes: vec!["age".into(), "zip".into()], ..GroupConfig::default() }])]
     pub group: Vec<GroupConfig>,
-    /// Publishes statistics of cohorts over time, instead of records of single subjects or together with them
+    /// Publishes statistics of cohorts over time, instead of or together with records of single subjects
     /// (docs/series.md).
     #[schemars(example = [SeriesConfig { name: "daily".into(), ..SeriesConfig::default() }])]
     pub series: Vec<SeriesConfig>,
@@ -95,10 +95,10 @@ pub struct Config {
     /// Selects the released forms of output.
     pub release: ReleaseConfig,
     /// Lists attributes that the planner keeps together as far as `plan.price` allows, the highest weight first.
-    /// `throng check` reports the outcome and the cost of each.
+    /// `throng check` reports outcome and cost.
     #[schemars(example = [KeepConfig { attributes: vec!["timestamp".into(), "heart_rate".into()], weight: 3.0 }])]
     pub keep: Vec<KeepConfig>,
-    /// Sets the treatment of attributes with values that too few subjects share.
+    /// Sets the treatment of values that too few subjects share.
     pub treatment: TreatmentConfig,
     /// Controls the policy search of `throng anonymize`.
     pub anonymize: AnonymizeConfig,
@@ -122,8 +122,8 @@ pub struct Config {
         expect: vec!["{\"age\": 34}".into()], never: vec!["anna".into()], ..PolicyTest::default()
     }])]
     pub test: Vec<PolicyTest>,
-    /// Secret that keys every digest of a subject, from `state.secret_file` or `THRONG_SECRET`; never a key of the
-    /// file. None: the daemon generates one and keeps it in its state directory.
+    /// Key of every digest of a subject, from `state.secret_file` or `THRONG_SECRET`. None: the daemon generates one
+    /// and keeps it in its state directory.
     #[serde(skip)]
     #[schemars(skip)]
     pub secret: Option<Secret>,
@@ -134,25 +134,23 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns true if the run is a job over files. A job reads its files to the end, and its outputs replace
-    /// existing files.
+    /// Returns true for a job over files: it reads them to the end, and its outputs replace existing files.
     pub fn is_job(&self) -> bool {
         self.source.kind == SourceKind::File && self.source.path != std::path::Path::new("-")
     }
 
-    /// Returns true if the run keeps a state. Otherwise the release history is lost when the run ends.
+    /// Returns true if the run keeps its release history.
     pub fn has_state(&self) -> bool {
         !self.state.path.as_os_str().is_empty()
     }
 
-    /// Returns the number of records in the window, the planner's sample and the batches. Every dictionary must hold
-    /// all their values.
+    /// Returns the number of records whose values every dictionary must hold: window, sample and batches.
     pub fn max_remembered_records(&self) -> usize {
         self.plan.window_records + self.plan.sample_records() + self.batch.max_records * self.max_remembered_batches()
     }
 
-    /// Returns the number of batches in [`Config::max_remembered_records`]: withheld batches, the current and the next one,
-    /// and one more if treatments create values.
+    /// Returns the batches in [`Config::max_remembered_records`]: withheld, current and next, plus one if treatments
+    /// create values.
     pub fn max_remembered_batches(&self) -> usize {
         self.privacy.max_hold_batches as usize + 2 + usize::from(self.treatment.creates_values())
     }
@@ -162,32 +160,29 @@ impl Config {
         if self.privacy.longest_delay().is_zero() { 0 } else { self.tuning.max_waiting_lines }
     }
 
-    /// Returns the names of the groups: those of `[[group]]`, or `all` if no group is configured.
+    /// Returns the names of the groups, or `all` without `[[group]]`.
     pub fn group_names(&self) -> impl Iterator<Item = &str> {
         let of_everything = self.group.is_empty().then_some("all");
         self.group.iter().map(|group| group.name.as_str()).chain(of_everything)
     }
 
-    /// Returns the names of the outputs (one file or topic per output): those of the fragments, then those of the
-    /// series.
+    /// Returns the names of the outputs: those of the fragments, then those of the series.
     pub fn output_names(&self) -> Vec<&str> {
         self.fragment_outputs().into_iter().chain(self.series.iter().map(|series| series.name.as_str())).collect()
     }
 
-    /// Returns the topic that carries contributions to series to the instance that owns the cohorts. None if no
-    /// series is computed from topics.
+    /// Returns the topic that carries series contributions to the owner of the cohorts. None without series or topics.
     pub fn contributions_topic(&self) -> Option<String> {
         let has_series = self.source.kind == SourceKind::Kafka && !self.series.is_empty();
         has_series.then(|| format!("{}.contributions", self.sink.changelog_topic))
     }
 
-    /// Returns the topics that instances of the group consume, by number: those of the source, then the topic of
-    /// contributions to series.
+    /// Returns the topics of the group by number: source topics, then the topic of contributions.
     pub fn consumed_topics(&self) -> Vec<String> {
         self.source.topics.iter().cloned().chain(self.contributions_topic()).collect()
     }
 
-    /// Returns the names of the fragment outputs: those of the groups, or [`JOINED_OUTPUT`] if rows are joined.
+    /// Returns the fragment outputs: the groups, or [`JOINED_OUTPUT`] if rows are joined.
     pub fn fragment_outputs(&self) -> Vec<&str> {
         match self.sink.rows {
             _ if !self.release.fragments => Vec::new(),
@@ -196,7 +191,7 @@ impl Config {
         }
     }
 
-    /// Returns true if any topic is read or written, so that `source.brokers` and `source.security` are used.
+    /// Returns true if any topic is read or written.
     pub fn uses_kafka(&self) -> bool {
         self.source.kind == SourceKind::Kafka || self.sink.kind == SinkKind::Kafka
     }

@@ -1,4 +1,4 @@
-//! Checks that no two files of a run are the same file under different spellings.
+//! Detects files that two keys or options name under different spellings.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -11,30 +11,27 @@ use super::problem::KeyProblem;
 use super::source::{is_pattern, names_several_files};
 use super::{Config, ConfigProblem, SinkConfig, SinkKind, SourceKind};
 
-/// Maximum number of consecutive symbolic links, the kernel's limit.
+/// The kernel's limit.
 const MAX_SYMLINKS: usize = 40;
 
-/// Returns true if no file is named.
 pub(super) fn is_unset(path: &Path) -> bool {
     path.as_os_str().is_empty()
 }
 
-/// Returns true if the path is `-`, standard input or output.
 pub(super) fn is_dash(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Returns true if two paths lead to the same file, resolving `..`, symbolic links and hard links. A missing file is
-/// identified by the path at which it would be created.
+/// Returns true if two paths lead to the same file, resolving `..`, symbolic and hard links. A missing file is compared
+/// by path.
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
     FileIdentity::of(a).is_same(&FileIdentity::of(b))
 }
 
-/// Identity of a file, read once from the file system: a wide table has a thousand outputs, and every pair is
-/// compared.
+/// Identity of a file, cached because every pair of a thousand outputs is compared.
 #[derive(Clone, Debug)]
 struct FileIdentity {
-    /// Device and inode of an existing file.
+    /// Device and inode.
     inode: Option<(u64, u64)>,
     resolved: PathBuf,
     names_several: bool,
@@ -54,8 +51,7 @@ impl FileIdentity {
     }
 }
 
-/// Resolves links and `..` in the existing part of a path; the rest stays as spelled. A link with a missing target
-/// resolves to the path of that target.
+/// Resolves links and `..` in the existing part of a path. A link with a missing target resolves to that target.
 pub fn resolve_links(path: &Path) -> PathBuf {
     let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for _ in 0..MAX_SYMLINKS {
@@ -79,23 +75,19 @@ pub fn resolve_links(path: &Path) -> PathBuf {
 /// File, or directory of files, that a command reads or writes.
 #[derive(Clone, Debug)]
 pub struct UsedFile {
-    /// Key, option or description that names the file.
     key: Cow<'static, str>,
     path: PathBuf,
-    /// True for a directory that belongs to the command with all its contents.
+    /// Marks a directory owned with all its contents.
     is_directory: bool,
-    /// Files that a directory or pattern matches, computed on first use.
     matched: OnceLock<MatchedFiles>,
-    /// Identity of the path, computed on first use.
     identity: OnceLock<FileIdentity>,
 }
 
-/// Files and directories that a directory or a pattern matches through links.
+/// Files and directories that a directory or pattern reaches through links.
 #[derive(Clone, Debug, Default)]
 struct MatchedFiles {
-    /// Directories that are searched for files, without links.
     directories: BTreeSet<PathBuf>,
-    /// Device and inode of the existing files.
+    /// Device and inode.
     files: BTreeSet<(u64, u64)>,
 }
 
@@ -119,7 +111,7 @@ impl MatchedFiles {
 }
 
 impl UsedFile {
-    /// Creates an entry for a file, or for all files of a directory or pattern that are read as one.
+    /// Creates an entry for a file, directory or pattern that is read as one.
     pub fn file(key: impl Into<Cow<'static, str>>, path: &Path) -> Self {
         Self::new(key.into(), path, path.is_dir())
     }
@@ -145,8 +137,7 @@ impl UsedFile {
         self.key != "source.path" && !self.is_profiles()
     }
 
-    /// Returns true if the path names several files that include `other`, or would include it if it existed. Links
-    /// are resolved.
+    /// Returns true if the path names several files that include `other`, or would if it existed.
     fn includes_file(&self, other: &Self) -> bool {
         if !self.identity().names_several {
             return false;
@@ -160,7 +151,6 @@ impl UsedFile {
             let pattern = pattern.and_then(|text| glob::Pattern::new(text).ok());
             pattern.zip(path).is_some_and(|(pattern, path)| pattern.matches_path(path))
         };
-        // Compares only the name, in a directory that the pattern reaches.
         let name = |path: &Path| path.file_name().map(PathBuf::from);
         let is_reached = other.parent().is_some_and(|directory| reached.directories.contains(directory));
         matches(pattern.to_str(), Some(other))
@@ -175,8 +165,8 @@ impl UsedFile {
     }
 }
 
-/// Returns a message about the first written file that would overwrite a read file or another written file. None if
-/// all files differ; `-` is not a file.
+/// Describes the first written file that would overwrite a read or another written file. None if all differ; `-` is no
+/// file.
 pub fn find_overwritten(written: &[UsedFile], read: &[UsedFile]) -> Option<String> {
     let is_file = |used: &&UsedFile| !is_unset(&used.path) && !is_dash(&used.path);
     written.iter().enumerate().filter(|(_, file)| is_file(file)).find_map(|(at, file)| {
@@ -187,13 +177,12 @@ pub fn find_overwritten(written: &[UsedFile], read: &[UsedFile]) -> Option<Strin
     })
 }
 
-/// Returns the files of profiles with their keys.
 fn profile_files(config: &Config) -> impl Iterator<Item = (String, &Path)> {
     let joins = config.join.iter().enumerate();
     joins.filter_map(|(at, join)| Some((format!("join[{at}].path"), join.path.as_deref()?)))
 }
 
-/// Returns all record files that a run with a file sink reads and writes; empty for other sinks.
+/// Returns the record files of a run with a file sink; empty for other sinks.
 fn record_files(config: &Config) -> Vec<UsedFile> {
     let (source, sink) = (&config.source, &config.sink);
     let mut used = Vec::new();
@@ -234,7 +223,6 @@ fn record_files(config: &Config) -> Vec<UsedFile> {
     used
 }
 
-/// Formats the message that `record_files` is already a file of `other`.
 fn conflict_message(used: &UsedFile, other: &UsedFile) -> String {
     let place = used.path.display();
     if used.key == "sink.path" && other.key == "source.path" {
@@ -256,8 +244,7 @@ pub(super) fn clashes(config: &Config) -> Vec<KeyProblem> {
 }
 
 impl Config {
-    /// Returns the files that the configuration names for reading, without the source and the files that the schema
-    /// names.
+    /// Returns the files that the configuration reads, without the source and the schema's files.
     pub fn files_read(&self) -> Vec<UsedFile> {
         let pages = &self.telemetry.tls;
         let named = [
@@ -276,7 +263,7 @@ impl Config {
         files.filter(|used| !is_unset(&used.path)).collect()
     }
 
-    /// Returns the files that a daemon with this configuration would write, without its outputs.
+    /// Returns the files that a daemon would write, without its outputs.
     pub fn files_besides_outputs(&self) -> Vec<UsedFile> {
         let mut files = Vec::new();
         if self.has_state() {
@@ -286,13 +273,12 @@ impl Config {
         files
     }
 
-    /// Returns the files that a run with this configuration writes into a file sink.
+    /// Returns the files that a run writes into a file sink.
     pub fn files_written(&self) -> Vec<UsedFile> {
         record_files(self).into_iter().filter(UsedFile::is_written).collect()
     }
 
-    /// Returns the problem of the first output that is one of `others` or the same as another output, reported for
-    /// `file`.
+    /// Returns the first output that is one of `others` or another output, as a problem of `file`.
     pub fn output_problem(&self, file: &str, others: &[UsedFile]) -> Option<ConfigProblem> {
         let written = self.files_written();
         let problem = |(at, output): (usize, &UsedFile)| {
@@ -303,7 +289,7 @@ impl Config {
         written.iter().enumerate().find_map(problem)
     }
 
-    /// Returns the problem of a lineage path that is one of `others` or already named by the configuration.
+    /// Returns the problem of a lineage path that is already in use.
     pub fn lineage_problem(&self, lineage: &Path, others: &[UsedFile]) -> Option<ConfigProblem> {
         let lineage = UsedFile::file("--lineage", lineage);
         let used = record_files(self);

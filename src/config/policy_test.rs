@@ -1,4 +1,4 @@
-//! `[[test]]`: input records for a configuration, with required and forbidden output.
+//! `[[test]]`: input records with required and forbidden output.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::problem::ProblemCollector;
 
-/// Upper limit of invented subjects; more would turn the test into a full run.
+/// More would make the test a full run.
 const MOST_PEOPLE: usize = 10_000;
 
 /// Tests the policy: `throng check` and every reload run these records through the real pipeline and compare the
@@ -24,32 +24,31 @@ pub struct PolicyTest {
     /// Names the test in reports. Required.
     #[schemars(example = &"an age that 20 people share is released")]
     pub name: String,
-    /// Lists the records, each a JSON object as text, in order of arrival. Use invented records: a configuration must
-    /// not contain real ones.
+    /// Lists the records, JSON objects as text, in order of arrival. Use invented records only.
     #[schemars(example = ["{\"user\": \"anna\", \"age\": 34}"])]
     pub input: Vec<String>,
-    /// Reads the records from this file instead of `input`: CSV, NDJSON or Parquet, by its extension.
+    /// Reads the records from this file instead of `input`: CSV, NDJSON or Parquet, by extension.
     #[schemars(example = &"tests/crowd.ndjson")]
     pub file: Option<PathBuf>,
-    /// Repeats every record of `input` for this many invented subjects, at most 10000. Their names replace the
-    /// subject of the record. 0: the records arrive as written.
+    /// Repeats every record of `input` for this many invented subjects, at most 10000, which replace the record's
+    /// subject. 0: the records arrive as written.
     #[schemars(example = 20, extend("maximum" = MOST_PEOPLE))]
     pub people: usize,
     /// Lists required output as JSON objects of cells. For each object, some line of one group must show all of its
-    /// cells, as written in the output. Attributes that it does not name are not checked.
+    /// cells, as written in the output; other attributes are not checked.
     #[schemars(example = ["{\"age\": 34}"])]
     pub expect: Vec<String>,
-    /// Lists forbidden output, dead letters included. A JSON object: no line shows all of its cells. Any other text:
-    /// it occurs nowhere in the output, not even as a part of a longer text.
+    /// Lists forbidden output, dead letters included. A JSON object: no line shows all of its cells. Any other text: it
+    /// occurs nowhere in the output, not even inside a longer text.
     #[schemars(example = ["person 1", "{\"age\": \"34\"}"])]
     pub never: Vec<String>,
-    /// Requires exactly this number of released records; without it any number.
+    /// Requires exactly this number of released records.
     #[schemars(example = Some(20))]
     pub released: Option<u64>,
 }
 
 impl PolicyTest {
-    /// Returns the cells of an item of `expect` or `never`; None for any other text.
+    /// Returns the cells of an item of `expect` or `never`; None for other text.
     pub fn cells(item: &str) -> Option<serde_json::Map<String, Value>> {
         match serde_json::from_str(item) {
             Ok(Value::Object(cells)) => Some(cells),

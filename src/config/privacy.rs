@@ -11,64 +11,58 @@ pub use throng_core::privacy::GroundDistance;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PrivacyConfig {
-    /// Sets the minimum class size: every released fragment shares its quasi-identifier values with at least k
-    /// distinct subjects. At least 2.
+    /// Sets the minimum class size: every released fragment shares its quasi-identifier values with at least k distinct
+    /// subjects. At least 2.
     #[schemars(example = 5, extend("minimum" = 1))]
     pub k: usize,
     /// Sets the time for which tenure and budgets of a subject are remembered. Above 0.
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"24h")]
     pub release_window: Duration,
-    /// Sets the number of subjects that one attacker may control, invented or colluding. Every required count of
-    /// subjects rises by this number: the sizes of classes and of sensitive values, the smallest batch, the counting
-    /// guard between groups, and the subjects behind the values of a diverse class. The attacker's subjects then
-    /// cannot complete a class of `k`.
+    /// Sets the number of subjects that one attacker may control, invented or colluding. It is added to every required
+    /// count of subjects: of classes, sensitive values, the smallest batch, the counting guard between groups, and the
+    /// values of a diverse class.
     #[schemars(example = 4)]
     pub colluders: usize,
-    /// Limits the classes of a group that a subject may support inside `release_window`; 0: no limit. Beyond the
-    /// limit a subject is still released if others form its class, but does not count for others. Invented subjects
-    /// can thus complete only few classes. The entries count toward `state.max_budget_entries`; when that is full, no
-    /// subject supports a new class.
+    /// Limits the classes of a group that a subject may support inside `release_window`; 0: no limit. Beyond it a
+    /// subject is released only in classes that others form. Invented subjects can thus complete only few classes. The
+    /// entries count toward `state.max_budget_entries`; when that is full, no subject supports a new class.
     #[schemars(example = 0)]
     pub max_classes_per_subject: usize,
-    /// Requires a subject to have been in this many earlier batches before it counts for others; 0: none. A subject
-    /// that is not seen for `release_window` starts again from 0. The first batches of a stream are then suppressed
-    /// completely.
+    /// Requires this many earlier batches with a subject before it counts for others; 0: none. A subject not seen for
+    /// `release_window` starts again from 0. The first batches of a stream are then suppressed completely.
     #[schemars(example = 0)]
     pub min_tenure: u32,
-    /// Limits the number of batches that a record may be withheld to reach a better class. A record is withheld if
-    /// its release now would cost more than a twentieth of its cells. 0 withholds none.
+    /// Limits the batches that a record is withheld to reach a better class. A record is withheld if its release now
+    /// would cost more than a twentieth of its cells. 0: none.
     #[schemars(example = 5)]
     pub max_hold_batches: u32,
     /// Limits the lines of one subject per batch, in each group of attributes that change from record to record. The
-    /// choice among a subject's records does not depend on their order or values. The other records are thinned: they
-    /// are not released in that group. 0: no limit. Needs a subject in the record schema; otherwise every record is a
-    /// separate subject.
+    /// choice depends neither on order nor on values; the other records are thinned in that group. 0: no limit. Needs a
+    /// subject in the record schema; otherwise every record is a separate subject.
     #[schemars(example = 1)]
     pub max_lines_per_subject: usize,
-    /// Sets the window of static groups: groups of attributes that do not change within a subject (see `changes` in
-    /// the record schema). At most one line per subject, group and window is released. Each window gives an attacker
-    /// that knows the senders one more observation, and the observations accumulate; a longer window slows this down.
-    /// Above 0. Needs a subject in the record schema.
+    /// Sets the window of static groups: groups of attributes that do not change within a subject (`changes` in the
+    /// record schema). At most one line per subject, group and window is released. A longer window gives fewer
+    /// observations to an attacker that knows the senders. Above 0. Needs a subject in the record schema.
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"90days")]
     pub static_window: Duration,
-    /// Limits the delay of a line of a static group; the delay is drawn at random between 0 and this value. Default:
-    /// `static_window`, so that the time of a line reveals only that its subject was present in the window. A shorter
-    /// delay releases static lines earlier and reveals more about the sender. `0s`: static groups are released with
-    /// every record, like all others. Needs a subject in the record schema.
+    /// Limits the random delay of a line of a static group. Default: `static_window`, so that the time of a line
+    /// reveals only the presence of its subject in the window. A shorter delay reveals more about the sender. `0s`:
+    /// static groups are released with every record. Needs a subject in the record schema.
     #[serde(with = "quantity::optional_duration")]
     #[schemars(with = "Option<quantity::DurationText>", example = Some("24h"))]
     pub max_delay: Option<Duration>,
     /// Adds privacy models that every class must satisfy in addition to k. In a stream they apply to the sensitive
-    /// values that a class shows in its batch, counting a subject once per value. Values that would violate a model
-    /// are suppressed. A stream refuses δ-presence and k-map, and k-anonymity with a higher k than `k`.
+    /// values of a class in its batch, one per subject and value. Values that would violate a model are suppressed. A
+    /// stream refuses δ-presence and k-map, and k-anonymity with a higher k than `k`.
     #[schemars(example = Vec::<PrivacyModel>::new())]
     pub model: Vec<PrivacyModel>,
 }
 
 impl PrivacyConfig {
-    /// Returns the required number of distinct subjects in every count: `k` plus `colluders`.
+    /// Returns the required number of distinct subjects: `k` plus `colluders`.
     pub fn required_subjects(&self) -> usize {
         self.k + self.colluders
     }
@@ -92,7 +86,7 @@ impl Default for PrivacyConfig {
 }
 
 impl PrivacyConfig {
-    /// Returns the longest delay of a line of a static group: `max_delay`, or `static_window` by default.
+    /// Returns the longest delay of a line of a static group.
     pub fn longest_delay(&self) -> Duration {
         self.max_delay.unwrap_or(self.static_window)
     }
@@ -128,7 +122,7 @@ pub enum DiversityKind {
     Recursive,
 }
 
-/// Returns JSON Schema rules for the keys that each kind of model needs, derived from [`PrivacyModel::missing_keys`].
+/// Returns JSON Schema rules from [`PrivacyModel::missing_keys`].
 fn needed_keys() -> serde_json::Value {
     let kinds = [
         ModelKind::KAnonymity,
@@ -139,7 +133,7 @@ fn needed_keys() -> serde_json::Value {
     ];
     let rule = |kind: ModelKind| {
         let needed = PrivacyModel { kind, ..PrivacyModel::default() }.missing_keys();
-        // The first kind is the default of a model without `kind`.
+        // The first kind is the default.
         let told = if kind == ModelKind::default() { json!([]) } else { json!(["kind"]) };
         json!({"if": {"required": told, "properties": {"kind": {"const": kind}}}, "then": {"required": needed}})
     };
@@ -153,7 +147,7 @@ fn needed_keys() -> serde_json::Value {
     kinds.into_iter().map(rule).chain([recursive]).collect()
 }
 
-/// Adds a model that every class of a release must satisfy in addition to k.
+/// Adds a model that every class must satisfy in addition to k.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(extend("allOf" = needed_keys()))]
@@ -191,7 +185,7 @@ pub struct PrivacyModel {
 }
 
 impl PrivacyModel {
-    /// Returns the keys that this kind of model needs and that are not set.
+    /// Returns the unset keys that this kind of model needs.
     pub fn missing_keys(&self) -> Vec<&'static str> {
         let attribute = ("attribute", self.attribute.is_some());
         let needed: &[(&'static str, bool)] = match (self.kind, self.diversity) {

@@ -1,14 +1,14 @@
-//! Problems of a configuration: location, description and remedy.
+//! Problems of a configuration.
 
-/// Problem of a configuration with its location and remedy.
+/// Problem with location and remedy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[error("{file}: {key}: {message}; {remedy}")]
 pub struct ConfigProblem {
-    /// Configuration file as named by the caller, or `environment`.
+    /// Configuration file, or `environment`.
     pub file: String,
     /// Key path (`privacy.k`), variable (`THRONG__PRIVACY__K`), or line and column.
     pub key: String,
-    /// Description of the problem, without the value.
+    /// Description without the value.
     pub message: String,
     /// Suggested correction.
     pub remedy: String,
@@ -25,7 +25,6 @@ impl ConfigProblem {
     }
 }
 
-/// Problem of one key, without the file.
 #[derive(Debug)]
 pub(super) struct KeyProblem {
     pub key: String,
@@ -33,12 +32,11 @@ pub(super) struct KeyProblem {
     pub remedy: String,
 }
 
-/// Collected problems of all keys.
 #[derive(Default)]
 pub(super) struct ProblemCollector(pub Vec<KeyProblem>);
 
 impl ProblemCollector {
-    /// Adds a complaint unless the requirement is `fulfilled`.
+    /// Adds a complaint unless `fulfilled`.
     pub fn require(&mut self, fulfilled: bool, key: &str, message: &str, remedy: &str) {
         if !fulfilled {
             self.0.push(KeyProblem { key: key.into(), message: message.into(), remedy: remedy.into() });
@@ -46,14 +44,12 @@ impl ProblemCollector {
     }
 }
 
-/// Returns true if `name` is valid for a group or join.
 pub(super) fn is_name(name: &str) -> bool {
     (1..65).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b))
 }
 
-/// Returns the Levenshtein distance: the minimum number of edits (insert, delete, replace one character) that turn
-/// `a` into `b`.
+/// Returns the Levenshtein distance.
 fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -69,12 +65,12 @@ fn edit_distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// Returns the candidate with the fewest edits from `name`, the first of equals; None without candidates.
+/// Returns the candidate with the fewest edits, the first of equals.
 pub(super) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates.into_iter().min_by_key(|candidate| edit_distance(name, candidate))
 }
 
-/// Value of a key that is deliberately not supported.
+/// Deliberately unsupported value.
 pub(super) struct RefusedValue {
     key: &'static str,
     value: &'static str,
@@ -91,7 +87,7 @@ const REFUSED: [RefusedValue; 1] = [RefusedValue {
     remedy: "set \"price\", with a [[keep]] for attributes that are needed together",
 }];
 
-/// Returns the refusal of `value` at `key`; None if the value is only unknown.
+/// Returns the refusal of `value` at `key`; None if it is only unknown.
 pub(super) fn find_refused(key: &str, value: &str) -> Option<&'static RefusedValue> {
     REFUSED.iter().find(|refused| refused.key == key && refused.value == value)
 }
@@ -102,7 +98,7 @@ mod tests {
 
     use super::{edit_distance, nearest};
 
-    /// Computes the distance by its recursive definition, in exponential time.
+    /// Recursive definition, in exponential time.
     fn recursive_distance(a: &[u8], b: &[u8]) -> usize {
         match (a.split_first(), b.split_first()) {
             (None, _) => b.len(),

@@ -1,4 +1,4 @@
-//! Durations and sizes in human-readable text: `1s`, `24h`, `64MiB`.
+//! Durations and sizes as text: `1s`, `64MiB`.
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ impl JsonSchema for Size {
     }
 }
 
-/// Patterns of the texts that [`parse_size`] and [`humantime`] accept.
+/// Texts that [`parse_size`] and [`humantime`] accept.
 const SIZE: &str = r"^\s*[0-9]+\s*(B|KiB|MiB|GiB)?\s*$";
 const DURATION: &str = r"^\s*(0|([0-9]+(\.[0-9]+)?\s*(nanos|nsec|ns|usec|us|µs|millis|msec|ms|seconds|second|secs|sec|s|minutes|minute|mins|min|m|hours|hour|hrs|hr|h|days|day|d|weeks|week|wks|wk|w|months|month|M|years|year|yrs|yr|y)\s*)+)\s*$";
 
@@ -46,8 +46,7 @@ pub(super) mod optional_duration {
 
 const UNITS: [(&str, u32); 4] = [("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)];
 
-/// Parses a size: a whole number, optionally followed by `B`, `KiB`, `MiB` or `GiB`. None if `text` is not a size
-/// below 2⁶⁴ bytes.
+/// Parses a whole number, optionally with `B`, `KiB`, `MiB` or `GiB`. None if invalid or at least 2⁶⁴ bytes.
 pub fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let (digits, shift) = UNITS
@@ -60,14 +59,14 @@ pub fn parse_size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// Formats `bytes` in the largest unit that divides it: `1MiB`, `1500B`.
+/// Formats `bytes` in the largest unit that divides it.
 pub fn format_size(bytes: u64) -> String {
     let (unit, shift) =
         UNITS.iter().find(|(_, shift)| bytes > 0 && bytes.trailing_zeros() >= *shift).unwrap_or(&UNITS[3]);
     format!("{}{unit}", bytes >> shift)
 }
 
-/// Serializes sizes as `"64MiB"`; reads also a plain number of bytes.
+/// Sizes as `"64MiB"`; reads also numbers of bytes.
 pub(super) mod size {
     use serde::{Deserializer, Serializer, de};
 
@@ -99,7 +98,7 @@ pub(super) mod size {
     }
 }
 
-/// Serializes optional sizes. An empty text is none, so that the environment can unset the key.
+/// An empty text is none: the environment unsets the key.
 pub(super) mod optional_size {
     use serde::{Deserialize as _, Deserializer, Serializer, de};
 

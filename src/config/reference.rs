@@ -1,4 +1,4 @@
-//! Generated reference: JSON Schema and Markdown, both from the doc comments of the configuration.
+//! JSON Schema and Markdown reference, generated from doc comments.
 
 use std::fmt::Write as _;
 
@@ -11,22 +11,20 @@ use super::{
     shape::{ConfigKey, ConfigShape},
 };
 
-/// Returns the JSON Schema (draft 2020-12) of the configuration file, as checked in at `schemas/config.schema.json`.
-///
-/// Editors with support for TOML schemas use it for completion and validation. Durations and sizes have the formats
+/// Returns the JSON Schema (draft 2020-12) at `schemas/config.schema.json`. Durations and sizes have the formats
 /// `humantime` and `size`.
 pub fn json_schema() -> String {
     let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Config>();
     format!("{:#}\n", schema.to_value())
 }
 
-/// Returns the schema without references: every key holds its description.
+/// Returns the schema without references.
 pub(super) fn inlined() -> Json {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     settings.into_generator().into_root_schema_for::<Config>().to_value()
 }
 
-/// Returns the reference of every key, as checked in at `docs/configuration.md`.
+/// Returns the reference at `docs/configuration.md`.
 pub fn reference_markdown() -> String {
     let schema = inlined();
     let ConfigShape::Section(sections) = ConfigShape::of(&schema) else {
@@ -75,7 +73,6 @@ fn push_key(page: &mut String, section: &str, key: &ConfigKey, overridable: bool
         let section = format!("{section}.{}", key.name);
         return inner.iter().for_each(|key| push_key(page, &section, key, overridable));
     }
-    // Writing to a String cannot fail.
     _ = writeln!(page, "### `{section}.{}`\n", key.name);
     push_paragraph(page, &key.text);
     for (name, text) in key.choices.iter().filter(|(_, text)| !text.is_empty()) {

@@ -1,4 +1,4 @@
-//! The token of the pages. Warns of a configuration that exposes the pages.
+//! Token and exposure of the pages.
 
 use super::TelemetryConfig;
 pub use throng_kafka::secret_file::{AccessError, Secret, SecretError};
@@ -7,7 +7,7 @@ impl TelemetryConfig {
     /// Reads the token of the pages, if configured.
     ///
     /// # Errors
-    /// Fails if the file cannot be read, is open to other users, or contains no valid token.
+    /// Fails if the file is unreadable, open to others, or has no valid token.
     pub fn token(&self) -> Result<Option<Secret>, AccessError> {
         let Some(path) = &self.token_file else { return Ok(None) };
         let token = Secret::read(path)?;
@@ -15,12 +15,12 @@ impl TelemetryConfig {
         if visible { Ok(Some(token)) } else { Err(AccessError::Invisible) }
     }
 
-    /// Returns true if the pages can be reached from other machines.
+    /// Returns true if other machines can reach the pages.
     pub fn is_reachable(&self) -> bool {
         self.address().is_some_and(|address| !address.ip().is_loopback())
     }
 
-    /// Returns warnings about pages that are open to other machines.
+    /// Warns of pages that are open to other machines.
     pub fn exposure_warnings(&self) -> Vec<String> {
         if !self.is_reachable() {
             return Vec::new();

@@ -1,18 +1,16 @@
-//! `[source.security]`: credentials for the brokers, and the authorities that authenticate them.
+//! `[source.security]`: credentials and authorities of the brokers.
 
 use super::problem::ProblemCollector;
 use super::{ConfigProblem, KafkaProperties, TelemetryConfig};
 use throng_kafka::secret_file::{AccessError, check_permissions};
 pub use throng_kafka::security::{BrokerProtocol, OauthConfig, SaslMechanism, SecurityConfig};
 
-/// TLS and SASL properties that remain available with `[source.security]`: each value is safe.
+/// Properties that remain available: each value is safe.
 const ALLOWED_PROPERTIES: [&str; 5] =
     ["ssl.cipher.suites", "ssl.curves.list", "ssl.sigalgs.list", "ssl.crl.location", "ssl.providers"];
 
-/// Prefixes of the properties that `[source.security]` replaces.
 const REPLACED_PREFIXES: [&str; 5] = ["security.protocol", "ssl.", "sasl.", "enable.ssl.", "enable.sasl."];
 
-/// Returns the key that replaces a property.
 fn replacement_key(property: &str) -> &'static str {
     match property {
         "security.protocol" => "protocol",
@@ -27,7 +25,7 @@ fn replacement_key(property: &str) -> &'static str {
     }
 }
 
-/// Checks `[source.security]` and the librdkafka properties of each section.
+/// Checks `[source.security]` and the librdkafka properties.
 pub(super) fn check_security(
     security: &SecurityConfig,
     uses_kafka: bool,
@@ -46,7 +44,6 @@ pub(super) fn check_security(
     }
 }
 
-/// Returns true if the address is on this machine or uses `https`.
 fn is_encrypted_or_local(address: &str) -> bool {
     let host = |rest: &str| {
         let host = rest.split(['/', '?']).next().unwrap_or_default();
@@ -130,7 +127,6 @@ fn check_security_table(name: &str, security: &SecurityConfig, found: &mut Probl
     }
 }
 
-/// Refuses the properties that `[source.security]` replaces.
 fn refuse_replaced_properties(
     section: &str,
     security: &SecurityConfig,
@@ -165,8 +161,8 @@ pub(super) fn security_file_flaws(security: &SecurityConfig) -> Vec<SecretFileFl
     checked.into_iter().filter_map(|(key, checked, remedy)| Some((key, checked.err()?, remedy))).collect()
 }
 
-/// Returns problems of the key and token files of the pages and of the files of `[source.security]`.
-/// `oauth.token_file` is not checked, because another process may create it later.
+/// Returns problems of the secret files of pages and brokers, except `oauth.token_file`, which another process may
+/// create later.
 pub(super) fn secret_file_problems(
     telemetry: &TelemetryConfig,
     security: &SecurityConfig,
@@ -182,7 +178,7 @@ pub(super) fn secret_file_problems(
         .collect()
 }
 
-/// Key, error of its file, and remedy.
+/// Key, error and remedy.
 type SecretFileFlaw = (&'static str, AccessError, &'static str);
 
 pub(super) fn page_file_flaws(telemetry: &TelemetryConfig) -> Vec<SecretFileFlaw> {

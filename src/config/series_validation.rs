@@ -1,17 +1,16 @@
-//! Checks the series of a configuration.
+//! Checks of series, cohorts and release.
 
 use super::problem::{ProblemCollector, is_name};
 use super::{Config, SeriesConfig, SeriesCycle};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Upper limit of series. Rows identify their series by a two-byte number, and every series costs memory per subject.
+/// Rows have a two-byte series number, and every series costs memory per subject.
 const MAX_SERIES: usize = 16;
 
-/// Minimum number of buckets in an epoch of moments; a subject needs a value of every signal in this many.
+/// Minimum buckets per subject and epoch of moments.
 const MIN_EPOCH_BUCKETS: u32 = 4;
 
-/// Checks the series, the cohorts and the release.
 pub(super) fn check_series(config: &Config, found: &mut ProblemCollector) {
     let remedy = &format!("keep at most {MAX_SERIES}");
     found.require(config.series.len() <= MAX_SERIES, "series", "too many series", remedy);

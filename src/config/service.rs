@@ -1,4 +1,4 @@
-//! `[batch]`, `[erasure]`, `[state]`, `[compute]`, `[process]` and `[telemetry]`: the environment of the pipeline.
+//! Environment of the pipeline: state, batches, hardware, memory and telemetry.
 
 use super::choice::choices;
 use super::quantity;
@@ -11,19 +11,18 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StateConfig {
-    /// Sets the state directory; one daemon at a time owns it, with mode 0700. Without it a run over files or
-    /// standard input keeps no state. With it, the releases of a job over files count for the next job.
+    /// Sets the state directory, owned by one daemon, with mode 0700. Without it a run over files or standard input
+    /// keeps no state. With it, the releases of a job over files count for the next job.
     #[schemars(example = &"state/")]
     pub path: PathBuf,
-    /// Sets the file that contains the secret for every digest of a subject, at least 16 bytes (a last newline is not
-    /// part of it). It may be readable by owner and group only. A job over files creates it if it does not exist.
-    /// `THRONG_SECRET` in the environment is the alternative; both together are refused. Without either, the daemon
-    /// generates a secret and keeps it in the state directory, and a job without a state generates one per run.
+    /// Sets the file with the secret for every digest of a subject: at least 16 bytes (a last newline does not count),
+    /// readable by owner and group only. A job over files creates a missing one. Alternative: `THRONG_SECRET` in the
+    /// environment, not both. Without either, the daemon keeps a generated secret in the state directory; a job without
+    /// a state generates one per run.
     #[schemars(example = &"secret/throng.key")]
     pub secret_file: Option<PathBuf>,
-    /// Limits the subjects remembered for `privacy.min_tenure`, and the classes that they support for
-    /// `privacy.max_classes_per_subject`. At the limit no new subject is registered, and no subject supports a
-    /// further class.
+    /// Limits the subjects remembered for `privacy.min_tenure`, and their classes for
+    /// `privacy.max_classes_per_subject`. At the limit no subject or class is added.
     #[schemars(example = 2_000_000, extend("minimum" = 1))]
     pub max_budget_entries: usize,
 }
@@ -38,12 +37,12 @@ impl Default for StateConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ComputeBackend {
-    /// The faster of both, for each count. Plans are made on the CPU.
+    /// The faster of both for each count. Plans are made on the CPU.
     #[default]
     Auto,
     /// The CPU.
     Cpu,
-    /// A GPU. Without a usable device a command ends with exit code 3.
+    /// A GPU. Without one, a command ends with exit code 3.
     Cuda,
 }
 
@@ -69,7 +68,7 @@ choices! {
 }
 
 choices! {
-    /// Lowest severity of the log lines that are written.
+    /// Lowest severity of written log lines.
     #[derive(Default)]
     #[allow(missing_docs, reason = "the levels of every logger")]
     enum LogLevel {
@@ -86,26 +85,25 @@ choices! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryConfig {
-    /// Sets address and port of the HTTP pages (`/`, `/metrics`, `/healthz`, `/readyz`, `/plan`, `/series.json`).
-    /// Port 0 selects a free port. Without it a run over files or standard input serves no pages.
+    /// Sets the address of the HTTP pages (`/`, `/metrics`, `/healthz`, `/readyz`, `/plan`, `/series.json`). Port 0
+    /// selects a free port. Without it a run over files or standard input serves no pages.
     #[schemars(example = &"127.0.0.1:9464")]
     pub listen: String,
     /// Sets the format of log lines, on standard error.
     #[schemars(example = LogFormat::Text)]
     pub log_format: LogFormat,
-    /// Sets the lowest severity of the log lines that are written.
+    /// Sets the lowest severity of written log lines.
     #[schemars(example = LogLevel::Info)]
     pub log_level: LogLevel,
-    /// Accepts requests for the pages under these host names, in addition to `localhost` and addresses; for example
-    /// the name of a container or service. A request with any other name is refused, so that a foreign page cannot
-    /// read these pages through a browser. `/healthz` and `/readyz` answer under any name.
+    /// Accepts requests for the pages under these host names, such as that of a container, in addition to `localhost`
+    /// and addresses. Other names are refused, so that no foreign page reads these pages through a browser. Not for
+    /// `/healthz` and `/readyz`.
     #[schemars(example = ["throng", "throng.internal.example"])]
     pub allowed_hosts: Vec<String>,
-    /// Sets the file that contains the access token of the pages, at least 16 visible characters (a last newline is
-    /// not part of it). It may be readable by owner and group only. Sent as `Authorization: Bearer …`, or typed as
-    /// the password of any user if a browser asks. Without a token, every client that reaches the address sees the
-    /// pages. `/healthz` and `/readyz` stay open. With a token, `throng forget` can ask a running daemon (`POST
-    /// /forget`); without one that page does not exist.
+    /// Sets the file with the access token of the pages: at least 16 visible characters (a last newline does not
+    /// count), readable by owner and group only. Clients send it as `Authorization: Bearer …`, or as the password of
+    /// any user. Without a token, every client can read the pages, and `throng forget` cannot ask a running daemon
+    /// (`POST /forget`). `/healthz` and `/readyz` stay open.
     #[schemars(example = &"secret/pages.token")]
     pub token_file: Option<PathBuf>,
     /// Serves the pages over TLS 1.3, if both files are named.
@@ -116,10 +114,10 @@ pub struct TelemetryConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PagesTls {
-    /// Sets the certificate of the pages and its chain of signers, as PEM, the page certificate first.
+    /// Sets the certificate of the pages, followed by its chain of signers, as PEM.
     #[schemars(example = &"secret/pages.crt")]
     pub cert_file: Option<PathBuf>,
-    /// Sets the private key of the certificate, as PEM. It may be readable by owner and group only.
+    /// Sets the private key of the certificate, as PEM, readable by owner and group only.
     #[schemars(example = &"secret/pages.key")]
     pub key_file: Option<PathBuf>,
 }
@@ -138,41 +136,37 @@ impl Default for TelemetryConfig {
 }
 
 impl TelemetryConfig {
-    /// Returns `listen` as a socket address; None only for a configuration that [`load`](super::load) has not
-    /// validated.
+    /// Returns `listen` as a socket address; always Some for a configuration from [`load`](super::load).
     pub fn address(&self) -> Option<std::net::SocketAddr> {
         self.listen.parse().ok()
     }
 }
 
-/// Sets the limits that close a micro-batch: records, bytes or time, whichever is reached first.
+/// Sets the limits of a micro-batch; the first one reached closes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BatchConfig {
-    /// Closes a batch at this many records, once it has at least n subjects (n is `privacy.k` plus
-    /// `privacy.colluders`). One subject fills at most 1/n of the batch (and of `max_bytes`); its further records are
-    /// suppressed with reason `thinned`. Larger batches lose less information and wait longer. Without it a file is
-    /// one batch as far as memory allows (`batch.max_bytes`, `process.memory_limit`), because consumers see the
-    /// output as a whole.
+    /// Closes a batch at this many records, once it has at least n subjects (`privacy.k` plus `privacy.colluders`). One
+    /// subject fills at most 1/n of the batch (and of `max_bytes`); its further records are suppressed with reason
+    /// `thinned`. Larger batches lose less information and wait longer. Without it a file is one batch as far as memory
+    /// allows (`batch.max_bytes`, `process.memory_limit`).
     #[schemars(example = 10_000, extend("minimum" = 1))]
     pub max_records: usize,
-    /// Closes a batch at this many payload bytes. Default for a file as one batch: 2GiB, or a sixteenth of the memory
-    /// if that is less. The data around the elements of an array counts once per element. At least
-    /// `source.max_record_bytes`, at most 2GiB.
+    /// Closes a batch at this many payload bytes. Default for a file as one batch: 2GiB, at most a sixteenth of the
+    /// memory. The data around the elements of an array counts once per element. At least `source.max_record_bytes`, at
+    /// most 2GiB.
     #[serde(with = "quantity::size")]
     #[schemars(with = "quantity::Size", example = &"64MiB", extend("maximum" = 2_147_483_648_u32))]
     pub max_bytes: u64,
-    /// Closes a batch at this age, if it has at least as many subjects as `privacy.k` and `privacy.colluders`
-    /// together.
+    /// Closes a batch at this age, if it has at least `privacy.k` plus `privacy.colluders` subjects.
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"1s")]
     pub max_wait: Duration,
-    /// Closes a batch at this age even if it still has fewer subjects; its records are then suppressed with reason
-    /// `quiet`.
+    /// Closes a batch at this age even with fewer subjects; its records are then suppressed with reason `quiet`.
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"5m")]
     pub max_age: Duration,
-    /// True if the files of a job are one batch as far as memory allows: `max_records` is not given.
+    /// True for a job over files without `max_records`: one batch as far as memory allows.
     #[serde(skip)]
     #[schemars(skip)]
     pub is_whole: bool,
@@ -194,32 +188,29 @@ impl Default for BatchConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProcessConfig {
-    /// Limits the memory of the daemon, as a size; without it only the limits of each part apply. It is divided among
-    /// the parts that grow, and `throng check` prints the division. Limits in numbers of entries are lowered to the
-    /// available memory (never raised). Batches are closed earlier, and the clients of the brokers fetch and queue
-    /// less. The window forgets its oldest records, and the dictionaries their unused values, when they exceed their
-    /// shares. At a limit less is counted and more is suppressed; lack of memory never causes a release. Profiles of
-    /// joins are limited only by their number. Keep it a fifth below the system's memory limit for the process. Part
-    /// of the policy digest if set.
+    /// Limits the memory of the daemon. It is divided among the parts that grow; `throng check` prints the division.
+    /// Limits in numbers of entries are lowered, never raised. Batches close earlier, broker clients queue less, the
+    /// window forgets its oldest records, and dictionaries their unused values. Less memory suppresses more and never
+    /// causes a release. Profiles of joins are limited only by number. Keep it a fifth below the system's memory limit
+    /// for the process. Part of the policy digest if set.
     #[serde(with = "quantity::optional_size")]
     #[schemars(with = "Option<quantity::Size>", example = &"2GiB")]
     pub memory_limit: Option<u64>,
 }
 
-/// Erases subjects named in a topic that every instance reads completely. `throng forget` and the pages can erase
-/// subjects without it.
+/// Erases subjects named in a topic, which every instance reads completely. Not needed for `throng forget` and the
+/// pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ErasureConfig {
-    /// Sets the Kafka topic, on the brokers of the source, that names the subjects to erase by its message keys:
-    /// UTF-8, spelled as for `throng forget`. The value is ignored; a message without a value also names the subject.
-    /// For sources of kind `kafka`. Disabled if empty (`""`).
+    /// Sets the Kafka topic, on the brokers of the source, with subjects to erase as message keys: UTF-8, spelled as
+    /// for `throng forget`. Values are ignored. For sources of kind `kafka`. Disabled if empty (`""`).
     #[schemars(example = &"throng.erasures")]
     pub topic: String,
 }
 
 impl ErasureConfig {
-    /// Returns true if a topic of erasures is configured.
+    /// Returns true if a topic is configured.
     pub fn is_enabled(&self) -> bool {
         !self.topic.is_empty()
     }

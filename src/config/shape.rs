@@ -1,5 +1,5 @@
-//! Structure of the configuration, read from its JSON schema. The file check, the environment and the reference all
-//! use it, so that they know the same keys.
+//! Keys and types of the configuration, read from its JSON schema for the file check, the environment and the
+//! reference.
 
 use serde_json::Value as Json;
 use toml::Value;
@@ -7,7 +7,6 @@ use toml::Value;
 use super::parse_size;
 use super::problem::{KeyProblem, find_refused, nearest};
 
-/// Type of the value of a key.
 #[derive(Debug)]
 pub(super) enum ConfigShape {
     Section(Vec<ConfigKey>),
@@ -24,17 +23,16 @@ pub(super) enum ConfigShape {
     Choice(Vec<String>),
 }
 
-/// Key with its documentation.
 #[derive(Debug)]
 pub(super) struct ConfigKey {
     pub name: String,
     pub shape: ConfigShape,
-    /// The key may be omitted, and no value has the same meaning as omitting it.
+    /// The key may be omitted, and no value is equivalent.
     pub optional: bool,
     pub text: String,
     pub default: Json,
     pub examples: Vec<Json>,
-    /// Choices with the description of each.
+    /// Choices with their descriptions.
     pub choices: Vec<(String, String)>,
 }
 
@@ -42,8 +40,7 @@ fn text_of(schema: &Json) -> String {
     schema["description"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Returns the choices of an enumeration. schemars writes documented variants as `oneOf` constants and others as
-/// `enum`.
+/// schemars writes documented variants as `oneOf` constants and others as `enum`.
 fn choices_of(schema: &Json) -> Vec<(String, String)> {
     let plain = schema["enum"].as_array().into_iter().flatten();
     let plain = plain.filter_map(|v| v.as_str().map(|name| (name.to_owned(), String::new())));
@@ -85,7 +82,7 @@ fn types_of(schema: &Json) -> Vec<&str> {
 }
 
 impl ConfigShape {
-    /// Returns the shape that a JSON schema (without references) describes.
+    /// Returns the shape of a JSON schema without references.
     pub fn of(schema: &Json) -> Self {
         let types = types_of(schema);
         let choices = choices_of(schema);
@@ -131,7 +128,6 @@ impl ConfigShape {
         }
     }
 
-    /// Returns true if a value that is not a table fits.
     fn accepts(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::Texts, Value::Array(items)) => items.iter().all(Value::is_str),
@@ -148,8 +144,7 @@ impl ConfigShape {
     }
 }
 
-/// Removes every entry of `table` that does not fit `keys`, and reports each with its key path (`.` between names,
-/// `[i]` for tables of a list). The remaining table deserializes.
+/// Removes and reports every entry that does not fit `keys`. The remaining table deserializes.
 pub(super) fn remove_misfits(table: &mut toml::Table, keys: &[ConfigKey], path: &str, misfits: &mut Vec<KeyProblem>) {
     table.retain(|name, value| {
         let here = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
@@ -194,7 +189,7 @@ fn fit_value(value: &mut Value, shape: &ConfigShape, here: &str, misfits: &mut V
     if let Some(refused) = value.as_str().filter(|_| !fits).and_then(|text| find_refused(here, text)) {
         misfits.push(KeyProblem { key: here.into(), message: refused.message.into(), remedy: refused.remedy.into() });
     } else if !fits {
-        // The value is not repeated in the message, because a password may be in the wrong place.
+        // The value may be a misplaced password.
         misfits.push(KeyProblem {
             key: here.into(),
             message: format!("{} does not fit here", value_kind(value)),
@@ -216,8 +211,7 @@ fn value_kind(value: &Value) -> &'static str {
     }
 }
 
-/// Flattens nested tables to dotted names: TOML reads `security.protocol = "ssl"` without quotes as a table in a
-/// table.
+/// TOML reads an unquoted `security.protocol = "ssl"` as a table in a table.
 fn flatten(table: &toml::Table, prefix: &str, here: &str, flat: &mut toml::Table, misfits: &mut Vec<KeyProblem>) {
     for (name, value) in table {
         let name = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };

@@ -15,7 +15,7 @@ pub enum SinkKind {
     Kafka,
     /// A file (one per group), or standard output.
     File,
-    /// No output: the daemon measures the risk and reports it.
+    /// No output: the daemon only measures and reports the risk.
     None,
 }
 
@@ -26,12 +26,12 @@ pub enum RowContent {
     /// The attributes of its group.
     #[default]
     Fragments,
-    /// Every released attribute, in the order of the schema, with null for those of other groups: the outer join of
-    /// all groups. Lines of all groups are released together, sorted as one set.
+    /// Every released attribute, in the order of the schema, with null for those of other groups: the outer join of all
+    /// groups. Lines of all groups are sorted as one set.
     Joined,
 }
 
-/// Name of the single output of joined rows. Outputs of fragments have the names of their groups.
+/// Name of the single output of joined rows.
 pub const JOINED_OUTPUT: &str = "joined";
 
 /// Sets the destination of released records.
@@ -41,38 +41,34 @@ pub struct SinkConfig {
     /// Selects the destination: `kafka`, `file` or `none`.
     #[schemars(example = SinkKind::Kafka)]
     pub kind: SinkKind,
-    /// Sets the Kafka topic of released records. Required with `kind = "kafka"`. With `{group}` in it, each group has
-    /// a separate topic.
+    /// Sets the Kafka topic of released records. Required with `kind = "kafka"`. `{group}` in it gives each group a
+    /// separate topic.
     #[schemars(example = &"wearable.sanitized")]
     pub topic: String,
     /// Sets the Kafka topic of dead letters: coordinates of an unreadable record and the reason, never its payload.
     #[schemars(example = &"throng.dead-letters")]
     pub dead_letter_topic: String,
-    /// Sets the Kafka topic of audit records, if the sink is a topic. One plain JSON record per committed batch, in
-    /// the transaction of the batch, with the policy's digest, the counts and the verifier's result
-    /// (`docs/operation.md`). Without it none are written.
+    /// Sets the Kafka topic of audit records for a Kafka sink: one JSON record per batch, committed with it, with the
+    /// policy's digest, the counts and the verifier's result (`docs/operation.md`). Without it none are written.
     #[schemars(example = &"throng.audit")]
     pub audit_topic: String,
     /// Sets the compacted topic with the state of each source partition and the marker of each instance's last batch.
-    /// It needs one partition more than the source topic with the most partitions. With `[[series]]`, the topic with
-    /// this name plus `.contributions` is also used; it has one partition.
+    /// It needs one partition more than the largest source topic. `[[series]]` also use the topic with this name plus
+    /// `.contributions`, with one partition.
     #[schemars(example = &"throng.changelog")]
     pub changelog_topic: String,
-    /// Sets the output file, or `-` for standard output (NDJSON of one group). Several groups write one file each,
-    /// with the group's name before the extension (`out.motion.ndjson`), or in place of `{group}` in the path. A job
-    /// over files writes temporary files and replaces the outputs at the end. Lines of standard input are written to
-    /// a new file as they are released. Required with `kind = "file"`.
+    /// Sets the output file, or `-` for standard output (NDJSON of one group). Several groups write one file each, with
+    /// the group's name before the extension (`out.motion.ndjson`), or in place of `{group}`. A job over files replaces
+    /// the outputs at the end. Lines of standard input are written to a new file as they are released. Required with
+    /// `kind = "file"`.
     #[schemars(example = &"out/sanitized.ndjson")]
     pub path: PathBuf,
-    /// Sets the encoding of records. Default: by the extension of `path` for files, else `json`. With `registry.url`,
-    /// Avro and Protobuf messages start with the number of their schema, as registry clients expect; `json_schema`
-    /// needs a registry.
+    /// Sets the encoding of records. Default: by the extension of `path`, else `json`. With `registry.url`, Avro and
+    /// Protobuf messages start with the number of their schema; `json_schema` needs a registry.
     #[schemars(example = RecordFormat::Json)]
     pub format: Option<RecordFormat>,
-    /// Selects the content of a line. `fragments`: the attributes of its group only. `joined`: every released
-    /// attribute, with null for those of other groups. Joined rows of all groups are one file or topic; its `path` or
-    /// `topic` has no `{group}`, and an absent cell is null. A row is still one fragment: rows of the same record are
-    /// not linked.
+    /// Selects the content of a line. Joined rows of all groups are one file or topic; its `path` or `topic` has no
+    /// `{group}`. A row is still one fragment: rows of the same record are not linked.
     #[schemars(example = RowContent::Joined)]
     pub rows: RowContent,
     /// Sets the file of audit records (NDJSON) of a file sink. Without it none are written.
@@ -81,7 +77,7 @@ pub struct SinkConfig {
     /// Sets the file of dead letters (NDJSON) of a file sink. Without it they are only counted.
     #[schemars(example = &"out/dead-letters.ndjson")]
     pub dead_letter_path: Option<PathBuf>,
-    /// Passes properties unchanged to librdkafka's producer; the same rules as for `source.librdkafka`.
+    /// Passes properties to librdkafka's producer; rules as for `source.librdkafka`.
     #[schemars(example = KafkaProperties::example())]
     pub librdkafka: KafkaProperties,
 }
@@ -105,7 +101,7 @@ impl Default for SinkConfig {
 }
 
 impl SinkConfig {
-    /// Returns the effective format: `format`, else by the extension of a file, else JSON.
+    /// Returns the effective format: `format`, else by file extension, else JSON.
     pub fn format(&self) -> RecordFormat {
         self.format.unwrap_or(match self.kind {
             SinkKind::File => RecordFormat::from_path(&self.path),
@@ -113,7 +109,7 @@ impl SinkConfig {
         })
     }
 
-    /// Returns the topic of audit records; None if it is not configured.
+    /// Returns the topic of audit records, if configured.
     pub fn audit(&self) -> Option<&str> {
         Some(self.audit_topic.as_str()).filter(|topic| !topic.is_empty())
     }
@@ -127,14 +123,13 @@ impl SinkConfig {
         }
     }
 
-    /// Returns true if lines write an absent cell as a missing one: the format cannot omit a cell, or each row has
-    /// every attribute.
+    /// Returns true if an absent cell is written as a missing one: the format cannot omit it, or each row has every
+    /// attribute.
     pub fn writes_absent_cells(&self) -> bool {
         self.rows == RowContent::Joined || !self.format().is_json()
     }
 
-    /// Returns the path of the marker file next to an output with possibly untruthful numbers (perturbed values or
-    /// means).
+    /// Returns the path of the marker file of an output with possibly untruthful numbers.
     pub fn mark_path(output: &Path) -> PathBuf {
         output.with_file_name(file_name_with_suffix(output, ".untruthful"))
     }
@@ -144,10 +139,8 @@ impl SinkConfig {
         self.topic.replace(GROUP_PLACEHOLDER, group)
     }
 
-    /// Returns the file of a group; `alone` if there is no other group.
-    ///
-    /// The group's name replaces `{group}` in the path; otherwise, with several groups, it is inserted before the
-    /// extension.
+    /// Returns the file of a group; `alone` if there is no other. The group's name replaces `{group}`, else, with
+    /// several groups, it precedes the extension.
     pub fn file_of(path: &Path, group: &str, alone: bool) -> PathBuf {
         if has_group_placeholder(path) {
             with_group_name(path, group)
@@ -159,7 +152,6 @@ impl SinkConfig {
     }
 }
 
-/// Inserts `part` before the extension of `path`, or appends it if there is no extension.
 fn with_inserted_part(path: &Path, part: &str) -> PathBuf {
     let (stem, extension) = match (path.file_stem(), path.extension()) {
         (Some(stem), Some(extension)) => (stem, Some(extension)),
@@ -175,14 +167,13 @@ fn with_inserted_part(path: &Path, part: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Placeholder for the name of a group in a path or a topic.
 const GROUP_PLACEHOLDER: &str = "{group}";
 
 pub(super) fn has_group_placeholder(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.contains(GROUP_PLACEHOLDER))
 }
 
-/// Replaces the placeholder in `path`, if any, by the name of a group.
+/// Replaces `{group}` in `path` by the name of a group.
 pub fn with_group_name(path: &Path, group: &str) -> PathBuf {
     if has_group_placeholder(path) {
         path.to_string_lossy().replace(GROUP_PLACEHOLDER, group).into()
@@ -204,7 +195,7 @@ pub enum OutputShape {
     /// All attributes at the top level, under their names.
     #[default]
     Flat,
-    /// Nested objects, as given by the pointers of the attributes.
+    /// Nested objects, at the pointers of the attributes.
     Nested,
 }
 
@@ -212,9 +203,8 @@ pub enum OutputShape {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OutputConfig {
-    /// Selects the layout. `flat`: all attributes at the top level, under their names. `nested`: at the pointers of
-    /// the record schema, as the input was nested; an exploded array has its single element. JSON lines and messages
-    /// only, not for joined rows.
+    /// Selects the layout. `nested`: as the input; an exploded array has its single element. JSON only, not for joined
+    /// rows.
     #[schemars(example = OutputShape::Nested)]
     pub shape: OutputShape,
 }

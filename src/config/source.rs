@@ -16,7 +16,7 @@ pub enum SourceKind {
     /// Topics of a Kafka cluster, read as one member of a consumer group.
     #[default]
     Kafka,
-    /// Files, which are read to the end as one job; or standard input, which is a stream.
+    /// Files, read to the end as one job; or standard input, a stream.
     File,
 }
 
@@ -26,17 +26,16 @@ pub enum SourceKind {
 pub enum RecordFormat {
     /// One JSON object per message; in files one per line (NDJSON).
     Json,
-    /// JSON preceded by the number of its JSON Schema in a registry (Confluent's serializers). Topics only.
+    /// JSON with the number of its JSON Schema in a registry (Confluent's serializers). Topics only.
     #[serde(rename = "json_schema")]
     JsonSchema,
     /// Separated values with a header row. Files only.
     Csv,
     /// Apache Parquet. Files only.
     Parquet,
-    /// One Avro datum per message, preceded by the number of its schema in a registry, or plain. Topics only.
+    /// One Avro datum per message, with the number of its schema in a registry, or plain. Topics only.
     Avro,
-    /// One Protobuf message per Kafka message, preceded by the number of its schema in a registry, or plain. Topics
-    /// only.
+    /// One Protobuf message per Kafka message, with the number of its schema in a registry, or plain. Topics only.
     Protobuf,
 }
 
@@ -44,23 +43,23 @@ pub enum RecordFormat {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyFormat {
-    /// The key is one text. A key with control characters is a number or a frame instead of text, and a dead letter.
+    /// One text. A key with control characters is not text, and its message is a dead letter.
     #[default]
     Text,
     /// One number of two bytes, big-endian (Kafka's `ShortSerializer`).
     Int16,
     /// One number of four bytes (`IntegerSerializer`).
     Int32,
-    /// One number of eight bytes (`LongSerializer`). `UUIDSerializer` writes text.
+    /// One number of eight bytes (`LongSerializer`).
     Int64,
     /// JSON: an object, or one value.
     Json,
-    /// JSON preceded by the number of its JSON Schema in a registry.
+    /// JSON with the number of its JSON Schema in a registry.
     #[serde(rename = "json_schema")]
     JsonSchema,
-    /// One Avro datum preceded by the number of its schema in a registry.
+    /// One Avro datum with the number of its schema in a registry.
     Avro,
-    /// One Protobuf message preceded by the number of its schema in a registry.
+    /// One Protobuf message with the number of its schema in a registry.
     Protobuf,
 }
 
@@ -72,8 +71,7 @@ impl KeyFormat {
 }
 
 impl RecordFormat {
-    /// Returns true if the format encodes single records, as the messages of a topic require. The others encode whole
-    /// files.
+    /// Returns true if the format encodes single records; the others encode whole files.
     pub fn is_message_format(self) -> bool {
         match self {
             Self::Json | Self::JsonSchema | Self::Avro | Self::Protobuf => true,
@@ -86,7 +84,7 @@ impl RecordFormat {
         matches!(self, Self::Json | Self::JsonSchema)
     }
 
-    /// Returns true if cells have the types of their attributes, in addition to text.
+    /// Returns true if cells have types, in addition to text.
     pub fn has_typed_cells(self) -> bool {
         matches!(self, Self::Json | Self::JsonSchema | Self::Avro | Self::Protobuf)
     }
@@ -96,8 +94,7 @@ impl RecordFormat {
         !matches!(self, Self::JsonSchema | Self::Avro | Self::Protobuf)
     }
 
-    /// Returns the format for a file extension: `csv`/`tsv`/`tab` and `parquet`, also before `gz` or `zst`; any other
-    /// is JSON.
+    /// Returns the format for a file extension, also before `gz` or `zst`; JSON if unknown.
     pub fn from_path(path: &Path) -> Self {
         Self::from_known_extension(path).unwrap_or(Self::Json)
     }
@@ -119,13 +116,12 @@ pub fn is_pattern(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[".contains(byte))
 }
 
-/// Returns true if a path names several files: a directory, or a pattern with `*`, `?` or `[` that is not an existing
-/// file.
+/// Returns true for a directory, or a pattern with `*`, `?` or `[` that is not an existing file.
 pub fn names_several_files(path: &Path) -> bool {
     path != Path::new("-") && (path.is_dir() || is_pattern(path) && !path.exists())
 }
 
-/// Returns true if the extension of a path marks the file as compressed.
+/// Returns true if the extension marks the file as compressed.
 pub fn has_compressed_extension(path: &Path) -> bool {
     path.extension().is_some_and(|e| ["gz", "zst", "zstd"].iter().any(|known| e.eq_ignore_ascii_case(known)))
 }
@@ -144,7 +140,7 @@ pub enum UnknownAttributes {
     /// Drops and counts the attribute.
     #[default]
     Drop,
-    /// Fails at the start; later the record is a dead letter.
+    /// Fails at the start; later the record becomes a dead letter.
     Refuse,
 }
 
@@ -161,46 +157,42 @@ pub struct SourceConfig {
     /// Lists the Kafka topics to read. Required with `kind = "kafka"`.
     #[schemars(example = ["wearable.raw"])]
     pub topics: Vec<String>,
-    /// Sets the Kafka consumer group. Instances of one group share the partitions, and the group's name is part of
-    /// the transactional id.
+    /// Sets the Kafka consumer group. Its instances share the partitions. Part of the transactional id.
     #[schemars(example = &"throng")]
     pub group: String,
-    /// Sets the encoding of records. Default: by the extension of `path` for files, else `json`.
+    /// Sets the encoding of records. Default: by the extension of `path`, else `json`.
     #[schemars(example = RecordFormat::Json)]
     pub format: Option<RecordFormat>,
     /// Sets the encoding of message keys, for attributes with `from = "key"`. Avro and Protobuf need `registry.url`.
     #[schemars(example = KeyFormat::Text)]
     pub key_format: KeyFormat,
-    /// Sets the schema with which plain Avro or Protobuf values were written. Without it values start with the number
-    /// of their schema in the registry, as registry clients write them. For Avro a JSON file. For Protobuf a text
-    /// (`.proto`, with its imports in the same directory) or a descriptor set (`protoc --descriptor_set_out
-    /// --include_imports`).
+    /// Sets the schema of plain Avro or Protobuf values. Without it values start with the number of their schema in the
+    /// registry. For Avro a JSON file. For Protobuf a text (`.proto`, with its imports in the same directory) or a
+    /// descriptor set (`protoc --descriptor_set_out --include_imports`).
     #[schemars(example = &"schemas/heart-rate.avsc")]
     pub writer_schema: Option<PathBuf>,
-    /// Sets the full name of the Protobuf message in `writer_schema` for plain values. Default: the only top-level
-    /// message of that file.
+    /// Sets the full name of the Protobuf message in `writer_schema`. Default: the only top-level message of that file.
     #[schemars(example = &"example.HeartRate")]
     pub message: Option<String>,
-    /// Sets the file to read; a directory, or a pattern of names (`data/*.parquet`): all its files, in the order of
-    /// their names; `-` for standard input (NDJSON and CSV). gzip and Zstandard compression is detected by the first
-    /// bytes. Required with `kind = "file"`.
+    /// Sets the file to read; a directory or pattern (`data/*.parquet`): all its files, ordered by name; `-` for
+    /// standard input (NDJSON and CSV). gzip and Zstandard are detected by the first bytes. Required with `kind =
+    /// "file"`.
     #[schemars(example = &"data/daily.csv")]
     pub path: PathBuf,
-    /// Sets the separator of CSV fields, one ASCII character, in files of the source, of joins and of the sink.
+    /// Sets the separator of CSV fields, one ASCII character, for source, joins and sink.
     #[schemars(example = &";", extend("pattern" = SEPARATOR))]
     pub separator: char,
     /// Limits the size of a record; a larger one is a dead letter with reason `oversized`.
     #[serde(with = "quantity::size")]
     #[schemars(with = "quantity::Size", example = &"1MiB")]
     pub max_record_bytes: u64,
-    /// Passes properties unchanged to librdkafka's consumer, names quoted (`"security.protocol" = "ssl"`). Properties
-    /// that the exactly-once protocol depends on are refused. With `"group.protocol" = "consumer"` brokers of Kafka
-    /// 4.0 and later assign the partitions (KIP-848) and set the group's timeouts. Passwords and key material are
-    /// accepted from the environment only (`THRONG__SOURCE__LIBRDKAFKA__SASL_PASSWORD`, with an underscore for each
-    /// dot).
+    /// Passes properties to librdkafka's consumer, names quoted (`"security.protocol" = "ssl"`). Those that the
+    /// exactly-once protocol depends on are refused. With `"group.protocol" = "consumer"` brokers of Kafka 4.0 and
+    /// later assign the partitions (KIP-848) and set the group's timeouts. Passwords and keys are accepted from the
+    /// environment only (`THRONG__SOURCE__LIBRDKAFKA__SASL_PASSWORD`, with an underscore for each dot).
     #[schemars(example = KafkaProperties::example())]
     pub librdkafka: KafkaProperties,
-    /// Sets the credentials for the brokers, and the authorities that authenticate them.
+    /// Sets the credentials for the brokers, and their certificate authorities.
     pub security: SecurityConfig,
 }
 
@@ -225,8 +217,8 @@ impl Default for SourceConfig {
 }
 
 impl SourceConfig {
-    /// Identifies the source in the state: a state continues only with the same source. All jobs over files have the
-    /// same identity.
+    /// Identifies the source in the state, which continues only with the same source. All jobs over files share one
+    /// identity.
     pub fn identity(&self) -> String {
         match self.kind {
             SourceKind::Kafka => format!("topics {:?}", self.topics),
@@ -235,7 +227,7 @@ impl SourceConfig {
         }
     }
 
-    /// Returns the effective format: `format`, else by the extension of a file, else JSON.
+    /// Returns the effective format: `format`, else by file extension, else JSON.
     pub fn format(&self) -> RecordFormat {
         self.format.unwrap_or(match self.kind {
             SourceKind::Kafka => RecordFormat::Json,
@@ -243,8 +235,7 @@ impl SourceConfig {
         })
     }
 
-    /// Returns the format of a file of such records: the effective format, or that of the extension if the effective
-    /// one is for messages only.
+    /// Returns the format of a file of such records: the effective one, or by extension if that is for messages only.
     pub fn format_of_file(&self, path: &Path) -> RecordFormat {
         let format = self.format();
         if format.is_file_format() { format } else { RecordFormat::from_path(path) }
@@ -267,15 +258,14 @@ pub struct SchemaConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RegistryConfig {
-    /// Sets the registry's address. Without it, Avro and Protobuf records are plain: read with
-    /// `source.writer_schema`, and written without a schema number.
+    /// Sets the registry's address. Without it, Avro and Protobuf records are plain: read with `source.writer_schema`,
+    /// written without a schema number.
     #[schemars(example = &"http://registry:8081")]
     pub url: Option<String>,
     /// Sets the user of HTTP basic authentication.
     #[schemars(example = &"throng")]
     pub user: Option<String>,
-    /// Sets the file that contains the user's password (a last newline is not part of it). It may be readable by
-    /// owner and group only.
+    /// Sets the file with the user's password (a last newline does not count), readable by owner and group only.
     #[schemars(example = &"secret/registry.password")]
     pub password_file: Option<PathBuf>,
     /// Sets a PEM file of the authorities for an `https` registry, instead of the public ones.

@@ -1,4 +1,4 @@
-//! Tests of loading: accepted and refused configurations, and agreement of the generated files with the code.
+//! Loading, and agreement of the generated files with the code.
 
 use std::os::unix::fs::PermissionsExt;
 use std::{iter, path::Path, time::Duration};
@@ -57,7 +57,7 @@ fn minimal_configuration_has_documented_defaults() {
 fn window_larger_than_dictionaries_is_refused() {
     assert_eq!(keys(read(&format!("{LEAST}[plan]\nwindow_records = 67108864"))), ["plan.window_records"]);
     assert!(read(&format!("{LEAST}[plan]\nwindow_records = 10000000")).is_ok());
-    // Means are values that no record has; a batch may add as many as it has records.
+    // Means are new values, up to one per record of a batch.
     let remembered = |more: &str| read(&format!("{LEAST}{more}")).expect("complete").max_remembered_records();
     let made = "[[treatment.rule]]\nattributes = [\"steps\"]\ntreat = \"aggregate\"";
     assert_eq!(remembered(made), remembered(&made.replace("aggregate", "perturb")) + 10_000);
@@ -286,7 +286,6 @@ fn generated_files_have_not_drifted() {
 proptest! {
     #[test]
     fn any_environment_is_accepted_or_refused(name in "THRONG__[A-Z_]{0,20}", value in ".{0,20}") {
-        // A variable either is a known name or is refused with a suggestion.
         if let Err(problems) = read_with(LEAST, &[(&name, &value)]) {
             prop_assert!(problems.iter().all(|p| !p.remedy.is_empty()));
         } else {

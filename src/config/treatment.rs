@@ -1,4 +1,4 @@
-//! `[treatment]`: the treatment of attributes with values that too few subjects share.
+//! `[treatment]`: treatment of values that too few subjects share.
 
 use super::choice::choices;
 use schemars::JsonSchema;
@@ -14,27 +14,24 @@ choices! {
         /// Releases the cell unchanged, or as `*`.
         SuppressCell = "suppress_cell",
         /// Releases the cell unchanged, or suppresses the line of its group. Under every treatment, standalone
-        /// identifiers and values outside the hierarchy are shown as `*`.
+        /// identifiers and values outside the hierarchy become `*`.
         SuppressRecord = "suppress_record",
-        /// Replaces a number by the closest one that enough subjects of the batch share, among records that agree in
-        /// the rest of the group. Without such a number it is generalized. For integers, and floats with a rounding
-        /// step. **Untruthful.**
+        /// Replaces a number by the closest one that enough subjects of the batch share, among records equal in the
+        /// rest of the group; else it is generalized. For integers, and floats with a rounding step. **Untruthful.**
         Perturb = "perturb",
-        /// Micro-aggregation: replaces numbers by means. The numbers of a batch, in records that agree in the rest of
-        /// the group, are sorted by size and divided into sets of enough subjects. Each number becomes the mean of
-        /// its set, with the attribute's rounding. With too few subjects they are generalized. An attacker that knows
-        /// all but one number of a set learns the last. For integers, and floats with a rounding step.
-        /// **Untruthful.**
+        /// Micro-aggregation: sorts the numbers of a batch, in records equal in the rest of the group, and divides them
+        /// into sets of enough subjects. Each number becomes the mean of its set, with the attribute's rounding. With
+        /// too few subjects they are generalized. An attacker that knows all but one number of a set learns the last.
+        /// For integers, and floats with a rounding step. **Untruthful.**
         Aggregate = "aggregate",
-        /// Releases the attribute separately from all attributes without this treatment, and from those with it that
-        /// together distinguish subjects. Not with `[[group]]`s, nor with `plan.groups` of `cliques` or `border`,
-        /// which already divide every attribute.
+        /// Releases the attribute separately from those without this treatment, and from those with it that together
+        /// distinguish subjects. Not with `[[group]]`s, nor with `plan.groups` of `cliques` or `border`.
         Compartment = "compartment",
     }
 }
 
 impl TreatmentMethod {
-    /// Returns true if a released value may differ from the value of the record.
+    /// Returns true if a released value may differ from that of the record.
     pub fn is_untruthful(self) -> bool {
         matches!(self, Self::Perturb | Self::Aggregate)
     }
@@ -62,13 +59,12 @@ choices! {
         #[default]
         KAnonymous = "k-anonymous",
         /// Chooses by coverage ([POD] Table 6.3): compartments from 50 %. Below, texts are suppressed; numbers are
-        /// generalized from 15 % and perturbed below. Coverage of an attribute is the share of the records with a
-        /// rare value, or a rare pair of values with one other attribute. Rare: shared by fewer subjects than
-        /// `privacy.k` and the colluders together. Both values of a pair must be common on their own. The largest
-        /// share over all other attributes counts. **Untruthful.**
+        /// generalized from 15 % and perturbed below. Coverage of an attribute is the share of records with a rare
+        /// value, or, if larger, a rare pair of common values with one other attribute. Rare: shared by fewer than
+        /// `privacy.k` plus `privacy.colluders` subjects. **Untruthful.**
         Coverage = "coverage",
-        /// Chooses by cardinality ([POD] Table 6.2, composition A): numbers are perturbed below 50 % and generalized
-        /// from there. Texts are released in compartments below 90 % and suppressed from there. **Untruthful.**
+        /// Chooses by cardinality ([POD] Table 6.2, composition A): numbers are perturbed below 50 %, else generalized.
+        /// Texts are compartments below 90 %, else suppressed. **Untruthful.**
         A = "a",
         /// Like `a` with 75 % and 80 % (composition B).
         B = "b",
@@ -78,7 +74,7 @@ choices! {
 }
 
 impl TreatmentPreset {
-    /// Returns the rules of the preset, in order.
+    /// Returns the rules in order.
     pub fn rules(self) -> Vec<TreatmentRule> {
         let rule = |kind, treat| TreatmentRule { kind, treat, ..TreatmentRule::default() };
         let (numeric, categorical) = (Some(ValueKind::Numeric), Some(ValueKind::Categorical));
@@ -105,7 +101,7 @@ impl TreatmentPreset {
     }
 }
 
-/// Assigns a treatment to the attributes that fit all conditions of the rule. Only presets have conditions on shares.
+/// Assigns a treatment to attributes that fit all conditions of the rule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TreatmentRule {
@@ -118,7 +114,7 @@ pub struct TreatmentRule {
     /// Minimum coverage ([`TreatmentPreset`]), 0 to 1.
     #[serde(skip)]
     pub coverage_from: Option<f64>,
-    /// Exclusive upper bound of the cardinality, 0 to 1: distinct values divided by records.
+    /// Exclusive upper bound of the cardinality (distinct values divided by records), 0 to 1.
     #[serde(skip)]
     pub cardinality_below: Option<f64>,
     /// Selects the treatment.
@@ -133,39 +129,38 @@ impl TreatmentRule {
     }
 }
 
-/// Sets the treatment of attributes with values that too few subjects share.
+/// Sets the treatment of values that too few subjects share.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TreatmentConfig {
     /// Selects a predefined set of rules for attributes that no `[[treatment.rule]]` fits. All except `k-anonymous`
-    /// measure the attributes on records of `plan.prime` or of the source file. `throng check --explain` reports the
-    /// treatment of each attribute and the reason.
+    /// measure the attributes on `plan.prime` or the source file. `throng check --explain` reports each treatment and
+    /// its reason.
     #[schemars(example = TreatmentPreset::Coverage)]
     pub preset: TreatmentPreset,
-    /// Adds rules that precede those of the preset; the first rule that fits an attribute applies. Attributes that
-    /// fit no rule are generalized. Rules do not apply to sensitive or insensitive attributes.
+    /// Adds rules before those of the preset; the first one that fits an attribute applies. Without one, it is
+    /// generalized. Rules do not apply to sensitive or insensitive attributes.
     #[schemars(example = [TreatmentRule { attributes: vec!["steps".into()], treat: TreatmentMethod::Perturb, ..TreatmentRule::default() }])]
     pub rule: Vec<TreatmentRule>,
 }
 
 impl TreatmentConfig {
-    /// Returns all rules in the order in which they are tried: configured rules, then those of the preset.
+    /// Returns all rules in order: configured ones, then those of the preset.
     pub fn rules(&self) -> Vec<TreatmentRule> {
         self.rule.iter().cloned().chain(self.preset.rules()).collect()
     }
 
-    /// Returns true if released values may be means, which no record contains.
+    /// Returns true if released values may be means.
     pub fn creates_values(&self) -> bool {
         self.rules().iter().any(|rule| rule.treat == TreatmentMethod::Aggregate)
     }
 
-    /// Returns the key of the first rule or preset that may release untruthful values.
+    /// Returns the key of the first rule or preset that may be untruthful.
     pub fn untruthful_key(&self) -> &'static str {
         if self.rule.iter().any(|rule| rule.treat.is_untruthful()) { "treatment.rule" } else { "treatment.preset" }
     }
 
-    /// Returns true if released values may be untruthful. For a preset with shares that are not yet measured: if any
-    /// of its rules allows it.
+    /// Returns true if any rule may release untruthful values, before its shares are measured.
     pub fn may_be_untruthful(&self) -> bool {
         self.rules().iter().any(|rule| rule.treat.is_untruthful())
     }

@@ -1,11 +1,11 @@
-//! Settings that are fixed in a release and can be overridden in test builds only.
+//! Settings that only test builds can override.
 
 use std::time::Duration;
 
 use super::quantity;
 use serde::Deserialize;
 
-/// Environment variable with other values, as TOML. Read in test builds only.
+/// Variable with overrides as TOML.
 #[cfg(feature = "failpoints")]
 const TUNING_VARIABLE: &str = "THRONG_TUNING";
 
@@ -13,26 +13,25 @@ const TUNING_VARIABLE: &str = "THRONG_TUNING";
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FixedSettings {
-    /// Jensen–Shannon divergence in bits between an attribute's current values and the values of the active plan. At
-    /// this divergence a new plan is searched. 1: never.
+    /// Jensen–Shannon divergence in bits, between an attribute's current values and those of the plan, that starts a
+    /// search. 1: never.
     pub drift: f64,
-    /// Batches between the one that requests a plan and the one that activates it; 0: the release waits for the plan.
+    /// Batches from the request of a plan to its activation; 0: the release waits for the plan.
     pub handover_batches: u64,
-    /// Time limit of a search that runs concurrently with the release. A plan that is not ready by then is discarded.
+    /// Time limit of a concurrent search; a later plan is discarded.
     #[serde(with = "quantity::duration")]
     pub search_budget: Duration,
-    /// Distinct values as a share of the window's records at which an attribute counts as a standalone identifier and
-    /// is removed.
+    /// Share of distinct values at which an attribute is removed as a standalone identifier.
     pub identifier_cardinality: f64,
-    /// Upper limit of remembered distinct values per attribute, unless the window and the withheld records need more.
-    /// At the limit a new value is treated as not covered.
+    /// Upper limit of remembered values per attribute, unless window and withheld records need more. Further values are
+    /// not covered.
     pub max_dictionary_values: usize,
-    /// Upper limit of lines that wait for their delay (`privacy.max_delay`); at the limit a further line is thinned.
+    /// Upper limit of lines that wait for their delay (`privacy.max_delay`); further lines are thinned.
     pub max_waiting_lines: usize,
-    /// Upper limit of remembered pairs of subject and group that have been released inside their window. At the limit
-    /// a further line is thinned. About 48 bytes each.
+    /// Upper limit of remembered pairs of subject and group inside their window, about 48 bytes each; further lines are
+    /// thinned.
     pub max_said_lines: usize,
-    /// Time from the first key in the topic of erasures to the erasure of all subjects known by then.
+    /// Time from the first key in the topic of erasures to the erasure.
     #[serde(with = "quantity::duration")]
     pub erasure_interval: Duration,
     /// Time limit of a shutdown after SIGTERM or SIGINT.
@@ -63,10 +62,10 @@ impl FixedSettings {
         Self::default()
     }
 
-    /// Returns the values of a release, with the overrides that a test gives in the environment.
+    /// Returns the values of a release with the overrides of a test.
     ///
     /// # Panics
-    /// Panics if the overrides are not valid settings.
+    /// Panics if the overrides are invalid.
     #[cfg(feature = "failpoints")]
     pub(super) fn of(env: &std::collections::BTreeMap<String, String>) -> Self {
         env.get(TUNING_VARIABLE).map_or_else(Self::default, |text| toml::from_str(text).expect("values of settings"))

@@ -1,4 +1,4 @@
-//! Checks the values of a well-formed configuration and reports every complaint in one pass.
+//! Checks of the values of a well-formed configuration.
 
 use super::anonymize::check_anonymize;
 use super::join::check_joins;
@@ -16,9 +16,9 @@ use super::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Upper limit of `batch.max_bytes`. Text of a batch is addressed by 32 bits; this keeps space for its last record.
+/// Text of a batch has 32-bit addresses; this leaves space for its last record.
 const MAX_BATCH_BYTES: u64 = 2 << 30;
-/// Returns all complaints about the values of `config`; empty if it can be run.
+/// Returns all complaints about the values of `config`.
 pub(super) fn collect_problems(config: &Config) -> Vec<KeyProblem> {
     let mut found = ProblemCollector::default();
     check_source(config, &mut found);
@@ -251,7 +251,7 @@ fn check_batch_limits(config: &Config, found: &mut ProblemCollector) {
 
 fn check_privacy_and_plan(config: &Config, found: &mut ProblemCollector) {
     let (privacy, plan) = (&config.privacy, &config.plan);
-    // A ceiling guarantees a number of lines instead of subjects, so k may be 1.
+    // A ceiling counts lines instead of subjects.
     let least = if config.anonymize.ceiling.is_enabled() { 1 } else { 2 };
     found.require(privacy.k >= least, "privacy.k", "a class has at least two people", "give 2 or more; 5 is usual");
     let window = privacy.release_window > Duration::ZERO;
@@ -268,7 +268,7 @@ fn check_privacy_and_plan(config: &Config, found: &mut ProblemCollector) {
     found.require(price, "plan.price", "the price is out of range", "give above 0, such as 0.1");
     let grown = plan.groups != GroupSelection::Given;
     let remedy = "remove the [[group]]s, or set plan.groups = \"given\"";
-    // Groups chosen by the planner replace the configured ones and are checked in the same way.
+    // Groups of the planner replace the configured ones.
     found.require(
         !grown || config.group.is_empty(),
         "plan.groups",
@@ -277,7 +277,7 @@ fn check_privacy_and_plan(config: &Config, found: &mut ProblemCollector) {
     );
     found.require(plan.window_records > 0, "plan.window_records", "no records to plan from", "give at least 1");
     found.require(plan.interval > Duration::ZERO, "plan.interval", "planning would never pause", "give at least 1s");
-    // Each of these records may have a new value. A batch of whole files is bounded by its bytes.
+    // Each of these records may have a new value; bytes bound a batch of whole files.
     let window = config.batch.is_whole
         || config.max_remembered_records().saturating_add(config.max_waiting_lines()) <= MOST_VALUES;
     let remedy = format!("lower it, batch.max_records or privacy.max_hold_batches: {MOST_VALUES} records in all");
@@ -332,8 +332,7 @@ fn check_groups(config: &Config, found: &mut ProblemCollector) {
     }
 }
 
-/// Checks a group that shows ranges. Ranges of several groups could be joined by counting, and withheld records have
-/// no safety proof. Treatment rules choose levels, and ranges have none.
+/// Ranges of several groups could be joined by counting; withholding is not proved safe; treatment rules need levels.
 fn check_range_group(config: &Config, found: &mut ProblemCollector) {
     let Some(index) = config.group.iter().position(|group| group.treatment == RecodingMode::Ranges) else { return };
     let key = format!("group[{index}].treatment");
@@ -382,11 +381,10 @@ fn check_process_settings(config: &Config, found: &mut ProblemCollector) {
 }
 
 const SHARED: &str = "plan.shared";
-/// Upper limit of shared attributes; each one divides the batch further.
+/// Each one divides the batch further.
 const MOST_SHARED: usize = 2;
 
-/// Checks `plan.shared`. It can be combined with few settings, so that its guarantees are proved
-/// (decision 0044).
+/// Only proved combinations are accepted (decision 0044).
 fn check_shared(config: &Config, found: &mut ProblemCollector) {
     let shared = &config.plan.shared;
     if shared.is_empty() {

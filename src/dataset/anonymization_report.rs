@@ -1,4 +1,4 @@
-//! Report of an anonymized data set: policies, measures, subjects, prior risk and level labels.
+//! Report of an anonymized data set.
 
 use super::ceiling_release::CeilingReport;
 use super::input_encoding::DatasetInput;
@@ -17,65 +17,64 @@ use throng_core::release::verified_batch::ReidentificationRisk;
 pub struct AnonymizationReport {
     /// Records read.
     pub rows: u64,
-    /// Records marked by `anonymize.released`; all records if it names no attribute.
+    /// Records to be released by `anonymize.released`.
     pub to_release: u64,
-    /// Lines swallowed by an unclosed quote: records that were read as part of another one.
+    /// Records swallowed by an unclosed quote.
     pub swallowed: u64,
-    /// Names of the quasi attributes, in the order of the schema and of every policy.
+    /// Quasi attributes, in the order of schema and policies.
     pub quasi: Vec<String>,
     /// Label per quasi attribute and level.
     pub labels: Vec<Vec<String>>,
-    /// Configured transformation: one policy for all records, or one per pass.
+    /// Configured scope.
     pub transformation: RecodingScope,
-    /// Policies, and number of suppressed records.
+    /// Policies and suppressed records.
     pub recoded: LocalRecodingResult,
-    /// Measure that the search optimized.
+    /// Optimized measure.
     pub measure: QualityMeasure,
-    /// Configured search strategy.
+    /// Search strategy.
     pub strategy: LatticeStrategy,
-    /// Number of policies; approximate, because it can exceed 128 bits.
+    /// Number of policies, approximate above 128 bits.
     pub lattice: f64,
-    /// Risk of the released lines, as counted by verification.
+    /// Risk of the lines, as counted by verification.
     pub risk: ReidentificationRisk,
-    /// Risk of the records to be released, without any anonymization.
+    /// Risk of the records without anonymization.
     pub risk_before: RawRisk,
-    /// `None` if every record counts as one subject.
+    /// Subjects; `None` if every record is one.
     pub people: Option<SubjectCounts>,
-    /// Sensitive cells released as `*`: those of rare values, and those that cover for them.
+    /// Sensitive cells released as `*`, rare or covering.
     pub rare_sensitive_cells: u64,
-    /// Attributes with aggregates in place of true values.
+    /// Attributes with aggregates.
     pub aggregated: Vec<MicroaggregationReport>,
-    /// Result of the ceiling, if one is configured. All other figures count true records only.
+    /// Result of the ceiling; other figures count true records only.
     pub ceiled: Option<CeilingReport>,
-    /// Warnings about redundant definitions in the schema.
+    /// Warnings about redundant schema definitions.
     pub warnings: Vec<String>,
-    /// Wall time of the run in seconds, including reading and writing.
+    /// Wall time, including input and output.
     pub seconds: f64,
 }
 
-/// Subjects of the records to be released, if the schema names a subject.
+/// Subjects to be released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubjectCounts {
-    /// Distinct subjects; records without a subject are not counted.
+    /// Distinct subjects, without missing ones.
     pub all: u64,
-    /// Subjects without any released record.
+    /// Subjects without a released record.
     pub without_release: u64,
 }
 
-/// Prosecutor risk of the records to be released, without anonymization: 1 / subjects of their class.
+/// Prosecutor risk without anonymization: 1 / subjects of the class.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RawRisk {
-    /// In (0, 1]; 1 means that a class has a single subject. 0 without records.
+    /// In (0, 1]; 0 without records.
     pub highest: f64,
-    /// Mean over the records, in (0, 1]; 0 without records.
+    /// Mean over records, in (0, 1]; 0 without records.
     pub average: f64,
 }
 
-/// Computes the risk of the raw quasi tuples. It sums over tuple sizes, so the result does not depend on the order of
-/// the tuples.
+/// Sums over tuple sizes, so that the order of tuples has no effect.
 #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub(super) fn raw_risk(table: &LatticeTable) -> RawRisk {
-    // Number of tuples by subjects and records.
+    // By subjects and records.
     let mut tuples: BTreeMap<(u64, u64), u64> = BTreeMap::new();
     let mut people: Vec<u32> = Vec::new();
     let is_named = table.has_subjects();
@@ -96,7 +95,7 @@ pub(super) fn raw_risk(table: &LatticeTable) -> RawRisk {
     risk
 }
 
-/// Returns, per quasi attribute and level, its label and number.
+/// Label and number per quasi attribute and level.
 pub(super) fn level_labels(input: &DatasetInput) -> Vec<Vec<String>> {
     let of = |&attribute: &usize| {
         let hierarchy = &input.schema.attributes[attribute].hierarchy;
@@ -106,7 +105,6 @@ pub(super) fn level_labels(input: &DatasetInput) -> Vec<Vec<String>> {
     input.quasi.iter().map(of).collect()
 }
 
-/// Formats a policy.
 pub(super) fn format_policy(domains: &[Domain], input: &DatasetInput, policy: &[u8]) -> String {
     let labels = level_labels(input);
     let of = domains.iter().zip(&labels).zip(policy);

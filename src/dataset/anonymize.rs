@@ -1,4 +1,4 @@
-//! Entry point of `throng anonymize`: turns a data set into a release.
+//! Entry point of `throng anonymize`.
 
 use super::anonymization_report::{self, AnonymizationReport, SubjectCounts};
 use super::ceiling_release;
@@ -88,7 +88,7 @@ pub fn anonymize(
     let lattice = table.lattice().approximate_size();
     drop(table);
     let k = config.privacy.required_subjects();
-    // Counterfeits are drawn over all classes, so the release has one part.
+    // Counterfeits are drawn over all classes in one part.
     let most = if insertion.is_some() { usize::MAX } else { release_parts::max_part_records(&data, &kept, k) };
     let most = source.part.unwrap_or(usize::MAX).min(most).max(1);
     let (parts, seen) = release_parts::divide_into_parts(&data, &kept, &hidden, (k, most), attended.step)?;

@@ -1,8 +1,6 @@
-//! Generalization under an h-ceiling with counterfeits over a data set (\[HCE]; docs/internals/methods.md §15).
-//!
-//! The search judges shown values only by their number of subjects. The cells released as `*` are known only once a
-//! policy is fixed. Therefore the cells of the best policies are decided as in any release, and the classes are
-//! filled again by their shown values. The first policy that still hides every counterfeit is released.
+//! Generalization under an h-ceiling with counterfeits (\[HCE]; docs/internals/methods.md §15). The cells released as
+//! `*` are known only for a fixed policy. Therefore the classes of the best policies are filled again by their shown
+//! values. The first policy that hides every counterfeit is released.
 
 use super::class_lookup::ReleasedClasses;
 use super::dataset_source::{AnonymizationStep, RunCallbacks, StepCallback};
@@ -32,28 +30,27 @@ use throng_core::values::codebook::{CellId, SUPPRESSED};
 use throng_core::values::digest::KeyedDigest;
 use throng_core::values::schema::Role;
 
-/// Result of a release under a ceiling.
+/// Result under a ceiling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CeilingReport {
-    /// Ceiling: as configured, or the degree with the least reconstruction error.
+    /// Ceiling: configured, or with the least reconstruction error.
     pub h: f64,
-    /// True if the ceiling was found by the search.
+    /// The search found the ceiling.
     pub is_found: bool,
-    /// Highest degree of any record, at most `h`.
+    /// Highest degree of a record, at most `h`.
     pub degree: f64,
-    /// Minimum lines of every class.
+    /// Minimum lines per class.
     pub lines: usize,
-    /// Number of counterfeits.
+    /// Counterfeits.
     pub counterfeits: u64,
-    /// Number of classes with counterfeits.
+    /// Classes with counterfeits.
     pub filled: u64,
-    /// Number of catalog groups, and of classes in them.
+    /// Catalog groups, and classes in them.
     pub groups: (u64, u64),
-    /// Reconstruction error over the records to be released.
+    /// Reconstruction error of the records to be released.
     pub rce: ReconstructionError,
 }
 
-/// Validated settings of a ceiling.
 pub(super) struct CeilingRequest {
     h: Option<f64>,
     lines: usize,
@@ -61,7 +58,7 @@ pub(super) struct CeilingRequest {
     catalog: PathBuf,
 }
 
-/// Reads and validates `[anonymize.ceiling]`; returns `None` if no ceiling is configured.
+/// Returns the validated `[anonymize.ceiling]`, if configured.
 pub(super) fn ceiling_request(
     config: &Config,
     file: &str,
@@ -107,7 +104,7 @@ pub(super) fn ceiling_request(
     Ok(Some(CeilingRequest { h: ceiling.h, lines, share, catalog }))
 }
 
-/// Searches under the ceiling, hides cells and fills classes with counterfeits.
+/// Searches under the ceiling, hides cells and fills classes.
 pub(super) fn release_under_ceiling(
     (data, table): (&EncodedDataset, &mut LatticeTable),
     (config, terms): (&Config, &PolicyTerms),
@@ -164,12 +161,12 @@ pub(super) fn release_under_ceiling(
     })
 }
 
-/// Texts of cells, which identify classes and values independently of the input order.
+/// Texts identify classes and values independently of the input order.
 struct CellTexts<'a> {
     data: &'a EncodedDataset,
     records: &'a TableRecords,
     of_value: &'a KeyedDigest,
-    /// Number derived from the text, per value of the sensitive domain.
+    /// Derived from the text, per sensitive value.
     marks: Vec<u64>,
 }
 
@@ -183,7 +180,7 @@ impl<'a> CellTexts<'a> {
     }
 
     fn sensitive_value_number(&self, cell: CellId) -> u64 {
-        // Hidden cells share one number, so it does not depend on which cells are hidden.
+        // The number must not depend on which cells are hidden.
         if cell == SUPPRESSED {
             return 0;
         }
@@ -204,7 +201,6 @@ impl<'a> CellTexts<'a> {
     }
 }
 
-/// Builds the release of a candidate policy.
 struct CeilingReleaseBuilder<'a> {
     config: &'a Config,
     data: &'a EncodedDataset,
@@ -216,22 +212,22 @@ struct CeilingReleaseBuilder<'a> {
     step: StepCallback<'a>,
 }
 
-/// Release that hides its counterfeits.
+/// Hides its counterfeits.
 struct CeilingRelease {
     kept: ReleasedClasses,
     hidden: SensitiveMasks,
-    /// Number of the found class in `build_classes`, per class.
+    /// Found class in `build_classes`, per class.
     found: BTreeMap<u32, u32>,
     leaving: ReleasedLines,
     filled: FilledClasses,
     rce: ReconstructionError,
 }
 
-/// Maximum attempts to decide the release again because a class could not be filled.
+/// A class that cannot be filled is decided again.
 const MAX_FILL_ATTEMPTS: usize = 8;
 
 impl CeilingReleaseBuilder<'_> {
-    /// Builds the release of a candidate; returns `None` if the shown values do not allow its classes to be filled.
+    /// Returns `None` if the shown values do not allow the classes to be filled.
     fn build_release(&self, candidate: &CeilingCandidate) -> Result<Option<CeilingRelease>, AnonymizeError> {
         let (records, k) = (self.question.records, self.config.privacy.required_subjects());
         let policy = &candidate.policy;
@@ -277,7 +273,7 @@ impl CeilingReleaseBuilder<'_> {
         Ok(None)
     }
 
-    /// Builds the released classes of `min_lines`, and the number of the found class for each of them.
+    /// Classes of `min_lines`, with their found classes.
     fn build_classes(&self, policy: &[u8], lines: &ReleasedLines) -> (ReleasedClasses, BTreeMap<u32, u32>) {
         let mut sizes: BTreeMap<u32, (u32, u64)> = BTreeMap::new();
         for (&row, &class) in lines.rows.iter().zip(&lines.class_of) {
@@ -292,7 +288,6 @@ impl CeilingReleaseBuilder<'_> {
         (kept, sizes.into_keys().zip(0..).collect())
     }
 
-    /// Computes the report figures and the counterfeits of a release.
     fn report_figures(
         &self,
         candidate: &CeilingCandidate,
@@ -364,7 +359,7 @@ impl CeilingReleaseBuilder<'_> {
         (recoded, insertion, told)
     }
 
-    /// Measures the release by its true records alone.
+    /// By the true records alone.
     fn measure_release(&self, policy: &[u8], rows: &[u32], class_of: &[u32]) -> PolicyFigures {
         let (records, table) = (self.question.records, self.table);
         let empty = || -> Vec<Vec<u64>> { table.domains().iter().map(|domain| vec![0; domain.values()]).collect() };

@@ -1,7 +1,5 @@
-//! Classes released by the policies of the passes, and the class of each record.
-//!
-//! A class is represented by one row of a pass. The class of a record is found by the sum of keyed digests of its
-//! cells, pass after pass, as in the ledger. Found classes that print the same text are merged into one class.
+//! Released classes, and the class of each record, found by the sum of keyed digests of its cells, pass after pass.
+//! Found classes that print the same text are merged.
 
 use super::code_store::RecordBlock;
 use super::encoded_dataset::{DatasetValues, EncodedDataset};
@@ -12,33 +10,33 @@ use throng_core::lattice::table::LatticeTable;
 use throng_core::values::codebook::{CellId, Code, Codebook};
 use throng_core::values::digest::BuildClassKeyHash;
 
-/// Number of a class that a model refuses. Its records take part in no later pass.
+/// Class refused by a model; no later pass takes its records.
 const REFUSED_CLASS: u32 = u32::MAX;
 
-/// Policy and classes of one pass.
+/// Policy and classes of a pass.
 struct PassClasses {
     policy: Vec<u8>,
-    /// Digest of the cell, per quasi attribute and code.
+    /// Per quasi attribute and code.
     digests: Vec<Vec<u128>>,
-    /// Number of the found class, or [`REFUSED_CLASS`], per sum of digests.
+    /// Found class, or [`REFUSED_CLASS`], per sum of digests.
     numbers: HashMap<u128, u32, BuildClassKeyHash>,
 }
 
 /// Released classes.
 pub struct ReleasedClasses {
     passes: Vec<PassClasses>,
-    /// Printed cells per found class, by quasi attribute.
+    /// Printed cells per found class.
     cells: Vec<CellId>,
-    /// Number of records per found class.
+    /// Records per found class.
     records: Vec<u64>,
     /// Merged class per found class.
     class_of: Vec<u32>,
-    /// Number of records per merged class.
+    /// Records per merged class.
     pub sizes: Vec<u64>,
 }
 
 impl ReleasedClasses {
-    /// Builds the classes of `recoded` from the rows of `table`.
+    /// Builds the classes of `recoded` from `table`.
     pub fn of(data: &EncodedDataset, table: &LatticeTable, recoded: &LocalRecodingResult) -> Self {
         let mut kept = Self::new(data, recoded.passes.iter().map(|pass| &*pass.policy));
         let mut values = vec![0; data.quasi.len()];
@@ -50,7 +48,7 @@ impl ReleasedClasses {
         kept
     }
 
-    /// Creates an empty set of classes for these policies.
+    /// Creates an empty set for these policies.
     pub fn new<'p>(data: &EncodedDataset, policies: impl Iterator<Item = &'p [u8]>) -> Self {
         let keyed = data.input.key.keyed_digest("class of a search");
         let of = |(position, (values, &level)): (usize, (&DatasetValues, &u8))| {
@@ -69,7 +67,7 @@ impl ReleasedClasses {
         Self { passes, cells: Vec::new(), records: Vec::new(), class_of: Vec::new(), sizes: Vec::new() }
     }
 
-    /// Adds a class of a pass, represented by the values of one row.
+    /// Adds a class of a pass, represented by one row.
     pub fn add(&mut self, data: &EncodedDataset, pass: usize, values: &[u32], class: DecidedClass) {
         let pass = &mut self.passes[pass];
         let code = |(values, &value): (&DatasetValues, &u32)| -> Code { values.codes[value as usize] };
@@ -83,8 +81,7 @@ impl ReleasedClasses {
         }
     }
 
-    /// Merges classes that print the same text. Call it after all classes are added, and again after cells are
-    /// replaced.
+    /// Merges classes with the same text, after all are added, and after each replacement.
     pub fn merge_equal_classes(&mut self, books: &[Codebook], quasi: &[usize]) {
         let mut printed: HashMap<u128, u32, BuildClassKeyHash> = HashMap::default();
         (self.class_of, self.sizes) = (Vec::with_capacity(self.records.len()), Vec::new());
@@ -106,8 +103,7 @@ impl ReleasedClasses {
         self.records.len()
     }
 
-    /// Returns the found class of a record of `block`, or `None` if the record is not released. The first codes of
-    /// the block must be those of the quasi attributes.
+    /// Returns the found class of a released record. The block's first codes are the quasi attributes.
     #[inline]
     pub fn found_class(&self, block: &RecordBlock, at: u32) -> Option<u32> {
         for pass in &self.passes {
@@ -119,18 +115,18 @@ impl ReleasedClasses {
         None
     }
 
-    /// Returns the merged class of a found class.
+    /// Returns the merged class.
     pub fn class_of(&self, found: u32) -> u32 {
         self.class_of[found as usize]
     }
 
-    /// Returns the printed cells of a found class, by quasi attribute.
+    /// Returns the printed cells.
     pub fn cells(&self, found: u32) -> &[CellId] {
         let width = self.passes.first().map_or(0, |pass| pass.policy.len());
         &self.cells[found as usize * width..][..width]
     }
 
-    /// Returns a cell of a found class for replacement. Call [`merge_equal_classes`](Self::merge_equal_classes) afterwards.
+    /// Returns a cell for replacement; then call [`merge_equal_classes`](Self::merge_equal_classes).
     pub fn cell_mut(&mut self, found: u32, quasi: usize) -> &mut CellId {
         let width = self.passes.first().map_or(0, |pass| pass.policy.len());
         &mut self.cells[found as usize * width + quasi]

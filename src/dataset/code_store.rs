@@ -13,33 +13,32 @@ use throng_core::values::subject_digest::NO_SUBJECT;
 use throng_risk::counting::CodeWriter;
 use throng_risk::counting::codes::CodeColumn;
 
-/// Codes buffered before a write: 16 MiB.
+/// 16 MiB.
 const BUFFERED_CELLS: usize = 4 << 20;
 
-/// Records per block when reading back.
 const BLOCK_RECORDS: usize = 1 << 15;
 
-/// Number of columns for the two halves of the subject digest. The column of the dense subject number follows them.
+/// Both halves of the subject digest; the dense subject number follows.
 const DIGEST_COLUMNS: usize = 2;
 
-/// Writer of codes into memory or a file.
+/// Writer into memory or a file.
 pub struct CodeStoreWriter {
     writer: CodeWriter,
     directory: Option<PathBuf>,
-    /// Attributes that have codes.
+    /// Attributes with codes.
     attributes: Vec<usize>,
     width: usize,
     pending: Vec<Vec<u32>>,
-    /// Dense subject numbers, if the schema names a subject.
+    /// Dense subject numbers.
     people: Option<HashMap<u64, u32>>,
     rows: usize,
 }
 
 impl CodeStoreWriter {
-    /// Creates storage for records of `schema`: a file in `directory`, or memory if it is `None`.
+    /// Creates a file in `directory`, or memory.
     ///
     /// # Errors
-    /// If the file cannot be created.
+    /// Fails if the file cannot be created.
     pub fn new(directory: Option<&Path>, schema: &Schema) -> Result<Self, AnonymizeError> {
         let attributes: Vec<usize> = schema.releasable().collect();
         let people = schema.subject.map(|_| HashMap::new());
@@ -49,10 +48,10 @@ impl CodeStoreWriter {
         Ok(Self { writer, directory, attributes, width: schema.attributes.len(), pending, people, rows: 0 })
     }
 
-    /// Adds the records of a batch.
+    /// Adds a batch.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn add(&mut self, batch: &CodeBatch) -> Result<(), AnonymizeError> {
         let (of_attributes, others) = self.pending.split_at_mut(self.attributes.len());
         for (column, attribute) in of_attributes.iter_mut().zip(&self.attributes) {
@@ -73,17 +72,17 @@ impl CodeStoreWriter {
         Ok(())
     }
 
-    /// Returns the number of records so far.
+    /// Returns the records so far.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Returns the number of attribute columns.
+    /// Returns the attribute columns.
     pub fn width(&self) -> usize {
         self.attributes.len()
     }
 
-    /// Returns the bytes held for subjects: their digests and numbers.
+    /// Returns the bytes for subjects.
     pub fn people_bytes(&self) -> u64 {
         self.people.as_ref().map_or(0, |people| people.capacity() as u64 * (size_of::<(u64, u32)>() as u64 + 1))
     }
@@ -101,10 +100,10 @@ impl CodeStoreWriter {
         Ok(())
     }
 
-    /// Writes the remaining codes and returns the finished storage.
+    /// Writes the rest and returns the storage.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn finish(mut self) -> Result<CodeStore, AnonymizeError> {
         self.write()?;
         let mut counts = vec![Vec::new(); self.width];
@@ -132,49 +131,49 @@ impl CodeStoreWriter {
 
 /// Stored codes of all records.
 pub struct CodeStore {
-    /// Column per attribute; `None` for attributes that are neither released nor judged.
+    /// `None` for attributes that are neither released nor judged.
     columns: Vec<Option<CodeColumn>>,
     others: Vec<CodeColumn>,
-    /// Number of records, per attribute and code.
+    /// Records per attribute and code.
     pub counts: Vec<Vec<u64>>,
-    /// Number of distinct subjects, if the schema names a subject.
+    /// Distinct subjects, if named.
     pub people: Option<usize>,
     pub rows: usize,
-    /// Directory of the file; `None` means memory.
+    /// Directory of the file, or memory.
     pub directory: Option<PathBuf>,
-    /// Marks of the records to be released; `None` means all records.
+    /// Marks of records to be released, or all.
     pub marks: Option<ReleaseMarks>,
 }
 
-/// Fields to read of each record.
+/// Fields to read.
 #[derive(Clone, Copy, Default)]
 pub struct RecordFields<'a> {
-    /// Attributes to read codes of.
+    /// Attributes.
     pub attributes: &'a [usize],
-    /// Reads subject digests.
+    /// With subject digests.
     pub digests: bool,
-    /// Reads subject numbers.
+    /// With subject numbers.
     pub people: bool,
 }
 
-/// Block of consecutive records.
+/// Consecutive records.
 #[derive(Default)]
 pub struct RecordBlock {
-    /// Number of the first record.
+    /// First record.
     pub start: usize,
     /// Number of records.
     pub rows: usize,
     /// Codes per requested attribute.
     pub codes: Vec<Vec<Code>>,
     pub digests: Vec<u64>,
-    /// Subject of each record: a dense number, or the record number if the schema names no subject.
+    /// Dense subject number, or the record number without a subject.
     pub people: Vec<u32>,
-    /// Positions in the block of the records to be released.
+    /// Positions of records to be released.
     pub released: Vec<u32>,
 }
 
 impl RecordBlock {
-    /// Returns, per record, true if it is to be released.
+    /// Returns true per record to be released.
     pub fn release_flags(&self) -> Vec<bool> {
         let mut is_released = vec![false; self.rows];
         self.released.iter().for_each(|&at| is_released[at as usize] = true);
@@ -183,10 +182,10 @@ impl RecordBlock {
 }
 
 impl CodeStore {
-    /// Visits all records block by block.
+    /// Visits all records by block.
     ///
     /// # Errors
-    /// If the file cannot be read, and the errors of `visit`.
+    /// Fails if the file cannot be read, and with the errors of `visit`.
     pub fn visit_blocks(
         &self,
         wanted: RecordFields<'_>,
@@ -243,10 +242,10 @@ impl CodeStore {
         Ok(())
     }
 
-    /// Returns, for all records, the codes of `attributes`, the subject numbers, and the release marks.
+    /// Returns codes, subject numbers, and release marks of all records.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// Fails if the file cannot be read.
     pub fn read_all_records(
         &self,
         attributes: &[usize],
@@ -265,10 +264,10 @@ impl CodeStore {
         Ok((codes, people, released))
     }
 
-    /// Returns, per code of an attribute, the number of records to be released.
+    /// Returns the records to be released per code.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// Fails if the file cannot be read.
     pub fn released_counts(&self, attribute: usize) -> Result<Vec<u64>, AnonymizeError> {
         if self.marks.is_none() {
             return Ok(self.counts[attribute].clone());
@@ -282,7 +281,7 @@ impl CodeStore {
     }
 }
 
-/// Returns the error for a failed file in the temporary directory.
+/// Returns the error for a temporary file.
 pub fn temporary_file_error(directory: Option<&Path>, source: io::Error) -> AnonymizeError {
     AnonymizeError::Temporary { directory: directory.unwrap_or(Path::new("memory")).to_owned(), source }
 }

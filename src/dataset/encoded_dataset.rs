@@ -1,4 +1,4 @@
-//! Encoded data set and its distinct records for the search.
+//! Encoded data set and its distinct records.
 
 use super::code_store::{CodeStore, CodeStoreWriter, RecordFields};
 use super::dataset_source::{AnonymizationStep, DatasetSource, RunCallbacks, StepCallback};
@@ -23,11 +23,11 @@ pub struct EncodedDataset {
     /// Everything except the records.
     pub input: DatasetInput,
     pub codes: CodeStore,
-    /// Number of records to be released.
+    /// Records to be released.
     pub released: u64,
-    /// One entry per quasi attribute.
+    /// Values per quasi attribute.
     pub quasi: Vec<DatasetValues>,
-    /// One entry per sensitive attribute.
+    /// Values per sensitive attribute.
     pub sensitive: Vec<DatasetValues>,
     pub room: MemoryBudget,
 }
@@ -43,11 +43,11 @@ pub struct DatasetValues {
     pub counts: Vec<u64>,
 }
 
-/// Estimated bytes per cell, and additional bytes per record, for a data set in memory.
+/// Estimates per cell and record in memory.
 const MEMORY_CELL_BYTES: u64 = 12;
 const MEMORY_RECORD_BYTES: u64 = 64;
 
-/// Reads the source of `config` into memory or into a file.
+/// Reads the source into memory or a file.
 pub fn read_dataset(
     config: &Config,
     file: &str,
@@ -84,7 +84,7 @@ pub fn read_dataset(
     }
     let rows = writing.rows();
     let mut codes = writing.finish()?;
-    // Cells of profiles are counted per record, like other cells.
+    // Cells of profiles are counted per record.
     let of_profiles = |a: usize| match schema.attributes[a].from.join() {
         Some(_) => codes.counts[a].get(UNCOVERED as usize).copied().unwrap_or(0),
         None => 0,
@@ -117,7 +117,7 @@ const FEWER_VALUES_REMEDY: &str =
     "round attributes in the schema or remove those with the most values, or raise --memory";
 const FEWER_SUBJECTS_REMEDY: &str = "raise --memory, or use the daemon (throng run)";
 
-/// Refuses a data set if the records read so far, with `codebook_bytes` bytes of distinct values, exceed the memory limit.
+/// Refuses the records read so far if they exceed the memory limit.
 fn check_memory(
     config: &Config,
     source: &DatasetSource<'_>,
@@ -133,7 +133,7 @@ fn check_memory(
         let (path, limit) = (named(&config.source.path, source.more), format_size(source.memory));
         return Err(AnonymizeError::TooLarge { path, records, limit });
     }
-    // Half of the memory is reserved for the later steps.
+    // Half of the memory is for later steps.
     let (values, people) = (2 * values, 2 * writing.people_bytes());
     room.ensure_fits(|| format!("the distinct values of {records} records"), values, FEWER_VALUES_REMEDY)?;
     let number = || people / 2 / (size_of::<(u64, u32)>() as u64 + 1);
@@ -145,7 +145,7 @@ impl DatasetValues {
         let book = &input.books[attribute];
         let occurring: Vec<Code> =
             (0..).zip(&codes.counts[attribute]).filter(|(_, count)| **count > 0).map(|(code, _)| code).collect();
-        // The column contains each code once, because the search numbers values, not records.
+        // Each code once: the search numbers values.
         let CodedAttribute { domain, codes: by_value, .. } = attribute_coding::code_attribute(book, &occurring)?;
         let mut value_of = vec![u32::MAX; book.codes()];
         for (value, &code) in (0..).zip(&by_value) {
@@ -158,18 +158,17 @@ impl DatasetValues {
 }
 
 impl EncodedDataset {
-    /// Returns the domains of the quasi attributes.
+    /// Returns the quasi domains.
     pub fn domains(&self) -> Vec<Domain> {
         self.quasi.iter().map(|values| values.domain.clone()).collect()
     }
 
-    /// Returns the domains of the sensitive attributes.
+    /// Returns the sensitive domains.
     pub fn sensitive_domains(&self) -> Vec<Domain> {
         self.sensitive.iter().map(|values| values.domain.clone()).collect()
     }
 
-    /// Returns, per sensitive attribute and value, true if fewer than k subjects have it among the records to be
-    /// released.
+    /// Returns, per sensitive attribute and value, true if fewer than k subjects to be released have it.
     pub fn rare_values(&self, k: usize, step: StepCallback<'_>) -> Result<Vec<Vec<bool>>, AnonymizeError> {
         let mut support = SensitiveSupport::new(k, self.sensitive.iter().map(|values| values.codes.len()));
         if self.sensitive.is_empty() {
@@ -189,13 +188,12 @@ impl EncodedDataset {
         Ok(support.rare_flags())
     }
 
-    /// Returns the distinct records to be released and, if a model needs the `population`, all other records. Records
-    /// that differ in a sensitive value are distinct even if no model uses the attribute: a class must be able to
-    /// hide rare values.
+    /// Returns the distinct records to be released, and all others if a model needs the `population`. Sensitive values
+    /// always distinguish records, because a class must be able to hide rare ones.
     pub fn distinct_records(&self, population: bool, step: StepCallback<'_>) -> Result<LatticeTable, AnonymizeError> {
         let mut attributes = self.input.quasi.clone();
         attributes.extend(&self.input.sensitive);
-        // The search holds at least as much memory again.
+        // The search holds as much again.
         let bytes = usize::try_from(self.room.bytes_left() / 2).unwrap_or(usize::MAX);
         let mut packing = TablePacker::new(self.domains(), bytes);
         let named = self.codes.people.is_some();
@@ -234,7 +232,7 @@ impl EncodedDataset {
         Ok(packing.finish(self.sensitive.iter().map(domain).collect(), counts, self.released))
     }
 
-    /// Returns all records, one row each, including those that belong only to the population.
+    /// Returns all records, including those of the population only.
     pub fn records(&self) -> Result<TableRecords, AnonymizeError> {
         let attributes: Vec<usize> = self.input.quasi.iter().chain(&self.input.sensitive).copied().collect();
         let (mut codes, people, released) = self.codes.read_all_records(&attributes)?;

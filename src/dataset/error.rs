@@ -1,4 +1,4 @@
-//! Errors of the anonymization of a data set.
+//! Errors of a data set.
 
 use crate::config::ConfigProblem;
 use crate::io::file::{SinkError, SourceError};
@@ -14,12 +14,11 @@ use throng_core::release::verify::DataSetRefusal;
 use throng_core::treatment::ceiling::search::LatticeTooLarge;
 use throng_core::values::codebook::CodebookError;
 
-/// Error of the anonymization of a data set. Nothing has been released then, except if writing itself failed
-/// ([`Self::Sink`]).
+/// Error of an anonymization. Nothing is released then, unless writing failed ([`Self::Sink`]).
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum AnonymizeError {
-    /// Configuration, schema or a file named by them is invalid.
+    /// Invalid configuration, schema or file.
     #[error("{} problem(s) in the configuration", .0.len())]
     Configuration(Vec<ConfigProblem>),
     #[error(transparent)]
@@ -96,7 +95,7 @@ pub enum AnonymizeError {
 }
 
 impl AnonymizeError {
-    /// Returns true if the operator can correct it in the configuration or the input.
+    /// Returns true if configuration or input can be corrected.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
@@ -116,7 +115,7 @@ impl AnonymizeError {
     }
 }
 
-/// Returns an error about a file that the operator can correct.
+/// Returns an error about a correctable file.
 pub fn operator_error(
     file: impl Into<String>,
     key: impl Into<String>,
@@ -127,7 +126,6 @@ pub fn operator_error(
     AnonymizeError::Configuration(vec![problem])
 }
 
-/// Returns the name of a file for messages.
 pub(super) fn file_label(path: &Path) -> String {
     path.display().to_string()
 }

@@ -1,4 +1,4 @@
-//! Limits of a data set in a file, checked before anything is read.
+//! Limits of a data set in a file.
 
 use super::error::{AnonymizeError, operator_error};
 use crate::config::{Config, ModelKind, RecodingScope};
@@ -6,7 +6,7 @@ use crate::config::{Config, ModelKind, RecodingScope};
 /// Refuses settings that need the records in memory.
 ///
 /// # Errors
-/// Names the key at fault and an alternative.
+/// Names the key and an alternative.
 pub fn refuse_memory_only_settings(config: &Config, file: &str) -> Result<(), AnonymizeError> {
     let refuse = |key: &str, message: &str, remedy: &str| {
         Err(operator_error(file, key, format!("{message}; not supported for a data set in a file (--temp)"), remedy))

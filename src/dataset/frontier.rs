@@ -10,25 +10,24 @@ use std::time::Instant;
 use throng_core::domain::Domain;
 use throng_core::lattice::search_deadline::SearchDeadline;
 
-/// Point of the frontier of quality against k.
+/// Point of the frontier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FrontierPoint {
-    /// Value used in place of `privacy.k`.
+    /// Value instead of `privacy.k`.
     pub k: u64,
-    /// Quality by the configured measure; `None` if no policy is admissible.
+    /// Quality; `None` without an admissible policy.
     pub quality: Option<f64>,
-    /// Records suppressed by the best policies found, admissible or not.
+    /// Records suppressed by the best policies, admissible or not.
     pub suppressed: u64,
-    /// Policy of the first pass, by quasi attribute; the top of the lattice if there is no pass.
+    /// Policy of the first pass; the top of the lattice without one.
     pub policy: Vec<u8>,
-    /// Number of passes that released records; 0 if nothing can be released.
+    /// Passes that released records.
     pub passes: usize,
-    /// True if every search was complete. With one pass the quality is then optimal, and `None` means that k is
-    /// impossible.
+    /// Every search was complete: with one pass the quality is optimal, and `None` means an impossible k.
     pub complete: bool,
 }
 
-/// Computes the best quality for each of `ks`, with all other settings as configured.
+/// Computes the best quality for each of `ks`, otherwise as configured.
 ///
 /// # Errors
 /// As [`anonymize`](super::anonymize()); an impossible k is a point without quality.

@@ -1,4 +1,4 @@
-//! Reads the source batch by batch and encodes it by the schema.
+//! Reads and encodes the source.
 
 use super::error::{AnonymizeError, file_label, operator_error};
 use crate::config::{Config, Secret};
@@ -18,46 +18,45 @@ use throng_core::values::digest::DigestKey;
 use throng_core::values::schema::{Role, Schema};
 use throng_core::values::subject_digest::SubjectDigester;
 
-/// Schema, codebooks and attribute roles of the records read.
+/// Schema, codebooks and roles of the records.
 pub struct DatasetInput {
     pub schema: Arc<Schema>,
     pub books: Vec<Codebook>,
-    /// Lines swallowed by an unclosed quote.
+    /// Records swallowed by an unclosed quote.
     pub swallowed: u64,
-    /// Positions in the schema, ascending.
+    /// Ascending schema positions.
     pub quasi: Vec<usize>,
     pub sensitive: Vec<usize>,
-    /// Released attributes in order, without the attribute that marks records for release.
+    /// Released attributes in order, without the mark.
     pub released_attributes: Vec<usize>,
-    /// Key for the digests of this run.
+    /// Digest key of this run.
     pub key: DigestKey,
-    /// Key that decides, together with the content, which subjects cover for others. Derived from the configured
-    /// secret, or from one drawn for this run.
+    /// Key that, with the content, decides the covering subjects; from the configured secret, or a random one.
     pub covering_key: DigestKey,
 }
 
-/// Schema, codebooks and key, prepared before anything is read.
+/// Schema, codebooks and key before the read.
 pub struct PreparedSchema {
     pub schema: Arc<Schema>,
     pub books: Vec<Codebook>,
-    /// Key for the digests of this run.
+    /// Digest key of this run.
     pub key: DigestKey,
 }
 
-/// Records to be released, if an attribute marks them.
+/// Marks of records to be released.
 pub struct ReleaseMarks {
-    /// Position of the attribute in the schema.
+    /// Schema position.
     pub attribute: usize,
-    /// Per code of the attribute: true if the record is to be released.
+    /// True per code to be released.
     pub released: Vec<bool>,
 }
 
-/// Returns the bytes used by distinct values.
+/// Returns the bytes of distinct values.
 pub fn codebook_bytes(books: &[Codebook]) -> u64 {
     books.iter().map(|book| book.approximate_bytes() as u64).sum()
 }
 
-/// Loads and checks everything that is known before the source is opened.
+/// Loads and checks everything before the source.
 pub fn prepare_schema(config: &Config, file: &str) -> Result<PreparedSchema, AnonymizeError> {
     let schema = load_schema(config).map_err(AnonymizeError::Configuration)?;
     let mut problems = explode_problems(config, &schema, file);
@@ -71,8 +70,8 @@ pub fn prepare_schema(config: &Config, file: &str) -> Result<PreparedSchema, Ano
     Ok(PreparedSchema { schema, books, key })
 }
 
-/// Derives the input description from `records` already read, and refuses values that cannot be released.
-/// `of_profiles` returns, per attribute, the number of cells from profiles that the hierarchy does not cover.
+/// Describes the `records` read, and refuses values that cannot be released. `of_profiles`: uncovered cells of profiles
+/// per attribute.
 pub fn describe_input(
     config: &Config,
     file: &str,
@@ -128,7 +127,7 @@ pub fn describe_input(
         ));
     }
     let leaving = schema.releasable().filter(|&a| Some(a) != marked).collect();
-    // Not derived from the content alone: an attacker that knows the file except one cell could try its values.
+    // From the content alone, an attacker that lacks one cell could try its values.
     let secret = match &config.secret {
         Some(secret) => secret.clone(),
         None => Secret::generate().map_err(|error| {
@@ -152,13 +151,13 @@ pub fn describe_input(
     ))
 }
 
-/// Returns the error for a data set without any record to be released.
+/// Returns the error for no record to be released.
 pub fn no_marked_record_error(file: &str) -> AnonymizeError {
     let message = "no record is marked to be released".to_owned();
     operator_error(file, "anonymize.released", message, "mark records with true, 1 or yes")
 }
 
-/// Returns the position of the attribute that marks the records to be released.
+/// Position of the attribute that marks records to be released.
 fn mark_attribute(config: &Config, file: &str, schema: &Schema) -> Result<Option<usize>, AnonymizeError> {
     let Some(name) = &config.anonymize.released else { return Ok(None) };
     let key = "anonymize.released";
@@ -168,7 +167,7 @@ fn mark_attribute(config: &Config, file: &str, schema: &Schema) -> Result<Option
     };
     let role = schema.attributes[attribute].role;
     if role != Role::Insensitive {
-        // As a quasi attribute it would divide every class into released and other records.
+        // It would divide every class into released and other records.
         let message = format!("{name:?} has the role {}, so it would be treated as personal data", role.name());
         return Err(operator_error(
             file,
@@ -180,11 +179,10 @@ fn mark_attribute(config: &Config, file: &str, schema: &Schema) -> Result<Option
     Ok(Some(attribute))
 }
 
-/// Callback for encoded records and the current codebooks; `Break` ends the reading.
+/// Receives encoded records and current codebooks; `Break` ends the read.
 pub type BatchVisitor<'a> = dyn FnMut(&CodeBatch, &[Codebook]) -> ControlFlow<()> + 'a;
 
-/// Reads and encodes the source, followed by the `more` files, and calls `each` for every batch. Returns the
-/// codebooks and the number of lines swallowed by an unclosed quote.
+/// Encodes the source, then `more`, and calls `each` per batch. Returns the codebooks and the swallowed records.
 pub fn encode_source(
     config: &Config,
     file: &str,
@@ -225,7 +223,7 @@ pub fn encode_source(
     Ok((books, findings.iter().map(RunFinding::swallowed_lines).sum()))
 }
 
-/// Reports the cells that are released as `*` because a hierarchy does not cover their values.
+/// Reports the cells released as `*` because the hierarchy lacks their value.
 pub fn report_uncovered_cells(
     schema: &Schema,
     books: &[Codebook],

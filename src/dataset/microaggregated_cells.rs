@@ -1,4 +1,4 @@
-//! Micro-aggregation of released classes.
+//! Micro-aggregation of classes.
 
 use super::class_lookup::ReleasedClasses;
 use super::code_store::RecordFields;
@@ -18,23 +18,23 @@ use throng_core::values::schema::Schema;
 /// Attribute to aggregate.
 #[derive(Clone, Copy, Debug)]
 pub struct MicroaggregationTarget {
-    /// Position in the schema.
+    /// Schema position.
     pub attribute: usize,
     resolution: NumericResolution,
 }
 
-/// Result of micro-aggregation for one attribute.
+/// Result for one attribute.
 #[derive(Clone, Debug)]
 pub struct MicroaggregationReport {
-    /// Name in the schema.
+    /// Its name.
     pub attribute: String,
-    /// Share of the variance that is lost, over the cells that show an aggregate.
+    /// Lost share of the variance of aggregated cells.
     pub distortion: f64,
-    /// Cells shown as `*` because too few subjects of their class have a number.
+    /// Cells shown as `*`: too few subjects have a number.
     pub withheld: u64,
 }
 
-/// Reads and validates `anonymize.microaggregation`.
+/// Validates `anonymize.microaggregation`.
 pub fn microaggregation_targets(
     config: &Config,
     file: &str,
@@ -69,8 +69,8 @@ pub fn microaggregation_targets(
     Ok(asked)
 }
 
-/// Replaces the cells of every class by its aggregate. A cell becomes `*` if fewer than `k` subjects of the class
-/// have a number. It is unchanged if no record of the class has a number.
+/// Replaces the cells of every class by its aggregate; `*` if fewer than `k` subjects have a number, unchanged if no
+/// record has.
 ///
 /// Memory: 8 bytes per number, and k subjects per class.
 pub fn aggregate(
@@ -83,7 +83,7 @@ pub fn aggregate(
     if asked.is_empty() {
         return Ok(done);
     }
-    // The classes are those of the policies, before any cell is replaced.
+    // Classes of the policies, before any replacement.
     let mut classes: BTreeMap<Vec<CellId>, Vec<u32>> = BTreeMap::new();
     for found in 0..kept.len() as u32 {
         classes.entry(kept.cells(found).to_vec()).or_default().push(found);
@@ -118,13 +118,12 @@ pub fn aggregate(
     Ok(done)
 }
 
-/// Members of a class.
 #[derive(Clone, Default)]
 struct ClassMembers {
     records: u64,
-    /// Records that have a number, and the number in steps of the resolution.
+    /// Records and their numbers in steps of the resolution.
     numbers: Vec<(u32, i64)>,
-    /// Known subjects among these records, at most k.
+    /// Known subjects, at most k.
     people: BTreeSet<u32>,
 }
 
@@ -142,7 +141,6 @@ impl ClassMembers {
     }
 }
 
-/// Returns the members of each found class.
 fn found_class_members(
     data: &EncodedDataset,
     kept: &ReleasedClasses,
@@ -173,8 +171,7 @@ fn found_class_members(
     Ok(members)
 }
 
-/// Returns the cell of an aggregate, or `None` if its text would be read back differently, for example as a missing
-/// value.
+/// `None` if its text would be read back differently.
 fn aggregate_cell(input: &mut DatasetInput, wanted: &MicroaggregationTarget, steps: i64) -> Option<CellId> {
     let text = wanted.resolution.number(steps);
     let mut canonical = String::new();
@@ -197,7 +194,7 @@ fn undivided_number_error(input: &DatasetInput, wanted: &MicroaggregationTarget)
     )
 }
 
-/// Returns the aggregate terms for the verification of a part; `codes` has the codes of the part by schema attribute.
+/// Returns the terms to verify a part; `codes` are by schema attribute.
 pub fn part_aggregate_terms<'a>(
     input: &'a DatasetInput,
     codes: &'a [Vec<Code>],

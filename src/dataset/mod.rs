@@ -1,24 +1,9 @@
-//! Anonymizes one complete data set: reads, searches for a policy, applies it, verifies the result and writes it.
+//! Anonymizes one complete data set: reads, searches for a policy, verifies the output bytes like a batch of the
+//! daemon, and writes.
 //!
-//! The release verifier checks the output bytes in the same way as for a batch of the daemon. Nothing is written
-//! before.
-//!
-//! Codes are kept in memory or, when they do not fit, in an unnamed file. The same code reads them block by block in
-//! both cases, and the release is the same byte for byte. Features that need the records in memory are refused for a
-//! data set in a file, with the key named.
-//!
-//! | file | content |
-//! |---|---|
-//! | `anonymize`, `frontier` | the two entry points |
-//! | `source`, `room`, `refusals` | input and callbacks, memory budget, limits of a data set in a file |
-//! | `read`, `codes`, `data` | from the source to codes, and to the distinct records of the search |
-//! | `models`, `search` | privacy models of every class, and the search for a policy |
-//! | `kept`, `aggregate`, `support`, `hide` | released classes, their aggregates, and suppression of sensitive cells |
-//! | `ceiling` | search under an h-ceiling with counterfeits |
-//! | `parts`, `claims`, `release`, `lines` | release in parts that fit in memory: verified, then written in order |
-//! | `truthful` | reconstruction of a release with counterfeits by its catalog |
-//! | [`infer`] | record schema proposed from records |
-//! | `summary`, `error` | report figures and errors |
+//! Codes are in memory or in an unnamed file, read block by block by the same code, so the release is the same byte for
+//! byte. Features that need the records in memory are refused for a file. [`infer`] proposes a record schema from
+//! records.
 
 mod anonymization_report;
 mod anonymize;

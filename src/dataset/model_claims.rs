@@ -1,4 +1,4 @@
-//! Translates the models of a data set into claims for the verifier.
+//! Translates models into claims for the verifier.
 
 use super::encoded_dataset::EncodedDataset;
 use super::error::AnonymizeError;
@@ -12,7 +12,7 @@ use throng_core::release::models::SensitiveTerms;
 use throng_core::release::population::{self, PopulationTerms};
 use throng_core::values::codebook::Code;
 
-/// Returns the claims of the models about each sensitive attribute.
+/// Returns the claims about each sensitive attribute.
 pub fn sensitive_claims(data: &EncodedDataset, models: &[ClassPrivacyModel]) -> Vec<SensitiveTerms> {
     let of = |(position, &attribute): (usize, &usize)| {
         let claim = |model: &ClassPrivacyModel| match model {
@@ -23,7 +23,7 @@ pub fn sensitive_claims(data: &EncodedDataset, models: &[ClassPrivacyModel]) -> 
         let (book, values) = (&data.input.books[attribute], &data.sensitive[position]);
         let counts: BTreeMap<u32, u64> = values.codes.iter().copied().zip(values.counts.iter().copied()).collect();
         let all = counts.values().sum::<u64>() as f64;
-        // Order of the search's domain, which an ordered distance depends on.
+        // An ordered distance depends on the search's order.
         let mut codes: Vec<u32> = counts.keys().copied().collect();
         sort_codes_by_value(book, &mut codes);
         SensitiveTerms {
@@ -36,7 +36,7 @@ pub fn sensitive_claims(data: &EncodedDataset, models: &[ClassPrivacyModel]) -> 
     data.input.sensitive.iter().enumerate().map(of).collect()
 }
 
-/// Returns the claims of the models about the population.
+/// Returns the claims about the population.
 pub fn population_claims(models: &[ClassPrivacyModel]) -> Vec<population::PopulationClaim> {
     let claim = |model: &ClassPrivacyModel| match *model {
         ClassPrivacyModel::KMap { k } => Some(population::PopulationClaim::Map { k }),
@@ -46,15 +46,15 @@ pub fn population_claims(models: &[ClassPrivacyModel]) -> Vec<population::Popula
     models.iter().filter_map(claim).collect()
 }
 
-/// Population of the claims: every record read.
+/// Population: every record read.
 pub struct PopulationMembers {
-    /// Codes per quasi attribute.
+    /// Per quasi attribute.
     codes: Vec<Vec<Code>>,
     people: Vec<Option<u64>>,
 }
 
 impl PopulationMembers {
-    /// Collects the population of `data`, if `claims` need it.
+    /// Collects the population that `claims` need.
     pub fn of(data: &EncodedDataset, claims: &[population::PopulationClaim]) -> Result<Self, AnonymizeError> {
         if claims.is_empty() {
             return Ok(Self { codes: Vec::new(), people: Vec::new() });
@@ -64,7 +64,7 @@ impl PopulationMembers {
         Ok(Self { codes, people: people.into_iter().map(person).collect() })
     }
 
-    /// Converts the population for the verifier. Aggregated attributes cover every member.
+    /// Converts for the verifier; aggregated attributes cover every member.
     pub fn population<'a>(
         &'a self,
         input: &'a DatasetInput,

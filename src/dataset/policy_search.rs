@@ -1,4 +1,4 @@
-//! Search for a policy, and the release that it yields.
+//! Search for a policy and its release.
 
 use super::class_lookup::ReleasedClasses;
 use super::dataset_source::{AnonymizationStep, RunCallbacks};
@@ -20,13 +20,11 @@ use throng_core::lattice::search_deadline::SearchDeadline;
 use throng_core::lattice::table::LatticeTable;
 use throng_core::privacy::ClassPrivacyModel;
 
-/// Maximum passes of local recoding.
 const MAX_RECODING_PASSES: u8 = 10;
 
-/// Time limit of the search for the policy nearest to impossible models.
+/// For the policy nearest to impossible models.
 const NEAREST_POLICY_TIME: Duration = Duration::from_secs(10);
 
-/// Returns the recoding passes that are configured.
 fn configured_passes(config: &Config) -> LocalRecodingSettings {
     let settings = &config.anonymize;
     let most = match settings.transformation {
@@ -40,13 +38,13 @@ fn configured_passes(config: &Config) -> LocalRecodingSettings {
     }
 }
 
-/// Returns the requirements for every class.
+/// Requirements for every class.
 pub(super) fn class_terms(config: &Config, file: &str, data: &EncodedDataset) -> Result<PolicyTerms, AnonymizeError> {
     let models = privacy_models::models(config, file, &data.input, &data.sensitive_domains())?;
     Ok(PolicyTerms { models, limit: config.anonymize.suppression_limit, measure: config.anonymize.measure })
 }
 
-/// Builds the distinct records for a search by `class_terms`, and its thread pool.
+/// Distinct records and thread pool.
 pub(super) fn search_table(
     data: &EncodedDataset,
     terms: &PolicyTerms,
@@ -62,28 +60,25 @@ pub(super) fn search_table(
     Ok((table, pool.map_err(|error| AnonymizeError::Threads(error.to_string()))?))
 }
 
-/// Maximum number of searches when values become rare among the released records.
+/// Repeated when values become rare among the released records.
 const MAX_POLICY_SEARCHES: usize = 8;
-/// Share of the remaining time for a search that may have to be repeated.
+/// For a search that may be repeated.
 const REPEATABLE_TIME_SHARE: f64 = 0.75;
 
-/// Result of a search.
 pub(super) struct PolicySearchResult {
     pub recoded: LocalRecodingResult,
-    /// `None` if too many records would have to be suppressed.
+    /// `None` if too many records would be suppressed.
     pub policy_release: Option<PolicyRelease>,
 }
 
-/// Classes, hidden cells and aggregates of the release.
 pub(super) struct PolicyRelease {
     pub kept: ReleasedClasses,
     pub hidden: SensitiveMasks,
     pub aggregated: Vec<MicroaggregationReport>,
 }
 
-/// Searches for a policy and computes its release. It repeats the search when values assumed to be common turn out to
-/// be rare and a class cannot hide them. `until` ends all searches. If it cuts one short without a result, the result
-/// of the previous search is returned.
+/// Repeats the search when values assumed common turn out rare and a class cannot hide them. `until` ends all searches;
+/// one cut short without a result returns the previous result.
 pub(super) fn search_policy(
     (data, table): (&mut EncodedDataset, &mut LatticeTable),
     pool: &ThreadPool,
@@ -113,7 +108,7 @@ pub(super) fn search_policy(
             return Ok(PolicySearchResult { recoded, policy_release: None });
         }
         let mut kept = ReleasedClasses::of(data, table, &recoded);
-        // The classes are stored in `kept` now.
+        // Stored in `kept` now.
         recoded.classes = Vec::new();
         let aggregated = aggregate(data, aggregates, &mut kept, k)?;
         let asked =
@@ -137,7 +132,7 @@ pub(super) fn search_policy(
     unreachable!("the last turn returns")
 }
 
-/// Refuses a result that releases nothing or suppresses too many records. The first argument formats a policy.
+/// Refuses no release, or too many suppressed records.
 pub(super) fn check_feasible(
     say: &(dyn Fn(&[u8]) -> String + Sync),
     recoded: &LocalRecodingResult,

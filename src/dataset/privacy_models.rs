@@ -7,8 +7,7 @@ use throng_core::domain::Domain;
 use throng_core::privacy::{ClassPrivacyModel, ValueRequirement};
 use throng_core::values::schema::Role;
 
-/// Returns k-anonymity by `privacy.k`, and every `[[privacy.model]]`. `sensitive_domains` are the domains of the
-/// sensitive attributes.
+/// Returns k-anonymity by `privacy.k`, and every `[[privacy.model]]`.
 pub fn models(
     config: &Config,
     file: &str,

@@ -1,4 +1,4 @@
-//! Divides the released records into parts that fit in memory. A part consists of whole classes.
+//! Divides released records into parts of whole classes that fit in memory.
 
 use super::class_lookup::ReleasedClasses;
 use super::code_store::{RecordFields, temporary_file_error};
@@ -13,24 +13,23 @@ use throng_core::values::subject_digest::NO_SUBJECT;
 use throng_risk::counting::CodeWriter;
 use throng_risk::counting::codes::CodeColumn;
 
-/// Records per read, and the minimum of records buffered before a write.
+/// Also the minimum buffered before a write.
 const PART_READ_RECORDS: usize = 1 << 17;
 
-/// Estimated bytes per record and per cell of a part during line building and verification.
+/// Estimates per record and cell during line building and verification.
 const PART_RECORD_BYTES: u64 = 1300;
 const PART_CELL_BYTES: u64 = 32;
 
-/// Columns before those of hidden cells and attributes: record number, both halves of the subject digest, and found
-/// class.
+/// Record number, both halves of the subject digest, and found class.
 const LEADING_COLUMNS: usize = 4;
 
 /// Records by part, in memory or in a file.
 pub struct ReleaseParts {
     columns: Vec<CodeColumn>,
-    /// Number of records per part.
+    /// Records per part.
     rows: Vec<usize>,
     width: usize,
-    /// Number of columns for hidden cells.
+    /// Columns for hidden cells.
     words: usize,
     directory: Option<PathBuf>,
 }
@@ -38,27 +37,27 @@ pub struct ReleaseParts {
 /// Records of one part.
 #[derive(Default)]
 pub struct ReleasePart {
-    /// Record numbers in the input.
+    /// Numbers in the input.
     pub numbers: Vec<u32>,
     /// Subject digests.
     pub digests: Vec<u64>,
     /// Found classes.
     pub found_classes: Vec<u32>,
-    /// Hidden cells, one bit per sensitive attribute, in as many columns as the attributes need.
+    /// Hidden cells, one bit per sensitive attribute.
     pub masks: Vec<Vec<u32>>,
     /// Codes per released attribute.
     pub codes: Vec<Vec<Code>>,
 }
 
-/// Facts about all released records, collected while they are divided.
+/// Facts about all released records.
 pub struct DivisionSummary {
-    /// Premises of verification that concern all parts.
+    /// Premises of verification over all parts.
     pub part_premises: PartPremises,
-    /// Distinct subjects of the records to be released, and of the released records.
+    /// Distinct subjects to be released, and released.
     pub subject_totals: Option<(u64, u64)>,
 }
 
-/// Returns the maximum number of records per part, for classes of at least `k` subjects.
+/// Returns the maximum records per part, for classes of at least `k` subjects.
 pub fn max_part_records(data: &EncodedDataset, kept: &ReleasedClasses, k: usize) -> usize {
     let a_record = PART_RECORD_BYTES + PART_CELL_BYTES * data.input.released_attributes.len() as u64;
     // Verification counts every value of a class.
@@ -69,14 +68,13 @@ pub fn max_part_records(data: &EncodedDataset, kept: &ReleasedClasses, k: usize)
         .unwrap_or(usize::MAX)
 }
 
-/// Returns the bytes held in addition to a part: all classes, the subjects of every sensitive value (here and in
-/// verification), and one bit per record.
+/// All classes, the subjects of every sensitive value (twice), and one bit per record.
 fn bytes_besides_part(data: &EncodedDataset, kept: &ReleasedClasses, k: usize) -> u64 {
     let values: u64 = data.input.sensitive.iter().map(|&a| data.input.books[a].codes() as u64).sum();
     kept.bytes() + 24 * kept.sizes.len() as u64 + values * (160 + 48 * k as u64) + data.codes.rows as u64 / 8
 }
 
-/// Returns the bytes needed to verify the largest class, in which equal lines are stored once.
+/// Equal lines are stored once.
 fn largest_class_bytes(data: &EncodedDataset, largest: u64) -> u64 {
     let beside = data.input.released_attributes.iter().filter(|a| !data.input.quasi.contains(a));
     let kinds = beside.fold(1u64, |kinds, &a| kinds.saturating_mul(data.input.books[a].codes() as u64));
@@ -123,11 +121,11 @@ pub fn divide_into_parts(
     let fault = |error| temporary_file_error(directory, error);
     let mut writer = CodeWriter::new(directory, parts * width).map_err(fault)?;
     let mut pending: Vec<ReleasePart> = (0..parts).map(|_| ReleasePart::new(words, leaving.len())).collect();
-    // With many parts, the buffer is larger to avoid very small writes.
+    // Avoids very small writes to many parts.
     let at_once =
         usize::try_from(data.room.bytes_left().saturating_sub(beside) / 4).unwrap_or(usize::MAX) / (4 * (width + 2));
     let (mut held, at_once) = (0, at_once.max(PART_READ_RECORDS));
-    // Quasi and sensitive attributes come first, as the class lookup requires.
+    // The class lookup requires quasi attributes first, then sensitive ones.
     let mut attributes: Vec<usize> = data.input.quasi.clone();
     attributes.extend(&data.input.sensitive);
     attributes.extend(leaving.iter().filter(|a| !data.input.quasi.contains(a) && !data.input.sensitive.contains(a)));
@@ -201,13 +199,13 @@ impl ReleasePart {
         Self { masks: vec![Vec::new(); words], codes: vec![Vec::new(); attributes], ..Self::default() }
     }
 
-    /// Returns true if a record hides its value of the sensitive attribute at this position.
+    /// Returns true if a record hides this sensitive value.
     pub fn hides(&self, row: usize, sensitive: usize) -> bool {
         let bits = u32::BITS as usize;
         self.masks[sensitive / bits][row] >> (sensitive % bits) & 1 == 1
     }
 
-    /// Writes the records to the columns from number `first` on, and clears the buffer.
+    /// Writes to the columns from `first` on, and clears the buffer.
     fn write(&mut self, first: usize, writer: &mut CodeWriter) -> std::io::Result<()> {
         let high: Vec<u32> = self.digests.iter().map(|digest| (digest >> 32) as u32).collect();
         let low: Vec<u32> = self.digests.iter().map(|digest| *digest as u32).collect();
@@ -215,8 +213,7 @@ impl ReleasePart {
         for (at, column) in before.chain(&self.masks).chain(&self.codes).enumerate() {
             writer.append_numbers(first + at, column)?;
         }
-        // The buffers are freed too. In sorted data the parts fill one after the other, and each would keep its full
-        // capacity.
+        // Frees the buffers: in sorted data each part would keep its full capacity.
         *self = Self::new(self.masks.len(), self.codes.len());
         Ok(())
     }
@@ -228,7 +225,7 @@ impl ReleaseParts {
         self.rows.len()
     }
 
-    /// Reads one part back.
+    /// Reads one part.
     pub fn read(&self, part: usize) -> Result<ReleasePart, AnonymizeError> {
         let columns = &self.columns[part * self.width..(part + 1) * self.width];
         let (rows, mut bytes) = (self.rows[part], Vec::new());
@@ -253,7 +250,6 @@ impl ReleaseParts {
     }
 }
 
-/// Bitset over subjects.
 struct SubjectBitset(Vec<u64>);
 
 impl SubjectBitset {
@@ -261,7 +257,7 @@ impl SubjectBitset {
         Self(vec![0; bits.div_ceil(64)])
     }
 
-    /// Sets a bit. A number out of range, such as that of a missing subject, is ignored.
+    /// Ignores a number out of range, such as a missing subject.
     fn set(&mut self, bit: u32) {
         if let Some(word) = self.0.get_mut(bit as usize / 64) {
             *word |= 1 << (bit % 64);

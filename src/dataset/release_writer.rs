@@ -1,5 +1,4 @@
-//! Builds the lines of the released records, verifies them part by part, and writes them after all parts are
-//! verified.
+//! Builds and verifies lines part by part, and writes them after all are verified.
 
 use super::class_lookup::ReleasedClasses;
 use super::dataset_source::{AnonymizationStep, StepCallback};
@@ -31,28 +30,27 @@ use throng_core::values::codebook::{CellId, Code, SUPPRESSED};
 use throng_core::values::digest::NameDigest;
 use throng_core::values::subjects_by_value::SubjectsByValue;
 
-/// Counterfeits and catalog that a ceiling adds to a release. Class numbers are those of found classes.
+/// Counterfeits and catalog of a ceiling, by found classes.
 #[derive(Clone, Debug, Default)]
 pub struct CounterfeitInsertion {
-    /// Found class, shown sensitive cell, and number of counterfeits.
+    /// Found class, shown sensitive cell, and counterfeits.
     pub counterfeits: Vec<(u32, CellId, u32)>,
-    /// Groups of the catalog: classes, and the number of counterfeits per cell.
+    /// Catalog groups: classes, and counterfeits per cell.
     pub groups: Vec<(Vec<u32>, Vec<(CellId, u64)>)>,
     /// Minimum lines per class.
     pub lines: usize,
-    /// Maximum degree of generalization of a record.
+    /// Maximum degree of generalization.
     pub h: f64,
     /// Path of the catalog.
     pub catalog: PathBuf,
 }
 
-/// Lines written between two progress steps.
 const LINES_PER_STEP: u64 = 1 << 12;
 
-/// Name of the only group of a data set.
+/// Only group of a data set.
 pub const DATASET_GROUP: &str = "all";
 
-/// Returns the files that [`anonymize`](super::anonymize()) writes or removes for its release.
+/// Returns the files that [`anonymize`](super::anonymize()) writes or removes.
 #[must_use]
 pub fn output_files(config: &Config) -> Vec<UsedFile> {
     let mut files = ReleaseTarget::files(&with_group_name(&config.sink.path, DATASET_GROUP));
@@ -62,7 +60,7 @@ pub fn output_files(config: &Config) -> Vec<UsedFile> {
     files
 }
 
-/// Checks and locks the output path before any work is done.
+/// Checks and locks the output before any work.
 pub fn lock_output(config: &Config) -> Result<ReleaseTarget, AnonymizeError> {
     if let Some(path) = &config.anonymize.ceiling.catalog {
         atomic_file::check_writable(path)?;
@@ -81,8 +79,7 @@ pub struct ReleaseContent<'a> {
     pub insertion: Option<&'a CounterfeitInsertion>,
 }
 
-/// Verifies the parts, and writes their lines to `place` after all parts have passed. Returns their re-identification
-/// risk.
+/// Verifies all parts, then writes their lines to `place`. Returns the re-identification risk.
 pub fn verify_and_write(
     place: ReleaseTarget,
     leaving: &ReleaseContent<'_>,
@@ -114,14 +111,14 @@ pub fn verify_and_write(
         step(AnonymizationStep::Verifying { part: part as u64, of })?;
         verifying.verify_and_store(parts.read(part)?)?;
     }
-    // The whole release is verified from here on; output is allowed only now.
+    // Output is allowed only from here on.
     let PartwiseVerification { verification, lines, mixed, .. } = verifying;
     let whole = verification.finish_release()?;
     let count = lines.count;
     step(AnonymizationStep::Writing { lines: 0, of: count })?;
     let columns: Vec<String> = released_names(input).into_iter().map(str::to_owned).collect();
     if let Some((mixed, catalog)) = mixed.as_ref().zip(leaving.insertion.map(|insertion| &insertion.catalog)) {
-        // The catalog is written first, because the release is untruthful without it.
+        // First, because the release is untruthful without it.
         atomic_file::write(catalog, mixed.catalog())?;
         place.write_release::<SinkError>(&columns, |write| {
             mixed.lines().try_for_each(|line| write(&[line, b"\n"].concat()))
@@ -143,19 +140,17 @@ pub fn verify_and_write(
     Ok(whole.risk())
 }
 
-/// Release in verification, part by part.
 struct PartwiseVerification<'a> {
     leaving: &'a ReleaseContent<'a>,
     verification: Verification<'a>,
     values: Vec<SensitiveTerms>,
     population: (PopulationTerms<'a>, Vec<PopulationClaim>),
     lines: VerifiedLines,
-    /// With counterfeits: the lines of the only part, mixed with counterfeits, and the catalog.
+    /// Lines of the only part with counterfeits, and the catalog.
     mixed: Option<MixedLines>,
 }
 
 impl PartwiseVerification<'_> {
-    /// Builds the lines of a part, verifies them, and stores them.
     fn verify_and_store(&mut self, part: ReleasePart) -> Result<(), AnonymizeError> {
         let ReleaseContent { config, data, kept, aggregates, insertion, .. } = *self.leaving;
         let (input, k) = (&data.input, config.privacy.required_subjects());
@@ -182,12 +177,10 @@ impl PartwiseVerification<'_> {
     }
 }
 
-/// Returns the names of the released attributes.
 fn released_names(input: &DatasetInput) -> Vec<&str> {
     input.released_attributes.iter().map(|&a| input.schema.attributes[a].name.as_str()).collect()
 }
 
-/// Returns the terms of the group for verification.
 fn group_terms(config: &Config, input: &DatasetInput) -> GroupTerms {
     let (attributes, schema) = (input.released_attributes.clone(), &input.schema);
     let digest = NameDigest::new(&input.key);
@@ -198,7 +191,7 @@ fn group_terms(config: &Config, input: &DatasetInput) -> GroupTerms {
         layout: line_format(config, schema).layout(&released_names(input)),
         base: digest.digest(DATASET_GROUP),
         sensitive_bases: schema.attributes.iter().map(|a| digest.digest(&format!("beside {}", a.name))).collect(),
-        // The models of a data set are verified separately, over all lines.
+        // Models of a data set are verified over all lines.
         protected: Vec::new(),
         narrowing: None,
         lines: LineLimit::None,
@@ -208,7 +201,7 @@ fn group_terms(config: &Config, input: &DatasetInput) -> GroupTerms {
     }
 }
 
-/// Returns the verified lines mixed with the counterfeits, and the catalog, both verified.
+/// Both are verified.
 fn mix_counterfeits(
     insertion: &CounterfeitInsertion,
     input: &DatasetInput,
@@ -219,7 +212,7 @@ fn mix_counterfeits(
 ) -> Result<MixedLines, AnonymizeError> {
     let book = |at: usize| &input.books[input.released_attributes[at]];
     let sensitive = quasi.iter().position(|quasi| !quasi).unwrap_or_default();
-    // Returns the texts of a class, by released quasi attribute.
+    // Texts by released quasi attribute.
     let class = |&found: &u32| -> Vec<String> {
         let quasi = (0..quasi.len()).filter(|&at| at != sensitive).zip(kept.cells(found));
         quasi.map(|(at, &cell)| book(at).text(cell).to_owned()).collect()
@@ -242,7 +235,7 @@ fn mix_counterfeits(
             classes: classes.iter().map(class).collect(),
             counterfeits: counts.iter().map(shown).collect(),
         };
-        // Sorted, because the original order would reveal which class was filled and which one conceals.
+        // The original order would reveal which class was filled.
         group.classes.sort_unstable();
         group.counterfeits.sort_unstable();
         group.line() + "\n"
@@ -256,14 +249,14 @@ fn mix_counterfeits(
     Ok(verify_ceiling(verified, 0, layout, &counterfeits, catalog.concat().into_bytes(), &terms)?)
 }
 
-/// Builds one line per distinct tuple, sorted by bytes, with the rows of the part that it represents.
+/// One line per distinct tuple, sorted, with the rows that it represents.
 fn propose_part_lines(
     input: &DatasetInput,
     kept: &ReleasedClasses,
     part: &ReleasePart,
     layout: &LineLayout,
 ) -> ProposedGroup {
-    // Per released attribute: quasi attributes take the cells of the class; the others are exact or hidden.
+    // Quasi attributes take the cells of the class; the others are exact or hidden.
     let places: Vec<(Option<usize>, Option<usize>)> = input
         .released_attributes
         .iter()

@@ -1,28 +1,28 @@
-//! Memory budget of a run, and the error for exceeding it.
+//! Memory budget of a run.
 
 use super::error::AnonymizeError;
 use crate::config::format_size;
 use throng_core::lattice::policy_check::{PolicyChecker, PolicyTerms};
 use throng_core::lattice::table::{LatticeTable, SearchMemoryLimits};
 
-/// Bytes for everything that does not grow with the data: program code, a batch being decoded, file buffers.
+/// Program code, a batch being decoded, and file buffers.
 const FIXED_PROGRAM_BYTES: u64 = 96 << 20;
 
 /// Memory budget of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryBudget {
     limit: u64,
-    /// Bytes reserved until the end: distinct values, subjects.
+    /// Distinct values and subjects.
     reserved_bytes: u64,
 }
 
 impl MemoryBudget {
-    /// Creates a budget of `limit` bytes; `u64::MAX` means unlimited.
+    /// Creates a budget of `limit` bytes; `u64::MAX` is unlimited.
     pub fn new(limit: u64) -> Self {
         Self { limit, reserved_bytes: 0 }
     }
 
-    /// Returns the budget with this number of bytes reserved permanently.
+    /// Reserves bytes until the end.
     pub fn reserving(self, taken: u64) -> Self {
         Self { reserved_bytes: taken, ..self }
     }
@@ -32,7 +32,7 @@ impl MemoryBudget {
         (self.limit - FIXED_PROGRAM_BYTES.min(self.limit / 2)).saturating_sub(self.reserved_bytes)
     }
 
-    /// Returns an error if more than the remaining bytes is needed.
+    /// Fails if more than the remaining bytes is needed.
     pub fn ensure_fits(
         &self,
         what: impl FnOnce() -> String,
@@ -42,15 +42,15 @@ impl MemoryBudget {
         if needed <= self.bytes_left() { Ok(()) } else { Err(self.exceeded_error(what(), needed, remedy)) }
     }
 
-    /// Returns the error for an allocation that needs more than the remaining bytes.
+    /// Returns the error for too large an allocation.
     pub fn exceeded_error(&self, what: String, needed: u64, remedy: &'static str) -> AnonymizeError {
         let (needed, left, limit) =
             (format_rounded_size(needed), format_rounded_size(self.bytes_left()), format_size(self.limit));
         AnonymizeError::NoRoom { what, needed, left, limit, remedy }
     }
 
-    /// Returns the table with the memory allowance of its search, and the number of threads, at most `most`. The
-    /// search holds as many copies of the rows as the checks of `terms` need, and each thread holds its own classes.
+    /// Returns the table with the allowance of its search, and the threads, at most `most`. The search copies the rows
+    /// for the checks of `terms`; each thread holds its classes.
     pub fn allow_search(
         &self,
         table: LatticeTable,
@@ -79,12 +79,11 @@ impl MemoryBudget {
     }
 }
 
-/// Formats a size in whole KiB, or in MiB if it is large.
 fn format_rounded_size(bytes: u64) -> String {
     let unit = if bytes < 16 << 20 { 1 << 10 } else { 1 << 20 };
     format_size(bytes.div_ceil(unit) * unit)
 }
 
-/// Remedies that reduce the number of distinct records.
+/// Remedies for too many distinct records.
 pub const FEWER_ROWS_REMEDY: &str =
     "round attributes in the schema or remove some, raise --memory, or use the daemon (throng run)";

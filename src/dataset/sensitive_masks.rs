@@ -1,18 +1,14 @@
-//! Decides which sensitive cells are released exactly and which as `*`, so that `*` reveals neither a subject nor a
-//! value ([`throng_core::treatment::cell_hiding`]).
+//! Decides the sensitive cells released as `*`, so that `*` reveals neither a subject nor a value
+//! ([`throng_core::treatment::cell_hiding`]).
 //!
-//! A data set is treated as one large batch. The search judges classes by the values that they will show: values of
-//! fewer than k subjects count as hidden. The search does not know which subjects cover for them. A class that does
-//! not satisfy its models after covering shows no value of the attribute.
+//! A data set is one large batch. The search judges classes with values of fewer than k subjects hidden, but without
+//! the subjects that cover for them. A class that violates its models after covering shows no value of the attribute. A
+//! class without rare values hides nothing, and the search has judged its values. Classes of several passes with the
+//! same text satisfy each common model.
 //!
-//! A class without rare values hides nothing, and its models are satisfied, because the search judged exactly these
-//! values. Classes of several passes that print the same text together satisfy each model that every one of them
-//! satisfies.
-//!
-//! Only the records of the other classes are held in memory. For the remaining classes at most k subjects per value
-//! are kept, which is all that [`CellHiding`] needs of other lines. Cells only become coarser. If every value of a
-//! class that is not held has k subjects at the end, it had them throughout, and the result equals that with all
-//! records held. Otherwise its classes are held too, and the procedure restarts.
+//! Only the records of the other classes are held, and for the rest at most k subjects per value, which is all that
+//! [`CellHiding`] needs. Cells only become coarser: if every value of the rest has k subjects at the end, it had them
+//! throughout, and the result is exact. Otherwise its classes are held too, and the procedure restarts.
 
 use super::class_lookup::ReleasedClasses;
 use super::code_store::{RecordBlock, RecordFields};
@@ -33,22 +29,22 @@ use throng_core::values::digest::{ContentKey, DigestKey, mix};
 use throng_core::values::subject_digest::NO_SUBJECT;
 use throng_core::values::subjects_by_value::SubjectsByValue;
 
-/// Hidden sensitive cells of the released records.
+/// Hidden sensitive cells.
 #[derive(Debug, Default)]
 pub struct SensitiveMasks {
-    /// Records of classes that cannot hide their rare values. They are not released. Ascending.
+    /// Records of classes that cannot hide their rare values, ascending; not released.
     pub removed_records: Vec<u32>,
-    /// Released records with a hidden cell. Ascending.
+    /// Released records with a hidden cell, ascending.
     pub masked_records: Vec<u32>,
-    /// Hidden cells of each masked record, one bit per sensitive attribute, in as many words as the attributes need.
+    /// Hidden cells per masked record, one bit per sensitive attribute.
     pub masks: Vec<u32>,
-    /// Per sensitive attribute: true if any released record shows its value.
+    /// True per sensitive attribute that any record shows.
     pub shows: Vec<bool>,
-    /// Per sensitive attribute and value: true if fewer than k subjects have it among the records kept by a policy.
+    /// True per sensitive value of fewer than k subjects among the kept records.
     pub rare: Vec<Vec<bool>>,
 }
 
-/// Estimated bytes per held record, and per sensitive cell of it.
+/// Estimates per held record and cell.
 const HELD_RECORD_BYTES: u64 = 360;
 const HELD_CELL_BYTES: u64 = 40;
 
@@ -62,24 +58,23 @@ pub struct CellHidingInput<'a> {
     pub table: &'a LatticeTable,
     pub models: &'a [ClassPrivacyModel],
     pub k: usize,
-    /// Per sensitive attribute and value: true if the search assumed it to be hidden.
+    /// True per sensitive value that the search assumed hidden.
     pub assumed_hidden: &'a [Vec<bool>],
     pub step: StepCallback<'a>,
 }
 
-/// Records of the held classes.
 #[derive(Default)]
 struct RecordsToHide {
-    /// Record numbers, ascending.
+    /// Ascending.
     numbers: Vec<u32>,
     people: Vec<u32>,
     digests: Vec<u64>,
     classes: Vec<u32>,
-    /// Values per sensitive attribute.
+    /// Per sensitive attribute.
     values: Vec<(Vec<u32>, usize)>,
 }
 
-/// Decides the sensitive cells of the records of released classes.
+/// Decides the sensitive cells of released classes.
 pub fn hide_sensitive_cells(asked: &CellHidingInput<'_>) -> Result<SensitiveMasks, AnonymizeError> {
     let CellHidingInput { data, kept, assumed_hidden: known, .. } = *asked;
     if data.sensitive.is_empty() {
@@ -91,7 +86,7 @@ pub fn hide_sensitive_cells(asked: &CellHidingInput<'_>) -> Result<SensitiveMask
     for (doubtful, known) in doubtful.iter_mut().flatten().zip(known.iter().flatten()) {
         *doubtful |= *known;
     }
-    // Cells that print no exact value are hidden already.
+    // Inexact cells are hidden already.
     for (doubtful, (values, &attribute)) in doubtful.iter_mut().zip(data.sensitive.iter().zip(&data.input.sensitive)) {
         let book = &data.input.books[attribute];
         for (doubtful, &code) in doubtful.iter_mut().zip(&values.codes) {
@@ -116,7 +111,7 @@ pub fn hide_sensitive_cells(asked: &CellHidingInput<'_>) -> Result<SensitiveMask
 
 enum HidingOutcome {
     CellsHidden(SensitiveMasks),
-    /// Values of classes that are not held and now lack subjects.
+    /// Values of classes not held that lack subjects.
     LacksSubjects(Vec<(usize, usize)>),
 }
 
@@ -126,7 +121,7 @@ impl CellHidingInput<'_> {
         input.quasi.iter().chain(&input.sensitive).copied().collect()
     }
 
-    /// Visits the records of released classes: the block, the position in it, and the class.
+    /// Block, position, and class.
     fn visit_released_records(
         &self,
         (digests, people): (bool, bool),
@@ -145,7 +140,6 @@ impl CellHidingInput<'_> {
         })
     }
 
-    /// Returns the values of a record by sensitive attribute.
     fn sensitive_values<'b>(&'b self, block: &'b RecordBlock, at: u32) -> impl Iterator<Item = (usize, u32)> + 'b {
         let columns = block.codes[self.data.quasi.len()..].iter().zip(&self.data.sensitive).enumerate();
         columns.map(move |(number, (codes, values))| (number, values.value_of[codes[at as usize] as usize]))
@@ -155,8 +149,7 @@ impl CellHidingInput<'_> {
         SensitiveSupport::new(self.k, self.data.sensitive.iter().map(|values| values.codes.len()))
     }
 
-    /// Returns, per sensitive attribute and value, true if fewer than k subjects have it among the records of
-    /// released classes.
+    /// True per value of fewer than k subjects among released classes.
     fn rare_among_released(&self) -> Result<Vec<Vec<bool>>, AnonymizeError> {
         let mut support = self.empty_support();
         self.visit_released_records((false, true), &mut |block, at, _| {
@@ -168,7 +161,7 @@ impl CellHidingInput<'_> {
         Ok(support.rare_flags())
     }
 
-    /// Returns, per class, true if any of its records has a doubtful value.
+    /// Classes with a doubtful value.
     fn affected_classes(&self, doubtful: &[Vec<bool>]) -> Result<Vec<bool>, AnonymizeError> {
         let mut affected = vec![false; self.kept.sizes.len()];
         let occurs = |(number, values): (usize, &DatasetValues)| {
@@ -185,7 +178,7 @@ impl CellHidingInput<'_> {
         Ok(affected)
     }
 
-    /// Returns the records of the affected classes, and the subjects per value of the other classes.
+    /// Records of affected classes, and subjects per value of the others.
     fn collect_affected(&self, affected: &[bool]) -> Result<(RecordsToHide, SensitiveSupport<u64>), AnonymizeError> {
         let records: u64 = self.kept.sizes.iter().zip(affected).filter(|(_, is)| **is).map(|(size, _)| size).sum();
         let sensitive = &self.data.sensitive;
@@ -208,7 +201,7 @@ impl CellHidingInput<'_> {
                 held.classes.push(class);
                 self.sensitive_values(block, at).for_each(|(number, value)| held.values[number].0.push(value));
             } else {
-                // A value without any subject also counts as present, and lacks subjects.
+                // A value without any subject lacks subjects.
                 let person = Some(digest).filter(|digest| *digest != NO_SUBJECT);
                 self.sensitive_values(block, at).for_each(|(number, value)| beside.count_record(number, value, person));
             }
@@ -217,7 +210,6 @@ impl CellHidingInput<'_> {
         Ok((held, beside))
     }
 
-    /// Hides cells in the held records.
     fn hide_in_affected(
         &self,
         held: &RecordsToHide,
@@ -229,7 +221,7 @@ impl CellHidingInput<'_> {
         for (&attribute, (values, column)) in input.sensitive.iter().zip(sensitive.iter().zip(&held.values)) {
             batch.columns[attribute] = column.0.iter().map(|&value| values.codes[value as usize]).collect();
         }
-        // Distinct class numbers become distinct, evenly spread keys.
+        // Distinct, evenly spread keys.
         let spread = |&class: &u32| u128::from(mix(u64::from(class))) << 64 | u128::from(mix(!u64::from(class)));
         let class: Vec<u128> = held.classes.iter().map(spread).collect();
         let keyed = input.key.keyed_digest("beside the classes that are held");
@@ -303,8 +295,7 @@ impl CellHidingInput<'_> {
     }
 }
 
-/// Derives the order in which subjects cover from the data and a secret. With the same secret a second release of the
-/// same data hides the same cells, and a comparison of both reveals nothing.
+/// With the same secret a second release hides the same cells, so a comparison reveals nothing.
 fn cover_order_key(data: &EncodedDataset) -> Result<DigestKey, AnonymizeError> {
     let mut key = ContentKey::default();
     key.add(&data.input.covering_key.0);
@@ -321,18 +312,17 @@ fn cover_order_key(data: &EncodedDataset) -> Result<DigestKey, AnonymizeError> {
     Ok(key.finish())
 }
 
-/// Models of a data set, applied to the values that a class shows.
+/// Models applied to shown values.
 struct DatasetClassModels<'a> {
-    /// Values per sensitive attribute and row.
+    /// Per sensitive attribute and row.
     values: &'a [(Vec<u32>, usize)],
-    /// Per sensitive attribute: its position in the schema, and its models.
+    /// Schema position and models.
     judges: Vec<(usize, ModelJudge)>,
     room: JudgeScratch,
 }
 
 impl<'a> DatasetClassModels<'a> {
-    /// Creates the models of the sensitive attributes of `input`; `sensitive_values` has one column per attribute, and `table`
-    /// the whole distribution.
+    /// `sensitive_values` has one column per attribute, `table` the whole distribution.
     fn new(
         input: &DatasetInput,
         values: &'a [(Vec<u32>, usize)],

@@ -1,29 +1,27 @@
 //! Counts subjects per sensitive value, up to k.
 
-/// Subjects per sensitive attribute and value.
-///
-/// Memory: the identifiers of at most k subjects per value.
+/// Subjects per sensitive value; memory for at most k identifiers each.
 #[derive(Debug)]
 pub struct SensitiveSupport<P> {
     k: usize,
-    /// Subjects per attribute and value, and true if any record has the value.
+    /// Subjects, and true if any record has the value.
     values: Vec<Vec<(Vec<P>, bool)>>,
 }
 
 impl<P: Copy + PartialEq> SensitiveSupport<P> {
-    /// Creates counters for attributes; `value_subjects` yields the number of values of each.
+    /// Creates counters; `values` yields the values per attribute.
     pub fn new(k: usize, values: impl Iterator<Item = usize>) -> Self {
         Self { k, values: values.map(|values| (0..values).map(|_| (Vec::new(), false)).collect()).collect() }
     }
 
-    /// Counts a record of `person` with the value; `None` is a record without a subject.
+    /// Counts a record of `person`, if it has a subject.
     pub fn count_record(&mut self, attribute: usize, value: u32, person: Option<P>) {
         let (people, is_met) = &mut self.values[attribute][value as usize];
         *is_met = true;
         people.extend(person.filter(|person| people.len() < self.k && !people.contains(person)));
     }
 
-    /// Returns, per value of an attribute, at most k of its subjects, and true if any record has it.
+    /// Returns at most k subjects per value, and true if any record has it.
     pub fn value_subjects(&self, attribute: usize) -> &[(Vec<P>, bool)] {
         &self.values[attribute]
     }
@@ -33,7 +31,7 @@ impl<P: Copy + PartialEq> SensitiveSupport<P> {
         self.values.iter().flatten().any(|(_, is_met)| *is_met)
     }
 
-    /// Returns, per attribute and value, true if fewer than k subjects have it.
+    /// Returns true per value of fewer than k subjects.
     pub fn rare_flags(&self) -> Vec<Vec<bool>> {
         let of = |values: &Vec<(Vec<P>, bool)>| values.iter().map(|(people, _)| people.len() < self.k).collect();
         self.values.iter().map(of).collect()

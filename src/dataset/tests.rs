@@ -1,4 +1,4 @@
-//! Compares a data set in a file with the same one in memory: equal bytes, and equal report.
+//! A data set in a file and in memory gives equal bytes and reports.
 
 use crate::config::{self, Config};
 use crate::dataset::{
@@ -56,7 +56,7 @@ type = "string"
 
 const ILLNESSES: [&str; 7] = ["flu", "cold", "gout", "mumps", "rabies", "plague", ""];
 
-/// Record: age, place, illness, mood, remark, release mark, person.
+/// Age, place, illness, mood, remark, release mark, person.
 type CaseRow = (u32, usize, usize, u32, u32, bool, u32);
 
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ const MODELS: [&str; 6] = [
 ];
 
 fn cases() -> impl Strategy<Value = DatasetCase> {
-    // Some values are common, some rare.
+    // Common and rare values.
     let few = |of: u32| prop_oneof![3 => 0..of.div_ceil(3), 1 => 0..of];
     let row = (
         few(99),
@@ -171,8 +171,7 @@ impl DatasetCase {
     }
 }
 
-/// Formats the report of a release without times, threads and mean risk; [`check_both_storages`] compares the mean risk up to
-/// rounding.
+/// Without times, threads and mean risk, which [`check_both_storages`] compares up to rounding.
 fn comparable_report(done: &AnonymizationReport) -> String {
     let pass = |p: &RecodingPass| {
         format!("{:?} {} {} {} {} {:?}", p.policy, p.records, p.released, p.refused, p.classes, p.quality)
@@ -200,7 +199,7 @@ fn comparable_report(done: &AnonymizationReport) -> String {
     )
 }
 
-/// Compares both storages, with parts of one class and of several.
+/// Parts of one class and of several.
 fn check_both_storages(case: &DatasetCase) -> Result<bool, TestCaseError> {
     let folder = tempfile::tempdir().expect("a folder");
     case.write(folder.path());
@@ -211,7 +210,7 @@ fn check_both_storages(case: &DatasetCase) -> Result<bool, TestCaseError> {
         match (&held, &spilled) {
             (Ok(held), Ok(spilled)) => {
                 prop_assert_eq!(comparable_report(held), comparable_report(spilled));
-                // The classes are summed in another order, so the last digits can differ.
+                // The order of the sum differs.
                 let (held, spilled) = (held.risk.average(), spilled.risk.average());
                 prop_assert!((held - spilled).abs() < 1e-9, "mean risk {held} in memory, {spilled} in a file");
             }
@@ -231,7 +230,7 @@ proptest! {
     }
 }
 
-/// Deterministic cases with hidden values, classes that cannot hide them, and several parts.
+/// Hidden values, classes that cannot hide them, and several parts.
 #[test]
 fn rare_values_in_file_and_memory_are_hidden_equally() {
     let mut hid = 0;
@@ -257,7 +256,6 @@ fn rare_values_in_file_and_memory_are_hidden_equally() {
     assert!(hid > 10, "only {hid} of 40 hid anything");
 }
 
-/// A job that ends at any of its steps keeps the previous output and adds no other file.
 #[test]
 fn job_ended_at_any_step_keeps_previous_output() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,10 +1,9 @@
 //! Truthful reconstruction of a release with counterfeits (\[HCE] Table 9; docs/internals/methods.md §15.7).
 //!
-//! For the lines of a group with a given value, the catalog states the number of counterfeits. From each class the
-//! reconstruction takes out that number of lines, or all of them if there are fewer. Together they contain every
-//! counterfeit, and all show the same value. As many lines as were invented are dropped. The rest are written without
-//! the cells in which the classes of the group differ, so each is a true record of one of them. The lines not taken
-//! out are true, because no class had more counterfeits than lines taken out.
+//! For each group and value, the catalog states the number of counterfeits. That many lines, or all, are taken out of
+//! each class; together they contain every counterfeit. As many as were invented are dropped. The rest lose the cells
+//! in which the classes differ, so each is a true record. Lines not taken out are true, because no class has more
+//! counterfeits than lines taken out.
 
 use crate::io::file::{SinkError, atomic_file};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,13 +18,13 @@ use throng_formats::LineFormat;
 pub struct ReconstructionReport {
     /// Lines of the release.
     pub lines: u64,
-    /// Dropped lines, equal to the number of counterfeits.
+    /// Dropped lines, one per counterfeit.
     pub dropped: u64,
-    /// Lines that lost cells because they could have been counterfeits.
+    /// Lines that lost cells.
     pub coarsened: u64,
 }
 
-/// Error of a reconstruction. Nothing has been written then, except if writing itself failed.
+/// Error of a reconstruction. Nothing is written then, unless writing failed.
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogApplyError {
@@ -42,17 +41,16 @@ pub enum CatalogApplyError {
 }
 
 impl CatalogApplyError {
-    /// Returns true if naming other files corrects it.
+    /// Returns true if other files correct it.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         !matches!(self, Self::Sink(_))
     }
 }
 
-/// Separators tried for a CSV header.
 const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// Writes to `output` the truthful reconstruction of the release at `released`, with lines sorted by their bytes.
+/// Writes the truthful reconstruction of `released` to `output`, sorted.
 ///
 /// # Errors
 /// See [`CatalogApplyError`].
@@ -71,7 +69,7 @@ pub fn apply_catalog(
         parsed.push(CatalogGroup::parse_catalog_line(line).ok_or_else(wrong)?);
     }
     let Some(first) = parsed.first() else {
-        // No counterfeits were inserted: the release is true already.
+        // The release is true already.
         atomic_file::write(output, text.as_bytes())?;
         return Ok(ReconstructionReport { lines: text.lines().count() as u64, ..ReconstructionReport::default() });
     };
@@ -117,8 +115,7 @@ pub fn apply_catalog(
     Ok(applied)
 }
 
-/// Splits a text into lines. A line break inside CSV quotes does not end a line. JSON escapes line breaks, and its
-/// quotes are ignored.
+/// A line break inside CSV quotes does not end a line; JSON escapes it.
 fn text_rows(text: &str, is_json: bool) -> impl Iterator<Item = &str> {
     let mut open = false;
     text.split(move |c: char| {
@@ -127,7 +124,7 @@ fn text_rows(text: &str, is_json: bool) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the CSV layout with the first separator under which the header has these names.
+/// The first separator under which the header fits.
 fn csv_layout(header: &str, names: &[&str]) -> Option<LineLayout> {
     let spelled = |name: &str| name.trim_matches('"').replace("\"\"", "\"");
     let fits = |separator: &u8| header.split(char::from(*separator)).map(spelled).eq(names.iter().copied());
@@ -135,14 +132,14 @@ fn csv_layout(header: &str, names: &[&str]) -> Option<LineLayout> {
     Some(LineFormat::Csv { separator }.layout(names))
 }
 
-/// Line counts per class and sensitive value.
+/// Per class and sensitive value.
 struct ReleaseLineCounts {
     classes: BTreeMap<Vec<String>, BTreeMap<String, u64>>,
     sensitive: usize,
 }
 
 impl ReleaseLineCounts {
-    /// Returns the tuples of a truthful release with their counts.
+    /// Tuples with counts.
     fn reconstruct_release(
         mut self,
         groups: &[CatalogGroup],
@@ -185,7 +182,7 @@ impl ReleaseLineCounts {
     }
 }
 
-/// Returns the cells that the classes have in common, and `*` where they differ.
+/// `*` where the classes differ.
 fn common_cells(classes: &[&Vec<String>]) -> Vec<String> {
     let width = classes.first().map_or(0, |class| class.len());
     let of = |at: usize| {

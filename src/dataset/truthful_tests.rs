@@ -10,8 +10,7 @@ fn group(classes: &[&str], counterfeits: &[(&str, u64)]) -> CatalogGroup {
     }
 }
 
-/// \[HCE] Table 5, 8 and 9: four lines with diabetes in two classes, one of them a counterfeit. One line of each class
-/// is taken out, and one of the two is true.
+/// \[HCE] Table 5, 8 and 9: four lines with diabetes in two classes, one a counterfeit.
 #[test]
 fn reconstruction_of_paper_example_matches_table_9() {
     let folder = tempfile::tempdir().unwrap();
@@ -42,7 +41,7 @@ fn reconstruction_of_paper_example_matches_table_9() {
         ("2", "Flu"),
     ];
     assert_eq!(std::fs::read_to_string(at("out")).unwrap(), format!("c;s\n{}", lines(&truthful)));
-    // Another release lacks such a class, or has too few of its lines.
+    // The release lacks such a class, or lines of it.
     std::fs::write(at("release"), "c;s\n\"1\";\"Flu\"\n").unwrap();
     let error = apply_catalog(&at("release"), &at("catalog"), &at("out")).unwrap_err();
     assert!(error.to_string().contains("classes") && error.is_usage(), "{error}");
@@ -58,7 +57,7 @@ fn reconstruction_of_paper_example_matches_table_9() {
     assert_eq!(apply_catalog(&at("release"), &at("catalog"), &at("out")).unwrap().dropped, 0);
 }
 
-/// An escaped quote is one quote: two such lines remain two lines.
+/// Two lines with an escaped quote remain two.
 #[test]
 fn json_value_with_escaped_quote_keeps_lines_apart() {
     let folder = tempfile::tempdir().unwrap();
@@ -79,8 +78,7 @@ fn csv_cell_with_line_break_stays_in_one_row() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
-    /// For any insertion, the reconstruction has as many lines as there were records. Each line is true of a
-    /// different record, shown by a matching.
+    /// Each line is true of a different record, shown by a matching.
     #[test]
     fn reconstruction_of_any_insertion_matches_true_records(
         records in prop::collection::vec((0..4usize, 0..3usize), 0..14),
@@ -102,7 +100,7 @@ proptest! {
         let (tuples, applied) = release.reconstruct_release(&catalog, (records.len() + inserted.len()) as u64).unwrap();
         prop_assert_eq!(tuples.values().sum::<u64>(), records.len() as u64);
         prop_assert_eq!(applied.dropped, inserted.len() as u64);
-        // Exact tuples are matched first; the remaining records of a value must fit the coarser lines.
+        // Exact tuples first; the rest must fit the coarser lines.
         let mut left: BTreeMap<(String, String), u64> = BTreeMap::new();
         for &(class, value) in &records {
             *left.entry((format!("\"{}\"", names[class]), format!("\"{}\"", values[value]))).or_default() += 1;

@@ -1,4 +1,4 @@
-//! Verified lines, in memory or in an unnamed file, and their merge in sorted order.
+//! Verified lines, in memory or in an unnamed file, and their sorted merge.
 
 use super::code_store::temporary_file_error;
 use super::error::AnonymizeError;
@@ -12,11 +12,10 @@ use std::path::{Path, PathBuf};
 use throng_core::release::parts::ReleasePermit;
 use throng_core::release::verified_batch::ReleasableBatch;
 
-/// Maximum and minimum of bytes read from a part in one read.
+/// Bytes per read from a part.
 const MAX_READ_BYTES: usize = 1 << 20;
 const MIN_READ_BYTES: usize = 1 << 12;
 
-/// Storage of the lines.
 enum LineStorage {
     Memory(Vec<u8>),
     File(BufWriter<File>),
@@ -43,20 +42,19 @@ impl LineStorage {
     }
 }
 
-/// Lines of parts, sorted within each part. Equal lines are stored once with their count.
+/// Sorted lines of parts; equal lines are stored once with their count.
 pub struct VerifiedLines {
     place: LineStorage,
     directory: Option<PathBuf>,
     end: u64,
-    /// Begin, end and digest of the lines of each part. The digest checks that the lines read back are the verified
-    /// ones.
+    /// Begin, end and digest per part; the digest proves that the lines are the verified ones.
     parts: Vec<(u64, u64, [u8; 32])>,
-    /// Number of lines, duplicates included.
+    /// Lines, duplicates included.
     pub count: u64,
 }
 
 impl VerifiedLines {
-    /// Creates empty storage: in a file in `directory` that only this process can open, or in memory.
+    /// Creates storage in a file of this process in `directory`, or in memory.
     pub fn new(directory: Option<&Path>) -> Result<Self, AnonymizeError> {
         let open = |directory: &Path| -> io::Result<LineStorage> {
             let file = tempfile::tempfile_in(directory)?;
@@ -68,7 +66,7 @@ impl VerifiedLines {
         Ok(Self { place, directory: directory.map(Path::to_owned), end: 0, parts: Vec::new(), count: 0 })
     }
 
-    /// Stores the lines of one part.
+    /// Stores a part.
     pub fn add_part(&mut self, verified: &ReleasableBatch) -> Result<(), AnonymizeError> {
         let (begin, mut hash) = (self.end, Sha256::new());
         let mut lines = verified.lines(0).map(|line| line.bytes).peekable();
@@ -89,10 +87,10 @@ impl VerifiedLines {
         Ok(())
     }
 
-    /// Passes all lines to `visit`, sorted by their bytes, each with its line break and count. The permit proves that
-    /// the whole release is verified. At most `memory` bytes are held, or 4 KiB per part.
+    /// Passes all lines to `visit`, sorted, each with line break and count. The permit proves that the whole release is
+    /// verified. Holds at most `memory` bytes, or 4 KiB per part.
     ///
-    /// An error can occur after some lines were passed, if the stored bytes changed or lines are missing.
+    /// Stored bytes that changed cause an error, possibly after some lines.
     pub fn visit_sorted(
         self,
         whole: &ReleasePermit,
@@ -129,12 +127,10 @@ impl VerifiedLines {
     }
 }
 
-/// Returns the error for stored bytes that differ from the verified ones.
 fn changed_lines_error() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the lines read back differ from the verified lines")
 }
 
-/// Reads back the lines of one part.
 struct PartLineReader {
     hash: Sha256,
     digest: [u8; 32],
@@ -142,7 +138,6 @@ struct PartLineReader {
     end: u64,
     read_size: usize,
     buffer: Vec<u8>,
-    /// Bytes of the buffer already consumed.
     consumed_bytes: usize,
 }
 
@@ -151,7 +146,6 @@ impl PartLineReader {
         Self { hash: Sha256::new(), digest, at, end, read_size: held, buffer: Vec::new(), consumed_bytes: 0 }
     }
 
-    /// Ensures that the buffer holds at least this number of bytes.
     fn fill_read_buffer(&mut self, place: &LineStorage, bytes: usize) -> io::Result<()> {
         let there = self.buffer.len() - self.consumed_bytes;
         if there >= bytes {
@@ -189,7 +183,6 @@ impl PartLineReader {
 mod tests {
     use super::*;
 
-    /// Reads one part from the bytes in `stored`.
     fn read(stored: &[u8], digest: [u8; 32]) -> io::Result<Vec<(Vec<u8>, u32)>> {
         let place = LineStorage::Memory(stored.to_vec());
         let mut reader = PartLineReader::new((0, stored.len() as u64), digest, MIN_READ_BYTES);

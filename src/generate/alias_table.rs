@@ -5,15 +5,15 @@ use super::seeded_random::pow;
 /// Distribution over 0..n.
 #[derive(Clone, Debug)]
 pub struct AliasTable {
-    /// Per cell: keep the cell if the lower 32 bits are below the threshold, otherwise use the alias.
+    /// Threshold for the lower 32 bits, and the alias from there on.
     cells: Vec<(u32, u32)>,
 }
 
 impl AliasTable {
-    /// Creates the table. Weights must be finite, non-negative and not all zero; at most 2³¹ weights.
+    /// Creates the table of at most 2³¹ finite, non-negative weights, not all zero.
     ///
     /// # Panics
-    /// Panics if the weights are invalid; they come from tables in this crate, never from input.
+    /// Panics for invalid weights, which never come from input.
     #[must_use]
     pub fn new(weights: &[f64]) -> Self {
         let total: f64 = weights.iter().sum();
@@ -34,7 +34,7 @@ impl AliasTable {
         Self { cells }
     }
 
-    /// Returns Zipf weights: (r+1)⁻ᶻ for rank r, counted from 0.
+    /// Returns (r+1)⁻ᶻ for rank r from 0.
     #[must_use]
     pub fn zipf_weights(n: usize, z: f64) -> Vec<f64> {
         (0..n).map(|rank| pow((rank + 1) as f64, -z)).collect()
@@ -79,7 +79,7 @@ mod tests {
         }
     }
 
-    /// A false failure has a probability below 1e-6 (four outcomes, 5.5 standard deviations); the seed is fixed.
+    /// False failures below 1e-6 (four outcomes, 5.5 standard deviations); fixed seed.
     #[test]
     fn samples_follow_weights() {
         let table = AliasTable::new(&[1.0, 2.0, 3.0, 4.0]);

@@ -1,16 +1,6 @@
-//! Synthetic records: a stream of wearable readings and a wide table of health records.
-//!
-//! Every generator is a [`RecordStream`]. A seed determines every byte on every machine, because all arithmetic uses
-//! integers and floating-point operations that IEEE 754 rounds exactly ([`dice`]). Records are written directly into
-//! a byte buffer and not stored.
-//!
-//! | module | content |
-//! |---|---|
-//! | [`wearable`] | readings of wearable devices |
-//! | [`health`] | one record per subject, with 107 attributes |
-//! | [`layout`] | JSON and CSV |
-//! | [`dice`], [`weighted`] | reproducible random numbers; weighted draws |
-//! | [`publish`] | publication to a Kafka topic |
+//! Synthetic records: a stream of wearable readings and a wide health table. A seed determines every byte on every
+//! machine, because all arithmetic is on integers or exactly rounded by IEEE 754. Records are written into a byte
+//! buffer and not stored.
 
 pub mod alias_table;
 pub mod health;
@@ -23,16 +13,15 @@ pub use health::{HealthRecordStream, HealthSettings};
 pub use record_writer::RecordLayout;
 pub use wearable::{WearableSettings, WearableStream};
 
-/// Endless source of synthetic records that does not store them.
+/// Endless source of synthetic records.
 pub trait RecordStream {
-    /// Appends the line before the first record (the column names of a CSV file), including the line feed; nothing
-    /// for JSON.
+    /// Appends the line before the first record (CSV column names) with its line feed, if any.
     fn header(&self, out: &mut Vec<u8>);
 
-    /// Appends the next record as one line without a line feed.
+    /// Appends the next record without a line feed.
     fn append(&mut self, out: &mut Vec<u8>);
 
-    /// Appends the subject of the last record, for use as a message key. Appends nothing if records have no subject.
+    /// Appends the subject of the last record, if any, as message key.
     fn append_subject(&self, out: &mut Vec<u8>);
 }
 

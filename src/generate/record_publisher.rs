@@ -1,7 +1,5 @@
-//! Sends generated records to a Kafka topic.
-//!
-//! The producer is idempotent: retries within one run neither lose nor duplicate records. Runs are not transactions;
-//! the records of an interrupted run remain in the topic.
+//! Sends records to a Kafka topic. Retries within one run neither lose nor duplicate records; an interrupted run leaves
+//! its records.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +13,7 @@ use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer}
 
 use super::GenerateError;
 
-/// Timeout of the first metadata query, in seconds.
+/// Of the first metadata query.
 const METADATA_TIMEOUT_SECS: u64 = 15;
 
 #[derive(Debug, Default)]
@@ -32,14 +30,14 @@ impl ProducerContext for DeliveryFailures {
     fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
         if let Err((error, _)) = result {
             self.failed.fetch_add(1, Ordering::Relaxed);
-            // The text is still valid if the lock is poisoned.
+            // Valid even if poisoned.
             let mut first = self.first.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             first.get_or_insert_with(|| error.to_string());
         }
     }
 }
 
-/// Publisher of generated records to one topic.
+/// Publisher to one topic.
 pub struct RecordPublisher {
     producer: ThreadedProducer<DeliveryFailures>,
     topic: String,
@@ -47,13 +45,11 @@ pub struct RecordPublisher {
 }
 
 impl RecordPublisher {
-    /// Connects and queries the topic. `properties` are passed to librdkafka unchanged and override the defaults set
-    /// here (idempotence, zstd, 50 ms linger).
+    /// Connects and queries the topic. `properties` go to librdkafka and override idempotence, zstd and 50 ms linger.
     ///
     /// # Errors
-    /// Returns [`GenerateError::Property`] if a property is refused. Returns [`GenerateError::Producer`] if the
-    /// producer cannot be created. Returns [`GenerateError::Send`] if no broker answers within 15 seconds or the
-    /// topic does not exist.
+    /// [`GenerateError::Property`] for a refused property, [`GenerateError::Producer`] without a producer,
+    /// [`GenerateError::Send`] without a broker within 15 seconds or without the topic.
     pub fn connect(brokers: &str, topic: &str, properties: &[(String, String)]) -> Result<Self, GenerateError> {
         let mut config = ClientConfig::new();
         config
@@ -68,7 +64,7 @@ impl RecordPublisher {
         }
         let producer: ThreadedProducer<DeliveryFailures> =
             config.create_with_context(DeliveryFailures::default()).map_err(|source| match source {
-                // The client's message contains the value, which may be a password.
+                // The client's message contains the value, perhaps a password.
                 KafkaError::ClientConfig(_, _, name, _) => GenerateError::Property { name },
                 source => GenerateError::Producer { brokers: brokers.to_owned(), source },
             })?;
@@ -85,12 +81,11 @@ impl RecordPublisher {
         Ok(Self { producer, topic: topic.to_owned(), sent: 0 })
     }
 
-    /// Enqueues a record. Returns `false` after a pause of 100 ms if the queue is full: retry, or stop.
+    /// Enqueues a record. Returns `false` after 100 ms if the queue is full.
     ///
     /// # Errors
-    /// Returns [`GenerateError::Undelivered`] if a previous record could not be delivered. Returns
-    /// [`GenerateError::Send`] if this record cannot be sent, for example because it is too large or the producer is
-    /// fenced.
+    /// [`GenerateError::Undelivered`] for a previous record, [`GenerateError::Send`] for this one, if it is too large
+    /// or the producer fenced.
     pub fn enqueue(&mut self, key: Option<&[u8]>, payload: &[u8]) -> Result<bool, GenerateError> {
         self.check_deliveries()?;
         let mut record: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(&self.topic).payload(payload);
@@ -110,10 +105,10 @@ impl RecordPublisher {
         }
     }
 
-    /// Waits until all records are acknowledged; returns their number.
+    /// Waits for all acknowledgements; returns their number.
     ///
     /// # Errors
-    /// Returns the errors of [`enqueue`](Self::enqueue), and [`GenerateError::Send`] after the timeout `patience`.
+    /// As [`enqueue`](Self::enqueue), and [`GenerateError::Send`] after `patience`.
     pub fn flush_and_count(self, patience: Duration) -> Result<u64, GenerateError> {
         self.producer.flush(patience).map_err(|source| GenerateError::Send { topic: self.topic.clone(), source })?;
         self.check_deliveries()?;

@@ -1,32 +1,31 @@
-//! Writes the cells of a record as JSON or CSV, directly into a byte buffer.
-//!
-//! Texts come from this crate and need no escaping: printable ASCII without quotes and backslashes.
+//! Writes cells as JSON or CSV into a byte buffer. Texts are printable ASCII without quotes and backslashes, and need
+//! no escaping.
 
 use std::io::Write as _;
 use throng_core::values::moment::{DAY, date};
 
-/// Output format of a record.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordLayout {
-    /// One JSON object with every attribute at the top level.
+    /// JSON object with all attributes at the top level.
     Flat,
-    /// One comma-separated line; null and absent are both the empty field.
+    /// Comma-separated line; null and absent are empty.
     Csv,
 }
 
 /// Cell that may be null or absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GeneratedCell<T> {
-    /// A value.
+    /// Value.
     Value(T),
     /// Written as `null`.
     Null,
-    /// The key is omitted.
+    /// Without a key.
     Absent,
 }
 
 impl<T> GeneratedCell<T> {
-    /// Converts the value, if any.
+    /// Converts the value.
     #[must_use]
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> GeneratedCell<U> {
         match self {
@@ -37,12 +36,11 @@ impl<T> GeneratedCell<T> {
     }
 }
 
-/// Record being written. Fields must be written in the order of the record.
+/// Record being written, with fields in order.
 #[derive(Debug)]
 pub struct RecordLineWriter<'a> {
     out: &'a mut Vec<u8>,
     layout: RecordLayout,
-    /// The record has no fields yet.
     empty: bool,
 }
 
@@ -55,12 +53,12 @@ impl<'a> RecordLineWriter<'a> {
         Self { out, layout, empty: true }
     }
 
-    /// Continues a line after its first fields were copied into `out`.
+    /// Continues after copied fields.
     pub fn continue_record(layout: RecordLayout, out: &'a mut Vec<u8>) -> Self {
         Self { out, layout, empty: false }
     }
 
-    /// Ends the record, without a line break.
+    /// Ends the record without a line break.
     pub fn end_record(self) {
         if self.layout == RecordLayout::Flat {
             self.out.push(b'}');
@@ -124,19 +122,19 @@ impl<'a> RecordLineWriter<'a> {
         self.cell(name, cell, |line, value| write_formatted(line.out, format_args!("{value}")));
     }
 
-    /// Writes a number in units of 10^-`decimals`: 334 with one decimal is `33.4`.
+    /// Writes units of 10^-`decimals`: 334 with one is `33.4`.
     #[inline]
     pub fn decimal(&mut self, name: &str, cell: GeneratedCell<i64>, decimals: u32) {
         self.cell(name, cell, |line, value| write_fixed_point(line.out, value, decimals));
     }
 
-    /// Writes a number in tenths.
+    /// Writes tenths.
     #[inline]
     pub fn tenths(&mut self, name: &str, cell: GeneratedCell<i64>) {
         self.decimal(name, cell, 1);
     }
 
-    /// Writes a position in thousandths of a degree: `"41.878,-87.630"`.
+    /// Writes thousandths of a degree: `"41.878,-87.630"`.
     #[inline]
     pub fn place(&mut self, name: &str, cell: GeneratedCell<(i64, i64)>) {
         self.cell(name, cell, |line, (lat, lon)| {
@@ -148,7 +146,7 @@ impl<'a> RecordLineWriter<'a> {
         });
     }
 
-    /// Writes a UTC time in seconds since 1970: `"2026-01-05T06:00:00Z"`.
+    /// Writes seconds since 1970: `"2026-01-05T06:00:00Z"`.
     #[inline]
     pub fn time(&mut self, name: &str, seconds: i64) {
         self.key(name);
@@ -159,7 +157,7 @@ impl<'a> RecordLineWriter<'a> {
     }
 }
 
-/// Appends the field names as the first line of a CSV file, including the line feed.
+/// Appends the CSV header with its line feed.
 pub fn csv_header<'f>(out: &mut Vec<u8>, fields: impl IntoIterator<Item = &'f str>) {
     let names: Vec<&str> = fields.into_iter().collect();
     write_formatted(out, format_args!("{}\n", names.join(",")));
@@ -169,7 +167,7 @@ fn write_formatted(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to memory");
 }
 
-/// Appends `value` / 10^`decimals` with exactly that many decimals.
+/// `value` / 10^`decimals`.
 #[inline]
 fn write_fixed_point(out: &mut Vec<u8>, value: i64, decimals: u32) {
     let (sign, magnitude, unit) = (if value < 0 { "-" } else { "" }, value.unsigned_abs(), 10_u64.pow(decimals));

@@ -1,21 +1,19 @@
-//! Random numbers and arithmetic with identical bits on every machine.
-//!
-//! The `ln` and `exp` of a system's mathematics library may differ in rounding. They are computed here with `+ − ×
-//! ÷`, which IEEE 754 rounds exactly (Rust never contracts them into fused operations).
+//! Random numbers and arithmetic with identical bits on every machine. System `ln` and `exp` may round differently;
+//! these use `+ − × ÷`, which IEEE 754 rounds exactly.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-/// Stream of random draws, determined by a seed and a stream number.
+/// Random draws by seed and stream number.
 #[derive(Clone, Debug)]
 pub struct SeededRandom(ChaCha8Rng);
 
-/// Standard deviation of the sum of four uniform 16-bit numbers: 2¹⁶/√3.
+/// Four uniform 16-bit numbers: 2¹⁶/√3.
 const BELL_STANDARD_DEVIATION: f64 = 37_837.227_3;
 const TWO_POW_MINUS_53: f64 = 1.0 / 9_007_199_254_740_992.0;
 
 impl SeededRandom {
-    /// Creates a stream; the streams of one seed are independent.
+    /// Creates a stream; those of one seed are independent.
     #[must_use]
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut key = [0; 32];
@@ -25,45 +23,44 @@ impl SeededRandom {
         Self(rng)
     }
 
-    /// Draws 64 random bits.
+    /// Draws 64 bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// Draws uniformly from [0, 1), in steps of 2⁻⁵³.
+    /// Draws from [0, 1) in steps of 2⁻⁵³.
     #[inline]
     pub fn uniform_unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * TWO_POW_MINUS_53
     }
 
-    /// Draws uniformly from [low, high).
+    /// Draws from [low, high).
     #[inline]
     pub fn uniform_between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.uniform_unit()
     }
 
-    /// Draws uniformly from 0..n, with a bias of at most n/2⁶⁴.
+    /// Draws from 0..n, with a bias of at most n/2⁶⁴.
     #[inline]
     pub fn uniform_below(&mut self, n: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Returns `true` with this probability, in [0, 1].
+    /// Returns `true` with this probability.
     #[inline]
     pub fn chance(&mut self, probability: f64) -> bool {
         self.uniform_unit() < probability
     }
 
-    /// Draws an approximately normal number with mean 0 and standard deviation 1, bounded by ±3.47: the sum of four
-    /// uniform numbers.
+    /// Draws approximately normal, mean 0, deviation 1, within ±3.47.
     #[inline]
     pub fn standard_normal(&mut self) -> f64 {
         standard_normal_of(self.bits())
     }
 }
 
-/// Computes [`SeededRandom::standard_normal`] from 64 given bits.
+/// Computes [`SeededRandom::standard_normal`] from 64 bits.
 #[inline]
 #[must_use]
 pub fn standard_normal_of(bits: u64) -> f64 {
@@ -71,8 +68,7 @@ pub fn standard_normal_of(bits: u64) -> f64 {
     (sum as f64 - 131_070.0) / BELL_STANDARD_DEVIATION
 }
 
-/// Hashes `x` to 64 pseudo-random bits (the finaliser of `SplitMix64`, a bijection). Used for values that must be
-/// reproducible, such as the activity of a subject in a ten-minute bout.
+/// Hashes `x` to 64 bits (the finaliser of `SplitMix64`, a bijection), for reproducible values.
 #[inline]
 #[must_use]
 pub fn hash_bits(x: u64) -> u64 {
@@ -82,7 +78,7 @@ pub fn hash_bits(x: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Returns the natural logarithm of a positive normal number, with a relative error of about 1e-15.
+/// Returns the logarithm of a positive normal number, with relative error 1e-15.
 #[must_use]
 pub fn ln(x: f64) -> f64 {
     debug_assert!(x.is_normal() && x > 0.0);
@@ -103,7 +99,7 @@ pub fn ln(x: f64) -> f64 {
     f64::from(exponent) * std::f64::consts::LN_2 + 2.0 * s * series
 }
 
-/// Returns eˣ for |x| < 700, with a relative error of about 1e-14.
+/// Returns eˣ for |x| < 700, with relative error 1e-14.
 #[must_use]
 pub fn exp(x: f64) -> f64 {
     debug_assert!(x.abs() < 700.0);
@@ -116,7 +112,7 @@ pub fn exp(x: f64) -> f64 {
     sum * f64::from_bits(((twos as i64 + 1023) as u64) << 52)
 }
 
-/// Returns `base` to the power of `exponent`, for a positive base.
+/// Returns a power of a positive base.
 #[must_use]
 pub fn pow(base: f64, exponent: f64) -> f64 {
     exp(exponent * ln(base))
@@ -145,7 +141,7 @@ mod tests {
 
     #[test]
     fn random_bits_match_reference_values() {
-        // Recorded reference values: a change of them changes every generated file.
+        // A change changes every generated file.
         assert_eq!(hash_bits(0), 0xe220_a839_7b1d_cdaf);
         assert_eq!(pow(10_000.0, 0.6).to_bits(), 0x406f_6609_5d5c_7f50);
         assert_eq!(ln(7.0).to_bits(), 0x3fff_2272_ae32_5a56);
@@ -155,8 +151,7 @@ mod tests {
         assert_ne!(SeededRandom::new(43, 7).bits(), SeededRandom::new(42, 7).bits());
     }
 
-    /// A false failure has a probability below 1e-6 (five standard deviations of mean and variance); the seed is
-    /// fixed.
+    /// False failures below 1e-6 (five standard deviations); fixed seed.
     #[test]
     fn standard_normal_has_mean_zero_and_deviation_one() {
         let mut dice = SeededRandom::new(1, 0);
@@ -169,7 +164,7 @@ mod tests {
         }
         let n = f64::from(n);
         assert!((sum / n).abs() < 5.0 / n.sqrt(), "mean {}", sum / n);
-        // The fourth moment of the sum of four uniforms is 2.7, so the variance of x² is 1.7.
+        // The fourth moment is 2.7, so the variance of x² is 1.7.
         assert!((squares / n - 1.0).abs() < 5.0 * (1.7 / n).sqrt(), "variance {}", squares / n);
     }
 }

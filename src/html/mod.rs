@@ -1,5 +1,4 @@
-//! HTML of all pages: one document layout and one style sheet. `maud` escapes every text, and no external resources
-//! are loaded.
+//! HTML of all pages: one layout and style sheet, no external resources. `maud` escapes every text.
 
 pub mod series_chart;
 
@@ -7,10 +6,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-/// Style sheet of all pages.
+/// Style sheet.
 pub const STYLE: &str = include_str!("style.css");
 
-/// Returns a self-contained document. `more` contains additional elements of the head.
+/// Returns a self-contained document; `more` extends the head.
 #[must_use]
 pub fn document(title: &str, more: &Markup, body: &Markup) -> String {
     let page = html! {
@@ -31,19 +30,19 @@ pub fn document(title: &str, more: &Markup, body: &Markup) -> String {
     page.into_string().chars().map(|c| if c != '\n' && is_control_character(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Returns the Content-Security-Policy of [`document`], which allows only its style sheet and `data:` images.
+/// Returns the Content-Security-Policy of [`document`]: its style sheet and `data:` images.
 #[must_use]
 pub fn style_policy() -> String {
     format!("default-src 'none'; style-src {}; img-src data:", csp_source_hash(STYLE))
 }
 
-/// Returns the policy source expression (hash) of a style sheet or script.
+/// Returns the CSP hash of a style sheet or script.
 #[must_use]
 pub fn csp_source_hash(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())))
 }
 
-/// Returns `true` for a character that controls a terminal or the text direction.
+/// Returns `true` for control of a terminal or the text direction.
 #[must_use]
 pub fn is_control_character(c: char) -> bool {
     c.is_control()

@@ -1,4 +1,4 @@
-//! Charts of published series: the mean with a band, cohorts as thin lines, and a time axis of days or hours.
+//! Charts of published series: mean with band, cohorts as thin lines.
 
 use chrono::DateTime;
 use maud::{Markup, html};
@@ -6,53 +6,51 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use throng_core::series::PublishedMean;
 
-/// Maximum number of charts, and of lines and points per chart. Further charts and lines are ignored, and the oldest
-/// points are dropped. The total is at most 3 MB.
+/// Maximum charts, lines and points, in total 3 MB. Further charts and lines are ignored, the oldest points dropped.
 const MAX_CHARTS: usize = 24;
 const MAX_COHORT_LINES: usize = 32;
 const MAX_LINE_POINTS: usize = 120;
 
-/// Size of a chart and its margins, in drawing units.
+/// Size and margins in drawing units.
 const CHART_SIZE: (f64, f64) = (360.0, 150.0);
 const LEFT_MARGIN: f64 = 46.0;
 const RIGHT_MARGIN: f64 = 8.0;
 const TOP_MARGIN: f64 = 8.0;
 const BOTTOM_MARGIN: f64 = 22.0;
 const DAY_MS: i64 = 86_400_000;
-/// A line is interrupted if two points are more than this many steps apart.
+/// A larger distance interrupts a line.
 const MAX_STEPS_BETWEEN_POINTS: f64 = 1.5;
 
-/// Mean and standard deviation at one position on the axis.
+/// Mean and standard deviation.
 type ChartPoint = (f64, f64);
-/// Points by axis position: milliseconds, or the position in the cycle.
+/// Milliseconds, or the position in the cycle.
 type ChartLine = BTreeMap<i64, ChartPoint>;
 
-/// Chart of one signal of one series.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct SignalChart {
     unit: Option<String>,
     step: i64,
-    /// Number of positions in the cycle; 0 without a cycle.
+    /// Positions in the cycle; 0 without one.
     slots: usize,
-    /// Window of the drawn cycle.
+    /// Window of the cycle.
     window_ms: i64,
     bounds: (f64, f64),
     overall_line: ChartLine,
     parts: BTreeMap<String, ChartLine>,
-    /// Values of a single subject, which are never released.
+    /// Values of one subject, never released.
     single_subject: ChartLine,
 }
 
-/// Charts of published series for the latest windows.
+/// Charts of the latest windows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeriesCharts {
     charts: BTreeMap<(String, String), SignalChart>,
-    /// Sentences about the output of series that have no chart, by series.
+    /// Sentences on series without a chart.
     notes: BTreeMap<String, String>,
 }
 
 impl SignalChart {
-    /// Adds a point; only the latest window of a cycle is drawn.
+    /// Only the latest window of a cycle is drawn.
     fn add(&mut self, published: &PublishedMean<'_>) {
         if published.slot.is_some() && published.window_ms != self.window_ms {
             if published.window_ms < self.window_ms && !self.overall_line.is_empty() {
@@ -76,14 +74,14 @@ impl SignalChart {
         }
     }
 
-    /// Removes points and cohorts before the start of the axis.
+    /// Removes points and cohorts before the axis.
     fn drop_ended_cohorts(&mut self) {
         let Some((&first, _)) = self.overall_line.first_key_value() else { return };
         self.parts.values_mut().for_each(|line| line.retain(|place, _| *place >= first));
         self.parts.retain(|_, line| !line.is_empty());
     }
 
-    /// Returns the mean minus and plus one standard deviation, limited to the possible values.
+    /// Mean ± one standard deviation, within the possible values.
     fn band(&self, (mean, sd): ChartPoint) -> [f64; 2] {
         let (low, high) = self.bounds;
         [(mean - sd).max(low.min(mean)), (mean + sd).min(high.max(mean))]
@@ -93,7 +91,6 @@ impl SignalChart {
         self.parts.values().chain([&self.overall_line, &self.single_subject])
     }
 
-    /// Returns the first and last axis position.
     fn span(&self) -> (i64, i64) {
         if self.slots > 0 {
             return (0, self.slots as i64 - 1);
@@ -118,7 +115,7 @@ impl SignalChart {
     }
 }
 
-/// Mapping of axis positions and values to drawing coordinates.
+/// Maps positions and values to coordinates.
 struct ChartScale {
     places: (i64, i64),
     values: (f64, f64),
@@ -146,14 +143,14 @@ impl ChartScale {
         CHART_SIZE.1 - BOTTOM_MARGIN - (value - low) / (high - low) * (CHART_SIZE.1 - TOP_MARGIN - BOTTOM_MARGIN)
     }
 
-    /// Returns the path of a line, interrupted at missing windows.
+    /// Interrupted at missing windows.
     fn path(&self, line: &ChartLine, step: i64) -> String {
         let mut path = String::new();
         let mut before: Option<i64> = None;
         for (&place, (mean, _)) in line {
             let goes_on =
                 before.is_some_and(|before| (place - before) as f64 <= MAX_STEPS_BETWEEN_POINTS * step as f64);
-            // A single point is a line of zero length, which round line ends make visible.
+            // Round line ends make a single point visible.
             let (x, y) = (self.x(place), self.y(*mean));
             path += &if goes_on { format!("L{x:.1} {y:.1}") } else { format!("M{x:.1} {y:.1}h0") };
             before = Some(place);
@@ -161,7 +158,7 @@ impl ChartScale {
         path
     }
 
-    /// Returns the area of one standard deviation around the mean, in pieces between missing windows.
+    /// One standard deviation around the mean, in pieces.
     fn band(&self, chart: &SignalChart) -> String {
         let points: Vec<(i64, [f64; 2])> =
             chart.overall_line.iter().map(|(place, point)| (*place, chart.band(*point))).collect();
@@ -177,13 +174,12 @@ impl ChartScale {
     }
 }
 
-/// Returns 1, 2 or 5 times a power of ten, at least `least`.
+/// 1, 2 or 5 times a power of ten, at least `least`.
 fn tick_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|step| *step >= least).unwrap_or(power)
 }
 
-/// Returns the short text of a tick, without an endless fraction.
 fn tick_label(value: f64, step: f64) -> String {
     let units = [("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)];
     let unit = units.into_iter().find(|(_, size)| value.abs() >= 10.0 * size && value.abs() < 1e16);
@@ -198,7 +194,6 @@ fn tick_label(value: f64, step: f64) -> String {
     if text.trim_start_matches(['-', '0', '.']).is_empty() { "0".to_owned() } else { text }
 }
 
-/// Returns the labels of the axis with their positions.
 fn place_labels(chart: &SignalChart) -> Vec<(i64, String)> {
     let (first, last) = chart.span();
     match chart.slots {
@@ -236,15 +231,14 @@ impl SeriesCharts {
         chart.add(published);
     }
 
-    /// Adds the sentence of a series that publishes no window means.
+    /// Adds the sentence of a series without means.
     pub fn add_sentence(&mut self, series: &str, sentence: String) {
         if self.notes.len() < MAX_CHARTS {
             self.notes.insert(series.to_owned(), sentence);
         }
     }
 
-    /// Adds the values of one subject to an existing chart, by axis position: start of the window, or position in the
-    /// cycle.
+    /// Adds values of one subject to an existing chart, by start of the window or position in the cycle.
     pub fn add_subject_values(&mut self, series: &str, signal: &str, values: &BTreeMap<i64, f64>) {
         if let Some(chart) = self.charts.get_mut(&(series.to_owned(), signal.to_owned())) {
             let (first, last) = chart.span();
@@ -253,7 +247,7 @@ impl SeriesCharts {
         }
     }
 
-    /// Returns the means of all subjects by axis position: start of the window, or position in the cycle.
+    /// Returns the means of all subjects, by start of the window or position in the cycle.
     #[must_use]
     pub fn everybody(&self, series: &str, signal: &str) -> BTreeMap<i64, f64> {
         let chart = self.charts.get(&(series.to_owned(), signal.to_owned()));
@@ -262,26 +256,25 @@ impl SeriesCharts {
         })
     }
 
-    /// Returns the series and signal of every chart.
+    /// Returns series and signal of every chart.
     #[must_use]
     pub fn names(&self) -> Vec<(String, String)> {
         self.charts.keys().cloned().collect()
     }
 
-    /// Returns the start of the window in a chart of a cycle, milliseconds since 1970.
+    /// Returns the start of a cycle's window, milliseconds since 1970.
     #[must_use]
     pub fn window_ms(&self, series: &str, signal: &str) -> Option<i64> {
         self.charts.get(&(series.to_owned(), signal.to_owned())).map(|chart| chart.window_ms)
     }
 
-    /// Returns `true` if no mean and no sentence was added.
+    /// Returns `true` without means and sentences.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.charts.is_empty() && self.notes.is_empty()
     }
 
-    /// Returns the charts by series and signal, as heading and drawing, followed by the sentences of series without
-    /// charts.
+    /// Returns headings and drawings by series and signal, then sentences.
     #[must_use]
     pub fn drawn(&self) -> Vec<(String, Markup)> {
         let charts = self.charts.iter().map(|((series, signal), chart)| {
@@ -292,14 +285,14 @@ impl SeriesCharts {
         charts.chain(notes).collect()
     }
 
-    /// Returns the charts for a script: heading and drawing of each.
+    /// Returns the charts for a script.
     #[must_use]
     pub fn as_value(&self) -> Value {
         let chart = |(title, drawing): (String, Markup)| json!({ "title": title, "drawing": drawing.into_string() });
         self.drawn().into_iter().map(chart).collect()
     }
 
-    /// Returns a row of cards, one per chart, with a legend.
+    /// Returns one card per chart, with a legend.
     #[must_use]
     pub fn cards(&self) -> Markup {
         let has_person = self.charts.values().any(|chart| !chart.single_subject.is_empty());
@@ -310,7 +303,7 @@ impl SeriesCharts {
     }
 }
 
-/// Returns the legend of the chart lines.
+/// Returns the legend.
 #[must_use]
 pub fn legend(has_person: bool) -> Markup {
     html! {

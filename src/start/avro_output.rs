@@ -1,4 +1,4 @@
-//! Avro schemas of the output, derived from the record schema.
+//! Avro schemas of the output.
 
 use super::output_names::schema_name;
 use crate::config::Config;
@@ -7,8 +7,7 @@ use throng_core::values::canonical::AttributeType;
 use throng_core::values::schema::Attribute;
 use throng_formats::CellKind;
 
-/// Returns the Avro schema of lines with one cell per attribute. Every column is a union with null (missing) and
-/// string (a text for several values, or `"*"`).
+/// Returns the schema of lines; every column is a union with null (missing) and string (several values, or `"*"`).
 #[must_use]
 pub fn avro_schema(config: &Config, attributes: &[&Attribute], record: &str, namespace: &str) -> Value {
     let field = |attribute: &&Attribute| {
@@ -31,7 +30,7 @@ pub fn avro_schema(config: &Config, attributes: &[&Attribute], record: &str, nam
     })
 }
 
-/// Description of the output for its schemas.
+/// Returns the description of the output.
 #[must_use]
 pub fn output_description(config: &Config) -> String {
     let truth =
@@ -39,7 +38,7 @@ pub fn output_description(config: &Config) -> String {
     format!("Fragments released by throng, k = {}; {truth}; \"*\" is suppressed", config.privacy.k)
 }
 
-/// Returns the type of an attribute's exact values in a line.
+/// Returns the type of an attribute's exact values.
 #[must_use]
 pub fn cell_kind_of(attribute: &Attribute) -> CellKind {
     match attribute.kind() {

@@ -1,4 +1,4 @@
-//! Encodes raw tokens as a typed, rounded, dictionary-encoded batch.
+//! Encodes raw tokens as a typed, dictionary-encoded batch.
 
 use crate::telemetry::RejectionReason;
 use rayon::prelude::*;
@@ -10,10 +10,8 @@ use throng_core::values::resolved_times::ResolvedTimes;
 use throng_core::values::schema::Schema;
 use throng_core::values::subject_digest::{SubjectDigester, coordinate_subject};
 
-/// Encodes the rows of `input`. A row with a cell that does not fit its type is left out and returned as rejected.
-/// Identifiers and the subject are not encoded, so later stages never see them.
-///
-/// With `absent_as_null`, an absent cell becomes a missing one, for outputs that cannot distinguish them.
+/// Encodes the rows of `input`; a row with a misfit is returned as rejected. Identifiers and the subject are not
+/// encoded. `absent_as_null` turns absent cells into missing ones.
 pub fn encode(
     input: &InputBatch,
     schema: &Schema,
@@ -62,7 +60,7 @@ pub fn encode(
     if failed.is_empty() {
         return (batch, Vec::new());
     }
-    // One dead letter per record, for the first faulty attribute.
+    // One dead letter per record, for its first faulty attribute.
     failed.sort_unstable();
     failed.dedup_by_key(|(row, _)| *row);
     let mut marks = vec![true; rows];

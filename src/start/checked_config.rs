@@ -20,38 +20,36 @@ use throng_core::values::formula::needs_guard;
 use throng_core::values::schema::Schema;
 use throng_formats::TypedGroup;
 
-/// Configuration of a stream with its schema, groups and privacy models. `throng check` and `throng run` build the
-/// same value, so a configuration that passes the check also starts.
+/// Checked configuration of a stream; `throng check` and `throng run` build the same.
 #[derive(Clone)]
 pub struct CheckedConfig {
-    /// Loaded configuration; all other fields derive from it.
+    /// Loaded configuration.
     pub config: Arc<Config>,
-    /// Name of the configuration file in messages.
+    /// File name in messages.
     pub file: String,
-    /// Record schema with its hierarchies, checked against the types.
+    /// Record schema with hierarchies.
     pub schema: Arc<Schema>,
-    /// Groups in configuration order; one group of all attributes if none is configured.
+    /// Groups in configuration order, or one of all attributes.
     pub shapes: Vec<GroupShape>,
-    /// Reasons for the groups, if the planner chose them.
+    /// Reasons for the planner's groups.
     pub planned_groups: Option<ChosenGroups>,
-    /// Treatments selected by the rules of `[treatment]`; empty without rules.
+    /// Treatments by the rules of `[treatment]`.
     pub selected_treatments: Vec<SelectedTreatment>,
-    /// Attributes protected by privacy models other than k-anonymity, in schema order.
+    /// Attributes under privacy models other than k-anonymity.
     pub protections: Vec<SensitiveProtection>,
-    /// Terms of the series; none without series.
+    /// Terms of the series, if any.
     pub series: Option<Arc<AllSeriesTerms>>,
-    /// Output layouts under a schema; empty until registration and without an output schema.
+    /// Output layouts under a schema; empty until registration.
     pub registered: Arc<[TypedGroup]>,
     /// Digest of the policy.
     pub policy: PolicyDigest,
 }
 
 impl CheckedConfig {
-    /// Loads and checks the files that `config` names; `file` is its name in messages.
+    /// Loads and checks the files of `config`; `file` is its name in messages.
     ///
     /// # Errors
-    /// Every problem of the schema; if there is none, every problem of groups and privacy models. Population files
-    /// may have any size and are not read here.
+    /// Returns every problem of the schema, else of groups and privacy models. Population files are not read here.
     pub fn new(config: Config, file: &str) -> Result<Self, Vec<ConfigProblem>> {
         let schema = load_schema(&config)?;
         let mut parts = message_decoders::problems(&config, &schema, file);
@@ -63,7 +61,7 @@ impl CheckedConfig {
         parts.extend(nested_output::problems(&config, &schema, file));
         parts.extend(memory_budget::problems(&config, &schema, file));
         if parts.is_empty() {
-            // Equal names give equal field numbers, so numbers are checked only after the names.
+            // Equal names give equal numbers, so names are checked first.
             parts = field_numbers::problems(&config, &schema, file);
         }
         if !parts.is_empty() {
@@ -76,7 +74,7 @@ impl CheckedConfig {
         let mut problems = Vec::new();
         let shapes = group_shapes(&config, &schema, file).unwrap_or_else(|mut found| {
             if grown.is_some() {
-                // The configuration contains no such group to correct.
+                // The configuration has no such group.
                 let key = if compartmented(&treated).is_empty() { "plan.groups" } else { "treatment" };
                 for problem in found.iter_mut().filter(|problem| problem.key.starts_with("group")) {
                     key.clone_into(&mut problem.key);
@@ -120,7 +118,7 @@ impl CheckedConfig {
     }
 }
 
-/// Returns the files that define a release, except the source: no output may replace them.
+/// Returns the files that define a release, except the source; no output may replace them.
 pub fn policy_files(config: &Config, file: &str) -> Vec<UsedFile> {
     let hierarchies = Schema::hierarchy_files(&config.schema.file);
     let mut files = vec![UsedFile::file("the configuration", Path::new(file))];
@@ -129,7 +127,7 @@ pub fn policy_files(config: &Config, file: &str) -> Vec<UsedFile> {
     files
 }
 
-/// Records problems and returns the default value, so that checking continues.
+/// Continues with the default value.
 fn record_problems<T: Default>(mut found: Vec<ConfigProblem>, problems: &mut Vec<ConfigProblem>) -> T {
     problems.append(&mut found);
     T::default()
@@ -144,7 +142,7 @@ fn erasure_problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigP
     vec![ConfigProblem::new(file, "erasure.topic", message.to_owned(), remedy)]
 }
 
-/// Attribute names that a spreadsheet would run as formulas in the header of a CSV file.
+/// Names that a spreadsheet would run as formulas.
 fn header_problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProblem> {
     let is_csv =
         config.sink.kind == SinkKind::File && config.sink.format() == RecordFormat::Csv && config.release.fragments;
@@ -155,7 +153,7 @@ fn header_problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigPr
     names.map(|name| ConfigProblem::new(file, "sink.format", message(name), remedy)).collect()
 }
 
-/// Problems of `config` with a schema that explodes messages.
+/// Returns problems of `config` with a schema that explodes messages.
 pub fn explode_problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProblem> {
     let Some(array) = &schema.explode else { return Vec::new() };
     let mut found = Vec::new();

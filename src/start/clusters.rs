@@ -1,4 +1,4 @@
-//! Builds Kafka cluster settings with credentials from a configuration.
+//! Kafka cluster settings with credentials.
 
 use crate::config::{Config, ConfigProblem, KafkaProperties, SinkKind, SourceKind};
 use crate::start::memory_budget::client_queue_sizes;
@@ -11,7 +11,7 @@ fn property_map(properties: &KafkaProperties) -> BTreeMap<String, String> {
     properties.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// Returns the properties with queue limits from `process.memory_limit`, unless the operator has set them.
+/// Queue limits from `process.memory_limit`, unless the operator has set them.
 fn bounded_properties(config: &Config, properties: &KafkaProperties) -> BTreeMap<String, String> {
     let mut passed = property_map(properties);
     if let Some(queues) = client_queue_sizes(config) {
@@ -20,8 +20,7 @@ fn bounded_properties(config: &Config, properties: &KafkaProperties) -> BTreeMap
         };
         bound("queued.max.messages.kbytes", queues.fetched_kib);
         bound("queue.buffering.max.kbytes", queues.sent_kib);
-        // The client requires `fetch.max.bytes` of at least `message.max.bytes`. It is therefore not lowered if the
-        // operator sets the latter.
+        // The client requires `fetch.max.bytes` of at least `message.max.bytes`, which the operator may set.
         if !passed.contains_key("message.max.bytes") {
             let fetch = (queues.fetched_kib << 10).min(DEFAULT_FETCH_LIMIT);
             passed.entry("fetch.max.bytes".to_owned()).or_insert(fetch.to_string());
@@ -40,28 +39,27 @@ fn cluster(config: &Config, properties: &KafkaProperties) -> Result<KafkaCluster
     )
 }
 
-/// Returns the cluster with the consumer properties of the source.
+/// Returns the cluster of the source.
 ///
 /// # Errors
-/// When the thread that renews credentials cannot start.
+/// Fails if the thread that renews credentials cannot start.
 pub fn source_cluster(config: &Config) -> Result<KafkaCluster, KafkaFailure> {
     cluster(config, &config.source.librdkafka)
 }
 
-/// Returns the cluster with the producer properties of the sink.
+/// Returns the cluster of the sink.
 pub fn sink_cluster(config: &Config) -> Result<KafkaCluster, KafkaFailure> {
     cluster(config, &config.sink.librdkafka)
 }
 
-/// Returns the clusters of source and sink. They share one set of credentials if their properties are equal.
+/// Returns the clusters of source and sink, with shared credentials if their properties are equal.
 pub fn clusters(config: &Config) -> Result<(KafkaCluster, KafkaCluster), KafkaFailure> {
     let from = source_cluster(config)?;
     let to = if config.sink.librdkafka == config.source.librdkafka { from.clone() } else { sink_cluster(config)? };
     Ok((from, to))
 }
 
-/// Problems that the client reports for its settings, such as an unknown property or a missing file. No broker is
-/// contacted.
+/// Returns problems that the client finds in its settings, without contacting a broker.
 pub fn problems(config: &Config, file: &str) -> Vec<ConfigProblem> {
     let (source, sink) = (&config.source, &config.sink);
     let of = |section: &'static str, properties: &KafkaProperties| {

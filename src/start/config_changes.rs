@@ -1,15 +1,12 @@
-//! Compares two configurations and lists the changes that a reload refuses in advance.
-//!
-//! A reload is a start from the state of the running daemon, and the start decides which changes the state allows.
-//! Refused in advance, to avoid a useless interruption: changes that the state certainly excludes, and settings fixed
-//! for the process.
+//! Lists the changes that a reload refuses in advance: those that the state certainly excludes, and settings fixed for
+//! the process. The start itself decides the others.
 
 use super::checked_config::CheckedConfig;
 use crate::config::{Config, SinkKind};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Keys (with all keys below) that a reload cannot change, and the reasons.
+/// Keys (with all keys below) and reasons.
 const FIXED_KEYS: [(&str, &str); 6] = [
     ("source.kind", "the state belongs to its source"),
     ("source.topics", "the state belongs to its topics"),
@@ -19,10 +16,10 @@ const FIXED_KEYS: [(&str, &str); 6] = [
     ("telemetry.log_level", "the log is opened once for the process"),
 ];
 
-/// Keys that a reload cannot change if the daemon has a sink.
+/// Fixed if the daemon has a sink.
 const KEYS_OF_THE_SINK: [&str; 4] = ["sink.kind", "sink.topic", "sink.rows", "output.shape"];
 
-/// Collects all keys with their values; a list of tables is one value.
+/// A list of tables is one value.
 fn collect_leaf_values(value: &Value, path: &str, found: &mut BTreeMap<String, Value>) {
     match value {
         Value::Object(table) => {
@@ -37,12 +34,12 @@ fn collect_leaf_values(value: &Value, path: &str, found: &mut BTreeMap<String, V
 
 fn keys_with_values(config: &Config) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
-    // A configuration is plain data with string keys, so it always serializes to JSON.
+    // Plain data with string keys always serializes.
     collect_leaf_values(&serde_json::to_value(config).unwrap_or_default(), "", &mut found);
     found
 }
 
-/// Returns the keys with different values, ascending. Secrets are not included.
+/// Returns the keys with different values, ascending, without secrets.
 pub fn changed_keys(old: &Config, new: &Config) -> Vec<String> {
     let (mut old, new) = (keys_with_values(old), keys_with_values(new));
     let mut changed: Vec<String> =
@@ -52,8 +49,8 @@ pub fn changed_keys(old: &Config, new: &Config) -> Vec<String> {
     changed
 }
 
-/// Returns the changes that prevent a restart of a daemon from configuration `old` to `new` on the same state; empty
-/// if a restart can be tried. Each entry has the key, and the reason with the remedy, but no value.
+/// Returns the keys that prevent a restart from `old` to `new` on the same state, each with reason and remedy, never a
+/// value.
 pub fn reload_refusals(old: &CheckedConfig, new: &CheckedConfig) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut refuse =

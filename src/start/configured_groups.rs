@@ -1,16 +1,14 @@
-//! Attribute groups of a configuration.
+//! Groups of a configuration.
 
 use crate::config::{Config, ConfigProblem, RecodingMode, SinkKind};
 use throng_core::plan::GroupShape;
 use throng_core::values::schema::{Attribute, ChangeFrequency, Role, Schema};
 
-/// Maximum attributes of a group that the counting guard can examine: 2^12 combinations.
+/// The counting guard examines 2^12 combinations.
 pub(super) const MAX_GUARDED: usize = 12;
 
-/// Reason for which the ranges of a group would narrow down a subject over batches; none if they do not.
-///
-/// A constant value lies in every range of its subject, and so in their intersection, which no other subject may
-/// share. Therefore a subject must have one line per window, or all values must change from line to line.
+/// Reason for which ranges would narrow down a subject over batches. A constant value lies in the intersection of the
+/// subject's ranges. Therefore one line per subject and window, or no constant value.
 fn narrowing_over_batches(config: &Config, schema: &Schema, shape: &GroupShape) -> Option<String> {
     let mut said = shape.quasi.iter().map(|&a| &schema.attributes[a]);
     let changes = |attribute: &std::sync::Arc<Attribute>| attribute.changes == Some(ChangeFrequency::Always);
@@ -77,7 +75,7 @@ fn check_group_sizes(
 /// Returns the configured groups as schema positions. Without groups, all releasable attributes form one fragment.
 ///
 /// # Errors
-/// Attributes that do not exist, are not releasable, or are in no group.
+/// Fails for attributes that are unknown, not releasable, or in no group.
 pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<GroupShape>, Vec<ConfigProblem>> {
     let shape = |name: &str, attributes: &[usize], ranges: bool| group_shape(schema, name, attributes, ranges);
     let releasable: Vec<usize> = schema.releasable().collect();

@@ -1,8 +1,5 @@
-//! Field numbers of the Protobuf output.
-//!
-//! Readers identify a field by its number, so a number must keep its meaning forever. Plain messages have no stored
-//! history of numbers. Therefore the name and type of a field determine its number, independent of other fields. A
-//! name with a number in the registry keeps it.
+//! Field numbers of the Protobuf output. Readers identify a field by its number, and plain messages have no history.
+//! Therefore name and type determine the number, unless the registry has one for the name.
 
 use super::avro_output::cell_kind_of;
 use super::output_names::{output_schema_kind, schema_name, text_name};
@@ -13,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::schema::{Attribute, Schema};
 use throng_formats::{CellKind, ProtobufSchema, ProtobufSchemaError};
 
-/// Range of derived numbers: after those reserved by Protobuf, with a tag of at most four bytes.
+/// After those reserved by Protobuf, with a tag of at most four bytes.
 const DERIVED_NUMBERS: std::ops::Range<u32> = 20_000..1 << 25;
 
-/// Maximum number of reserved field numbers; a schema with more was not written by throng.
+/// A schema with more was not written by throng.
 const MAX_RESERVED_NUMBERS: usize = 10_000;
 
-/// Returns the number of a field that no schema defines yet.
+/// Returns the number of a field outside any schema.
 #[must_use]
 pub fn derived_number(name: &str, kind: &str) -> u32 {
     let digest = Sha256::new().chain_update(name).chain_update([0_u8]).chain_update(kind).finalize();
@@ -28,7 +25,7 @@ pub fn derived_number(name: &str, kind: &str) -> u32 {
     DERIVED_NUMBERS.start + u32::try_from(drawn).unwrap_or_default()
 }
 
-/// Attributes with colliding field numbers. Collisions are rare among 33 million numbers.
+/// Returns attributes with colliding numbers, which are rare among 33 million.
 #[must_use]
 pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProblem> {
     if output_schema_kind(config) != Some(FrameEncoding::Protobuf) {
@@ -57,7 +54,7 @@ fn collisions<'s>(
     found
 }
 
-/// Field numbers of one message. A name keeps its earlier number, and no number is reused for another name.
+/// Numbers of one message; none is reused for another name.
 #[derive(Debug, Default)]
 pub struct FieldNumbers {
     of: BTreeMap<String, u32>,
@@ -65,10 +62,10 @@ pub struct FieldNumbers {
 }
 
 impl FieldNumbers {
-    /// Reads the numbers of the top-level message `record` in the schema `before`; empty if there is none.
+    /// Reads the numbers of the top-level message `record` in `before`.
     ///
     /// # Errors
-    /// When that schema is invalid or reserves too many numbers.
+    /// Fails if that schema is invalid or reserves too many numbers.
     pub fn from_registered(before: Option<&WriterSchema>, record: &str) -> Result<Self, ProtobufSchemaError> {
         let Some(before) = before.filter(|before| before.kind == "PROTOBUF") else { return Ok(Self::default()) };
         let schema = ProtobufSchema::compile_proto_texts(&before.text, &before.parts)?;
@@ -84,14 +81,13 @@ impl FieldNumbers {
         Ok(Self { of, given_up })
     }
 
-    /// Returns the number of the field `name` of type `kind`: the earlier number if there is one, otherwise the
-    /// derived one.
+    /// Returns the earlier number of the field, or else the derived one.
     pub fn of(&mut self, name: &str, kind: &str) -> u32 {
         if let Some(number) = self.of.get(name) {
             return *number;
         }
         let mut number = derived_number(name, kind);
-        // Terminates, because there are more numbers than fields and reserved numbers.
+        // Terminates: there are more numbers than fields and reserved numbers.
         while self.given_up.contains(&number) || self.of.values().any(|taken| *taken == number) {
             number = if number + 1 < DERIVED_NUMBERS.end { number + 1 } else { DERIVED_NUMBERS.start };
         }
@@ -99,7 +95,7 @@ impl FieldNumbers {
         number
     }
 
-    /// Returns the numbers no longer used by a message with the fields `names`, ascending.
+    /// Returns the numbers that a message with the fields `names` no longer uses.
     #[must_use]
     pub fn unused_numbers(&self, names: &BTreeSet<String>) -> BTreeSet<u32> {
         let gone = self.of.iter().filter(|(name, _)| !names.contains(*name)).map(|(_, number)| *number);
@@ -113,11 +109,11 @@ mod tests {
 
     #[test]
     fn field_number_derives_from_name_and_type() {
-        // Numbers are stored on disk and in the schemas of readers, so they must never change.
+        // Stored in readers' schemas: these must never change.
         assert_eq!(derived_number("age", "int64"), 19_574_147);
         assert_eq!(derived_number("age", "string"), 19_171_749);
         let drawn: BTreeSet<u32> = (0..1_000).map(|at| derived_number(&format!("a{at}"), "double")).collect();
-        // 0.015 collisions are expected for 1,000 of 33 million numbers; the result is deterministic.
+        // 0.015 collisions are expected; the result is deterministic.
         assert_eq!(drawn.len(), 1_000);
         assert!(drawn.iter().all(|number| DERIVED_NUMBERS.contains(number)));
         assert!(
@@ -135,7 +131,7 @@ mod tests {
             collisions(schema.attributes.iter().map(AsRef::as_ref), number, "throng.toml").len()
         };
         assert_eq!(found(derived_number), 0);
-        // Simulates `city` with the number of `pulse_text`.
+        // Gives `city` the number of `pulse_text`.
         assert_eq!(found(|name, _| u32::from(name == "pulse")), 1);
         assert_eq!(found(|name, kind| if name == "pulse" { 0 } else { derived_number(name, kind) }), 0);
     }
@@ -150,7 +146,6 @@ mod tests {
         assert_eq!(before("message other { optional int32 a = 1; }").ok(), Some(own));
         assert_eq!(before("message all { optional int32 a = 7; }").ok(), Some(7));
         assert_eq!(before("message all { optional int32 a = 536870911; }").ok(), Some(536_870_911));
-        // Numbers in use or reserved are skipped.
         assert_eq!(before(&format!("message all {{ optional int32 b = {own}; }}")).ok(), Some(own + 1));
         let taken = format!("message all {{ reserved {own}, {}; }}", own + 1);
         assert_eq!(before(&taken).ok(), Some(own + 2));

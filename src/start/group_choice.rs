@@ -1,4 +1,4 @@
-//! Resolves treatments by rules, and groups chosen by the planner, before a run is built.
+//! Resolves treatments by rules and groups of the planner, before a run.
 
 use super::configured_groups::MAX_GUARDED;
 use super::sampling::{SampledRecords, read_typical};
@@ -25,23 +25,22 @@ use throng_core::values::subject_digest::NO_SUBJECT;
 use throng_risk::counting::{AttributeSet, ColumnsError, CountedTable};
 use throng_risk::qid::{self, QidBorders, QidSearchRequest, QidStrategy};
 
-/// Maximum number of records used to choose groups: the first of the file.
+/// The first records of the file.
 const MAX_GROUPING_RECORDS: usize = 50_000;
 
 /// Treatments and groups that a configuration left open.
 #[derive(Default)]
 pub struct ResolvedChoices {
-    /// Treatments selected by the rules of `[treatment]`; empty without rules.
+    /// Treatments by the rules of `[treatment]`.
     pub selected_treatments: Vec<SelectedTreatment>,
-    /// Reasons for the groups, if the planner chose them.
+    /// Reasons for the planner's groups.
     pub planned_groups: Option<ChosenGroups>,
 }
 
-/// Resolves the treatments by the rules, and the groups if the configuration leaves them to the planner.
+/// Resolves the treatments, and the groups if the planner chooses them.
 ///
 /// # Errors
-/// When there is no file to choose groups from, or it is not usable; when a rule or a wish is invalid; and when the
-/// chosen groups cannot be released as configured.
+/// Fails without a usable file of records, for an invalid rule or wish, and for groups that cannot be released.
 pub fn resolve_choices(
     config: Config,
     schema: &Schema,
@@ -64,13 +63,13 @@ pub fn resolve_choices(
         GroupConfig { name: shape.name.clone(), attributes, ..GroupConfig::default() }
     };
     let groups = grown.shapes.iter().map(group).collect();
-    // The groups are fixed now, so planning options are reset.
+    // The groups are fixed now.
     let plan = PlanConfig { groups: GroupSelection::Given, ..config.plan.clone() };
     let config = Config { plan, keep: Vec::new(), ..config }.with_groups(groups, file)?;
     Ok((config, ResolvedChoices { selected_treatments: treated, planned_groups: Some(grown) }))
 }
 
-/// Positions of the attributes of `plan.shared` in the schema, ascending.
+/// Ascending schema positions of `plan.shared`.
 fn shared_positions(config: &Config, schema: &Schema, file: &str) -> Result<Vec<usize>, Vec<ConfigProblem>> {
     let (mut shared, mut problems) = (Vec::new(), Vec::new());
     for name in &config.plan.shared {
@@ -97,7 +96,6 @@ fn shared_positions(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
     if problems.is_empty() { Ok(shared) } else { Err(problems) }
 }
 
-/// Wishes of the configuration as schema positions, by descending weight.
 fn wishes_by_weight(config: &Config, schema: &Schema, file: &str) -> Result<Vec<GroupingWish>, Vec<ConfigProblem>> {
     let (mut wishes, mut problems) = (Vec::new(), Vec::new());
     for (index, keep) in config.keep.iter().enumerate() {
@@ -124,8 +122,7 @@ fn wishes_by_weight(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
     if problems.is_empty() { Ok(wishes) } else { Err(problems) }
 }
 
-/// Chooses the groups from the records of `plan.prime`, or otherwise of the source file. Equal records give equal
-/// groups.
+/// Chooses from `plan.prime` or the source file. Equal records give equal groups.
 fn choose_groups(
     config: &Config,
     schema: &Schema,
@@ -161,23 +158,23 @@ fn choose_groups(
 
 const GROUPING_SAMPLE_RECORDS: usize = 3_000;
 
-/// Groups with the reasons for each.
+/// Groups with reasons.
 #[derive(Clone)]
 pub struct ChosenGroups {
-    /// Method by which the groups were chosen.
+    /// Method of choice.
     pub how: GroupSelection,
     /// Groups in the form of a configuration.
     pub shapes: Vec<GroupShape>,
-    /// Per group, its quasi attributes with their expected loss and mutual information in bits; none for a group
-    /// without quasi attributes.
+    /// Per group, its quasi attributes with expected loss and mutual information in bits; none without quasi
+    /// attributes.
     pub why: Vec<Option<MergedGroup>>,
-    /// Wishes by descending weight, with the result of each.
+    /// Wishes by descending weight, with results.
     pub wishes: Vec<(GroupingWish, WishResult)>,
-    /// Number of records used.
+    /// Records used.
     pub records: usize,
 }
 
-/// Time limit of the search for quasi-identifiers, with a margin for busy machines.
+/// Includes a margin for busy machines.
 const QID_SEARCH_LIMIT: Duration = Duration::from_mins(2);
 
 #[derive(Debug, thiserror::Error)]
@@ -193,12 +190,12 @@ enum GroupChoiceError {
     Unsearchable(#[from] ColumnsError),
 }
 
-/// Attributes that are grouped differently from the others.
+/// Attributes grouped differently.
 #[derive(Clone, Copy)]
 struct GroupingExceptions<'a> {
-    /// Attributes released in compartments: divided into cliques even if the others are grouped by price.
+    /// Released in compartments: divided into cliques even if the others are grouped by price.
     apart: &'a [usize],
-    /// Attributes in every group that changes, ascending.
+    /// In every group that changes, ascending.
     shared: &'a [usize],
 }
 
@@ -262,7 +259,7 @@ fn name_groups(schema: &Schema, shapes: &mut [GroupShape]) {
 /// Chooses groups from records by the configured method; `wishes_by_weight` by descending weight.
 ///
 /// # Errors
-/// When the required quasi-identifiers cannot be found.
+/// Fails if the required quasi-identifiers cannot be found.
 fn choose_from_records(
     config: &Config,
     schema: &Schema,
@@ -284,7 +281,7 @@ fn choose_from_records(
     let still = constant_attributes(config, schema, read, &all);
     let is_static = |attribute: usize| still.contains(&attribute);
     let change_alike = |a: usize, b: usize| is_static(a) == is_static(b);
-    // No groups exist yet, so each attribute counts as one.
+    // Each attribute counts as a group.
     let alone: Vec<Vec<usize>> = quasi.iter().filter(|a| !is_static(**a)).map(|&a| vec![a]).collect();
     let settings =
         choose_shared_levels(shared, &[], &alone, &sample, &read.books, &settings).settings_within_parts(settings);
@@ -306,7 +303,7 @@ fn choose_from_records(
         GroupSelection::Given | GroupSelection::Price => {
             growth.merge_all_below_price();
             let mut groups = growth.take_all_groups();
-            // Too many attributes for the clique search are released one by one.
+            // Too many for the clique search: one by one.
             let many = apart.len() > MAX_CLIQUE_ATTRIBUTES;
             let sets = if apart.is_empty() || many {
                 Vec::new()
@@ -341,7 +338,6 @@ fn choose_from_records(
     Ok(ChosenGroups { how: config.plan.groups, wishes: wishes.collect(), shapes, why, records: read.batch.rows() })
 }
 
-/// Adds the shared attributes to every group that changes.
 fn add_shared_attributes(
     shapes: &mut [GroupShape],
     shared: &[usize],
@@ -350,7 +346,7 @@ fn add_shared_attributes(
     let mut groups = 0;
     for shape in shapes.iter_mut().filter(|shape| !shared.is_empty() && !shape.quasi.is_empty()) {
         if shape.quasi.iter().chain(&shape.sensitive).any(|&a| !is_static(a)) {
-            // Appended last, because the first attribute names the group.
+            // The first attribute names the group.
             shape.quasi.extend_from_slice(shared);
             groups += 1;
         }
@@ -358,8 +354,7 @@ fn add_shared_attributes(
     if shared.is_empty() || groups > 1 { Ok(()) } else { Err(GroupChoiceError::NothingShared) }
 }
 
-/// Sets that form groups: cliques of attributes that share no quasi-identifier, or maximal sets that are not
-/// quasi-identifiers.
+/// Cliques of attributes without a common quasi-identifier, or maximal sets that are no quasi-identifier.
 fn grouping_sets(
     how: GroupSelection,
     config: &Config,
@@ -383,8 +378,8 @@ fn grouping_sets(
     })
 }
 
-/// Finds the quasi-identifiers of the records, as positions in `quasi`. Rare values of flat attributes, which are
-/// always released as `*`, are merged; other values stay distinct.
+/// Finds the quasi-identifiers, as positions in `quasi`. Rare values of flat attributes, always released as `*`, are
+/// merged.
 fn find_qid_borders(config: &Config, read: &SampledRecords, quasi: &[usize]) -> Result<QidBorders, ColumnsError> {
     let mut batch = read.batch.clone();
     let somebodys: Vec<bool> = batch.subjects.iter().map(|subject| *subject != NO_SUBJECT).collect();
@@ -420,7 +415,6 @@ fn quasi_shape(quasi: Vec<usize>) -> GroupShape {
     GroupShape { name: String::new(), quasi, sensitive: Vec::new(), insensitive: Vec::new(), ranges: false }
 }
 
-/// Result of a wish in the final groups, including sensitive and insensitive attributes.
 fn resolve_wish(
     wish: GroupingWish,
     answer: &WishResult,
@@ -452,8 +446,7 @@ fn resolve_wish(
     (wish, WishResult { grouped_attributes_of_wish: together, separated_attributes: apart, loss: answer.loss })
 }
 
-/// Attributes that do not change within a subject; empty if no release is delayed, because the distinction has no
-/// effect then.
+/// Attributes constant within a subject; empty if no release is delayed, because it has no effect then.
 fn constant_attributes(config: &Config, schema: &Schema, read: &SampledRecords, attributes: &[usize]) -> Vec<usize> {
     if schema.subject.is_none() || config.privacy.longest_delay().is_zero() {
         return Vec::new();
@@ -465,7 +458,7 @@ fn constant_attributes(config: &Config, schema: &Schema, read: &SampledRecords, 
     paces.into_iter().filter(|pace| pace.changes != ChangeFrequency::Always).map(|pace| pace.attribute).collect()
 }
 
-/// Name for files and labels: the first attribute of the group if its name is plain.
+/// The first attribute of the group, if its name is plain.
 fn group_name(schema: &Schema, shape: &GroupShape, number: usize) -> String {
     let first = shape.quasi.iter().chain(&shape.sensitive).chain(&shape.insensitive).next();
     let name = first.map_or("", |&a| schema.attributes[a].name.as_str());

@@ -1,15 +1,15 @@
-//! Divides the memory budget of a daemon among its parts (`process.memory_limit`).
+//! Division of `process.memory_limit` among the parts of a daemon.
 //!
 //! | part | enforcement |
 //! |---|---|
-//! | program, cache, reserve | reserved for code and threads, the database cache, batch processing and the allocator |
-//! | queues | `batch.max_bytes` and the queues of the Kafka clients are lowered to fit |
-//! | ledger | entry limits are lowered to fit the worst-case entry size |
-//! | window | the value pairs of the model are lowered to fit next to the records of the window |
-//! | profiles | reserved at a typical size; profiles are limited by number |
-//! | dictionaries | the remainder. The window evicts its oldest records by the measured size of their distinct values; unused values are pruned when all values exceed the part |
+//! | program, cache, reserve | reserved |
+//! | queues | `batch.max_bytes` and the queues of the Kafka clients are lowered |
+//! | ledger | entry limits are lowered for the worst-case entry size |
+//! | window | the value pairs of the model are lowered |
+//! | profiles | reserved at a typical size; limited by number |
+//! | dictionaries | the remainder: the window evicts its oldest records, and unused values are pruned |
 //!
-//! No limit is ever raised. Lower limits count less and suppress more (docs/internals/architecture.md rule 8); decision 0055.
+//! No limit is ever raised; lower limits suppress more (docs/internals/architecture.md rule 8; decision 0055).
 
 use crate::config::{Config, ConfigProblem, MOST_VALUES, SinkKind, SourceKind, format_size};
 use crate::telemetry::MemoryPart;
@@ -19,40 +19,39 @@ use throng_core::values::schema::Schema;
 use throng_formats::DecodeLimits as CodecLimits;
 use throng_risk::adjacency::MAX_EDGES;
 
-/// Maximum number of dictionaries: that of the stream, and the copies for a plan search and for the exact re-check.
+/// Dictionaries of the stream, of a plan search, and of the exact re-check.
 pub const DICTIONARY_COPIES: u64 = 3;
 
 const MIB: u64 = 1 << 20;
-/// Code, threads, and the basic memory of Kafka clients and HTTP pages.
+/// Code, threads, Kafka clients and HTTP pages.
 const PROGRAM_BYTES: u64 = 96 * MIB;
-/// Cache of the state database, which has a fixed size.
+/// Fixed size of the database cache.
 const CACHE_BYTES: u64 = 64 * MIB;
-/// Batches in memory: one being filled, one waiting, one encoded ahead, one being released; each as bytes and in
-/// decoded form.
+/// One filled, one waiting, one encoded ahead, one released; each as bytes and decoded.
 const BATCHES_IN_MEMORY: u64 = 8;
 const MODEL_PAIR_BYTES: u64 = 64;
-/// Minimum useful sizes of the parts.
+/// Minimum useful sizes.
 const MIN_PAIRS: u64 = 10_000;
 const MIN_ENTRIES: u64 = 1_000;
 const MIN_DICTIONARY_BYTES: u64 = 48 * MIB;
 const MIN_CLIENT_BYTES: u64 = 4 * MIB;
 
-/// Limits of the parts. Without a memory limit they equal the configured limits.
+/// Limits of the parts; without a memory limit as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryBounds {
     /// Limit of `state.max_budget_entries`.
     pub max_budget_entries: usize,
-    /// Remembered pairs of subject and group that were released.
+    /// Remembered pairs of subject and group.
     pub max_said_lines: usize,
-    /// Lines withheld for their delay.
+    /// Delayed lines.
     pub max_waiting_lines: usize,
-    /// Value pairs counted by the model.
+    /// Value pairs in the model.
     pub max_edges: u64,
     /// Limit of `batch.max_bytes`.
     pub max_batch_bytes: u64,
-    /// Maximum bytes of the distinct values of the window; `None` for no limit.
+    /// Maximum bytes of the window's distinct values; `None`: no limit.
     pub value_bytes: Option<u64>,
-    /// Bytes of all dictionaries from which unused values are pruned; `None` for no limit.
+    /// Bytes of all dictionaries that start pruning; `None`: no limit.
     pub dictionary_bytes: Option<u64>,
 }
 
@@ -63,16 +62,16 @@ pub struct MemoryDivision {
     pub limit: u64,
     /// Bytes of each part; their sum is the limit, apart from rounding.
     pub parts: Vec<(MemoryPart, u64)>,
-    /// Limits that result from the division.
+    /// Resulting limits.
     pub bounds: MemoryBounds,
 }
 
 /// Queue sizes of the Kafka clients in KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientQueueSizes {
-    /// Records fetched ahead.
+    /// Prefetched records.
     pub fetched_kib: u64,
-    /// Lines not yet acknowledged.
+    /// Unacknowledged lines.
     pub sent_kib: u64,
 }
 
@@ -88,18 +87,17 @@ fn configured_bounds(config: &Config) -> MemoryBounds {
     }
 }
 
-/// Bytes for batch processing and for freed memory kept by the allocator.
+/// Batch processing, and freed memory kept by the allocator.
 fn reserve(limit: u64) -> u64 {
     limit / 5
 }
 
-/// Bytes to divide after the fixed reservations.
+/// Bytes after the fixed reservations.
 fn divisible_bytes(limit: u64) -> u64 {
     limit.saturating_sub(PROGRAM_BYTES + CACHE_BYTES + reserve(limit))
 }
 
-/// Fits batches and queues into their share. Returns the bytes of one batch, of the fetch queue, of the send queue,
-/// and of all together.
+/// Returns the bytes of one batch, the fetch queue, the send queue, and their total.
 fn queues_within(config: &Config, share: u64) -> (u64, u64, u64, u64) {
     let of = |key: &str, or: u64| {
         let named = config.source.librdkafka.iter().chain(config.sink.librdkafka.iter());
@@ -108,7 +106,7 @@ fn queues_within(config: &Config, share: u64) -> (u64, u64, u64, u64) {
     };
     let clients = |there: bool, (bytes, named): (u64, bool), most: u64| match (there, named) {
         (false, _) => 0,
-        // A value set by the operator is kept.
+        // The operator's value is kept.
         (true, true) => bytes,
         (true, false) => bytes.min(most.max(MIN_CLIENT_BYTES)),
     };
@@ -116,7 +114,7 @@ fn queues_within(config: &Config, share: u64) -> (u64, u64, u64, u64) {
     let sent = of("queue.buffering.max.kbytes", 256 * MIB);
     let fetched = clients(config.source.kind == SourceKind::Kafka, fetched, share / 8);
     let sent = clients(config.sink.kind == SinkKind::Kafka, sent, share / 4);
-    // A fetch in flight adds to the queued records.
+    // A fetch in flight adds to the queue.
     let clients = fetched * 2 + sent;
     let batch = config
         .batch
@@ -126,7 +124,7 @@ fn queues_within(config: &Config, share: u64) -> (u64, u64, u64, u64) {
     (batch, fetched, sent, clients + batch * BATCHES_IN_MEMORY)
 }
 
-/// Worst-case bytes of ledger entries per limit: tables and lists directly after doubling.
+/// Worst-case bytes per entry: directly after the doubling of a table.
 fn ledger_entry_bytes(config: &Config, schema: &Schema) -> [(u64, u64); 3] {
     let privacy = &config.privacy;
     let width = schema.attributes.len() as u64;
@@ -139,19 +137,19 @@ fn ledger_entry_bytes(config: &Config, schema: &Schema) -> [(u64, u64); 3] {
     ]
 }
 
-/// Bytes of the window records, of the sample records, and of the copies for searches.
+/// Bytes of window, sample, and copies for searches.
 fn window_row_bytes(config: &Config, schema: &Schema) -> u64 {
     let width = schema.attributes.len() as u64;
     2 * config.plan.window_records as u64 * (4 * width + 8) + 3 * config.plan.sample_records() as u64 * (4 * width + 16)
 }
 
-/// Twice the typical size of the profiles, because those read at a start replace the known ones.
+/// Twice the typical size: profiles read at a start replace the known ones.
 fn profile_bytes(config: &Config, schema: &Schema) -> u64 {
     let of = |name: &str, people: usize| 2 * people as u64 * (96 + 32 * schema.attributes_of_join(name).len() as u64);
     config.join.iter().map(|join| of(&join.name, join.max_people)).sum()
 }
 
-/// Divides `limit`; `None` if it is too small.
+/// `None` if `limit` is too small.
 fn divide_limit(config: &Config, schema: &Schema, limit: u64) -> Option<MemoryDivision> {
     let rest = divisible_bytes(limit);
     let (max_batch_bytes, _, _, queues) = queues_within(config, rest * 3 / 10);
@@ -160,7 +158,7 @@ fn divide_limit(config: &Config, schema: &Schema, limit: u64) -> Option<MemoryDi
     let worst: u64 = entries.iter().map(|(number, bytes)| number.saturating_mul(*bytes)).fold(0, u64::saturating_add);
     let ledger = worst.min(rest * 3 / 10);
     let least = entries.iter().map(|(number, bytes)| (*number).min(MIN_ENTRIES) * bytes).sum();
-    // All limits are scaled by the same factor.
+    // All limits have one factor.
     let fitting = |at: usize| {
         let (number, bytes) = entries[at];
         let lowered = worst > ledger && bytes > 0;
@@ -194,14 +192,14 @@ fn divide_limit(config: &Config, schema: &Schema, limit: u64) -> Option<MemoryDi
         max_waiting_lines: fitting(2),
         max_edges: pairs,
         max_batch_bytes,
-        // The remainder serves the sample, batches, withheld lines, and values not yet pruned.
+        // The remainder serves sample, batches, withheld lines, and unpruned values.
         value_bytes: Some(own / 2),
         dictionary_bytes: Some(own),
     };
     Some(MemoryDivision { limit, parts: set_aside.to_vec(), bounds })
 }
 
-/// Returns the division of the limit; `None` without a limit.
+/// Returns the division; `None` without a limit.
 pub fn memory_division(config: &Config, schema: &Schema) -> Option<MemoryDivision> {
     divide_limit(config, schema, config.process.memory_limit?)
 }
@@ -211,7 +209,7 @@ pub fn memory_bounds(config: &Config, schema: &Schema) -> MemoryBounds {
     memory_division(config, schema).map_or_else(|| configured_bounds(config), |division| division.bounds)
 }
 
-/// Returns the limits that close a batch, from `batch` and the memory limit.
+/// Returns the limits that close a batch.
 pub fn batch_limits(config: &Config, schema: &Schema) -> BatchLimits {
     let mut max_bytes = memory_bounds(config, schema).max_batch_bytes;
     if config.batch.is_whole && config.process.memory_limit.is_none() {
@@ -222,11 +220,10 @@ pub fn batch_limits(config: &Config, schema: &Schema) -> BatchLimits {
     BatchLimits { max_bytes, ..configured_limits(config) }
 }
 
-/// Divisor of the machine memory for the bytes of one batch of a job; decoding, treatment and output need several
-/// times that size.
+/// Decoding, treatment and output need several times the bytes of a batch.
 const JOB_MEMORY_DIVISOR: u64 = 16;
 
-/// Memory of this machine or of its control group, if the system reports it.
+/// Memory of the machine or its control group, if reported.
 fn machine_memory() -> Option<u64> {
     let info = std::fs::read_to_string("/proc/meminfo").ok();
     let total = info.as_deref().and_then(|info| {
@@ -238,22 +235,22 @@ fn machine_memory() -> Option<u64> {
     total.into_iter().chain(group).min()
 }
 
-/// Maximum distinct values of a dictionary; every remembered record may add one.
+/// Maximum values of a dictionary: one per remembered record.
 pub fn max_dictionary_values(config: &Config, schema: &Schema) -> usize {
     let room = schema.attributes.iter().map(|attribute| Codebook::value_limit(attribute)).min();
     if config.batch.is_whole {
         return MOST_VALUES.min(room.unwrap_or(MOST_VALUES));
     }
-    // A message with records as elements is never split across batches.
+    // A message with records as elements is never split.
     let more = if schema.explode.is_some() { CodecLimits::default().max_elements - 1 } else { 0 };
     let needed = config.max_remembered_records() + config.max_remembered_batches() * more + config.max_waiting_lines();
     config.tuning.max_dictionary_values.max(needed)
 }
 
-/// Queue sizes of the Kafka clients; `None` without a limit.
+/// Queue sizes; `None` without a limit.
 pub fn client_queue_sizes(config: &Config) -> Option<ClientQueueSizes> {
     let (_, fetched, sent, _) = queues_within(config, divisible_bytes(config.process.memory_limit?) * 3 / 10);
-    // At least the minimum queue size of the client, for sources and sinks of any kind.
+    // At least the minimum of the client.
     let kib = |bytes: u64| (bytes >> 10).max(MIN_CLIENT_BYTES >> 10);
     Some(ClientQueueSizes { fetched_kib: kib(fetched), sent_kib: kib(sent) })
 }
@@ -280,7 +277,7 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
     vec![ConfigProblem::new(file, "process.memory_limit", message, &remedy)]
 }
 
-/// Smallest limit that can be divided, in whole MiB.
+/// Smallest divisible limit, in whole MiB.
 fn smallest_limit(config: &Config, schema: &Schema) -> Option<u64> {
     let (mut below, mut enough) = (0, 1 << 24);
     divide_limit(config, schema, enough * MIB)?;
@@ -295,7 +292,7 @@ fn smallest_limit(config: &Config, schema: &Schema) -> Option<u64> {
 }
 
 impl MemoryDivision {
-    /// Lowered limits: the key, the configured value, and the resulting value.
+    /// Lowered limits: key, configured and resulting value.
     pub fn lowered(&self, config: &Config) -> Vec<(&'static str, u64, u64)> {
         let (asked, own) = (configured_bounds(config), &self.bounds);
         let pairs = [
@@ -309,7 +306,6 @@ impl MemoryDivision {
     }
 }
 
-/// Returns the configured limits of a batch.
 fn configured_limits(config: &Config) -> BatchLimits {
     BatchLimits {
         max_records: config.batch.max_records as u64,

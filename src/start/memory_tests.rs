@@ -1,5 +1,4 @@
-//! Tests that a limit is divided completely, lowers limits and raises none, and that the suggested minimum is
-//! sufficient.
+//! A limit is divided completely and raises no limit; the suggested minimum is sufficient.
 
 use super::*;
 use crate::start::schema_loading::load_schema;

@@ -1,4 +1,4 @@
-//! Locates the cells of records in topic messages.
+//! Decoders of the records in messages.
 
 use super::message_parts::{MessagePartConfig, PartField, PartFormat, schema_lookup};
 use super::record_formats::codec_limits;
@@ -52,7 +52,7 @@ fn key(config: &Config, wanted: Vec<PartField>) -> MessagePartConfig<'_> {
 /// Builds the decoder of messages.
 ///
 /// # Errors
-/// Problems of the files that the configuration names, and of the attributes with the message formats.
+/// Fails for problems of the configured files, and for attributes that do not fit the formats.
 pub fn message_decoder(
     config: &Config,
     schema: &Schema,
@@ -84,10 +84,10 @@ pub fn message_decoder(
     })
 }
 
-/// Builds a decoder without a schema: the whole value is one cell and the whole key another.
+/// Builds a decoder without a schema: value and key are one cell each.
 ///
 /// # Errors
-/// Problems of the files that the configuration names.
+/// Fails for problems of the configured files.
 pub fn whole_message_decoder(
     config: &Config,
     file: &str,
@@ -105,7 +105,7 @@ pub fn whole_message_decoder(
     })
 }
 
-/// Problems of the attributes of `schema` as parts of the messages, or of the file, that `config` reads.
+/// Returns problems of the attributes as parts of messages or files.
 #[must_use]
 pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProblem> {
     if config.source.kind == SourceKind::File {
@@ -132,7 +132,7 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
     found
 }
 
-/// A file contains only values. Joined attributes come from profiles.
+/// A file has only values; joined attributes come from profiles.
 fn file_problems(schema: &Schema, file: &str) -> Vec<ConfigProblem> {
     let of_messages = |a: &&Attribute| a.from != AttributeOrigin::Value && a.from.join().is_none();
     let problem = |a: &Attribute| {

@@ -1,4 +1,4 @@
-//! Configuration of one part of a message, its key or value: the wanted fields and their decoder.
+//! Configuration of a message key or value: wanted fields and decoder.
 
 use super::record_formats::codec_limits;
 use crate::config::{Config, ConfigProblem, KeyFormat, RecordFormat};
@@ -12,11 +12,10 @@ use throng_core::values::canonical::AttributeType;
 use throng_formats::message::MessagePartDecoder;
 use throng_formats::{AvroCodec, FieldPath, JsonCodec, NumberCodec, ProtobufSchema, TextCodec, UnknownCellPolicy};
 
-/// Format of a message part.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum PartFormat {
     Text,
-    /// One number of the given number of bytes.
+    /// Number of this many bytes.
     Number(usize),
     Json,
     JsonSchema,
@@ -48,12 +47,12 @@ impl PartFormat {
         }
     }
 
-    /// Reports that the part is one value without fields.
+    /// Returns true if the part has no fields.
     pub fn is_one_value(self) -> bool {
         matches!(self, Self::Text | Self::Number(_))
     }
 
-    /// Name of the format in problems, if records cannot be read without the writer's schema.
+    /// Name in problems of a format that needs the writer's schema.
     fn schema_format_name(self) -> Option<&'static str> {
         match self {
             Self::Text | Self::Number(_) | Self::Json | Self::JsonSchema => None,
@@ -80,14 +79,14 @@ pub(super) struct PartField {
     /// Name in messages.
     pub name: String,
     pub field: FieldPath,
-    /// Type required in the writer's schema; none for any.
+    /// Type required in the writer's schema, if any.
     pub kind: Option<AttributeType>,
-    /// True if the writer's schema may lack the field.
+    /// The writer's schema may lack the field.
     pub optional: bool,
 }
 
 impl PartField {
-    /// The whole part as one cell.
+    /// Takes the whole part as one cell.
     pub fn whole(at: usize) -> Self {
         Self {
             at,
@@ -101,23 +100,22 @@ impl PartField {
 
 const SCHEMA_KEY: &str = "source.writer_schema";
 
-/// Message part as configured.
 pub(super) struct MessagePartConfig<'a> {
     pub format: PartFormat,
     /// Configuration key of the format.
     pub format_key: String,
-    /// Schema file of the writer, for plain (unframed) parts.
+    /// Schema file of plain (unframed) parts.
     pub writer_schema: Option<&'a Path>,
     /// Protobuf message of that schema.
     pub message: Option<&'a str>,
-    /// True for values. They are decoded even without wanted fields, because an unreadable value is not a record.
+    /// True for values, which are decoded even without wanted fields: an unreadable value is no record.
     pub is_value: bool,
     pub wanted: Vec<PartField>,
     pub unknown: UnknownCellPolicy,
 }
 
 impl MessagePartConfig<'_> {
-    /// Reports that the part starts with the number of its schema in a registry.
+    /// The part starts with the number of its schema.
     fn is_framed(&self) -> bool {
         self.format.framed_as().is_some() && self.writer_schema.is_none()
     }
@@ -126,7 +124,7 @@ impl MessagePartConfig<'_> {
         self.wanted.iter().map(|wanted| (wanted.at, wanted.field.clone())).collect()
     }
 
-    /// Problems of the part with its format and the files that the configuration names.
+    /// Returns problems of the part and of its files.
     pub fn problems(&self, config: &Config, file: &str) -> Vec<ConfigProblem> {
         let mut found = Vec::new();
         let mut problem = |key: &str, message: String, remedy: &str| {
@@ -168,7 +166,7 @@ impl MessagePartConfig<'_> {
         found
     }
 
-    /// Builds the decoder of plain records from the writer's schema; also returns the cells missing in it.
+    /// Returns the decoder of plain records, and the cells missing in it.
     fn writer_schema_decoder(
         &self,
         path: &Path,
@@ -191,10 +189,10 @@ impl MessagePartConfig<'_> {
         Ok((Box::new(codec), missing))
     }
 
-    /// Builds the decoder; it reports schemas to `telemetry`.
+    /// Builds the decoder.
     ///
     /// # Errors
-    /// Problems of the writer's schema that the configuration names.
+    /// Fails for problems of the writer's schema.
     pub fn decoder(
         &self,
         config: &Config,
@@ -248,7 +246,7 @@ pub fn registry_client(config: &Config, file: &str) -> Result<Option<RegistryCli
     Ok(Some(client))
 }
 
-/// Creates the schema lookup of the configured registry, shared by all decoders of one source.
+/// Creates the schema lookup, shared by all decoders of a source.
 pub fn schema_lookup(
     config: &Config,
     file: &str,

@@ -1,8 +1,4 @@
-//! Checks a configuration and builds its parts once, for all commands.
-//!
-//! A checked configuration combines the record schema, attribute groups, treatments, privacy models and series. Other
-//! modules derive output schemas, memory bounds, message decoders and samples from it, and report warnings and
-//! findings.
+//! Checks a configuration and builds its parts (schemas, groups, series, decoders, limits) once, for all commands.
 
 pub mod avro_output;
 pub mod batch_encoding;

@@ -1,26 +1,26 @@
-//! Paths of attributes in output lines nested like the input.
+//! Paths of attributes in nested output lines.
 
 use crate::config::{Config, ConfigProblem, OutputShape, RowContent, SinkKind};
 use throng_core::values::schema::{Attribute, AttributeOrigin, AttributePlace, Schema};
 use throng_formats::{NestedPaths, NestingStep};
 
-/// Largest array index that is written; smaller unused indices are written as `null`.
+/// Smaller unused indices are `null`.
 const MAX_ARRAY_INDEX: usize = 99;
 
-/// Reports that output lines are nested.
+/// Returns true if output lines are nested.
 #[must_use]
 pub fn is_nested(config: &Config) -> bool {
     config.output.shape == OutputShape::Nested && config.sink.kind != SinkKind::None
 }
 
-/// Returns the paths of the releasable attributes in nested lines. The array of an exploded record has one element,
-/// the record. An attribute from outside the value is at the top under its name.
+/// Returns the paths of the releasable attributes. An exploded array has one element; attributes outside the value are
+/// at the top.
 #[must_use]
 pub fn nesting(schema: &Schema) -> NestedPaths {
     schema.releasable().map(|a| (schema.attributes[a].name.clone(), attribute_path(&schema.attributes[a]))).collect()
 }
 
-/// Path of an attribute.
+/// Returns the path of an attribute.
 #[must_use]
 pub fn attribute_path(attribute: &Attribute) -> Vec<NestingStep> {
     match (&attribute.from, &attribute.place) {
@@ -40,7 +40,7 @@ pub fn attribute_path(attribute: &Attribute) -> Vec<NestingStep> {
     }
 }
 
-/// Problems of nested lines with these attributes.
+/// Returns problems of nested lines with these attributes.
 #[must_use]
 pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProblem> {
     if !is_nested(config) {
@@ -98,7 +98,7 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
     found
 }
 
-/// Reason for which two attributes cannot be in the same line.
+/// Reason for which two attributes exclude each other.
 fn path_conflict(one: &Attribute, other: &Attribute) -> Option<&'static str> {
     let (a, b) = (attribute_path(one), attribute_path(other));
     let common = a.iter().zip(&b).take_while(|(a, b)| a == b).count();

@@ -1,4 +1,4 @@
-//! Names of attributes and groups in the schemas of a release.
+//! Names in the schemas of a release.
 
 use crate::config::{Config, ConfigProblem, JOINED_OUTPUT, RecordFormat, RowContent, SinkKind};
 use crate::io::registry::FrameEncoding;
@@ -7,7 +7,7 @@ use throng_core::plan::GroupShape;
 use throng_core::values::canonical::AttributeType;
 use throng_core::values::schema::{Attribute, Schema};
 
-/// Schema type of the output lines; none without a schema.
+/// Returns the schema type of the output lines, if any.
 pub fn output_schema_kind(config: &Config) -> Option<FrameEncoding> {
     if config.sink.kind != SinkKind::Kafka {
         return None;
@@ -20,12 +20,12 @@ pub fn output_schema_kind(config: &Config) -> Option<FrameEncoding> {
     }
 }
 
-/// Reports that each line is prefixed with the number of its schema.
+/// Returns true if lines start with their schema number.
 pub fn is_framed(config: &Config) -> bool {
     output_schema_kind(config).is_some() && config.registry.url.is_some()
 }
 
-/// Converts a name for schemas: letters, digits and underscores, without a leading digit.
+/// Converts to letters, digits and underscores, without a leading digit.
 pub fn schema_name(name: &str) -> String {
     let mut out: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
@@ -34,18 +34,18 @@ pub fn schema_name(name: &str) -> String {
     out
 }
 
-/// Field of an attribute's texts, if its exact values have a separate field.
+/// Returns the field of an attribute's texts, if separate from its exact values.
 pub fn text_name(attribute: &Attribute) -> Option<String> {
     let typed = matches!(attribute.kind(), AttributeType::Integer | AttributeType::Float | AttributeType::Boolean);
     typed.then(|| format!("{}_text", schema_name(&attribute.name)))
 }
 
-/// Name of the `oneof` with the two fields of such an attribute.
+/// Returns the `oneof` of these two fields.
 pub fn choice_name(attribute: &Attribute) -> String {
     format!("{}_cell", schema_name(&attribute.name))
 }
 
-/// Reports attributes with the same name in a schema, and a missing registry.
+/// Reports equal names in a schema, and a missing registry.
 pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProblem> {
     let mut found = Vec::new();
     let under = output_schema_kind(config);
@@ -62,11 +62,10 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
     for index in schema.releasable() {
         let attribute = &schema.attributes[index];
         let text = text_name(attribute).filter(|_| protobuf);
-        // The name of a `oneof` shares the namespace of the fields.
+        // A `oneof` shares the namespace of the fields.
         let choice = text.as_ref().map(|_| choice_name(attribute));
         for field in [Some(schema_name(&attribute.name)), text, choice].into_iter().flatten() {
-            // Names that differ only in case or underscores collide in Protobuf's JSON, and its compilers reject
-            // them.
+            // Protobuf compilers reject names that differ only in case or underscores.
             let spelled = if protobuf { field.replace('_', "").to_ascii_lowercase() } else { field.clone() };
             if let Some(other) = names.insert(spelled, &attribute.name) {
                 let message = format!(
@@ -80,7 +79,7 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
     found
 }
 
-/// Content of an output line and the registration of its schema.
+/// Output line and its schema registration.
 #[derive(Debug)]
 pub struct OutputRecord {
     /// Name of the group, or of the joined rows.
@@ -93,10 +92,9 @@ pub struct OutputRecord {
     pub subject: String,
 }
 
-/// Returns the outputs in group order; a single one if rows are joined.
+/// Returns the outputs in group order; one if rows are joined.
 ///
-/// A topic with one group has the subject `TOPIC-value`. If several groups share a topic, each has
-/// `TOPIC-NAMESPACE.RECORD`.
+/// The subject is `TOPIC-value`, or `TOPIC-NAMESPACE.RECORD` if several groups share a topic.
 pub fn outputs(config: &Config, schema: &Schema, shapes: &[GroupShape]) -> Vec<OutputRecord> {
     if config.sink.rows == RowContent::Joined {
         let all: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.without_ladder().attributes()).collect();
@@ -115,12 +113,12 @@ pub fn outputs(config: &Config, schema: &Schema, shapes: &[GroupShape]) -> Vec<O
     shapes.iter().zip(&topics).map(output).collect()
 }
 
-/// Namespace of the record names.
+/// Returns the namespace of record names.
 pub fn namespace(schema: &Schema) -> String {
     format!("throng.{}", schema_name(&schema.name))
 }
 
-/// Reports groups in one topic with the same schema name, which readers could not distinguish.
+/// Reports groups of one topic with equal schema names.
 pub fn collisions(config: &Config, schema: &Schema, shapes: &[GroupShape], file: &str) -> Vec<ConfigProblem> {
     if output_schema_kind(config).is_none() {
         return Vec::new();
@@ -168,7 +166,6 @@ mod tests {
             let said = found(&names, "protobuf");
             assert!(said.iter().any(|said| said.contains("\"pulse\"") && said.contains(other)), "{other}: {said:?}");
         }
-        // Texts have one field and no `oneof`; Avro has neither.
         assert_eq!(found(&[("pulse", "string"), ("pulse_cell", "string")], "protobuf"), Vec::<String>::new());
         assert_eq!(found(&[("pulse", "integer"), ("pulse_cell", "string")], "avro"), Vec::<String>::new());
     }

@@ -1,4 +1,4 @@
-//! JSON Schema (draft 2020-12) of the output, derived from the record schema, groups and treatments.
+//! JSON Schema (draft 2020-12) of the output.
 
 use super::checked_config::CheckedConfig;
 use super::nested_output::{attribute_path, is_nested};
@@ -12,9 +12,8 @@ use throng_formats::NestingStep;
 
 /// Returns a JSON Schema for the lines of each group, by name, in group order; or one for joined rows.
 ///
-/// A cell is a raw value, a text for several values, `"*"` or null; a raw `"*"` is spelled `"\*"`. An absent cell is
-/// omitted, so no property is required unless rows are joined. `x-throng-*` give the destination, the levels of an
-/// attribute, attributes shared by several groups, and the truthfulness of the values.
+/// A cell is a raw value, a text for several values, `"*"` or null; a raw `"*"` is `"\*"`. Absent cells are omitted, so
+/// only joined rows require properties. `x-throng-*` give destination, levels, sharing and truthfulness.
 #[must_use]
 pub fn output_schemas(checked: &CheckedConfig) -> Value {
     if checked.config.sink.rows == RowContent::Joined {
@@ -24,8 +23,8 @@ pub fn output_schemas(checked: &CheckedConfig) -> Value {
     Value::Object(checked.shapes.iter().map(group).collect())
 }
 
-/// Returns the JSON Schema with which the lines of `output` (a group or joined rows) are registered under the name
-/// `title`. It uses draft 7, which every registry and its readers support.
+/// Returns the JSON Schema of `output` (a group or joined rows) for registration as `title`, in draft 7, which every
+/// registry supports.
 #[must_use]
 pub fn registered_json(checked: &CheckedConfig, output: &str, title: &str) -> Value {
     let mut schema = output_schemas(checked)[output].take();
@@ -33,13 +32,13 @@ pub fn registered_json(checked: &CheckedConfig, output: &str, title: &str) -> Va
     schema["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     schema["title"] = json!(title);
     if let Some(schema) = schema.as_object_mut() {
-        // The registry subject already identifies the destination.
+        // The registry subject identifies it.
         schema.remove("x-throng-destination");
     }
     schema
 }
 
-/// Converts array keywords to draft 7: `items` lists the positions, `additionalItems` applies after them.
+/// In draft 7 `items` lists the positions, and `additionalItems` applies after them.
 fn to_draft_7(schema: &mut Value) {
     let Some(schema) = schema.as_object_mut() else { return };
     if let Some(places) = schema.remove("prefixItems") {
@@ -56,7 +55,7 @@ fn to_draft_7(schema: &mut Value) {
         .for_each(|of| of.values_mut().for_each(to_draft_7));
 }
 
-/// Schema of joined rows: every attribute is required, and `x-throng-groups` lists the attributes released together.
+/// Every attribute is required; `x-throng-groups` lists those released together.
 fn joined_rows_schema(checked: &CheckedConfig) -> Value {
     let names = |shape: &GroupShape| {
         let attributes = shape.without_ladder().attributes();
@@ -65,7 +64,7 @@ fn joined_rows_schema(checked: &CheckedConfig) -> Value {
     let together: Map<String, Value> =
         checked.shapes.iter().map(|shape| (shape.name.clone(), json!(names(shape)))).collect();
     let all = |of: fn(&GroupShape) -> &Vec<usize>| {
-        // A shared attribute appears once in a row.
+        // A shared attribute appears once.
         checked.shapes.iter().flat_map(of).copied().collect::<BTreeSet<usize>>().into_iter().collect()
     };
     let shape = GroupShape {
@@ -94,7 +93,7 @@ fn line_schema(checked: &CheckedConfig, shape: &GroupShape, alone: bool) -> Valu
         let attribute = &schema.attributes[attribute];
         let mut of = attribute_schema(attribute, config.sink.format());
         if config.plan.shared.contains(&attribute.name) {
-            // Equal in every line of a record that contains it.
+            // Equal in every line of a record.
             of["x-throng-shared"] = json!(true);
         }
         if nested {
@@ -135,7 +134,7 @@ fn insert_below(into: &mut Value, way: &[NestingStep], of: Value) {
         }
         Some(NestingStep::ArrayIndex(index)) => {
             if into.is_null() {
-                // An unused array position is null if a used one follows.
+                // An unused position is null before a used one.
                 *into = json!({"type": "array", "prefixItems": [], "items": false});
             }
             if let Some(places) = into["prefixItems"].as_array_mut() {
@@ -148,7 +147,6 @@ fn insert_below(into: &mut Value, way: &[NestingStep], of: Value) {
     }
 }
 
-/// Marks array positions without an attribute as null.
 fn fill_null_positions(schema: &mut Value) {
     if let Some(places) = schema.get_mut("prefixItems").and_then(Value::as_array_mut) {
         for place in places {
@@ -166,7 +164,7 @@ fn fill_null_positions(schema: &mut Value) {
 
 fn attribute_schema(attribute: &Attribute, format: RecordFormat) -> Value {
     let raw = match attribute.kind() {
-        // Columns of these formats are texts, because a cell may be a label.
+        // A cell may be a label.
         _ if !format.has_typed_cells() => "string",
         AttributeType::Integer => "integer",
         AttributeType::Float => "number",
@@ -188,7 +186,6 @@ fn attribute_schema(attribute: &Attribute, format: RecordFormat) -> Value {
         "x-throng-levels": (0..=top).filter(|level| may_leave_at(*level)).map(|level| attribute.hierarchy.label(level)).collect::<Vec<_>>(),
     });
     if attribute.role == Role::Insensitive {
-        // Released unchanged.
         of["type"] = json!([raw, "null"]);
     }
     if let Some(unit) = &attribute.unit {
@@ -197,7 +194,7 @@ fn attribute_schema(attribute: &Attribute, format: RecordFormat) -> Value {
     of
 }
 
-/// Destination of the lines of a group; null without a sink.
+/// Null without a sink.
 fn destination(config: &Config, group: &str, alone: bool) -> Value {
     match config.sink.kind {
         SinkKind::Kafka => json!({"topic": config.sink.topic_of(group)}),

@@ -1,4 +1,4 @@
-//! Validates output lines against their schemas with an independent validator.
+//! Validates output lines with an independent validator.
 
 use super::*;
 use crate::config::parse;
@@ -32,7 +32,6 @@ pointer = "/parts/1/value"
 type = "integer"
 "#;
 
-/// Builds a configuration of framed lines with the `shape`.
 fn checked(shape: &str) -> CheckedConfig {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let place = folder.path().display();
@@ -55,7 +54,6 @@ const CELLS: [[&str; 4]; 5] = [
     ["null", "", "", ""],
 ];
 
-/// Output lines without their frames.
 fn lines(checked: &CheckedConfig) -> Vec<Value> {
     let names = ["clinic", "city", "age", "systolic"];
     let group =
@@ -86,7 +84,7 @@ fn framed_lines_match_their_schema() {
             for line in &lines {
                 assert!(validator.is_valid(line), "{line} under {schema}");
             }
-            // Undeclared properties are rejected in objects and after the positions of arrays.
+            // Undeclared properties are rejected.
             for wrong in [
                 json!({"person": "p"}),
                 json!({"visits": [{"person": "p"}]}),

@@ -1,4 +1,4 @@
-//! Digest of a policy: one number for all settings that decide which cells of a record are released.
+//! Digest of all settings that decide which cells are released.
 
 use crate::config::Config;
 use serde_json::Value;
@@ -6,17 +6,17 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use throng_core::values::schema::{ChangeFrequency, Schema};
 
-/// SHA-256 of a policy, displayed in lower-case hexadecimal.
+/// SHA-256 of a policy, displayed in hexadecimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct PolicyDigest([u8; 32]);
 
 impl PolicyDigest {
-    /// Digest as bytes.
+    /// Returns the digest as bytes.
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// Returns the first twelve digits, for display.
+    /// Returns the first twelve digits.
     pub fn short(&self) -> String {
         let mut text = self.to_string();
         text.truncate(12);
@@ -30,11 +30,10 @@ impl fmt::Display for PolicyDigest {
     }
 }
 
-/// Sections about sources, destinations, state and access, which are not part of the policy.
+/// Sources, destinations, state and access are not policy.
 const EXCLUDED_SECTIONS: [&str; 10] =
     ["source", "registry", "state", "compute", "telemetry", "process", "schema", "test", "keep", "erasure"];
 
-/// Keys of any section that name locations.
 const LOCATION_KEYS: [&str; 15] = [
     "path",
     "file",
@@ -53,7 +52,7 @@ const LOCATION_KEYS: [&str; 15] = [
     "kind",
 ];
 
-/// Removes locations and sorts keys, so that equal policies give equal text.
+/// Removes locations and sorts keys: equal policies give equal text.
 fn canonical(value: &Value) -> Value {
     match value {
         Value::Object(table) => {
@@ -66,14 +65,14 @@ fn canonical(value: &Value) -> Value {
     }
 }
 
-/// The `kind` of a privacy model is policy; that of a sink, which has a path, is not.
+/// The `kind` of a privacy model is policy, that of a sink is not.
 fn is_location_key(key: &str, table: &serde_json::Map<String, Value>) -> bool {
     LOCATION_KEYS.contains(&key) && (key != "kind" || table.contains_key("path"))
 }
 
-/// Returns the policy part of a configuration, without secrets, addresses and paths.
+/// Excludes secrets, addresses and paths.
 fn policy(config: &Config) -> Value {
-    // A configuration is plain data with string keys, so it always serializes to JSON.
+    // Plain data with string keys always serializes.
     let mut value = serde_json::to_value(config).unwrap_or_default();
     if let Some(sections) = value.as_object_mut() {
         sections.retain(|section, _| !EXCLUDED_SECTIONS.contains(&section.as_str()));
@@ -90,11 +89,10 @@ fn pace_label(changes: Option<ChangeFrequency>) -> &'static str {
     }
 }
 
-/// Returns the digest of a policy: of the configuration as written, and of the content of the record schema and its
-/// hierarchies.
+/// Returns the digest of the configuration as written, and of the content of its schema and hierarchies.
 ///
-/// It excludes groups and treatments chosen by the planner, the population of a k-map, priming records, secrets,
-/// addresses and paths. The same policy on another machine has the same digest.
+/// It excludes choices of the planner, a k-map's population, priming records, secrets, addresses and paths, so it is
+/// equal on all machines.
 pub fn policy_digest(config: &Config, schema: &Schema) -> PolicyDigest {
     let mut hash = Sha256::new();
     let mut add = |text: &str| {
@@ -104,12 +102,12 @@ pub fn policy_digest(config: &Config, schema: &Schema) -> PolicyDigest {
     add("throng policy 1");
     add(&policy(config).to_string());
     if let Some(bytes) = config.process.memory_limit {
-        // The limit decides which records are in the window, and plans derive from them.
+        // The limit decides the records of the window, and so the plans.
         add(&format!("memory {bytes}"));
     }
     add(&schema.fingerprint());
     for attribute in &schema.attributes {
-        // Not in the schema fingerprint, because a state can continue with other values of these.
+        // Not in the schema fingerprint: a state can continue with other values.
         add(pace_label(attribute.changes));
         add(&format!("{:?}", attribute.treatment));
     }

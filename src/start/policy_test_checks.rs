@@ -1,4 +1,4 @@
-//! Checks the policy tests of a configuration against its schema: they must name releasable cells.
+//! Checks policy tests against the schema.
 
 use super::checked_config::CheckedConfig;
 use crate::config::{Config, ConfigProblem, PolicyTest, RowContent};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use throng_core::values::canonical::AttributeType;
 use throng_core::values::schema::{AttributeOrigin, AttributePlace, Schema};
 
-/// Problems of the tests: cells of attributes that are never released, or not in the same line.
+/// Returns cells of tests that are never released, or not in the same line.
 pub fn problems(checked: &CheckedConfig) -> Vec<ConfigProblem> {
     let mut found = Vec::new();
     for (index, test) in checked.config.test.iter().enumerate() {
@@ -34,7 +34,7 @@ pub fn problems(checked: &CheckedConfig) -> Vec<ConfigProblem> {
     found
 }
 
-/// Reports that a text occurs in the records of a test only in the `subject`.
+/// `text` occurs in the records only as the `subject`.
 fn occurs_only_in_subject(test: &PolicyTest, text: &str, subject: &str) -> bool {
     let records = || test.input.iter().filter_map(|record| PolicyTest::cells(record));
     let stands = |record: Map<String, Value>| Value::Object(record).to_string().contains(text);
@@ -72,7 +72,6 @@ fn check_released_together(cells: &Map<String, Value>, checked: &CheckedConfig) 
     Err((message, "name attributes of one group"))
 }
 
-/// Key of a record that contains the subject.
 fn subject_key(schema: &Schema) -> Result<&str, PolicyTestFlaw> {
     let remedy = "remove the key, and give every person's records in input or file";
     let Some(subject) = schema.subject.map(|a| &schema.attributes[a]) else {
@@ -88,8 +87,7 @@ fn subject_key(schema: &Schema) -> Result<&str, PolicyTestFlaw> {
     }
 }
 
-/// Returns the records of a test as JSON lines: those of `input`, repeated for each of its invented subjects. None if
-/// they are in a file.
+/// Returns the records of a test as JSON lines, with invented subjects. None if they are in a file.
 pub fn test_record_lines(test: &PolicyTest, config: &Config, schema: &Schema) -> Option<String> {
     if test.file.is_some() {
         return None;

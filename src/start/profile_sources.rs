@@ -1,4 +1,4 @@
-//! Opens the profiles configured by `[[join]]` and the schema.
+//! Opens the profiles of `[[join]]`.
 
 use super::message_parts::{MessagePartConfig, PartField, PartFormat, schema_lookup};
 use super::record_formats::{codec_limits, file_format};
@@ -17,7 +17,6 @@ use throng_core::values::subject_digest::SubjectDigester;
 use throng_formats::{FieldPath, UnknownCellPolicy};
 use throng_kafka::connection::KafkaCluster;
 
-/// Join with its position in the configuration.
 struct ConfiguredJoin<'a> {
     index: usize,
     join: &'a JoinConfig,
@@ -25,7 +24,7 @@ struct ConfiguredJoin<'a> {
     schema: &'a Schema,
 }
 
-/// Joins in name order, which defines their numbers in the state.
+/// Joins by name, which defines their numbers in the state.
 pub fn joins_by_name(config: &Config) -> Vec<&JoinConfig> {
     let mut joins: Vec<&JoinConfig> = config.join.iter().collect();
     joins.sort_by(|a, b| a.name.cmp(&b.name));
@@ -37,7 +36,7 @@ fn configured_join<'a>(config: &'a Config, schema: &'a Schema, join: &'a JoinCon
     ConfiguredJoin { index, join, attributes: schema.attributes_of_join(&join.name), schema }
 }
 
-/// Problems of the joins and of their attributes.
+/// Returns problems of the joins and their attributes.
 pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProblem> {
     let mut found = Vec::new();
     for attribute in &schema.attributes {
@@ -75,8 +74,8 @@ impl ConfiguredJoin<'_> {
 
     fn subject_field(&self) -> FieldPath {
         let subject = self.subject();
-        // A header, timestamp or topic has no position in a key or row. An array element has none either: a profile
-        // has one subject, and names it as in the schema.
+        // Headers, timestamps, topics and array elements have no position in a key or row; a profile names its one
+        // subject as in the schema.
         let place = subject.filter(|subject| matches!(subject.from, AttributeOrigin::Value | AttributeOrigin::Key));
         let of_element = place.filter(|subject| subject.elements.is_some());
         match (self.join.key.as_deref(), &self.join.topic) {
@@ -151,7 +150,6 @@ impl ConfiguredJoin<'_> {
         ProfileDecoder::new(subjects.clone(), self.attributes().map(|(_, a)| Arc::clone(a)).collect())
     }
 
-    /// Builds the reader of the file in `path`.
     fn file(&self, config: &Config, people: ProfileDecoder, telemetry: Telemetry) -> ProfileFile {
         let join = self.join;
         let (fields, columns) = self.columns();
@@ -180,10 +178,10 @@ impl ConfiguredJoin<'_> {
     }
 }
 
-/// Reason for which profiles cannot be read.
+/// Reason for unreadable profiles.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfilesUnavailable {
-    /// Problems of the configuration or of a file that it names.
+    /// Problems of the configuration or its files.
     #[error("{} problem(s) in the joins", .0.len())]
     Problems(Vec<ConfigProblem>),
     /// Failure of the profile reader.
@@ -195,9 +193,9 @@ pub enum ProfilesUnavailable {
 pub struct JoinProfiles {
     /// Name of the join.
     pub join: String,
-    /// Schema positions of the attributes that the join provides.
+    /// Schema positions of the provided attributes.
     pub attributes: Vec<usize>,
-    /// Records without a profile so far.
+    /// Records without a profile.
     pub unjoined: u64,
     table: ProfileTable,
 }
@@ -209,11 +207,11 @@ impl JoinProfiles {
     }
 }
 
-/// Reads the profiles of all joins in order, for one complete data set. All must be in files; each row must be
-/// readable, and `max_people` must not be exceeded. `subjects` digests subjects like those of the records.
+/// Reads the profile files of all joins in order, for one complete data set. `subjects` digests subjects as in the
+/// records.
 ///
 /// # Errors
-/// Problems of the joins or of their files.
+/// Fails for problems of joins or files, unreadable rows, and more than `max_people` profiles.
 pub fn read_profile_files(
     config: &Config,
     schema: &Schema,
@@ -252,8 +250,7 @@ pub fn read_profile_files(
     Ok(read)
 }
 
-/// Starts the readers of all joins in order. `subjects` digests subjects like those of the records; `cluster` holds
-/// the topics.
+/// Starts the readers of all joins in order. `subjects` digests subjects as in the records; `cluster` holds the topics.
 pub fn start_profile_readers(
     config: &Config,
     schema: &Schema,

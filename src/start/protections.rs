@@ -4,10 +4,10 @@ use crate::config::{Config, ConfigProblem, DiversityKind, ModelKind, PrivacyMode
 use throng_core::privacy::protection::{SensitiveProtection, ValueRequirement};
 use throng_core::values::schema::{Role, Schema};
 
-/// Returns the protected attributes in schema order, each with all its requirements.
+/// Returns the protected attributes in schema order, with their requirements.
 ///
 /// # Errors
-/// Every model that a stream cannot guarantee, with its key and remedy.
+/// Returns every model that a stream cannot guarantee.
 pub fn protections(
     config: &Config,
     schema: &Schema,
@@ -37,7 +37,7 @@ pub fn protections(
 
 type ModelRefusal = (&'static str, String, &'static str);
 
-/// Requirement of one model with its attribute; none if R(k) implies it.
+/// None if R(k) implies the model.
 fn asked(
     model: &PrivacyModel,
     config: &Config,
@@ -88,7 +88,7 @@ fn asked(
     }
 }
 
-/// Accepts a model that R(k) implies if its k is at most `privacy.k`.
+/// R(k) implies the model if its k is at most `privacy.k`.
 fn implied(
     model: &PrivacyModel,
     config: &Config,

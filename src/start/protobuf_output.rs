@@ -1,4 +1,4 @@
-//! Protobuf schemas of the output, derived from the record schema.
+//! Protobuf schemas of the output.
 
 use super::avro_output::{cell_kind_of, output_description};
 use super::field_numbers::FieldNumbers;
@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 use throng_core::values::schema::Attribute;
 use throng_formats::CellKind;
 
-/// Returns the Protobuf schema of lines with one cell per attribute, and the field numbers (exact value and text).
+/// Returns the schema of lines, and the field numbers (exact value and text).
 ///
-/// Texts are one `optional` field, which is unset for a missing value. Numbers and booleans have two fields in a
-/// `oneof`: `NAME` with their type, and `NAME_text` for a text for several values, or `"*"`.
+/// Texts are one `optional` field. Numbers and booleans are a `oneof`: `NAME` with their type, and `NAME_text` for
+/// several values, or `"*"`.
 #[must_use]
 pub fn protobuf_schema(
     config: &Config,

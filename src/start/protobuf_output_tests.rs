@@ -1,4 +1,4 @@
-//! Tests with `protox` (Google's grammar) and `prost-reflect`, which are independent of the line writer.
+//! Checks with `protox` and `prost-reflect`, which are independent of the line writer.
 
 use super::*;
 use crate::io::registry::WriterSchema;
@@ -31,7 +31,6 @@ fn compiled(text: &str) -> MessageDescriptor {
     pool.get_message_by_name("throng.s.all").expect("its message")
 }
 
-/// Encodes a line of cells for attributes with these names and types.
 fn line(names: &[(&str, &str)], numbers: &[[u32; 2]], cells: &[&str]) -> Vec<u8> {
     let schema = attributes(names);
     let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
@@ -83,7 +82,7 @@ fn protobuf_lines_match_the_derived_schema() {
     assert_eq!(choices, ["heart_rate_cell", "ok_cell", "pulse_cell"]);
 }
 
-/// A reader of plain messages keeps an old schema, and no registry provides a newer one.
+/// A reader of plain messages keeps an old schema.
 #[test]
 fn older_protobuf_reader_never_confuses_attributes() {
     let older = [("age", "integer"), ("city", "string")];
@@ -118,11 +117,11 @@ fn field_numbers_stay_with_names_and_are_never_reused() {
     let [exact, text] = of_first[0];
     let gone = format!("reserved {}, {};", exact.min(text), exact.max(text));
     assert!(second.contains(&gone), "{second}");
-    // Reserved numbers stay reserved, and equal attributes give the same schema again.
+    // Reserved numbers stay reserved; equal attributes give the same schema.
     let (third, numbers) = derived(&[("age", "integer"), ("city", "string")], Some(&second));
     assert!(numbers[1] == of_first[1] && !numbers[0].iter().any(|number| of_first[0].contains(number)), "{third}");
     assert_eq!(derived(&[("age", "integer"), ("city", "string")], Some(&third)).0, third);
-    // Numbers of a previously existing schema are kept, in any range.
+    // Existing numbers are kept in any range.
     let (_, numbers) = derived(&[("a", "string"), ("b", "string")], Some("message all { optional string b = 2; }"));
     assert_eq!(numbers, [[derived_number("a", "string"); 2], [2, 2]]);
 }

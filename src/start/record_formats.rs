@@ -1,4 +1,4 @@
-//! Settings for reading and writing records: fields, limits and formats.
+//! Fields, limits and formats of records.
 
 use super::nested_output::{is_nested, nesting};
 use crate::config::{Config, RecordFormat, UnknownAttributes};
@@ -7,7 +7,7 @@ use crate::telemetry::WrittenAs;
 use throng_core::values::schema::{AttributeOrigin, Schema};
 use throng_formats::{DecodeLimits, FieldPath, LineFormat};
 
-/// Returns the fields of all attributes in a file. Attributes from message metadata are found under their name.
+/// Returns the fields of all attributes in a file; message metadata under its name.
 pub fn fields(schema: &Schema, flat: bool) -> Vec<FieldPath> {
     schema
         .attributes
@@ -34,7 +34,7 @@ pub fn codec_limits(config: &Config) -> (DecodeLimits, throng_formats::UnknownCe
     (limits, unknown)
 }
 
-/// Line format of released fragments. Parquet rows are built from JSON lines.
+/// Returns the line format of fragments; Parquet rows are built from JSON lines.
 pub fn line_format(config: &Config, schema: &Schema) -> LineFormat {
     match config.sink.format() {
         RecordFormat::Csv => LineFormat::Csv { separator: u8::try_from(config.source.separator).unwrap_or(b',') },
@@ -48,7 +48,7 @@ pub fn line_format(config: &Config, schema: &Schema) -> LineFormat {
     }
 }
 
-/// Metric label of a record format.
+/// Returns the metric label.
 pub fn format_label(format: RecordFormat) -> WrittenAs {
     match format {
         RecordFormat::Json | RecordFormat::JsonSchema => WrittenAs::Json,
@@ -59,10 +59,9 @@ pub fn format_label(format: RecordFormat) -> WrittenAs {
     }
 }
 
-/// Converts a configured format to the file format.
+/// Converts a configured format.
 pub fn file_format(format: RecordFormat, separator: char) -> file::FileFormat {
     match format {
-        // Message formats are rejected for files elsewhere.
         RecordFormat::Json | RecordFormat::JsonSchema | RecordFormat::Avro | RecordFormat::Protobuf => {
             file::FileFormat::Ndjson
         }

@@ -1,23 +1,22 @@
-//! Release forms that a record schema allows: fragments and time series.
+//! Release forms that a record schema allows.
 
 use super::series_settings::is_signal;
 use crate::config::{CohortConfig, Config, GroupSelection, PlanConfig, ReleaseConfig, RowContent, SeriesConfig};
 use std::fmt;
 use throng_core::values::schema::{Attribute, AttributeType, ChangeFrequency, Role, Schema};
 
-/// Prerequisite of time series that the schema lacks.
+/// Missing prerequisite of series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MissingPart {
     /// No attribute is the subject.
     Subject,
-    /// No attribute is an event time. The listed dates or times do not change within a subject, according to the
-    /// schema.
+    /// No event time; the listed dates or times do not change within a subject.
     Times(Vec<String>),
-    /// No attribute is a signal. The listed numbers do not change between records, according to the schema.
+    /// No signal; the listed numbers do not change between records.
     Numbers(Vec<String>),
 }
 
-/// Returns the first missing prerequisite of time series; none if the schema has all.
+/// Returns the first missing prerequisite of series.
 #[must_use]
 pub fn missing_for_series(schema: &Schema) -> Option<MissingPart> {
     let has = |wanted: &dyn Fn(&Attribute) -> bool| schema.attributes.iter().any(|attribute| wanted(attribute));
@@ -37,7 +36,7 @@ pub fn missing_for_series(schema: &Schema) -> Option<MissingPart> {
 }
 
 impl MissingPart {
-    /// Attributes of the right type that the schema excludes.
+    /// Returns attributes of the right type that the schema excludes.
     #[must_use]
     pub fn excluded(&self) -> &[String] {
         match self {
@@ -70,7 +69,7 @@ impl fmt::Display for MissingPart {
     }
 }
 
-/// Quotes names for a sentence; of many only the first ones.
+/// Quotes names for a sentence; of many only the first.
 #[must_use]
 pub fn quoted(names: &[String]) -> String {
     const SHOWN: usize = 3;
@@ -79,18 +78,18 @@ pub fn quoted(names: &[String]) -> String {
     if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
 }
 
-/// Names of the possible event time attributes.
+/// Returns the possible event times.
 pub fn event_times(schema: &Schema) -> impl Iterator<Item = &str> {
     schema.attributes.iter().filter(|attribute| is_event_time(attribute)).map(|attribute| attribute.name.as_str())
 }
 
-/// Reports that an attribute can be the event time: a date or time that may differ between the records of a subject.
+/// True for a date or time that may differ between records of a subject.
 fn is_event_time(attribute: &Attribute) -> bool {
     matches!(attribute.kind(), AttributeType::Date | AttributeType::Timestamp)
         && attribute.changes != Some(ChangeFrequency::Never)
 }
 
-/// Returns the event time that a configuration must name because several attributes hold dates or times.
+/// Returns the event time that a configuration must name among several.
 #[must_use]
 pub fn event_time(schema: &Schema) -> Option<&str> {
     let moments =
@@ -102,7 +101,7 @@ pub fn event_time(schema: &Schema) -> Option<&str> {
     candidates.min_by_key(|attribute| attribute.role != Role::Time).map(|attribute| attribute.name.as_str())
 }
 
-/// Returns the configuration with one daily series and no fragments; none if the schema does not allow it.
+/// Returns the configuration with one daily series and no fragments, if the schema allows it.
 #[must_use]
 pub fn as_daily_series(config: &Config, schema: &Schema) -> Option<Config> {
     if missing_for_series(schema).is_some() {
@@ -113,7 +112,7 @@ pub fn as_daily_series(config: &Config, schema: &Schema) -> Option<Config> {
     config.series = vec![SeriesConfig { name: "daily".to_owned(), ..SeriesConfig::default() }];
     config.cohort = CohortConfig { time: event_time(schema).map(str::to_owned), ..config.cohort };
     config.sink.rows = RowContent::Fragments;
-    // No fragments are released, so no groups are chosen.
+    // Without fragments, no groups are chosen.
     config.plan = PlanConfig { groups: GroupSelection::Given, shared: Vec::new(), prime: None, ..config.plan };
     (config.group, config.keep) = (Vec::new(), Vec::new());
     Some(config)

@@ -1,6 +1,4 @@
-//! Statistics of a run per attribute, and findings for the operator about data lost without an error.
-//!
-//! Attributes, counts and locations; never a value.
+//! Statistics of a run, and findings about data lost without an error. Never a value.
 
 use crate::telemetry::RejectionReason;
 use serde::{Deserialize, Serialize};
@@ -12,33 +10,29 @@ use throng_core::values::codebook::{ABSENT, NULL};
 use throng_core::values::schema::{Attribute, AttributeOrigin, AttributePlace, Schema};
 use throng_core::values::subject_digest::NO_SUBJECT;
 
-/// Statistics of the records of a stream that show a mismatch between schema and data. They are part of the state, so
-/// the final findings are independent of restarts.
+/// Statistics that show a mismatch of schema and data; part of the state, so that restarts do not change the findings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStatistics {
     records: u64,
-    /// Records decoded by this process.
     #[serde(skip)]
     here: u64,
-    /// True if earlier records are not counted here; they may have had other values.
+    /// Earlier records are not counted and may have had other values.
     in_part: bool,
-    /// Records used for risk measurement only.
     monitored: u64,
-    /// Per attribute: true if any record had a value.
+    /// Attributes with a value in any record.
     present: Vec<bool>,
-    /// Per attribute: records with a cell of the wrong type.
+    /// Records with a cell of the wrong type, per attribute.
     wrong_type: Vec<u64>,
     nameless: u64,
-    /// Distinct subjects, until there are enough.
+    /// Distinct subjects until `enough`.
     people: BTreeSet<u64>,
-    /// True if enough distinct subjects were seen.
     enough: bool,
     needed: usize,
     long_rows: Option<LongRows>,
 }
 
 impl RunStatistics {
-    /// Creates empty statistics for `attributes`; `needed` distinct subjects are enough.
+    /// Creates empty statistics; `needed` distinct subjects are enough.
     pub fn new(attributes: usize, needed: usize) -> Self {
         Self {
             records: 0,
@@ -55,8 +49,7 @@ impl RunStatistics {
         }
     }
 
-    /// Continues the statistics of an earlier process. `consumed` is the number of all records consumed; without
-    /// usable earlier statistics, those records are marked as not counted.
+    /// Continues earlier statistics. Without them, the `consumed` records are marked as not counted.
     #[must_use]
     pub fn continue_from(self, known: Option<Self>, consumed: u64) -> Self {
         match known.filter(|known| known.present.len() == self.present.len()) {
@@ -68,7 +61,7 @@ impl RunStatistics {
         }
     }
 
-    /// Adds the encoded rows of a batch and its records that could not be encoded.
+    /// Adds the rows of a batch and its rejected records.
     pub fn add(&mut self, rows: &CodeBatch, rejected: &[RejectedRecord], long_rows: Option<LongRows>) {
         let before = self.records;
         self.records += rows.rows() as u64;
@@ -97,19 +90,19 @@ impl RunStatistics {
         self.long_rows = LongRows::and(self.long_rows, long_rows);
     }
 
-    /// Removes erased subjects that are still stored; returns true if any was removed.
+    /// Removes erased subjects; returns true if any was stored.
     pub fn forget(&mut self, is_gone: impl Fn(u64) -> bool) -> bool {
         let before = self.people.len();
         self.people.retain(|person| !is_gone(*person));
         self.people.len() < before
     }
 
-    /// Adds records used for risk measurement only.
+    /// Adds records that are only measured.
     pub fn monitor(&mut self, records: u64) {
         self.monitored += records;
     }
 
-    /// Records used for risk measurement only.
+    /// Records that are only measured.
     pub fn monitored(&self) -> u64 {
         self.monitored
     }
@@ -124,7 +117,7 @@ impl RunStatistics {
         self.records
     }
 
-    /// Releasable attributes without a value in any record, and the subject if no record has one.
+    /// Returns the releasable attributes, and the subject, without a value.
     pub fn attributes_without_values(&self, schema: &Schema) -> Vec<usize> {
         let empty = |a: &usize| match schema.subject {
             Some(subject) if subject == *a => self.nameless + self.wrong_type[*a] == self.records,
@@ -190,7 +183,7 @@ impl LocatedAttribute {
     }
 }
 
-/// Finding for the operator at the end of a run, with its remedy.
+/// Finding at the end of a run, with its remedy.
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunFinding {
@@ -232,7 +225,7 @@ pub enum RunFinding {
 }
 
 impl RunFinding {
-    /// Lines that are probably separate records but were read as part of another one.
+    /// Lines probably read as part of another record.
     pub fn swallowed_lines(&self) -> u64 {
         if let Self::LongRows { long } = self { long.lines.saturating_sub(long.rows) } else { 0 }
     }

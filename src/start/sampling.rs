@@ -1,5 +1,4 @@
-//! Reads records outside a run: before it for planning (never released, and not counted in classes), or after it for
-//! measurement.
+//! Reads records outside a run, for planning (never released or counted in classes) or measurement.
 
 use super::batch_encoding::encode;
 use super::memory_budget::max_dictionary_values;
@@ -27,17 +26,17 @@ use throng_core::values::subject_digest::SubjectDigester;
 
 const SAMPLE_ROWS_PER_READ: usize = 10_000;
 
-/// Records encoded with separate codebooks.
+/// Records with separate codebooks.
 pub struct SampledRecords {
     /// Codebook of each attribute.
     pub books: Vec<Codebook>,
     /// Readable records in order.
     pub batch: CodeBatch,
-    /// Records that are unreadable or have a cell of the wrong type.
+    /// Records that are unreadable or of a wrong type.
     pub rejected: u64,
-    /// Attributes without a column in the file; if there is any, no records are read.
+    /// Attributes without a column; if any, no records are read.
     pub absent: Vec<usize>,
-    /// Numbers without a code because they are outside the range of the hierarchy, by attribute and record.
+    /// Numbers outside the range of the hierarchy, by attribute and record.
     pub uncovered: BTreeMap<(usize, usize), f64>,
 }
 
@@ -55,17 +54,16 @@ pub enum SamplingError {
     Profiles(#[from] ProfilesUnavailable),
 }
 
-/// File of typical records: `plan.prime`, or otherwise the source file.
 fn typical_file(config: &Config) -> Option<&Path> {
     let source = (config.source.kind == SourceKind::File).then_some(config.source.path.as_path());
     config.plan.prime.as_deref().or(source.filter(|path| is_rereadable(path)))
 }
 
-/// Reads up to `most` typical records from `plan.prime`, or otherwise from the source file. Problems name the `key`
-/// of the configuration `file`, the use of the records, and `otherwise`, the alternative.
+/// Reads up to `most` typical records from `plan.prime`, else the source file. Problems name `key`, `file`, the use of
+/// the records, and the alternative `otherwise`.
 ///
 /// # Errors
-/// When there is no such file, and when no record of it can be read.
+/// Fails without a file or a readable record.
 pub fn read_typical(
     config: &Config,
     schema: &Schema,
@@ -99,8 +97,8 @@ pub fn read_typical(
     Ok(read)
 }
 
-/// Reads up to `most` records of `path` in the format of the source. With `absent_as_null`, an absent cell becomes a
-/// missing one.
+/// Reads up to `most` records of `path` in the format of the source. `absent_as_null` turns absent cells into missing
+/// ones.
 pub fn read_sample(
     config: &Config,
     schema: &Schema,
@@ -112,7 +110,7 @@ pub fn read_sample(
     read_encoded(config, schema, (path, most), absent_as_null, &key, &mut [], &[])
 }
 
-/// Reads up to `most` records of `path` like [`read_sample`], without joined cells.
+/// Like [`read_sample`], without joined cells.
 pub(super) fn read_without_joins(
     config: &Config,
     schema: &Schema,
@@ -123,12 +121,11 @@ pub(super) fn read_without_joins(
     read_encoded(config, schema, (path, most), false, &key, &mut [], &schema.joined_attributes())
 }
 
-/// Reads all records of `path` like [`read_sample`], joined to the configured profile files; `file` names the configuration
-/// in messages. Profiles replace these cells in the records. Subjects are digested with `key`, or with a random key
-/// if none.
+/// Reads all records of `path` like [`read_sample`], joined to the configured profile files. Subjects are digested with
+/// `key`, or a random one.
 ///
 /// # Errors
-/// When the file or the profiles cannot be read, and when profiles are in a topic.
+/// Fails if the file or the profiles cannot be read, and for profiles in a topic.
 pub fn read_joined(
     config: &Config,
     schema: &Schema,
@@ -179,8 +176,7 @@ fn read_encoded(
     Ok(SampledRecords { books, batch, rejected, absent, uncovered })
 }
 
-/// Adds the numbers and times (in milliseconds) without a code from the encoded `rows`, which start at record
-/// `first`.
+/// Adds numbers and times (in milliseconds) without a code from `rows`, which start at record `first`.
 fn note_uncovered(
     schema: &Schema,
     input: &InputBatch,
@@ -213,8 +209,7 @@ fn note_uncovered(
     }
 }
 
-/// Failure to read a complete file. A record that does not fit rejects the file, because there are no dead letters
-/// here.
+/// Failure to read a complete file; any misfit rejects it, because there are no dead letters.
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum WholeFileError {
@@ -231,16 +226,14 @@ pub enum WholeFileError {
     Rejected { records: u64, first: i64, why: String },
 }
 
-/// Callback for parts of a file: the records, the current codebooks, and rows that span many lines. A break ends the
-/// read.
+/// Receives records, current codebooks, and rows that span many lines. A break ends the read.
 pub type RecordCallback<'a> = &'a mut dyn FnMut(&CodeBatch, &[Codebook], Option<LongRows>) -> ControlFlow<()>;
 
-/// Reads `path`, followed by `more`, in the format of the source, and passes the records in parts, encoded by
-/// `books`. With `absent_as_null`, an absent cell becomes a missing one. `profiles` replace their cells in the
-/// records.
+/// Reads `path`, then `more`, and passes the records in parts, encoded by `books`. `absent_as_null` turns absent cells
+/// into missing ones; `profiles` replace their cells.
 ///
 /// # Errors
-/// When the file cannot be read, a column is missing, or any record does not fit the schema.
+/// Fails if the file cannot be read, a column is missing, or any record does not fit.
 pub fn read_whole_file(
     config: &Config,
     (path, more, profiles): (&Path, &[PathBuf], &mut [JoinProfiles]),

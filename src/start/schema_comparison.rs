@@ -1,5 +1,4 @@
-//! Compares a file of records with a schema: attributes without values, misfits, and keys that the schema drops.
-//! Counts and names only.
+//! Compares a file of records with a schema. Counts and names only.
 
 use super::batch_encoding::encode;
 use super::memory_budget::max_dictionary_values;
@@ -24,24 +23,24 @@ use throng_formats::{DecodeLimits, FieldPath, UnknownCellPolicy};
 
 const PROBE_ROWS_PER_READ: usize = 10_000;
 
-/// Result of the comparison of a file with a schema. Attributes are schema positions.
+/// Comparison of a file with a schema, with attributes as positions.
 #[derive(Clone, Debug, Default)]
 pub struct SchemaComparison {
-    /// Records of the file, including unreadable ones.
+    /// Records, including unreadable ones.
     pub records: u64,
     /// Unreadable records.
     pub unreadable: u64,
-    /// Releasable attributes without a value in any record, except joined ones.
+    /// Releasable attributes without a value, except joined ones.
     pub empty_attributes: Vec<usize>,
-    /// Attributes with records of the wrong type; each record counts for its first such attribute.
+    /// Attributes with records of the wrong type; each record counts for its first one.
     pub wrong_type: Vec<(usize, u64)>,
-    /// Cells not covered by their hierarchy, per attribute.
+    /// Cells outside their hierarchy, per attribute.
     pub uncovered: Vec<(usize, u64)>,
-    /// Names of keys or columns that the schema does not contain.
+    /// Keys or columns outside the schema.
     pub dropped: Vec<String>,
-    /// Number of JSON keys with too few subjects to be named: they may be values.
+    /// JSON keys with too few subjects to be named: they may be values.
     pub unnamed: usize,
-    /// True if keys are unnamed because the records have no readable subject.
+    /// True if no record has a readable subject, so that no key is named.
     pub uncounted: bool,
 }
 
@@ -76,7 +75,7 @@ pub fn compare_file(config: &Config, schema: &Schema, path: &Path) -> Result<Sch
     }
     let counted = |counts: Vec<u64>| counts.into_iter().enumerate().filter(|(_, count)| *count > 0).collect();
     let UnknownKeys { named: dropped, unnamed, uncounted } = match format {
-        // These are message formats without a file extension; such files are read as JSON.
+        // Files in message formats are read as JSON.
         RecordFormat::Json | RecordFormat::JsonSchema | RecordFormat::Avro | RecordFormat::Protobuf => {
             find_unknown_keys(config, schema, path)
         }
@@ -105,15 +104,12 @@ const MAX_KEYS: usize = 4096;
 
 #[derive(Clone, Debug, Default)]
 struct UnknownKeys {
-    /// Names of keys with enough distinct subjects.
     named: Vec<String>,
-    /// Number of other keys, which may be values.
     unnamed: usize,
-    /// True if the records have no readable subject; then no key is named.
     uncounted: bool,
 }
 
-/// Finds the keys of the records at `path` that the schema does not contain; empty if the records cannot be read.
+/// Returns nothing if the records cannot be read.
 fn find_unknown_keys(config: &Config, schema: &Schema, path: &Path) -> UnknownKeys {
     match &schema.explode {
         Some(array) => unknown_keys_of_elements(config, schema, &segments(array), path).unwrap_or_default(),
@@ -121,7 +117,7 @@ fn find_unknown_keys(config: &Config, schema: &Schema, path: &Path) -> UnknownKe
     }
 }
 
-/// Canonical spelling of a subject, so that different spellings count once.
+/// Different spellings count once.
 fn canonical_subject(schema: &Schema, subject: usize, token: RawToken<'_>) -> Option<String> {
     let mut canonical = String::new();
     let read = schema.attributes[subject].typing.canonical(token, &mut canonical);
@@ -153,7 +149,7 @@ fn unknown_keys_of_records(config: &Config, schema: &Schema, path: &Path) -> Unk
             column.codes.iter().enumerate().filter(|(_, code)| **code != throng_core::values::dictionary::ABSENT);
         match (schema.subject, subject.zip(who.as_ref())) {
             (None, _) => rows.count(),
-            // Without a readable subject, the number of distinct subjects is unknown.
+            // The number of subjects is unknown.
             (Some(_), None) => 0,
             (Some(_), Some((subject, who))) => {
                 let codes = rows.map(|(row, _)| subject.codes[row]).filter(|code| *code >= FIRST_VALUE);
@@ -172,7 +168,7 @@ fn unknown_keys_of_records(config: &Config, schema: &Schema, path: &Path) -> Unk
     }
 }
 
-/// Key paths with their distinct subjects, up to `enough` each.
+/// Key paths with up to `enough` subjects each.
 struct KeySubjects<'s> {
     known: BTreeSet<Vec<String>>,
     people: BTreeMap<Vec<String>, BTreeSet<String>>,
@@ -180,13 +176,13 @@ struct KeySubjects<'s> {
     schema: &'s Schema,
 }
 
-/// Finds the keys if the records are the elements of `array`. Keys in an element count for its subject, keys around
-/// the array for all subjects in it. None if the file cannot be read or has too many keys.
+/// Keys in an element count for its subject, keys around `array` for all subjects in it. None if unreadable or too
+/// many.
 fn unknown_keys_of_elements(config: &Config, schema: &Schema, array: &[String], path: &Path) -> Option<UnknownKeys> {
     let subject = schema.subject?;
     let element = FieldPath { pointer: array.to_vec(), elements: Some(array.len()) };
     let columns = [FieldPath::from_segments(Vec::new()), element, fields(schema, false).swap_remove(subject)];
-    // The text of the message is a cell of each element here, but is stored once.
+    // The text of the message is stored once for all elements.
     let limits = DecodeLimits { max_repeated_bytes: u64::MAX, ..codec_limits(config).0 };
     let format = file_format(RecordFormat::Json, ',');
     let source = FileSource::open(path, format, &columns, limits, UnknownCellPolicy::Drop);
@@ -212,8 +208,7 @@ fn unknown_keys_of_elements(config: &Config, schema: &Schema, array: &[String], 
 }
 
 impl KeySubjects<'_> {
-    /// Adds the keys of a batch of messages, elements and subjects. Returns true if a record has a subject; none if
-    /// there are too many keys.
+    /// Returns true if a record has a subject; none for too many keys.
     fn add_batch(&mut self, batch: &RawBatch, array: &[String], subject: usize) -> Option<bool> {
         let within: Vec<String> = array.iter().cloned().chain(["*".to_owned()]).collect();
         let (mut counted, mut around) = (false, Vec::new());
@@ -237,7 +232,7 @@ impl KeySubjects<'_> {
         Some(counted)
     }
 
-    /// Paths of all leaves in a structure that no attribute covers.
+    /// Paths of leaves that no attribute covers.
     fn uncovered_paths(&self, token: RawToken<'_>, mut way: Vec<String>) -> Vec<Vec<String>> {
         let mut found = Vec::new();
         if let RawToken::Structure(text) = token
@@ -294,7 +289,7 @@ mod tests {
         let found = beside(SCHEMA, &(0..crowd).map(message).collect::<Vec<_>>());
         assert_eq!(found.named, ["outer.x", "visits.*.list", "visits.*.who.age"]);
         assert_eq!((found.unnamed, found.uncounted), (1, false));
-        // One subject fewer, and each subject twice.
+        // One subject fewer, and each twice.
         let found = beside(SCHEMA, &(1..crowd).chain(1..crowd).map(message).collect::<Vec<_>>());
         assert_eq!((found.named.len(), found.unnamed, found.uncounted), (0, 3, false));
         let nobody = SCHEMA.replace("/who/id", "/who/nobody");

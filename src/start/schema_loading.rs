@@ -1,4 +1,4 @@
-//! Loads the record schema of a configuration.
+//! Loads the record schema.
 
 use crate::config::{Config, ConfigProblem};
 use std::sync::Arc;

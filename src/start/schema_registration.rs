@@ -1,4 +1,4 @@
-//! Registers the output schema of each group in the registry.
+//! Registers output schemas in the registry.
 
 use super::avro_output::{avro_schema, cell_kind_of};
 use super::checked_config::CheckedConfig;
@@ -16,10 +16,10 @@ use throng_core::values::schema::Attribute;
 use throng_formats::TypedGroup;
 
 /// Registers the output schemas and stores their numbers in `checked`; without a registry, lines have no frame. Waits
-/// while the registry is unreachable; returns false if `stop` is set meanwhile.
+/// for the registry; returns false if `stop` is set.
 ///
 /// # Errors
-/// Refusals of the registry, with its message.
+/// Returns refusals of the registry.
 pub fn register(
     checked: &mut CheckedConfig,
     telemetry: &Telemetry,
@@ -49,7 +49,7 @@ pub fn register(
             _ => refused(error),
         };
         let before = match (&client, kind) {
-            // Field numbers stay with their names, even if the attributes are reordered.
+            // Field numbers stay with their names.
             (Some(client), FrameEncoding::Protobuf) => {
                 match retry_until_answer(telemetry, stop, || client.latest(&output.subject)) {
                     Ok(None) => return Ok(false),
@@ -79,7 +79,7 @@ pub fn register(
     Ok(true)
 }
 
-/// Returns the layout of an output, without a schema number, and its schema.
+/// Returns layout and schema of an output, without a number.
 fn derive_schema(
     checked: &CheckedConfig,
     kind: FrameEncoding,
@@ -109,7 +109,7 @@ fn derive_schema(
     (group, text)
 }
 
-/// Returns the output schemas without a registry, by output; empty if lines have no schema.
+/// Returns the schemas by output without a registry.
 #[must_use]
 pub fn plain_schemas(checked: &CheckedConfig) -> Vec<(String, String)> {
     let Some(kind) = output_schema_kind(&checked.config) else { return Vec::new() };
@@ -120,7 +120,7 @@ pub fn plain_schemas(checked: &CheckedConfig) -> Vec<(String, String)> {
     outputs(&checked.config, &checked.schema, &checked.shapes).into_iter().map(each).collect()
 }
 
-/// Retries until the registry answers; none if `stop` is set first.
+/// None if `stop` is set first.
 fn retry_until_answer<T>(
     telemetry: &Telemetry,
     stop: &AtomicBool,
@@ -153,7 +153,6 @@ mod tests {
     use super::*;
     use crate::config::parse;
 
-    /// Problems of two groups with these names on `topic`, with the sink settings in `sink`.
     fn problems_of(groups: [&str; 2], topic: &str, sink: &str) -> Vec<String> {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let place = folder.path().display();
@@ -179,7 +178,6 @@ mod tests {
             let found = problems_of(["heart-rate", "heart_rate"], "out", sink);
             assert_eq!(found.len(), 1, "{sink}: {found:?}");
             assert!(found[0].contains("heart-rate") && found[0].contains("out-throng.s.heart_rate"), "{found:?}");
-            // Separate topics, or different names.
             assert_eq!(problems_of(["heart-rate", "heart_rate"], "out.{group}", sink), Vec::<String>::new(), "{sink}");
             assert_eq!(problems_of(["heart", "rate"], "out", sink), Vec::<String>::new(), "{sink}");
         }

@@ -1,7 +1,5 @@
-//! Warnings about a schema that leaves data unprotected, shown by `throng check`, in the log and on the status page.
-//!
-//! A schema is trusted: an insensitive attribute is released unchanged. These warnings cover schema mistakes that no
-//! count of classes reveals.
+//! Warnings about a schema that leaves data unprotected. They cover mistakes that no count of classes reveals, such as
+//! an insensitive name.
 
 use super::configured_groups::group_shapes;
 use super::sampling::read_without_joins;
@@ -19,10 +17,10 @@ use throng_core::values::schema::{Attribute, AttributeType, ChangeFrequency, Rol
 use throng_risk::identifiers::{IdentifierJudgement, IdentifierReason, IdentifierRule, SafeHarborCategory};
 
 const EXAMINED_RECORDS: usize = 1000;
-/// Minimum number of records to judge an insensitive attribute by its share of distinct values.
+/// For the share of distinct values of an insensitive attribute.
 const MIN_JUDGED_RECORDS: u64 = 20;
 
-/// Warnings from the schema and the configuration alone.
+/// Returns the warnings from schema and configuration.
 pub fn configuration_warnings(config: &Config, schema: &Schema) -> Vec<String> {
     let mut doubts = Vec::new();
     if schema.subject.is_none() && !schema.is_one_record_each {
@@ -67,7 +65,7 @@ pub fn configuration_warnings(config: &Config, schema: &Schema) -> Vec<String> {
     doubts
 }
 
-/// Warnings from the measured or declared paces of a plan.
+/// Returns the warnings from the paces of a plan.
 pub fn pace_warnings(plan: &Plan, schema: &Schema) -> Vec<String> {
     let pace = |a: usize| plan.paces.iter().find(|pace| pace.attribute == a).map(|pace| pace.changes);
     let shared = plan.attributes_in_several_groups();
@@ -87,8 +85,7 @@ fn names<'a>(attributes: impl Iterator<Item = &'a Arc<Attribute>>) -> Vec<&'a st
     attributes.map(|attribute| attribute.name.as_str()).collect()
 }
 
-/// Warns about a group that mixes constant and changing attributes: constant values are released once per window only
-/// if no attribute of the group changes.
+/// Constant values are released once per window only if no attribute of the group changes.
 fn mixed_pace_warning(group: &str, still: &[&str], changing: &[&str]) -> Option<String> {
     (!still.is_empty() && !changing.is_empty()).then(|| {
         let (still, changing) = (still.join(", "), changing.join(", "));
@@ -98,12 +95,12 @@ fn mixed_pace_warning(group: &str, still: &[&str], changing: &[&str]) -> Option<
     })
 }
 
-/// Excludes places and dates, which do not name subjects.
+/// Places and dates do not name subjects.
 fn names_people(category: SafeHarborCategory) -> bool {
     !matches!(category, SafeHarborCategory::Geography | SafeHarborCategory::Dates)
 }
 
-/// Warns about a secret file with group access. Loading refuses a file with access for all users.
+/// Warns of group access; loading refuses access for all users.
 fn secret_file_warning(path: &Path) -> Option<String> {
     let mode = std::fs::metadata(path).ok()?.permissions().mode();
     let may = match (mode & 0o044 != 0, mode & 0o022 != 0) {
@@ -118,7 +115,7 @@ fn secret_file_warning(path: &Path) -> Option<String> {
     ))
 }
 
-/// Warnings from the first records of a source file; empty for other sources.
+/// Returns the warnings from the first records of a source file.
 pub fn first_record_warnings(config: &Config, schema: &Schema) -> Vec<String> {
     let path = &config.source.path;
     if config.source.kind != SourceKind::File || !is_rereadable(path) {
@@ -170,7 +167,7 @@ fn identifier_shape_warning(attribute: &Attribute, shape: IdentifierShape) -> St
     )
 }
 
-/// Title of a value shape.
+/// Returns the title of a value shape.
 pub fn shape_title(shape: IdentifierShape) -> &'static str {
     SafeHarborCategory::of_shape(shape).title()
 }

@@ -1,4 +1,4 @@
-//! Converts the configured series to terms of a record schema.
+//! Converts configured series to terms of a record schema.
 
 use super::series_subtraction;
 use crate::config::{Config, ConfigProblem, RecordFormat, SeriesConfig, SeriesCycle, SinkKind};
@@ -8,19 +8,19 @@ use throng_core::series::{
 use throng_core::values::hierarchy::{Hierarchy, Ruler};
 use throng_core::values::schema::{Attribute, AttributeType, ChangeFrequency, Role, Schema};
 
-/// Milliseconds after which a cohort with too few active members is retired: 14 days.
+/// A cohort with too few active members retires after 14 days.
 const COHORT_IDLE_MS: i64 = 14 * 86_400_000;
-/// Maximum histories of all subjects together: 1 GiB.
+/// Of all subjects together: 1 GiB.
 const MAX_HISTORIES: usize = 1 << 25;
-/// Bound for values without a range; sums of their squares stay finite.
+/// Sums of squares stay finite.
 const UNRANGED_BOUND: f64 = 1e100;
-/// Buckets with a value that each member of an atom needs before the atom contributes.
+/// Required buckets with a value for each member of an atom.
 const MIN_VALUES: u32 = 4;
 
-/// Returns the terms of all series; none without series.
+/// Returns the terms of all series, if any.
 ///
 /// # Errors
-/// Attributes that do not exist or have the wrong type, and a missing subject or event time.
+/// Fails for unknown attributes, wrong types, and a missing subject or event time.
 pub fn series_terms(
     config: &Config,
     schema: &Schema,
@@ -147,7 +147,7 @@ fn stratum(text: &str, schema: &Schema) -> Result<(usize, usize), (String, Strin
     Ok((at, level))
 }
 
-/// Reports that an attribute is a releasable number that changes within a subject.
+/// Returns true for a releasable number that changes within a subject.
 #[must_use]
 pub fn is_signal(attribute: &Attribute) -> bool {
     matches!(attribute.kind(), AttributeType::Integer | AttributeType::Float)
@@ -190,7 +190,6 @@ fn signals(series: &SeriesConfig, schema: &Schema) -> Result<Vec<SeriesSignal>, 
     Ok(chosen.into_iter().map(signal).collect())
 }
 
-/// Reports that the values of a signal are clipped to a range of the record schema.
 fn has_range(signal: &SeriesSignal) -> bool {
     let (low, high) = signal.range;
     low < high && high < UNRANGED_BOUND && low > -UNRANGED_BOUND
@@ -206,7 +205,7 @@ fn terms_of(series: &SeriesConfig, signals: Vec<SeriesSignal>) -> SeriesTerms {
         name: series.name.clone(),
         every_ms: milliseconds(series.every),
         every: duration_text(series.every),
-        // A cycle slot occurs once per window, and four weekly windows would take a month.
+        // A cycle slot occurs once per window; four weeks would be too long.
         min_values: if cycle.is_some() { 1 } else { MIN_VALUES },
         cycle,
         signals,
@@ -217,7 +216,7 @@ fn terms_of(series: &SeriesConfig, signals: Vec<SeriesSignal>) -> SeriesTerms {
     }
 }
 
-/// Formats a duration in its largest whole unit: `1d`, `4h`, `15m`.
+/// `1d`, `4h`, `15m`.
 fn duration_text(duration: std::time::Duration) -> String {
     let seconds = duration.as_secs();
     let units = [(7 * 86_400, "w"), (86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];

@@ -1,14 +1,11 @@
-//! Rejects series that share a signal if the difference of their rows reveals the values of one subject.
-//!
-//! A row with too few subjects is withheld. Another series that sums the same records over other buckets or cohorts
-//! still contains them, and the difference gives the withheld values (docs/internals/methods.md §13).
+//! Rejects series with a common signal whose difference reveals the values of one subject: a row withheld in one is
+//! contained in sums of the other (docs/internals/methods.md §13).
 
 use crate::config::ConfigProblem;
 use throng_core::series::{SeriesTerms, SlotCycle};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// Problems of series that share a signal.
 pub(super) fn problems(series: &[SeriesTerms], file: &str) -> Vec<ConfigProblem> {
     let mut found = Vec::new();
     for (index, second) in series.iter().enumerate() {
@@ -27,7 +24,7 @@ fn shared_signal<'a>(first: &'a SeriesTerms, second: &SeriesTerms) -> Option<&'a
     first.signals.iter().find(|signal| attribute_in(signal.attribute)).map(|signal| signal.name.as_str())
 }
 
-/// Key, reason and remedy of a conflict; none if the two may share a signal.
+/// Returns key, reason and remedy.
 fn conflict(first: &SeriesTerms, second: &SeriesTerms) -> Option<(&'static str, &'static str, &'static str)> {
     if first.noise.is_some() || second.noise.is_some() {
         return Some((
@@ -62,7 +59,7 @@ fn conflict(first: &SeriesTerms, second: &SeriesTerms) -> Option<(&'static str, 
     ))
 }
 
-/// Reports that `curve` is an hour-of-day curve over at least a week, and `days` a series of whole days.
+/// `curve` is an hour-of-day curve over at least a week, `days` has whole days.
 fn is_curve_of(curve: &SeriesTerms, days: &SeriesTerms) -> bool {
     curve.cycle == Some(SlotCycle::HourOfDay)
         && curve.every_ms >= 7 * DAY_MS
@@ -76,7 +73,6 @@ mod tests {
     use crate::config::parse;
     use crate::start::schema_loading::load_schema;
 
-    /// Keys of the problems of series over the wearable schema.
     fn keys(series: &str) -> Vec<String> {
         let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/wearable.toml");
         let text = format!(

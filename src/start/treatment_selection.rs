@@ -1,5 +1,5 @@
-//! Selects the treatment of each attribute: the first matching rule of the configuration, then of its preset (\[POD]
-//! §6.3, docs/internals/methods.md §10.5).
+//! Selects the treatment of each attribute by the first matching rule of configuration, then preset (\[POD] §6.3,
+//! docs/internals/methods.md §10.5).
 
 use super::sampling::{SampledRecords, read_typical};
 use crate::config::{Config, ConfigProblem, TreatmentMethod, TreatmentPreset, TreatmentRule, ValueKind};
@@ -8,9 +8,9 @@ use throng_core::microaggregation::NumericResolution;
 use throng_core::values::canonical::AttributeType;
 use throng_core::values::schema::{Attribute, AttributeTreatment, Schema};
 
-/// Limits of the number of records to measure. It decreases with the number of attribute pairs.
+/// Decreases with the number of attribute pairs.
 const MEASURED_RECORDS: std::ops::RangeInclusive<usize> = 1_000..=10_000;
-/// Limit of records times attribute pairs; takes some seconds.
+/// Takes some seconds.
 const MAX_PAIR_COMPARISONS: usize = 100_000_000;
 
 /// Attribute with its treatment and the reason.
@@ -20,16 +20,16 @@ pub struct SelectedTreatment {
     pub attribute: usize,
     /// Treatment of a value without a large enough class.
     pub treat: TreatmentMethod,
-    /// Rule that selected the treatment.
+    /// Origin of the treatment.
     pub by: TreatmentOrigin,
-    /// Measurements used by the rules; none if no rule measures.
+    /// Measurements used by the rules.
     pub standing: Option<AttributeRarity>,
 }
 
-/// Source of a treatment.
+/// Origin of a treatment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TreatmentOrigin {
-    /// A `[[treatment.rule]]`, counted from 0.
+    /// A `[[treatment.rule]]`, from 0.
     Rule(usize),
     /// `treatment.preset`.
     Preset(TreatmentPreset),
@@ -38,7 +38,7 @@ pub enum TreatmentOrigin {
 }
 
 impl TreatmentOrigin {
-    /// Configuration key of the rule; none if no rule matches.
+    /// Returns the configuration key of the rule.
     pub fn key(self) -> Option<String> {
         match self {
             Self::Rule(index) => Some(format!("treatment.rule[{index}]")),
@@ -51,7 +51,7 @@ impl TreatmentOrigin {
 /// Selects the treatments of the quasi attributes; empty without rules.
 ///
 /// # Errors
-/// Rules for attributes that do not support the treatment, and measured rules without usable records.
+/// Fails for attributes that do not support the treatment, and for measured rules without usable records.
 pub fn select_treatments(
     config: &Config,
     schema: &Schema,
@@ -92,12 +92,12 @@ pub fn select_treatments(
     Ok(quasi.into_iter().zip(measured).map(of).collect())
 }
 
-/// Returns the attributes to release in compartments.
+/// Returns the attributes in compartments.
 pub fn compartmented(treated: &[SelectedTreatment]) -> Vec<usize> {
     treated.iter().filter(|one| one.treat == TreatmentMethod::Compartment).map(|one| one.attribute).collect()
 }
 
-/// Returns the configuration with one explicit rule per treated attribute, so that no rule needs measurements.
+/// Returns the configuration with one explicit rule per attribute, without measurements.
 pub fn with_explicit_rules(config: Config, schema: &Schema, treated: &[SelectedTreatment]) -> Config {
     let rule = |one: &SelectedTreatment| TreatmentRule {
         attributes: vec![schema.attributes[one.attribute].name.clone()],
@@ -131,7 +131,7 @@ fn is_numeric(attribute: &Attribute) -> bool {
     matches!(attribute.kind(), AttributeType::Integer | AttributeType::Float)
 }
 
-/// Reports that the numbers can be altered because they have a known resolution.
+/// True for numbers with a known resolution.
 fn is_alterable(attribute: &Attribute) -> bool {
     NumericResolution::of(&attribute.typing).is_some()
 }
@@ -148,7 +148,7 @@ fn rule_matches(rule: &TreatmentRule, attribute: &Attribute, standing: Option<At
         && rule.cardinality_below.is_none_or(|below| standing.cardinality < below)
 }
 
-/// Attribute names in rules that are missing in the schema or not treatable.
+/// Reports rule attributes that are unknown or not treatable.
 fn rule_problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProblem> {
     let mut problems = Vec::new();
     for (index, rule) in config.treatment.rule.iter().enumerate() {
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!([0, 1, 25, 107, 142, 1_024].map(records_to_measure), [10_000, 10_000, 10_000, 10_000, 9_989, 1_000]);
     }
 
-    /// Tables of the dissertation, as printed there (\[POD] Tables 6.2 and 6.3).
+    /// \[POD] Tables 6.2 and 6.3.
     #[test]
     fn presets_match_dissertation_tables() {
         let schema = schema();

@@ -1,4 +1,4 @@
-//! Events of batches (committed, aborted), unexpected records and attributes, and source files.
+//! Events of batches, unexpected records and attributes, and source files.
 
 use super::labels::{
     AbortReason, BatchOutcome, CrowdSize, Direction, Label, MemoryPart, Outcome, Picture, Stage, Statistic,
@@ -9,7 +9,7 @@ use super::reason::{RejectionReason, stage_of};
 use super::report::BatchReport;
 use super::status::Telemetry;
 
-/// A batch is durable: outputs, dead letters and positions are committed.
+/// A batch is durable: outputs, dead letters and positions.
 #[derive(Clone, Debug)]
 pub struct BatchCommitted(pub BatchReport);
 
@@ -46,7 +46,7 @@ impl BatchCommitted {
                 "records are not conserved: outcomes do not add up to the consumed records (this is a bug: please report it)"
             );
         }
-        // Logs only figures that the pages also show.
+        // Logs only displayed figures.
         if telemetry.may_log("batch_committed", "") {
             tracing::info!(
                 sequence = report.sequence,
@@ -68,7 +68,6 @@ impl BatchCommitted {
     }
 }
 
-/// Updates the counters of a commit, except those with a separate event.
 fn count_commit(metrics: &Metrics, report: &BatchReport) {
     for (outcome, records) in [
         (Outcome::Consumed, report.consumed),
@@ -102,7 +101,6 @@ fn count_commit(metrics: &Metrics, report: &BatchReport) {
     }
 }
 
-/// Sets the gauges of a commit.
 fn set_commit_gauges(metrics: &Metrics, report: &BatchReport) {
     for (gauge, size) in [
         (&metrics.flow.held, report.held),
@@ -133,7 +131,7 @@ fn set_commit_gauges(metrics: &Metrics, report: &BatchReport) {
     metrics.planning.drift.set(report.drift_bits);
     metrics.source.lag.set(report.lag_records.map_or(f64::NAN, |records| records as f64));
     metrics.flow.batch_clock.set(report.clock_ms as f64 / 1000.0);
-    // A batch without records has no quality figures.
+    // No quality figures without records.
     if report.consumed + report.released + report.suppressed.total() > 0 {
         set_quality_gauges(metrics, report);
     }
@@ -154,10 +152,10 @@ fn set_quality_gauges(metrics: &Metrics, report: &BatchReport) {
     metrics.quality.suppressed_share.set(report.suppressed_share());
 }
 
-/// A batch was aborted and rolled back; none of it was released.
+/// A batch was rolled back; none of it was released.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchAborted {
-    /// Reason of the abort.
+    /// Reason.
     pub reason: AbortReason,
 }
 
@@ -173,7 +171,6 @@ impl BatchAborted {
     }
 }
 
-/// Reports that records became dead letters.
 fn note_dead_letters(reason: RejectionReason, records: u64, telemetry: &Telemetry) {
     telemetry.metrics().dead_letters.of(reason).inc_by(records);
     if telemetry.may_log("record_dead_lettered", reason.as_str()) {
@@ -182,7 +179,6 @@ fn note_dead_letters(reason: RejectionReason, records: u64, telemetry: &Telemetr
     }
 }
 
-/// Reports attributes in the data that the record schema does not define.
 fn note_unknown_cells(cells: u64, telemetry: &Telemetry) {
     let format = telemetry.board().written_as.unwrap_or(WrittenAs::Json);
     telemetry.metrics().quality.unknown_cells.of(format).inc_by(cells);
@@ -194,7 +190,7 @@ fn note_unknown_cells(cells: u64, telemetry: &Telemetry) {
     }
 }
 
-/// Warns of a batch without any release, with the most frequent cause.
+/// Warns with the most frequent cause.
 fn note_nothing_released(report: &BatchReport, telemetry: &Telemetry) {
     let most = report.suppressed.iter().max_by_key(|(_, records)| *records);
     let Some((cause, _)) = most.filter(|(cause, _)| *cause != SuppressionReason::Monitoring) else { return };
@@ -213,7 +209,7 @@ fn note_nothing_released(report: &BatchReport, telemetry: &Telemetry) {
     }
 }
 
-/// Reports values that are missing in their hierarchy; they count as the root.
+/// Values outside the hierarchy count as the root.
 fn note_uncovered_cells(cells: u64, telemetry: &Telemetry) {
     telemetry.metrics().quality.uncovered_cells.inc_by(cells);
     if telemetry.may_log("uncovered_cells", "") {
@@ -224,12 +220,12 @@ fn note_uncovered_cells(cells: u64, telemetry: &Telemetry) {
     }
 }
 
-/// Attributes of the schema had no value in any record so far. Names are those of the schema.
+/// Attributes had no value in any record so far.
 #[derive(Clone, Debug)]
 pub struct AttributesNeverMet {
     /// Names of the schema.
     pub attributes: Vec<String>,
-    /// Number of examined records.
+    /// Examined records.
     pub records: u64,
 }
 
@@ -244,12 +240,12 @@ impl AttributesNeverMet {
     }
 }
 
-/// A warning about the schema that names attributes and never a value. It stays on the status page.
+/// A warning about the schema, never with a value; it stays on the status page.
 #[derive(Clone, Debug)]
 pub struct SchemaWarning(pub String);
 
 impl SchemaWarning {
-    /// Writes the log line once and adds the warning to the status page.
+    /// Logs it once and adds it to the status page.
     pub fn emit(self, telemetry: &Telemetry) {
         if telemetry.board().add_warning(&self.0) {
             tracing::warn!("{}", self.0);
@@ -257,14 +253,14 @@ impl SchemaWarning {
     }
 }
 
-/// The files of a job do not fit into one batch.
+/// The files of a job exceed one batch.
 #[derive(Clone, Copy, Debug)]
 pub struct FileDivided<'a> {
     /// File in which the first batch ends.
     pub path: &'a std::path::Path,
-    /// Upper limit of records in a batch.
+    /// Record limit of a batch.
     pub max_records: u64,
-    /// Upper limit of bytes in a batch.
+    /// Byte limit of a batch.
     pub max_bytes: u64,
 }
 
@@ -281,12 +277,12 @@ impl FileDivided<'_> {
     }
 }
 
-/// The reading of one of several files begins.
+/// The next file is read.
 #[derive(Clone, Copy, Debug)]
 pub struct FileOpened<'a> {
     /// Path of the file.
     pub path: &'a std::path::Path,
-    /// Number of its first record among those of all files, from 0.
+    /// Number of its first record over all files, from 0.
     pub first_record: u64,
 }
 
@@ -297,12 +293,12 @@ impl FileOpened<'_> {
     }
 }
 
-/// A file has columns that the schema does not define.
+/// A file has columns outside the schema.
 #[derive(Clone, Debug)]
 pub struct ColumnsDropped<'a> {
     /// Path of the file.
     pub path: &'a std::path::Path,
-    /// Names of the columns.
+    /// Column names.
     pub columns: &'a [String],
 }
 
@@ -316,8 +312,7 @@ impl ColumnsDropped<'_> {
     }
 }
 
-/// Records have a cell that does not fit the type of its attribute. Names the attribute and the position of the first
-/// record, never the cell.
+/// Records have a cell that does not fit the type of its attribute. Never contains the cell.
 #[derive(Clone, Debug)]
 pub struct CellTypeMismatch<'a> {
     /// Name of the attribute.
@@ -326,7 +321,7 @@ pub struct CellTypeMismatch<'a> {
     pub expected: &'static str,
     /// Number of records.
     pub records: u64,
-    /// Position of the first record: `record 17`, or `partition 2, offset 16`.
+    /// Position of the first: `record 17`, or `partition 2, offset 16`.
     pub first: String,
 }
 

@@ -4,14 +4,14 @@ use super::labels::Outcome;
 use super::metrics::clamped;
 use super::status::Telemetry;
 
-/// The state of newly assigned partitions was read from the changelog.
+/// Newly assigned state was read from the changelog.
 #[derive(Clone, Copy, Debug)]
 pub struct StateRestored {
     /// Number of partitions.
     pub partitions: u64,
-    /// Number of entries read.
+    /// Entries read.
     pub entries: u64,
-    /// Withheld records without any release. They count as consumed here.
+    /// Withheld records, which now count as consumed.
     pub waiting: u64,
 }
 
@@ -37,10 +37,10 @@ impl StateRestored {
     }
 }
 
-/// Partitions were revoked, with their withheld records.
+/// Partitions were revoked.
 #[derive(Clone, Copy, Debug)]
 pub struct StateMoved {
-    /// Withheld records without any release. They count as moved here.
+    /// Withheld records, which now count as moved.
     pub waiting: u64,
 }
 

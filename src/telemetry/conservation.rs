@@ -1,9 +1,9 @@
-//! Conservation of records, as plain arithmetic: asserted in debug builds and used by property tests.
+//! Conservation of records.
 
 use super::RecordTotals;
 
-/// Checks conservation (docs/internals/architecture.md rule 2): consumed = released + suppressed + held + dead-lettered +
-/// dropped + moved.
+/// Checks conservation (docs/internals/architecture.md rule 2):
+/// `consumed = released + suppressed + held + dead-lettered + dropped + moved`.
 #[must_use]
 pub fn is_conserved(totals: &RecordTotals, held: u64) -> bool {
     let RecordTotals { consumed, released, suppressed, dead_lettered, dropped, moved } = *totals;

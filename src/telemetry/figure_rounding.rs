@@ -1,9 +1,8 @@
-//! Rounds figures for pages and metrics that a single raw value, pair or subject can change, and keeps them for some
-//! time. The rounding direction is drawn unpredictably.
+//! Displayed figures that one raw value, pair or subject can change: rounded in an unpredictable direction and kept for
+//! some time.
 //!
-//! A size that grows by one for a new value would let anyone that can send a record test a guessed value
-//! (docs/internals/threats.md, 28). Counts of record outcomes are not among these figures: the outcome of a record reveals no
-//! more than the release does.
+//! Otherwise a sender could test a guessed value by a size that grows (docs/internals/threats.md, 28). Counts of record
+//! outcomes reveal no more than the release and stay exact.
 
 use std::collections::BTreeMap;
 
@@ -14,30 +13,27 @@ use super::labels::Limit;
 use super::report::{BatchReport, ClassSizeFigures, RiskFigures, StageSeconds};
 use super::{Label, Stage};
 
-/// Interval in seconds after which figures are renewed; a new plan renews them earlier.
+/// A new plan renews figures earlier.
 const RENEWAL_SECONDS: u64 = 600;
-/// Minimum rounding step of counts, which have two significant digits.
+/// Counts have two significant digits.
 const MIN_COUNT_STEP: u64 = 1_000;
-/// Minimum rounding step of bytes.
 const MIN_BYTE_STEP: u64 = 1 << 20;
-/// Minimum number of records in a risk figure; it covers as many batches as necessary.
+/// A risk figure covers as many batches as necessary.
 const MIN_RISK_RECORDS: u64 = 1_000;
-/// Minimum number of lines in a mean delay; a random number up to twice this is required, because a line's delay is
-/// secret.
+/// A random number up to twice this is required, because a line's delay is secret.
 const MIN_DELAYED_LINES: u64 = 1_000;
-/// Rounding steps of the risk before, the risk after, and the drift in bits.
+/// Steps of the risk before, the risk after, and the drift in bits.
 const RISK_BEFORE_STEP: f64 = 0.05;
 const RISK_AFTER_STEP: f64 = 0.01;
 const DRIFT_STEP: f64 = 0.05;
-/// Minimum rounding step of the mean class size of a line.
 const MIN_CLASS_SIZE_STEP: f64 = 10.0;
 
-/// Pseudorandom draws from a key: repeatable with the key, unpredictable without it.
+/// Pseudorandom draws: repeatable with the key, unpredictable without it.
 #[derive(Clone, Copy, Default)]
 pub struct RoundingDraws([u8; 32]);
 
 impl RoundingDraws {
-    /// Creates draws from a key of this state.
+    /// Creates draws from a key.
     pub fn new(key: &[u8; 32]) -> Self {
         Self(*key)
     }
@@ -54,8 +50,8 @@ impl RoundingDraws {
     }
 }
 
-/// Rounds `value` to two significant digits, with a step of at least `least`. `draw` selects between the two nearest
-/// multiples, so that no value lies at a known boundary.
+/// Rounds to two significant digits and a step of at least `least`. `draw` selects the multiple, so that no boundary is
+/// known.
 pub fn round_count(value: u64, least: u64, draw: f64) -> u64 {
     let digits = value.checked_ilog10().unwrap_or(0);
     let step = 10_u64.pow(digits.saturating_sub(1)).max(least);
@@ -63,15 +59,14 @@ pub fn round_count(value: u64, least: u64, draw: f64) -> u64 {
     (value / step + u64::from(over)) * step
 }
 
-/// Rounds `value` to a multiple of `step`, like [`round_count`].
+/// Rounds to a multiple of `step`, like [`round_count`].
 pub fn round_to_step(value: f64, step: f64, draw: f64) -> f64 {
-    // A multiple of the step stays unchanged despite the rounding error of the division.
+    // Corrects the rounding error of the division.
     let steps = (value / step * 1e6).round() / 1e6;
     let shown = (steps + draw).floor() * step;
     (shown * 1e6).round() / 1e6
 }
 
-/// Sums over the records since the last displayed risk figure.
 #[derive(Clone, Copy, Default)]
 struct RiskSums {
     records: u64,
@@ -91,8 +86,7 @@ impl RiskSums {
     }
 }
 
-/// Sum that grows with every batch and is shown in rounded increments. The rounding error of an increment is
-/// corrected by the next one.
+/// Counter shown in rounded increments; each corrects the error of the previous ones.
 #[derive(Clone, Copy, Default)]
 struct RoundedCounter {
     grown: u64,
@@ -100,7 +94,6 @@ struct RoundedCounter {
 }
 
 impl RoundedCounter {
-    /// Returns the next increment to show, rounded to a step of at least `least`.
     fn next_increment(&mut self, least: u64, draw: f64) -> u64 {
         let part = round_count(self.grown.saturating_sub(self.shown), least, draw);
         self.shown += part;
@@ -108,30 +101,30 @@ impl RoundedCounter {
     }
 }
 
-/// Delayed lines since the last displayed mean, and the sum of their delays.
+/// Lines and delays since the last displayed mean.
 #[derive(Clone, Copy, Default)]
 struct DelayTotals {
     lines: u64,
     seconds: f64,
 }
 
-/// Displayed figures and the data for their next renewal.
+/// Displayed figures and data for their renewal.
 #[derive(Default)]
 pub(super) struct FigureRounding {
     pub draws: RoundingDraws,
-    /// Version of the active plan.
+    /// Active plan.
     pub plan: u64,
-    /// Displayed figures, their plan, and the second of their renewal; None before the first batch.
+    /// Figures, plan, and second of renewal.
     shown: Option<(BatchReport, u64, u64)>,
-    /// Number of renewals under the active plan.
+    /// Renewals under the active plan.
     renewed: u64,
     before: RiskSums,
     after: RiskSums,
-    /// Sum of the class sizes of the lines in `renew_risk_after`, and the displayed mean class size.
+    /// Sum of class sizes, and the displayed mean.
     crowds: f64,
     mean_crowd: f64,
     pictures: (RiskFigures, RiskFigures),
-    /// Risk figures (before, after) that are due for renewal when they cover enough records.
+    /// Due risk figures (before, after).
     due: (bool, bool),
     altered: u64,
     bytes_in: RoundedCounter,
@@ -143,7 +136,7 @@ pub(super) struct FigureRounding {
 }
 
 impl FigureRounding {
-    /// Returns `report` as pages and metrics may show it at `second`.
+    /// Returns `report` as it may be displayed at `second`.
     pub fn displayed_report(&mut self, second: u64, k: usize, report: &BatchReport) -> BatchReport {
         let came = report.consumed.saturating_sub(report.dropped + report.dead_lettered.total());
         self.before.add(came, report.risk_before);
@@ -186,7 +179,7 @@ impl FigureRounding {
         BatchReport {
             risk_before: self.pictures.0,
             risk_after: RiskFigures {
-                // No class is smaller than k: a risk below the bound would reveal the size of a class.
+                // A risk below the bound would reveal a class size.
                 highest: if report.fragments == 0 { 0.0 } else { report.risk_after.highest.max(1.0 / k.max(1) as f64) },
                 average: self.pictures.1.average,
                 share_below_k: report.risk_after.share_below_k,
@@ -204,7 +197,7 @@ impl FigureRounding {
             said_lines: sizes.said_lines,
             profiles: sizes.profiles,
             crowd: ClassSizeFigures {
-                // No class is smaller than k: a larger minimum would reveal the size of a class.
+                // A minimum above k would reveal a class size.
                 smallest: report.crowd.smallest.min(k as u64),
                 average: self.mean_crowd,
                 share_below_k: report.crowd.share_below_k,
@@ -244,7 +237,7 @@ impl FigureRounding {
             waiting_lines: self.rounded_count("waiting lines", report.waiting_lines),
             said_lines: self.rounded_count("said lines", report.said_lines),
             profiles: self.rounded_count("profiles", report.profiles),
-            // Under a memory limit the window length depends on the number of distinct values.
+            // The window length depends on the number of distinct values.
             window_records: self.rounded_count("window records", report.window_records),
             dictionary_values: self.rounded_count("dictionary values", report.dictionary_values),
             dictionary_bytes: self.rounded_bytes("dictionary bytes", report.dictionary_bytes),
@@ -252,7 +245,7 @@ impl FigureRounding {
             model_nodes: self.rounded_count("model nodes", report.model_nodes),
             model_edges: self.rounded_count("model edges", report.model_edges),
             model_bytes: self.rounded_bytes("model bytes", report.model_bytes),
-            // Counts pairs of attributes instead of values; a pair is omitted when the whole model is full.
+            // Counts attribute pairs, not values.
             model_left_out_pairs: report.model_left_out_pairs,
             drift_bits: round_to_step(report.drift_bits, DRIFT_STEP, self.draw("drift")),
             state_bytes: self.rounded_bytes("state bytes", report.state_bytes),
@@ -261,16 +254,14 @@ impl FigureRounding {
         }
     }
 
-    /// Returns the mean class size of the lines in `renew_risk_after`, in steps of its leading digit. Consumers see the lines of
-    /// a batch, but the number of subjects behind them is not public.
+    /// Rounds the mean to its leading digit: the subjects behind a line are not public.
     fn renew_class_size(&mut self) -> f64 {
         let mean = std::mem::take(&mut self.crowds) / self.after.records as f64;
         let step = MIN_CLASS_SIZE_STEP.max(10_f64.powf(mean.max(1.0).log10().floor()));
         round_to_step(mean, step, self.draw("crowd"))
     }
 
-    /// Returns the risk figure of the records since the last one. The highest risk is not shown exactly: if some
-    /// records are below k, one may be unique.
+    /// The highest risk is not exact below k: it could reveal a unique record.
     fn renew_risk_before(&mut self) -> RiskFigures {
         let (average, below) = std::mem::take(&mut self.before).means();
         let average = round_to_step(average, RISK_BEFORE_STEP, self.draw("risk before"));
@@ -278,7 +269,7 @@ impl FigureRounding {
         RiskFigures { highest: if share_below_k > 0.0 { 1.0 } else { average }, average, share_below_k }
     }
 
-    /// Returns the rounded number of delayed lines and their mean delay; zeros until there are enough lines.
+    /// Returns zeros until there are enough lines.
     fn renew_delays(&mut self) -> DelayTotals {
         let enough = MIN_DELAYED_LINES as f64 * (1.0 + self.draw("enough delayed lines"));
         if (self.delays.lines as f64) < enough {
@@ -286,7 +277,7 @@ impl FigureRounding {
         }
         let DelayTotals { lines, seconds } = std::mem::take(&mut self.delays);
         let mean = seconds / lines as f64;
-        // Half of the leading digit: one line changes the mean by less than a hundredth of it.
+        // One line changes the mean by less than a hundredth of this step.
         let step = 10_f64.powf(mean.max(1e-3).log10().floor()) / 2.0;
         DelayTotals {
             lines: self.rounded_count("delayed lines", lines),
@@ -299,8 +290,7 @@ impl FigureRounding {
         round_to_step(average, RISK_AFTER_STEP, self.draw("risk after"))
     }
 
-    /// Returns true if a reached limit is counted. A limit that a single value can reach is counted at most once per
-    /// [`RENEWAL_SECONDS`].
+    /// Returns true if a reached limit is counted; at most once per [`RENEWAL_SECONDS`] if a single value can reach it.
     pub fn is_limit_counted(&mut self, second: u64, limit: Limit) -> bool {
         let of_values = matches!(limit, Limit::DictionaryValues | Limit::Memory | Limit::ModelEdges | Limit::Profiles);
         if !of_values {
@@ -316,7 +306,7 @@ impl FigureRounding {
     }
 }
 
-/// Rounds to 0.1 ms, because storing a new value takes less than a microsecond.
+/// 0.1 ms hides the storing of a new value, which takes less than a microsecond.
 fn round_stage_seconds(seconds: &StageSeconds) -> StageSeconds {
     let mut rounded = StageSeconds::default();
     for stage in Stage::ALL {
@@ -348,7 +338,7 @@ mod tests {
         }
     }
 
-    /// About one page in a thousand distinguishes a value from the next: the rate given in docs/internals/threats.md.
+    /// The rate given in docs/internals/threats.md: about one page in a thousand.
     #[test]
     fn count_increment_rarely_changes_displayed_value() {
         let draws = RoundingDraws::new(&[7; 32]);
@@ -383,7 +373,7 @@ mod tests {
         assert_eq!(shown(602, 2, 40_000), 30_000, "held");
     }
 
-    /// Under a memory limit the length of the window reveals the number of distinct values.
+    /// The window length reveals the number of distinct values.
     #[test]
     fn window_length_is_rounded_and_renewed_later() {
         let mut coarse = FigureRounding { plan: 1, ..FigureRounding::default() };
@@ -409,7 +399,7 @@ mod tests {
             bytes += shown.bytes_in;
             thinned += shown.thinned_fragments;
         }
-        // About 200 batches have arrived since the last renewal; an increment is rounded to two digits.
+        // About 200 batches since the last renewal, rounded to two digits.
         assert!((19_600..=20_100).contains(&(bytes / 700_001)), "{bytes}");
         assert!((19_600..=20_100).contains(&(thinned / 77)), "{thinned}");
     }
@@ -432,7 +422,7 @@ mod tests {
         assert_eq!(shown(1_201, &waited(1, 3_000.0)), (0, 0.0), "held");
     }
 
-    /// Measures the effect of one line's delay on the displayed mean: the rate given in docs/internals/threats.md.
+    /// The rate given in docs/internals/threats.md.
     #[test]
     fn single_delay_rarely_changes_displayed_mean() {
         let mean = |number: u64, own: f64| {
@@ -458,7 +448,7 @@ mod tests {
         assert!((after.highest - 0.2).abs() < 1e-9, "the bound, whatever the crowd: {after:?}");
     }
 
-    /// Adds one subject to the only class of a small batch: threat 28.
+    /// Adds one subject to the only class of a small batch.
     #[test]
     fn class_size_is_not_displayed_threat_28() {
         let shown = |more: u64| {

@@ -1,4 +1,4 @@
-//! Events of verification, the state and its disk, reached limits, and policies.
+//! Events of verification, state, limits and policies.
 
 use super::labels::{Label, Limit, ReloadOutcome};
 use super::metrics::clamped;
@@ -6,10 +6,10 @@ use super::status::{LastReload, Telemetry};
 use std::time::{SystemTime, UNIX_EPOCH};
 use throng_core::printable::printable;
 
-/// Verification refused a batch, and none of it was released. This indicates a defect of the treatment or the plan.
+/// Verification refused a batch: a defect of treatment or plan. None of it was released.
 #[derive(Clone, Copy, Debug)]
 pub struct VerificationRefused {
-    /// Fragments that did not satisfy the release invariant.
+    /// Fragments that violate the release invariant.
     pub violations: u64,
 }
 
@@ -28,16 +28,16 @@ impl VerificationRefused {
     }
 }
 
-/// The durable state was read at the start.
+/// The durable state was read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StateRecovered {
-    /// Number of the last committed batch.
+    /// Last committed batch.
     pub sequence: u64,
-    /// Batch deltas replayed on the snapshot.
+    /// Batch deltas after the snapshot.
     pub deltas: u64,
-    /// Duration of the recovery.
+    /// Duration.
     pub seconds: f64,
-    /// Size of the state on disk.
+    /// Bytes on disk.
     pub bytes: u64,
 }
 
@@ -57,7 +57,7 @@ impl StateRecovered {
     }
 }
 
-/// A documented limit was reached: reading slows down, or records are suppressed.
+/// A documented limit was reached.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitReached {
     /// Reached limit.
@@ -82,7 +82,7 @@ impl LimitReached {
 }
 
 impl Telemetry {
-    /// Returns true if a limit was reached since the start of the process.
+    /// Returns true if `limit` was reached since the start.
     pub fn has_reached(&self, limit: Limit) -> bool {
         self.metrics().health.limits.of(limit).get() > 0
     }
@@ -95,9 +95,9 @@ pub struct PolicyActivated<'a> {
     pub digest: &'a str,
     /// `privacy.k` of the policy.
     pub k: usize,
-    /// `release.min_represented` of the policy; 0 if there is no release.
+    /// `release.min_represented`; 0 without a release.
     pub min_represented: f64,
-    /// Unreadable records count in the represented share: the source is files or standard input.
+    /// Unreadable records count: the source is no topic.
     pub judges_unreadable: bool,
     /// Only series are released.
     pub only_series: bool,
@@ -114,17 +114,16 @@ impl PolicyActivated<'_> {
     }
 }
 
-/// A reload of the configuration was requested.
+/// A configuration reload was requested.
 #[derive(Clone, Debug)]
 pub struct ConfigReloaded<'a> {
     /// Outcome of the reload.
     pub outcome: ReloadOutcome,
-    /// Names of the changed keys.
+    /// Changed keys.
     pub changed: &'a [String],
     /// Reasons of a refusal: names, positions and remedies.
     pub reasons: &'a [String],
-    /// Seconds of validation and tests, and of the pause between the end of the old pipeline and the start of the new
-    /// one.
+    /// Seconds of validation and tests, and of the pause.
     pub seconds: (f64, f64),
 }
 
@@ -152,7 +151,7 @@ impl ConfigReloaded<'_> {
     }
 }
 
-/// The state directory does not respond; the daemon waits for a limited time. Readiness: not ready.
+/// The state directory does not respond; the daemon waits and is not ready.
 #[derive(Clone, Copy, Debug)]
 pub struct StateStalled {
     /// Seconds without a response.

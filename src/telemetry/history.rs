@@ -1,4 +1,4 @@
-//! History of the last two minutes, with one point per second.
+//! History of two minutes, one point per second.
 
 use std::collections::VecDeque;
 
@@ -11,14 +11,14 @@ use super::{
 
 pub(super) const HISTORY_SECONDS: usize = 120;
 
-/// Figures of one second. Counts are of this second; the others are those of the last batch.
+/// Counts of one second, and sizes of the last batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct HistoryPoint {
-    /// Seconds since the start of the process.
+    /// Seconds since the start.
     pub second: u64,
-    /// Batches committed.
+    /// Committed batches.
     pub batches: u64,
-    /// Records consumed.
+    /// Consumed records.
     pub consumed: u64,
     /// Records with a release.
     pub released: u64,
@@ -30,27 +30,27 @@ pub struct HistoryPoint {
     pub bytes_in: u64,
     /// Encoded bytes released.
     pub bytes_out: u64,
-    /// Stage times, summed over the batches of this second.
+    /// Stage times of all batches.
     pub seconds: StageSeconds,
-    /// Maximum over the batches of this second; 0 if the source has no timestamps.
+    /// Maximum over batches; 0 without timestamps.
     pub append_to_commit_seconds: f64,
-    /// Records withheld at the end of the second.
+    /// Withheld records.
     pub held: u64,
-    /// Records behind the end of the source; None if the source does not report it.
+    /// Records behind the end of the source, if reported.
     pub lag_records: Option<u64>,
-    /// Risk of the incoming records.
+    /// Risk of incoming records.
     pub risk_before: RiskFigures,
-    /// Risk of the released fragments.
+    /// Risk of fragments.
     pub risk_after: RiskFigures,
-    /// Class sizes of the released fragments.
+    /// Class sizes of fragments.
     pub crowd: ClassSizeFigures,
-    /// Mean loss of the present cells, 0 to 1.
+    /// Mean loss of present cells, 0 to 1.
     pub loss: f64,
-    /// Share of the present cells released exactly, 0 to 1.
+    /// Share of present cells released exactly.
     pub exact_share: f64,
 }
 
-/// Ring of consecutive seconds. A second without a batch has counts of 0 and the sizes of the previous one.
+/// Ring of consecutive seconds; one without a batch keeps the previous sizes.
 #[derive(Default)]
 pub(super) struct SecondsHistory(VecDeque<HistoryPoint>);
 
@@ -80,7 +80,7 @@ impl SecondsHistory {
         }
     }
 
-    /// Adds a batch to `second`.
+    /// Adds a batch.
     pub fn record(&mut self, second: u64, report: &BatchReport) {
         self.open_seconds(second);
         let Some(point) = self.0.back_mut() else { return };
@@ -105,7 +105,7 @@ impl SecondsHistory {
         point.exact_share = report.exact_share;
     }
 
-    /// Returns the completed seconds, oldest first, at most [`HISTORY_SECONDS`]; `second` is the current one.
+    /// Returns the seconds before `second`, oldest first, at most [`HISTORY_SECONDS`].
     pub fn completed_seconds(&mut self, second: u64) -> Vec<HistoryPoint> {
         self.open_seconds(second);
         self.0.iter().filter(|point| point.second < second).copied().collect()

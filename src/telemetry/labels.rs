@@ -1,4 +1,4 @@
-//! Closed label sets: every possible label value is a variant.
+//! Closed label sets.
 
 use std::marker::PhantomData;
 
@@ -9,7 +9,7 @@ use throng_kafka::refusal::SecurityRefusal;
 pub trait Label: Copy + Eq + 'static {
     /// All values, in the order of [`index`](Self::index).
     const ALL: &'static [Self];
-    /// Returns the label's value in metrics, logs and headers.
+    /// Returns the value in metrics, logs and headers.
     fn as_str(self) -> &'static str;
     /// Returns the position in [`ALL`](Self::ALL).
     fn index(self) -> usize;
@@ -71,25 +71,25 @@ impl Label for SecurityRefusal {
 labels! {
     /// Outcome of a writer schema.
     SchemaOutcome {
-        /// Its records are read.
+        /// Records are read.
         Taken = "taken",
-        /// Its records are read; fields without an attribute are dropped.
+        /// Records are read without fields that have no attribute.
         TakenInPart = "taken_in_part",
         /// A field of an attribute is missing.
         MissingField = "missing_field",
         /// A field has another type than its attribute.
         WrongType = "wrong_type",
-        /// It cannot be used, or has another format.
+        /// Unusable, or another format.
         Unusable = "unusable",
-        /// The registry does not contain it.
+        /// Missing in the registry.
         Unknown = "unknown",
-        /// The registry was not queried for a record, because the time for lookups is used up.
+        /// Not queried: the lookup time is used up.
         NotAsked = "not_asked",
     }
 }
 
 labels! {
-    /// Processing stage of a batch.
+    /// Stage of a batch.
     Stage {
         /// Waiting for records.
         Read = "read",
@@ -99,39 +99,39 @@ labels! {
         Encode = "encode",
         /// From codes to a proposal.
         Treat = "treat",
-        /// The recount of the verifier.
+        /// Recount of the verifier.
         Verify = "verify",
         /// From the intent to the commit.
         Commit = "commit",
-        /// Time of the model and the planner.
+        /// Model and planner.
         Learn = "learn",
     }
 }
 
 labels! {
-    /// Part of the memory of the process.
+    /// Part of the process memory.
     MemoryPart {
-        /// Code, threads, and the memory of broker clients and pages.
+        /// Code, threads, broker clients and pages.
         Program = "program",
-        /// The cache of the state's database.
+        /// Cache of the state's database.
         Cache = "cache",
-        /// Current batches, prefetched records and lines in flight.
+        /// Batches, prefetched records and lines in flight.
         Queues = "queues",
-        /// The release log and the delayed lines.
+        /// Release log and delayed lines.
         Ledger = "ledger",
-        /// The window, the planner's sample and the model.
+        /// Window, planner's sample and model.
         Window = "window",
         /// Profiles of joins.
         Profiles = "profiles",
-        /// The values with a code, including the copies for searches.
+        /// Values with a code, including copies for searches.
         Dictionaries = "dictionaries",
-        /// Temporary memory of a batch and a search, and memory retained by the allocator.
+        /// Temporary and allocator memory.
         Reserve = "reserve",
     }
 }
 
 labels! {
-    /// Number of attributes of a quasi-identifier.
+    /// Attributes of a quasi-identifier.
     QidSize {
         /// One.
         One = "1",
@@ -151,24 +151,23 @@ labels! {
 }
 
 labels! {
-    /// Reason for a record without any release. Each is a decision of the policy, not an error.
+    /// Reason for a record without any release: a decision of the policy.
     SuppressionReason {
-        /// No generalization gave its class enough subjects.
+        /// No generalization had enough subjects.
         NoSupport = "no_support",
-        /// Its batch had too few subjects until `batch.max_age`.
+        /// Too few subjects in the batch until `batch.max_age`.
         Quiet = "quiet",
-        /// Its release would have made fragments joinable by counting.
+        /// Fragments would have been joinable by counting.
         Guard = "guard",
-        /// It was withheld when the daemon stopped.
+        /// Withheld when the daemon stopped.
         Shutdown = "shutdown",
-        /// It was withheld for `privacy.max_hold_batches` batches without success.
+        /// Withheld for `privacy.max_hold_batches` batches without success.
         HeldOut = "held_out",
-        /// It exceeded the limit of lines per subject in every group, or its subject had filled its share of the
-        /// batch.
+        /// Over the lines per subject in every group, or the subject's share of the batch.
         Thinned = "thinned",
-        /// It was withheld when the stream ended.
+        /// Withheld when the stream ended.
         EndOfStream = "end_of_stream",
-        /// The sink is `none`, or `release.fragments` is false: risk is measured, and no record is released.
+        /// Only measured: the sink is `none`, or `release.fragments` is false.
         Monitoring = "monitoring",
     }
 }
@@ -176,7 +175,7 @@ labels! {
 labels! {
     /// Reason for an aborted batch.
     AbortReason {
-        /// The broker required the abort.
+        /// Required by the broker.
         Transaction = "transaction",
     }
 }
@@ -184,17 +183,17 @@ labels! {
 labels! {
     /// Outcome of a configuration reload.
     ReloadOutcome {
-        /// The new configuration is active from the next batch on.
+        /// Active from the next batch on.
         Replaced = "replaced",
-        /// The new configuration equals the active one.
+        /// Equal to the active one.
         Unchanged = "unchanged",
-        /// The new configuration is wrong, its tests fail, or it needs a restart; the old one stays active.
+        /// Wrong, failed in tests, or needs a restart; the old one stays active.
         Refused = "refused",
     }
 }
 
 labels! {
-    /// Direction of a copy between this machine and its GPU.
+    /// Direction of a copy between host and GPU.
     Copied {
         Up = "up",
         Down = "down",
@@ -202,34 +201,34 @@ labels! {
 }
 
 labels! {
-    /// Documented limit that was reached.
+    /// Reached limit.
     Limit {
-        /// Tenure and budgets register no further subject, so new subjects do not count for others.
+        /// Tenure and budgets register no further subject.
         Supporters = "supporters",
         /// A dictionary accepts no further values: they count as the root.
         DictionaryValues = "dictionary_values",
         /// The dictionaries' share of `process.memory_limit` is used up.
         Memory = "memory",
-        /// The model counts fewer pairs of attributes.
+        /// The model counts fewer attribute pairs.
         ModelEdges = "model_edges",
-        /// No further line may wait for its delay: it is thinned.
+        /// Further delayed lines are thinned.
         WaitingLines = "waiting_lines",
-        /// The release log accepts no further pairs of subject and group: their lines are thinned.
+        /// The release log is full: further lines are thinned.
         SaidLines = "said_lines",
-        /// A join stores no further profiles: the cells of further subjects are missing.
+        /// A join is full: cells of further subjects are missing.
         Profiles = "profiles",
     }
 }
 
 labels! {
-    /// Outcome of a record: the terms of the conservation law.
+    /// Outcome of a record in the conservation law.
     Outcome {
         Consumed = "consumed",
         Released = "released",
         Suppressed = "suppressed",
         DeadLettered = "dead_lettered",
         Dropped = "dropped",
-        /// It waits in the changelog: its partition was revoked, or the process has ended.
+        /// Waits in the changelog of a revoked partition or an ended process.
         Moved = "moved",
     }
 }
@@ -241,7 +240,7 @@ labels! { CrowdSize { Smallest = "smallest", Average = "average", } }
 labels! { Statistic { Highest = "highest", Average = "average", } }
 labels! { PartitionChange { Assigned = "assigned", Revoked = "revoked", Lost = "lost", } }
 
-/// Count for every value of a label.
+/// Count per label value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CountsByLabel<L> {
     counts: Vec<u64>,
@@ -255,27 +254,27 @@ impl<L: Label> Default for CountsByLabel<L> {
 }
 
 impl<L: Label> CountsByLabel<L> {
-    /// Adds `n` to the count of `label`.
+    /// Adds `n` to `label`.
     pub fn add(&mut self, label: L, n: u64) {
         self.counts[label.index()] += n;
     }
 
-    /// Returns the count of one label.
+    /// Returns one count.
     pub fn get(&self, label: L) -> u64 {
         self.counts[label.index()]
     }
 
-    /// Returns the sum of all counts.
+    /// Returns the sum.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Returns every label with its count, including zeros.
+    /// Returns every label with its count.
     pub fn iter(&self) -> impl Iterator<Item = (L, u64)> + '_ {
         L::ALL.iter().map(|label| (*label, self.get(*label)))
     }
 
-    /// Adds all counts of `other`.
+    /// Adds all counts.
     pub fn merge(&mut self, other: &Self) {
         for (label, n) in other.iter() {
             self.add(label, n);

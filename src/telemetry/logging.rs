@@ -1,4 +1,4 @@
-//! Log lines on standard error, as text or JSON, with a rate limit per kind of line.
+//! Rate-limited log lines on standard error.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -19,11 +19,11 @@ pub enum LoggingError {
     Twice,
 }
 
-/// Starts logging to standard error. `format` is `text` or `json`; `level` is the lowest severity of throng's lines
-/// (other crates log from `warn` on).
+/// Starts logging to standard error. `format` is `text` or `json`; `level` applies to throng, other crates log from
+/// `warn` on.
 ///
 /// # Errors
-/// [`LoggingError`]: an unknown format or level, or a second call in one process.
+/// Fails for an unknown format or level, or a second call.
 pub fn init_logging(format: &str, level: &str) -> Result<(), LoggingError> {
     let own: LevelFilter = level.parse().map_err(|_| LoggingError::Level(level.into()))?;
     let others = own.min(LevelFilter::WARN);
@@ -45,7 +45,7 @@ pub fn init_logging(format: &str, level: &str) -> Result<(), LoggingError> {
     begun.map_err(|_| LoggingError::Twice)
 }
 
-/// Returns true if a panic was caused by a broken pipe on standard output, which `println!` reports only by a panic.
+/// Returns true for the panic of `println!` on a broken pipe.
 pub fn is_broken_pipe_panic(payload: &(dyn Any + Send)) -> bool {
     payload.downcast_ref::<String>().is_some_and(|said| {
         said.starts_with("failed printing to stdout")
@@ -53,8 +53,7 @@ pub fn is_broken_pipe_panic(payload: &(dyn Any + Send)) -> bool {
     })
 }
 
-/// Makes panics log only their position, because the message may quote a value of a record (as a failed assertion
-/// does).
+/// Makes panics log only their position: the message may quote a value of a record.
 pub fn silence_panic_payloads() {
     std::panic::set_hook(Box::new(|panic| {
         if is_broken_pipe_panic(panic.payload()) {
@@ -72,14 +71,12 @@ pub fn silence_panic_payloads() {
     }));
 }
 
-/// Maximum number of lines of one kind within [`LOG_WINDOW_MS`].
 const MAX_LINES_PER_WINDOW: u32 = 5;
 const LOG_WINDOW_MS: u64 = 10_000;
 
-/// Decision about a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogDecision {
-    /// Write the line, preceded by the number of suppressed lines.
+    /// Preceded by the number of suppressed lines.
     Write {
         unwritten: u64,
     },
@@ -93,7 +90,7 @@ struct LogWindow {
     unwritten: u64,
 }
 
-/// Counts lines by kind. Kinds are literals and labels of the program, so their number is bounded.
+/// Kinds are literals, so their number is bounded.
 #[derive(Default)]
 pub(super) struct LogLimiter(BTreeMap<(&'static str, &'static str), LogWindow>);
 
@@ -145,8 +142,7 @@ mod tests {
                     named += unwritten;
                 }
             }
-            // The first line after a window reports all skipped lines; only those of the last window are not yet
-            // reported.
+            // Lines skipped in the last window are not yet reported.
             if let LogDecision::Write { unwritten } = limiter.admit_line("a", "", now + LOG_WINDOW_MS) {
                 named += unwritten;
             }

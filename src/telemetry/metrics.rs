@@ -1,4 +1,4 @@
-//! All metrics, each named once. All time series are created at the start.
+//! All metrics; every series is created at the start.
 
 use super::labels::{
     AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, MemoryPart, Outcome, PartitionChange,
@@ -17,7 +17,7 @@ pub(super) struct Metrics {
     registry: Registry,
     pub flow: Flow,
     pub dead_letters: PerLabel<RejectionReason, IntCounter>,
-    /// By group, in the order of the names given at the start; the last is `other`.
+    /// By group; the last is `other`.
     pub fragments: Vec<IntCounter>,
     pub quality: Quality,
     pub source: Source,
@@ -26,13 +26,13 @@ pub(super) struct Metrics {
     pub erasures: Erasures,
     pub series: Series,
     pub planning: Planning,
-    /// By attribute of the schema, so that the number of series does not depend on the records.
+    /// By schema attribute: records cannot add a series.
     pub involvement: GaugeVec,
     pub gpu: Gpu,
     pub health: Health,
 }
 
-/// Type of a time series, by the method of [`Shelf`] that creates it.
+/// Type of a series, by its method of [`Shelf`].
 macro_rules! series_type {
     (counter) => { IntCounter };
     (sum) => { Counter };
@@ -63,7 +63,7 @@ macro_rules! series {
 }
 
 series! {
-    /// Records, batches and bytes, and their processing times.
+    /// Records, batches and bytes, with times.
     Flow {
         records: counters<Outcome> "throng_records_total",
             "Records by outcome, across restarts: consumed = released + suppressed + dead_lettered + dropped + moved + held.", "outcome";
@@ -132,7 +132,7 @@ series! {
             "Writer schemas found in records since the start of the process.", "format", "outcome";
     }
 
-    /// Profiles of subjects, and their joins to records.
+    /// Profiles and joins.
     Profiles {
         kept: count "throng_profiles", "Profiles of people that joins keep, rounded and delayed.";
         updates: counter "throng_profile_updates_total", "Profiles and removals read from topics of profiles.";
@@ -143,7 +143,7 @@ series! {
         lag: gauge "throng_profiles_lag_records", "Messages behind the ends of the topics of profiles; NaN if unknown.";
     }
 
-    /// Retained data, in memory and on disk.
+    /// Data in memory and on disk.
     Memory {
         ledger_bytes: count "throng_ledger_bytes", "Memory of the ledger, rounded and delayed.";
         supporters: count "throng_ledger_supporters",
@@ -168,7 +168,7 @@ series! {
             "Memory used by each part, including copies for searches, rounded and delayed; NaN for parts that are not measured.", "part";
     }
 
-    /// Records and subjects that the release represents, and the rows of series.
+    /// Represented records and subjects, and rows of series.
     Series {
         people: count "throng_people_represented", "People whose values are in published rows of series.";
         share: gauge "throng_records_represented_share",
@@ -238,7 +238,7 @@ series! {
         lost: count "throng_gpu_lost", "1 after a permanent failure of the GPU: the CPU counts until the next start.";
     }
 
-    /// Operational health of the daemon.
+    /// Health of the daemon.
     Health {
         refusals: counter "throng_verification_refusals_total", "Batches that verification refused.";
         violations: counter "throng_verification_violations_total", "Fragments that verification refused.";
@@ -257,7 +257,7 @@ series! {
 }
 
 impl Metrics {
-    /// Creates all series at zero. Those of fragments are named by `groups`, in this order, and `other`.
+    /// Creates all series at zero.
     pub fn new(k: usize, groups: &[String]) -> Self {
         let shelf = Shelf(Registry::new());
         let build = shelf.register_metric(GaugeVec::new(
@@ -304,7 +304,7 @@ impl Metrics {
         }
     }
 
-    /// Renders all series in the text exposition format.
+    /// Renders the text exposition format.
     pub fn render(&self) -> String {
         let mut text = String::new();
         if let Err(error) = TextEncoder::new().encode_utf8(&self.registry.gather(), &mut text) {
@@ -314,12 +314,11 @@ impl Metrics {
     }
 }
 
-/// Converts to a gauge value; larger values become the maximum.
 pub(super) fn clamped(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// One time series for every value of a label.
+/// One series per label value.
 pub(super) struct PerLabel<L, M> {
     series: Vec<M>,
     label: PhantomData<L>,
@@ -335,8 +334,7 @@ impl<L: Label, M> PerLabel<L, M> {
     }
 }
 
-/// Creates series and registers them. Names and labels are literals of this file and are registered once, so the
-/// possible prometheus errors (an invalid or duplicate name) cannot arise from any input.
+/// Registry of series. Names and labels are literals registered once, so no input causes a prometheus error.
 struct Shelf(Registry);
 
 impl Shelf {
@@ -362,8 +360,7 @@ impl Shelf {
         self.register_metric(Gauge::new(name, help))
     }
 
-    /// Creates a histogram with finer buckets around one second, the default of `batch.max_wait`: 1.25 s shows a late
-    /// batch.
+    /// Finer buckets around one second, the default of `batch.max_wait`.
     fn waits(&self, name: &str, help: &str) -> Histogram {
         let mut bounds = buckets();
         bounds.extend([0.75, 1.0, 1.25, 1.5, 3.0, 6.0]);
@@ -410,7 +407,7 @@ impl Shelf {
     }
 }
 
-/// Returns bounds from 1 ms to about 65 s, each twice the previous one.
+/// From 1 ms to about 65 s, doubling.
 fn buckets() -> Vec<f64> {
     (0..17).map(|step| 0.001 * f64::from(1u32 << step)).collect()
 }

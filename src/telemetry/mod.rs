@@ -1,9 +1,8 @@
-//! Events that update the log and the metrics together, and the data of the status page.
+//! Events that update log and metrics together, and the data of the status page.
 //!
-//! One struct per event, with [`emit`](BatchCommitted::emit), which writes the log line and updates the metrics.
-//! Counts of records change only with the commit of their batch, so that they obey conservation and a retried batch
-//! is counted once. Lines of one kind are limited; metrics are not. No struct has a field for a raw value, label sets
-//! are closed, and every series exists from the start, so that the data cannot change their number.
+//! Each event has an [`emit`](BatchCommitted::emit). Records are counted with the commit of their batch, so retries
+//! count once. Log lines are limited, metrics are not. No event has a raw value, label sets are closed, and every
+//! series exists from the start.
 
 mod batch_events;
 mod changelog_events;

@@ -1,4 +1,4 @@
-//! Events of plans, of their evidence, and of the GPU.
+//! Events of plans, their evidence, and the GPU.
 
 use super::batch_events::SchemaWarning;
 use super::labels::{Copied, Label, QidSize};
@@ -10,15 +10,15 @@ use super::status::Telemetry;
 pub struct PlanAdopted {
     /// Number of the plan.
     pub version: u64,
-    /// Reason for the new plan.
+    /// Reason.
     pub why: &'static str,
-    /// Groups of the plan.
+    /// Number of groups.
     pub groups: u64,
-    /// Groups that do not change within a subject, and are released once per window.
+    /// Groups released once per subject and window.
     pub static_groups: u64,
-    /// Generalization nodes in all its ladders.
+    /// Nodes in all ladders.
     pub ladder_nodes: u64,
-    /// Duration of the search.
+    /// Duration.
     pub seconds: f64,
 }
 
@@ -48,8 +48,7 @@ impl PlanAdopted {
     }
 }
 
-/// A group that was static under the previous plan is not static under the new one: it is now released with every
-/// record.
+/// A static group is not static under the new plan: it is now released with every record.
 #[derive(Clone, Debug)]
 pub struct StaticGroupLost {
     /// Name of the group.
@@ -59,7 +58,7 @@ pub struct StaticGroupLost {
 }
 
 impl StaticGroupLost {
-    /// Emits a warning, a line of the status page and a count.
+    /// Warns in log and status page, and counts.
     pub fn emit(&self, telemetry: &Telemetry) {
         telemetry.metrics().planning.static_groups_lost.inc();
         let (group, attributes) = (&self.group, self.attributes.join(", "));
@@ -70,22 +69,22 @@ impl StaticGroupLost {
     }
 }
 
-/// The window was searched for quasi-identifiers, for the active plan or an earlier one.
+/// The window was searched for quasi-identifiers.
 #[derive(Clone, Debug, Default)]
 pub struct EvidenceGathered {
-    /// Version of the plan for which the search was started.
+    /// Plan that started the search.
     pub plan: u64,
-    /// Every quasi-identifier of the window was found in time.
+    /// Every quasi-identifier was found in time.
     pub complete: bool,
-    /// Minimal quasi-identifiers that single out many subjects.
+    /// Minimal quasi-identifiers of many subjects.
     pub qids: u64,
-    /// Number of them with one, two, … attributes.
+    /// Their number with one, two, … attributes.
     pub by_size: Vec<u64>,
-    /// Attributes of the schema, each with the share of `qids` that contain it, 0 to 1.
+    /// Attributes with their share of `qids`, 0 to 1.
     pub involvement: Vec<(String, f64)>,
-    /// Expected mean loss of a cell under the plan.
+    /// Expected mean loss of a cell.
     pub expected_loss: f64,
-    /// Duration of the search.
+    /// Duration.
     pub seconds: f64,
 }
 
@@ -115,22 +114,22 @@ impl EvidenceGathered {
     }
 }
 
-/// A GPU was used to count the window. Except for `held_bytes`, numbers are those since the last of these events.
+/// A GPU counted the window. Numbers since the previous event.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceUsed {
-    /// Memory held on the device, in bytes.
+    /// Current device memory, in bytes.
     pub held_bytes: u64,
     /// Kernels started.
     pub launches: u64,
-    /// Bytes copied to the device.
+    /// Bytes to the device.
     pub uploaded_bytes: u64,
-    /// Bytes copied from the device.
+    /// Bytes from the device.
     pub downloaded_bytes: u64,
-    /// Uploads of the whole window instead of its new records.
+    /// Uploads of the whole window.
     pub fills: u64,
-    /// Failures of the device after which the CPU counted.
+    /// Failures replaced by the CPU.
     pub fallbacks: u64,
-    /// Attribute sets that the CPU counted in a search on the device.
+    /// Attribute sets that the CPU counted in a device search.
     pub sets_left: u64,
     /// The device has failed permanently.
     pub lost: bool,
@@ -140,7 +139,7 @@ impl DeviceUsed {
     /// Logs and counts the event.
     pub fn emit(&self, telemetry: &Telemetry) {
         let metrics = telemetry.metrics();
-        // The load of the device depends on the values, so it is rounded to two digits.
+        // Rounded, because the load depends on the values.
         let board = telemetry.board();
         let (count, bytes) =
             (|figure, n| board.coarse.rounded_count(figure, n), |figure, n| board.coarse.rounded_bytes(figure, n));
@@ -160,7 +159,7 @@ impl DeviceUsed {
     }
 }
 
-/// A search failed or was late; the old plan stays active.
+/// A search failed or was late; the old plan stays.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannerFailed;
 

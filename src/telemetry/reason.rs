@@ -1,11 +1,10 @@
-//! Human-readable reasons of suppressed records, and the label of rejection reasons, for pages, summaries and
-//! reports.
+//! Reasons as text and labels.
 
 use super::labels::{Label, Stage, SuppressionReason};
 pub use throng_core::values::rejection::RejectionReason;
 
 impl SuppressionReason {
-    /// Returns the reason as text that follows "suppressed:".
+    /// Returns the text after "suppressed:".
     #[must_use]
     pub const fn reason_text(self) -> &'static str {
         match self {
@@ -21,7 +20,7 @@ impl SuppressionReason {
     }
 }
 
-/// Returns the stage that rejects a record for this reason.
+/// Returns the rejecting stage.
 pub const fn stage_of(reason: RejectionReason) -> Stage {
     match reason {
         RejectionReason::WrongType => Stage::Encode,
@@ -29,7 +28,7 @@ pub const fn stage_of(reason: RejectionReason) -> Stage {
     }
 }
 
-/// As a label, every reason is represented by the one that it is [counted as](RejectionReason::counted_reason).
+/// Each reason has the label of its [counted reason](RejectionReason::counted_reason).
 impl Label for RejectionReason {
     const ALL: &'static [Self] = &[
         Self::MalformedJson,

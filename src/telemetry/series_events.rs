@@ -1,4 +1,4 @@
-//! Events of the series: the share of the input that their published rows represent, and the charts.
+//! Events of series: represented share and charts.
 
 use super::report::SeriesPublished;
 use super::status::Telemetry;
@@ -22,12 +22,12 @@ impl SeriesPublished {
     }
 }
 
-/// Another instance owns the cohorts of the series.
+/// Another instance owns the cohorts.
 #[derive(Clone, Copy, Debug)]
 pub struct CohortsElsewhere;
 
 impl CohortsElsewhere {
-    /// Removes the represented share from the metrics and the status: the other instance shows it.
+    /// Removes the represented share, which the other instance shows.
     pub fn emit(self, telemetry: &Telemetry) {
         SeriesPublished::default().emit(telemetry);
         {
@@ -39,7 +39,7 @@ impl CohortsElsewhere {
 }
 
 impl Telemetry {
-    /// Adds published means to the charts of the status page, and notes for series that are not drawn.
+    /// Adds published means to the charts, and notes for undrawn series.
     pub fn add_to_charts<'a>(
         &self,
         means: impl Iterator<Item = PublishedMean<'a>>,
@@ -50,7 +50,7 @@ impl Telemetry {
         undrawn.for_each(|(series, sentence)| charts.add_sentence(series, sentence));
     }
 
-    /// Returns charts of the means published since the start of the process.
+    /// Returns charts of means published since the start.
     #[must_use]
     pub fn series_charts(&self) -> SeriesCharts {
         self.board().charts.clone()

@@ -1,4 +1,4 @@
-//! Events of the source, its partitions and the schema registry.
+//! Events of source, partitions and schema registry.
 
 use super::labels::{Label, PartitionChange, SchemaOutcome, WrittenAs};
 use super::metrics::clamped;
@@ -6,7 +6,7 @@ use super::status::Telemetry;
 use throng_core::printable::printable;
 use throng_kafka::refusal::SecurityRefusal;
 
-/// The source responds. Readiness: a broker responds.
+/// The source responds.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceConnected;
 
@@ -21,7 +21,7 @@ impl SourceConnected {
     }
 }
 
-/// The source does not respond; the daemon keeps trying. Readiness: no broker responds.
+/// The source does not respond; the daemon retries and is not ready.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceLost<'a> {
     /// Configured address.
@@ -41,16 +41,16 @@ impl SourceLost<'_> {
     }
 }
 
-/// Unreleased records of a batch were deleted from their partition, so the batch cannot be repeated.
+/// Unreleased records of a batch were deleted; it cannot be repeated.
 #[derive(Clone, Copy, Debug)]
 pub struct InputLost<'a> {
     /// Topic.
     pub topic: &'a str,
     /// Partition.
     pub partition: i32,
-    /// Offset of the first lost record.
+    /// First lost offset.
     pub from: i64,
-    /// Offset after the last lost record.
+    /// Offset after the last one.
     pub to: i64,
 }
 
@@ -70,12 +70,12 @@ impl InputLost<'_> {
     }
 }
 
-/// Authentication between client and broker failed; the daemon keeps trying. Readiness: the reason.
+/// Authentication with a broker failed; the daemon retries and is not ready.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceRefused<'a> {
-    /// Kind of the failure.
+    /// Kind of failure.
     pub refusal: SecurityRefusal,
-    /// Description and remedy, in throng's own text.
+    /// Description and remedy, in throng's text.
     pub message: &'a str,
 }
 
@@ -90,19 +90,19 @@ impl SourceRefused<'_> {
     }
 }
 
-/// Partitions were assigned or revoked; each number counts partitions. Readiness: at least one is assigned.
+/// Partitions were assigned or revoked. Ready with at least one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PartitionsChanged {
-    /// Newly assigned partitions.
+    /// Newly assigned.
     pub assigned: u64,
-    /// Revoked partitions.
+    /// Revoked.
     pub revoked: u64,
-    /// Partitions lost without a revocation.
+    /// Lost without a revocation.
     pub lost: u64,
 }
 
 impl PartitionsChanged {
-    /// Reports the end of a consumer: all its partitions are revoked.
+    /// Reports all partitions of an ended consumer as revoked.
     pub fn emit_consumer_end(telemetry: &Telemetry) {
         let revoked = telemetry.board().partitions;
         if revoked > 0 {
@@ -139,7 +139,7 @@ impl PartitionsChanged {
     }
 }
 
-/// Records, or the start, wait for a schema registry that does not respond. Readiness: not ready.
+/// Records, or the start, wait for a schema registry; not ready.
 #[derive(Clone, Copy, Debug)]
 pub struct RegistryLost<'a> {
     /// Error of the request.
@@ -158,7 +158,7 @@ impl RegistryLost<'_> {
     }
 }
 
-/// No record waits for the schema registry any more. Readiness: the registry is no obstacle.
+/// No record waits for the schema registry any more.
 #[derive(Clone, Copy, Debug)]
 pub struct RegistryAnswered;
 
@@ -174,7 +174,7 @@ impl RegistryAnswered {
     }
 }
 
-/// The time for lookups of schemas is used up: records with unknown schemas become dead letters.
+/// The lookup time is used up: records with unknown schemas become dead letters.
 #[derive(Clone, Copy, Debug)]
 pub struct SchemaLookupsExhausted;
 
@@ -189,7 +189,7 @@ impl SchemaLookupsExhausted {
     }
 }
 
-/// The registry has no schema has this id: its records are dead letters.
+/// The registry lacks this schema: its records are dead letters.
 #[derive(Clone, Copy, Debug)]
 pub struct SchemaUnknown<'a> {
     /// Number of the schema.
@@ -208,12 +208,12 @@ impl SchemaUnknown<'_> {
     }
 }
 
-/// A writer schema was used for the first time since the start, or again after its eviction.
+/// A writer schema was used for the first time, or after its eviction.
 #[derive(Clone, Copy, Debug)]
 pub struct WriterSchemaMet {
     /// Format of the schema.
     pub format: WrittenAs,
-    /// Outcome for the schema.
+    /// Outcome.
     pub outcome: SchemaOutcome,
 }
 

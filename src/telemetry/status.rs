@@ -1,4 +1,4 @@
-//! Shared telemetry state that events write and the HTTP pages read.
+//! State that events write and the HTTP pages read.
 
 use super::figure_rounding::{FigureRounding, RoundingDraws, round_count};
 use super::history::{HistoryPoint, SecondsHistory};
@@ -15,26 +15,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use throng_kafka::refusal::SecurityRefusal;
 
-/// Conditions for the readiness of the daemon.
+/// Conditions of readiness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "independent conditions")]
 pub struct Readiness {
-    /// Partitions are assigned (a file source: the file is open).
+    /// Partitions are assigned, or the file is open.
     pub assignment: bool,
-    /// The record schema and its hierarchies are loaded.
+    /// The record schema is loaded.
     pub schema: bool,
-    /// A broker responds (a file source: always).
+    /// A broker responds; always true for files.
     pub broker: bool,
-    /// The disk of the state directory does not respond, or has failed.
+    /// The disk of the state does not respond, or has failed.
     pub state_failed: bool,
-    /// Records, or the start, wait for a schema registry that does not respond.
+    /// Records, or the start, wait for a schema registry.
     pub registry_waited_for: bool,
-    /// Reason of a failed authentication between client and broker, if any.
+    /// Reason of a failed authentication.
     pub refused: Option<SecurityRefusal>,
 }
 
 impl Readiness {
-    /// Returns the reasons why the daemon is not ready; empty if it is.
+    /// Returns the obstacles to readiness.
     pub fn reasons(self) -> Vec<&'static str> {
         let conditions = [
             (self.schema, "the record schema is not loaded"),
@@ -54,101 +54,100 @@ impl Readiness {
     }
 }
 
-/// Set of records for a share.
+/// Records for a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShareScope {
-    /// All records of the state, read by any process.
+    /// All records of the state.
     WholeState,
-    /// Records read by this process, since its start.
+    /// Records of this process.
     CurrentProcess,
 }
 
-/// Time and outcome of the last configuration reload.
+/// Last configuration reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LastReload {
     /// Seconds since 1970.
     pub at_seconds: u64,
-    /// Outcome of the reload.
+    /// Its outcome.
     pub outcome: ReloadOutcome,
 }
 
-/// Data of the status page: counts, shares and names of the configuration; never a value of a record.
+/// Data of the status page; never a value of a record.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
-    /// Version of the program.
+    /// Version of throng.
     pub version: &'static str,
     /// `privacy.k`.
     pub k: usize,
-    /// First digits of the digest of the active policy; empty before there is one.
+    /// First digits of the active policy's digest; empty before one is active.
     pub policy: String,
-    /// Last reload; None if none was requested since the start.
+    /// Last reload since the start.
     pub last_reload: Option<LastReload>,
-    /// Seconds since the start of the process.
+    /// Seconds since the start.
     pub uptime_seconds: u64,
-    /// The daemon is ready to release.
+    /// The daemon can release.
     pub ready: bool,
-    /// Reasons why the daemon is not ready.
+    /// Obstacles to readiness.
     pub reasons: Vec<&'static str>,
-    /// Warnings about attributes that the schema leaves unprotected.
+    /// Warnings about unprotected attributes.
     pub doubts: Vec<String>,
-    /// Record totals across restarts.
+    /// Totals across restarts.
     pub totals: RecordTotals,
     /// Withheld records.
     pub held: u64,
-    /// The totals and the withheld records add up.
+    /// The totals obey conservation.
     pub conserved: bool,
-    /// Records consumed per second, mean over the last ten seconds.
+    /// Mean over the last ten seconds.
     pub consumed_per_second: f64,
-    /// Records released per second, mean over the last ten seconds.
+    /// Mean over the last ten seconds.
     pub released_per_second: f64,
-    /// Batches committed since the start of the process.
+    /// Batches committed since the start.
     pub batches_committed: u64,
-    /// Batches aborted since the start of the process.
+    /// Batches aborted since the start.
     pub batches_aborted: u64,
-    /// Batches refused by verification since the start of the process.
+    /// Batches refused by verification since the start.
     pub verification_refusals: u64,
-    /// Suppressed records by reason, since the start of the process.
+    /// Suppressed records by reason, since the start.
     pub suppressed: CountsByLabel<SuppressionReason>,
-    /// Dead letters by reason, since the start of the process.
+    /// Dead letters by reason, since the start.
     pub dead_lettered: CountsByLabel<RejectionReason>,
-    /// Names of the groups, in the order of `fragments_by_group`.
+    /// Group names, in the order of `fragments_by_group`.
     pub groups: Vec<String>,
-    /// Fragments released, by group.
+    /// Fragments by group.
     pub fragments_by_group: Vec<u64>,
-    /// Mean loss of all present quasi cells of completed records since the start of the process.
+    /// Mean loss of present quasi cells since the start.
     pub mean_loss: Option<f64>,
-    /// Share of the input that the rows of the series represent; None without series.
+    /// Share that the series represent, if any.
     pub series: Option<SeriesPublished>,
-    /// Share of the records that the release represents.
+    /// Share that the release represents.
     pub represented: RepresentedShare,
-    /// Only series are released, and no fragments.
+    /// No fragments are released.
     pub only_series: bool,
-    /// Fragments thinned since the start of the process, by the limit of lines per subject. Rounded and renewed at
-    /// intervals.
+    /// Thinned fragments since the start, rounded and renewed at intervals.
     pub thinned_fragments: u64,
-    /// Lines with a delay that has ended since the start of the process. Rounded and renewed at intervals.
+    /// Lines with an ended delay since the start, rounded and renewed at intervals.
     pub delayed_lines: u64,
-    /// Mean delay of these lines; None without any.
+    /// Mean delay of these lines.
     pub mean_delay_seconds: Option<f64>,
-    /// Last committed batch, with rounded sizes and risk.
+    /// Last batch, with rounded sizes and risk.
     pub last: Option<BatchReport>,
-    /// The last two minutes, one point per second.
+    /// Last two minutes, one point per second.
     pub history: Vec<HistoryPoint>,
     /// Summary of the active plan.
     pub plan: Value,
-    /// Resident memory of the process; None if the system does not report it.
+    /// Resident memory, if available.
     pub resident_bytes: Option<u64>,
 }
 
-/// Variable state. One lock, so that a scrape sees either all of a batch or none of it.
+/// Variable state under one lock: a scrape sees all of a batch or none of it.
 #[derive(Default)]
 pub(super) struct TelemetryState {
-    /// Unread messages, by join with a topic.
+    /// Unread messages by join.
     pub profile_lags: std::collections::BTreeMap<String, Option<u64>>,
     pub totals: RecordTotals,
-    /// Totals of the durable state at the start.
+    /// Totals at the start.
     pub before: RecordTotals,
-    /// Records that were only measured (sink `none`) before the start.
+    /// Records only measured before the start.
     monitored_before: u64,
     pub held: u64,
     pub aborted: u64,
@@ -157,17 +156,17 @@ pub(super) struct TelemetryState {
     pub suppressed: CountsByLabel<SuppressionReason>,
     pub dead_lettered: CountsByLabel<RejectionReason>,
     pub fragments_by_group: Vec<u64>,
-    /// Last report as displayed, and with exact values.
+    /// Last report, displayed and exact.
     pub last: Option<BatchReport>,
     pub exact: Option<BatchReport>,
     pub coarse: FigureRounding,
     pub history: SecondsHistory,
     pub readiness: Readiness,
-    /// Encoding of the source records.
+    /// Encoding of the source.
     pub written_as: Option<WrittenAs>,
     doubts: Vec<String>,
     pub partitions: u64,
-    /// Sum of the loss of the completed quasi cells, and their number.
+    /// Sum and number of the completed quasi cells' loss.
     loss: (f64, u64),
     thinned_fragments: u64,
     pub series: Option<SeriesPublished>,
@@ -176,9 +175,9 @@ pub(super) struct TelemetryState {
     /// Unreadable records count in the represented share.
     judges_unreadable: bool,
     only_series: bool,
-    /// Another instance owns the cohorts of the series and checks the represented share.
+    /// Another instance owns the cohorts and checks the share.
     pub has_cohorts_elsewhere: bool,
-    /// Delayed lines, and the sum of their delays in seconds.
+    /// Number and delay seconds of delayed lines.
     delayed: (u64, f64),
     plan: Value,
     policy: String,
@@ -194,7 +193,7 @@ struct TelemetryInner {
     board: Mutex<TelemetryState>,
 }
 
-/// Metrics, log limits and status of one daemon. Clones share all data.
+/// Metrics, log limits and status of one daemon, shared by clones.
 #[derive(Clone)]
 pub struct Telemetry(Arc<TelemetryInner>);
 
@@ -205,8 +204,7 @@ impl std::fmt::Debug for Telemetry {
 }
 
 impl Telemetry {
-    /// Creates every series. `k` is as configured; `groups` are the names of the configured groups of attributes.
-    /// Fragments of any other group are counted under `other`.
+    /// Creates every series. Fragments outside `groups` are counted under `other`.
     pub fn new(k: usize, groups: &[String]) -> Self {
         let board = TelemetryState { fragments_by_group: vec![0; groups.len() + 1], ..TelemetryState::default() };
         Self(Arc::new(TelemetryInner {
@@ -218,7 +216,7 @@ impl Telemetry {
         }))
     }
 
-    /// Creates the series of the attributes that a search of the window may name.
+    /// Creates the series of attributes that a search may name.
     #[must_use]
     pub fn with_attribute_series(self, attributes: &[&str]) -> Self {
         for attribute in attributes {
@@ -234,12 +232,12 @@ impl Telemetry {
         }
     }
 
-    /// Sets the record counters to the totals of the durable state, so that conservation holds across restarts.
-    /// Records that the totals do not account for are withheld. `monitored` records were only measured.
+    /// Restores the record counters, so that conservation holds across restarts. Unaccounted records are withheld;
+    /// `monitored` ones were only measured.
     pub fn restore(&self, totals: RecordTotals, monitored: u64) {
         let mut board = self.board();
         if board.committed > 0 && board.totals == totals {
-            // The same records were already counted by another engine of this process.
+            // Another engine of this process has counted these records.
             return;
         }
         board.totals = totals;
@@ -273,36 +271,35 @@ impl Telemetry {
         metrics.render()
     }
 
-    /// Sets the encoding of the source records.
+    /// Sets the encoding of the source.
     pub fn set_record_encoding(&self, format: WrittenAs) {
         self.board().written_as = Some(format);
     }
 
-    /// Changes the conditions of readiness.
+    /// Changes readiness.
     pub fn set_readiness(&self, change: impl FnOnce(&mut Readiness)) {
         change(&mut self.board().readiness);
     }
 
-    /// Returns the conditions of readiness.
+    /// Returns readiness.
     pub fn readiness(&self) -> Readiness {
         self.board().readiness
     }
 
-    /// Sets the summary of the active plan for `/plan` and the status page: names, levels and counts, **no value and
-    /// no label of a hierarchy**. The page draws `{"version", "identifiers": [..], "groups": [{"name", "quasi": [..],
-    /// "sensitive": [..], "insensitive": [..], "nodes"}]}` and shows no other key.
+    /// Sets the plan for `/plan` and the status page: names, levels and counts, **no value and no label of a
+    /// hierarchy**. The page draws `{"version", "identifiers": [..], "groups": [{"name", "quasi": [..], "sensitive":
+    /// [..], "insensitive": [..], "nodes"}]}` and ignores other keys.
     pub fn set_plan(&self, summary: Value) {
         self.board().plan = summary;
     }
 
-    /// Returns the summary of the active plan.
+    /// Returns the plan summary.
     pub fn plan(&self) -> Value {
         self.board().plan.clone()
     }
 
-    /// Returns the share of the completed records without any release, by the form that loses fewest; 0 without
-    /// completed records. Records that were only measured, and tombstones, are not completed. With series, the
-    /// records that their rows represent are released. `more` were lost before they became records.
+    /// Returns the share of completed records without any release, by the form that loses fewest. Measured records and
+    /// tombstones do not count. `more` were lost before they became records.
     pub fn share_lost(&self, of: ShareScope, more: u64) -> f64 {
         let board = self.board();
         let mut monitored = board.suppressed.get(SuppressionReason::Monitoring);
@@ -324,7 +321,7 @@ impl Telemetry {
         by_series.map_or(by_fragments, |by_series| by_series.min(by_fragments))
     }
 
-    /// Returns the share of the records that the release represents, since the creation of the state.
+    /// Returns the represented share since the creation of the state.
     pub fn represented(&self) -> RepresentedShare {
         self.board().represented()
     }
@@ -336,8 +333,7 @@ impl Telemetry {
         metrics.minimum.set(represented.minimum);
     }
 
-    /// Sets the requirements of the active policy for the release. `minimum` is its `release.min_represented`.
-    /// `judges_unreadable`: unreadable records count.
+    /// Sets the release requirements of the active policy.
     pub(super) fn set_release(&self, minimum: f64, judges_unreadable: bool, only_series: bool) {
         {
             let mut board = self.board();
@@ -348,23 +344,22 @@ impl Telemetry {
         self.update_represented_metrics();
     }
 
-    /// Sets the key of the draws for rounding.
+    /// Sets the key of the rounding draws.
     pub fn set_rounding_key(&self, key: &[u8; 32]) {
         self.board().coarse.draws = RoundingDraws::new(key);
     }
 
-    /// Returns the draws for other rounded figures.
+    /// Returns the draws for other figures.
     pub fn rounding_draws(&self) -> RoundingDraws {
         self.board().coarse.draws
     }
 
-    /// Returns the exact report of the last batch, for callers that run an engine in their process. No page and no
-    /// metric shows it.
+    /// Returns the exact report of the last batch, for callers in the same process; never displayed.
     pub fn exact_last_report(&self) -> Option<BatchReport> {
         self.board().exact.clone()
     }
 
-    /// Returns a snapshot for the status page.
+    /// Returns a snapshot.
     pub fn status(&self) -> Status {
         let uptime_seconds = self.0.started.elapsed().as_secs();
         let mut board = self.board();
@@ -410,7 +405,7 @@ impl Telemetry {
         &self.0.metrics
     }
 
-    /// Locks the board. After a panic elsewhere the counts remain usable.
+    /// The counts remain usable after a panic elsewhere.
     pub(super) fn board(&self) -> MutexGuard<'_, TelemetryState> {
         self.0.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -419,7 +414,6 @@ impl Telemetry {
         self.0.k.load(Ordering::Relaxed)
     }
 
-    /// Sets the active policy: the first digits of its digest, and its k.
     pub(super) fn set_policy(&self, digest: &str, k: usize) {
         self.0.k.store(k, Ordering::Relaxed);
         self.metrics().health.k.set(clamped(k as u64));
@@ -434,7 +428,7 @@ impl Telemetry {
         self.0.started.elapsed().as_secs()
     }
 
-    /// Returns true if a line of this kind may be logged now, and logs the number of suppressed lines before it.
+    /// Returns true if a line may be logged now, after logging the number of suppressed ones.
     pub(super) fn may_log(&self, kind: &'static str, label: &'static str) -> bool {
         let now = u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let verdict = self.board().limiter.admit_line(kind, label, now);
@@ -445,13 +439,12 @@ impl Telemetry {
     }
 }
 
-/// Returns the resident memory to two digits, in steps of at least 16 MiB, so that a table that doubles for one more
-/// value is not visible.
+/// Rounds to two digits and at least 16 MiB, to hide a table that doubles for one value.
 fn rounded_resident_bytes() -> Option<u64> {
     resident_bytes().map(|bytes| round_count(bytes, 16 << 20, 0.5))
 }
 
-/// Returns the records consumed and released per second, over the last ten completed seconds.
+/// Returns records consumed and released per second, over ten seconds.
 fn rates(history: &[HistoryPoint]) -> (f64, f64) {
     let recent = &history[history.len().saturating_sub(10)..];
     let seconds = recent.len().max(1) as f64;
@@ -459,11 +452,11 @@ fn rates(history: &[HistoryPoint]) -> (f64, f64) {
     (mean(|point| point.consumed), mean(|point| point.released))
 }
 
-/// Upper limit of stored warnings: two per attribute of a wide schema.
+/// Two warnings per attribute of a wide schema.
 const MAX_SCHEMA_WARNINGS: usize = 256;
 
 impl TelemetryState {
-    /// Stores a warning; false if it is already known or the limit is reached.
+    /// Stores a warning; false if known or at the limit.
     pub fn add_warning(&mut self, doubt: &str) -> bool {
         let new = self.doubts.len() < MAX_SCHEMA_WARNINGS && self.doubts.iter().all(|known| known != doubt);
         if new {
@@ -472,13 +465,11 @@ impl TelemetryState {
         new
     }
 
-    /// Returns the records that were only measured, since the creation of the state.
     fn monitored(&self) -> u64 {
         self.suppressed.get(SuppressionReason::Monitoring) + self.monitored_before
     }
 
-    /// Returns the share of the records that the release represents. Records that were only measured do not count as
-    /// fragments.
+    /// Measured records do not count as fragments.
     fn represented(&self) -> RepresentedShare {
         let settled = (self.totals.released + self.totals.suppressed).saturating_sub(self.monitored());
         let unreadable = if self.judges_unreadable { self.totals.dead_lettered } else { 0 };
@@ -498,7 +489,7 @@ impl TelemetryState {
         self.suppressed.merge(&report.suppressed);
         self.dead_lettered.merge(&report.dead_lettered);
         for (group, fragments) in report.fragments_by_group.iter().enumerate() {
-            // Fragments of groups that were not named at the start count as "other", the last.
+            // The last entry counts groups without a name.
             let place = group.min(self.fragments_by_group.len() - 1);
             self.fragments_by_group[place] += fragments;
         }
@@ -513,7 +504,6 @@ impl TelemetryState {
     }
 }
 
-/// Returns the resident bytes from the kernel's process status; None if it is not available.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     parse_resident_bytes(&status)

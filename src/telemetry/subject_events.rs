@@ -1,27 +1,27 @@
-//! Events of subjects: erasures, and profile reads.
+//! Events of erasures and profiles.
 
 use super::labels::{Label, Outcome};
 use super::metrics::clamped;
 use super::reason::RejectionReason;
 use super::status::Telemetry;
 
-/// Subjects were erased from the state. The log line is the audit trail: it contains the time and not the subjects.
+/// Subjects were erased. The log line is the audit trail, without the subjects.
 #[derive(Clone, Copy, Debug)]
 pub struct SubjectsErased {
-    /// Number of named subjects, known or not.
+    /// Named subjects, known or not.
     pub people: u64,
-    /// Channel of the request: `command`, `page` or `topic`.
+    /// Channel: `command`, `page` or `topic`.
     pub by: &'static str,
-    /// Withheld records that now count as dropped.
+    /// Withheld records, now dropped.
     pub dropped: u64,
-    /// Those of `dropped` that were already counted with a batch.
+    /// Those of `dropped` already counted with a batch.
     pub counted: u64,
     /// Duration.
     pub seconds: f64,
 }
 
 impl SubjectsErased {
-    /// Logs and counts the event, without a log limit.
+    /// Logs and counts it, without a limit.
     pub fn emit(self, telemetry: &Telemetry) {
         let metrics = telemetry.metrics();
         {
@@ -45,12 +45,12 @@ pub struct ErasureMessage {
     pub partition: i32,
     /// Offset of the message.
     pub offset: i64,
-    /// Reason for a message without a subject; None if it names one.
+    /// Reason for a message without a subject.
     pub refused: Option<RejectionReason>,
 }
 
 impl ErasureMessage {
-    /// Counts the message. Logs a refused one without its content.
+    /// Counts it; logs a refusal without the content.
     pub fn emit(self, telemetry: &Telemetry) {
         let metrics = &telemetry.metrics().erasures;
         let Self { partition, offset, refused } = self;
@@ -63,12 +63,12 @@ impl ErasureMessage {
     }
 }
 
-/// Messages of these partitions of the erasure topic were deleted before they had been read.
+/// Unread messages of these erasure partitions were deleted.
 #[derive(Clone, Copy, Debug)]
 pub struct ErasuresMissed<'a>(pub &'a [i32]);
 
 impl ErasuresMissed<'_> {
-    /// Logs and counts the event, without a log limit.
+    /// Logs and counts it, without a limit.
     pub fn emit(self, telemetry: &Telemetry) {
         telemetry.metrics().erasures.missed.inc_by(self.0.len() as u64);
         tracing::error!(
@@ -79,7 +79,7 @@ impl ErasuresMissed<'_> {
     }
 }
 
-/// Number of messages of the erasure topic that have not been processed; None if unknown.
+/// Unprocessed messages of the erasure topic, if known.
 #[derive(Clone, Copy, Debug)]
 pub struct ErasureLag(pub Option<u64>);
 
@@ -90,8 +90,7 @@ impl ErasureLag {
     }
 }
 
-/// Subjects of the erasure topic could not be erased, for this reason. The state is unchanged, and the erasure is
-/// retried.
+/// An erasure failed for this reason; it is retried, and the state is unchanged.
 #[derive(Clone, Copy)]
 pub struct ErasureFailed<'a>(pub &'a dyn std::fmt::Display);
 
@@ -103,14 +102,14 @@ impl ErasureFailed<'_> {
     }
 }
 
-/// Progress of reading profiles at the start.
+/// Progress of reading profiles.
 #[derive(Clone, Copy, Debug)]
 pub struct ProfilesRead<'a> {
     /// Name of the join.
     pub join: &'a str,
-    /// Number of subjects with a profile read so far.
+    /// Subjects read so far.
     pub people: u64,
-    /// All profiles have been read.
+    /// All are read.
     pub done: bool,
 }
 
@@ -131,7 +130,7 @@ impl ProfilesRead<'_> {
     }
 }
 
-/// A profile, or the removal of one, was read from a topic.
+/// A profile was read or removed.
 #[derive(Clone, Copy, Debug)]
 pub struct ProfileUpdate;
 
@@ -142,16 +141,16 @@ impl ProfileUpdate {
     }
 }
 
-/// A profile could not be read. Its content is not logged.
+/// A profile was unreadable. Its content is not logged.
 #[derive(Clone, Debug)]
 pub struct ProfileRefused<'a> {
     /// Name of the join.
     pub join: &'a str,
-    /// Position of the profile: `record 17`, or `partition 2, offset 16`.
+    /// Position: `record 17`, or `partition 2, offset 16`.
     pub place: String,
-    /// Reason of the refusal.
+    /// Reason.
     pub reason: RejectionReason,
-    /// The subject could be read, so its earlier profile is no longer valid. Otherwise no profile changes.
+    /// The subject was readable; its earlier profile is invalid.
     pub named: bool,
 }
 
@@ -177,17 +176,17 @@ impl ProfileRefused<'_> {
     }
 }
 
-/// Number of unread messages in topics of profiles.
+/// Unread messages in profile topics.
 #[derive(Clone, Copy, Debug)]
 pub struct ProfilesLag<'a> {
     /// Name of the join.
     pub join: &'a str,
-    /// Number of messages; None if the broker does not report it.
+    /// Messages, if the broker reports them.
     pub records: Option<u64>,
 }
 
 impl ProfilesLag<'_> {
-    /// Sets the metric, the sum over all joins.
+    /// Sets the sum over all joins.
     pub fn emit(self, telemetry: &Telemetry) {
         let all = {
             let lags = &mut telemetry.board().profile_lags;

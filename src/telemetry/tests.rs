@@ -1,5 +1,4 @@
-//! Tests of properties that scrapes and pages rely on: conservation, a constant number of series, and an exposition
-//! that promtool accepts.
+//! Conservation, a constant number of series, and a valid exposition.
 
 use std::{
     io::Write as _,
@@ -15,7 +14,6 @@ fn telemetry() -> Telemetry {
     Telemetry::new(5, &["person".into(), "signals".into()]).with_attribute_series(&["age", "zip"])
 }
 
-/// Returns the sample names of the exposition, without their values.
 fn series(text: &str) -> Vec<String> {
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     samples.filter_map(|line| line.rsplit_once(' ').map(|(name, _)| name.to_owned())).collect()
@@ -30,7 +28,7 @@ fn outcome(text: &str, outcome: &str) -> f64 {
     sample(text, &format!("throng_records_total{{outcome=\"{outcome}\"}}"))
 }
 
-/// Builds a report that conserves records for any numbers: the records are divided by shares.
+/// Conserves records for any numbers: `shares` divide them.
 fn report(consumed: u64, shares: [u64; 4], was_held: u64) -> BatchReport {
     let treated = consumed + was_held;
     let mut left = treated;
@@ -219,7 +217,6 @@ fn promtool_accepts_the_exposition() {
     assert!(output.status.success() && said.trim().is_empty(), "{said}");
 }
 
-/// A job that only publishes series: its records are measured as fragments, and rows of series represent them.
 #[test]
 fn records_represented_by_series_are_not_lost() {
     let of = |represented: u64, released: u64, monitored: u64, suppressed: u64, unreadable: u64| {

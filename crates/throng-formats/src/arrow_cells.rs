@@ -1,4 +1,4 @@
-//! Converts Arrow columns, used for Parquet files, to raw cells.
+//! Arrow columns, such as those of Parquet files, as raw cells.
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
 use arrow::datatypes::{DataType, Field as ArrowField, Fields, Schema};
@@ -30,10 +30,10 @@ pub enum ArrowColumnError {
     Mismatch,
 }
 
-/// Finds the cells of the schema's fields in record batches of one Arrow schema.
+/// Finds the cells of the fields in record batches of one Arrow schema.
 #[derive(Clone, Debug)]
 pub struct ArrowCodec {
-    /// Per attribute, the child indices that lead to it: a top-level column, then struct members.
+    /// Child indices per attribute, from a top-level column.
     paths: Vec<Option<Vec<usize>>>,
     roots: Vec<usize>,
     limits: DecodeLimits,
@@ -42,18 +42,16 @@ pub struct ArrowCodec {
 }
 
 impl ArrowCodec {
-    /// Resolves every field's segments in `schema`.
+    /// Resolves the fields in `schema`.
     ///
-    /// Cells by Arrow type:
-    /// - Integers, floats, decimals and durations (in seconds) are numbers. `NaN` and infinities are untyped text.
-    /// - Texts, dates (`2024-03-01`), times and timestamps (`2024-03-01T12:00:00.5`, with `Z` if the column has a
-    ///   time zone) are text. Values outside the calendar are untyped, such as `infinity`.
-    /// - Sixteen fixed-size bytes are a UUID. Other bytes are text if they are UTF-8, otherwise Base64.
-    /// - Lists, maps and whole structs are JSON. A member of a null struct is absent.
+    /// - Integers, floats, decimals and durations (in seconds) are numbers; `NaN` and infinities are untyped text.
+    /// - Texts, dates, times and timestamps are text, or untyped outside the calendar.
+    /// - Sixteen fixed-size bytes are a UUID; other bytes are UTF-8 text or Base64.
+    /// - Lists, maps and structs are JSON.
     ///
     /// # Errors
-    /// Returns an error if a selected column has no textual form, is ambiguous, or differs from a field only by case.
-    /// Also returns an error if an unknown column must be refused, or if no field has a column.
+    /// Fails for a column without textual form, or a name that is ambiguous or differs from a field only by case. Also
+    /// fails for a refused unknown column, or if no field has a column.
     pub fn new(
         schema: &Schema,
         fields: &[FieldPath],
@@ -91,7 +89,7 @@ impl ArrowCodec {
         Ok(Self { unknown_columns: unknown.len() as u64, unknown, paths, roots, limits })
     }
 
-    /// Returns the top-level columns with selected cells, ascending. A reader should project to these columns.
+    /// Returns the top-level columns to read, ascending.
     #[must_use]
     pub fn roots(&self) -> &[usize] {
         &self.roots
@@ -103,16 +101,16 @@ impl ArrowCodec {
         (0..self.paths.len()).filter(|&attribute| self.paths[attribute].is_none()).collect()
     }
 
-    /// Returns the names of the columns that no field uses.
+    /// Returns the names of unused columns.
     #[must_use]
     pub fn unknown(&self) -> &[String] {
         &self.unknown
     }
 
-    /// Returns the selected columns of `batch`, which must have exactly the columns [`roots`](Self::roots).
+    /// Returns the rows of `batch`, which must have exactly the columns [`roots`](Self::roots).
     ///
     /// # Errors
-    /// Returns [`ArrowColumnError::Mismatch`] if it has other columns.
+    /// Fails with [`ArrowColumnError::Mismatch`] for other columns.
     pub fn rows(&self, batch: &RecordBatch) -> Result<ArrowRows, ArrowColumnError> {
         let mut columns = Vec::with_capacity(self.paths.len());
         for path in &self.paths {
@@ -134,7 +132,6 @@ impl ArrowCodec {
     }
 }
 
-/// Returns the child indices from the top to the field at `pointer`; `None` if it is missing.
 fn resolve_column_path(top: &Fields, pointer: &[String]) -> Result<Option<Vec<usize>>, ArrowColumnError> {
     let nothing_below = Fields::empty();
     let mut level = top;
@@ -177,10 +174,10 @@ pub struct ArrowRows {
 }
 
 impl ArrowRows {
-    /// Adds row `row` of the batch to `into`; returns the bytes of its cells.
+    /// Adds a row to `into`; returns the bytes of its cells.
     ///
     /// # Errors
-    /// Returns [`RejectionReason::Oversized`] if the cells together exceed the limit; `into` is then unchanged.
+    /// Fails with [`RejectionReason::Oversized`]; `into` is then unchanged.
     ///
     /// # Panics
     /// Panics if the batch has no such row.

@@ -16,7 +16,6 @@ fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
 }
 
-/// Returns the cells of one column as `Debug` text, row by row; `pointer` may lead into a struct.
 fn cells(array: ArrayRef, pointer: &[&str]) -> Vec<String> {
     let batch = batch(vec![("c", array)]);
     let field = FieldPath {

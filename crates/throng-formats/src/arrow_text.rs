@@ -1,4 +1,4 @@
-//! Textual form of one Arrow cell.
+//! Text of one Arrow cell.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,6 @@ use base64::engine::general_purpose::STANDARD;
 
 use throng_core::values::raw_batch::RawToken;
 
-/// Returns `true` if cells of this type have a textual form.
 pub(super) fn has_textual_form(kind: &DataType) -> bool {
     use DataType as D;
     match kind {
@@ -24,13 +23,12 @@ pub(super) fn has_textual_form(kind: &DataType) -> bool {
         D::List(item) | D::LargeList(item) | D::FixedSizeList(item, _) => has_textual_form(item.data_type()),
         D::Struct(members) => members.iter().all(|member| has_textual_form(member.data_type())),
         D::Map(entries, _) => has_textual_form(entries.data_type()),
-        // The months of an interval cannot be decoded without the writer's schema.
+        // Intervals need the writer's schema.
         D::Interval(_) | D::Union(..) | D::RunEndEncoded(..) | D::ListView(_) | D::LargeListView(_) => false,
         _ => true,
     }
 }
 
-/// Returns the values of a dictionary and the index that `row` refers to; `row` is not null.
 fn dictionary_entry(array: &dyn Array, row: usize) -> (&dyn Array, usize) {
     downcast_dictionary_array!(
         array => (array.values().as_ref(), array.key(row).expect("a valid key")),
@@ -38,7 +36,7 @@ fn dictionary_entry(array: &dyn Array, row: usize) -> (&dyn Array, usize) {
     )
 }
 
-/// Returns the cell at `row` as a token; text that the column does not store is written to `scratch`.
+/// Computed text is written to `scratch`.
 pub(super) fn token<'a>(array: &'a dyn Array, row: usize, scratch: &'a mut String) -> RawToken<'a> {
     use DataType as D;
     if array.is_null(row) {
@@ -116,7 +114,6 @@ fn append_formatted(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to a string");
 }
 
-/// Returns UTF-8 bytes as text, others as Base64, as for Avro.
 fn bytes<'a>(bytes: &'a [u8], scratch: &'a mut String) -> RawToken<'a> {
     match std::str::from_utf8(bytes) {
         Ok(text) => RawToken::Text(text),
@@ -144,14 +141,13 @@ fn seconds(out: &mut String, count: i64, unit: TimeUnit) {
     }
 }
 
-/// Writes the shortest digits that restore the same float, always a JSON number; non-finite values are untyped text.
+/// Writes the shortest exact digits; non-finite values are untyped text.
 fn float_token<F: std::fmt::Debug + Into<f64> + Copy>(out: &mut String, value: F) -> RawToken<'_> {
     append_formatted(out, format_args!("{value:?}"));
     if value.into().is_finite() { RawToken::Number(out) } else { RawToken::Untyped(out) }
 }
 
-/// Writes dates, times and timestamps in ISO 8601. A count outside the calendar is untyped text, as NaN is for
-/// numbers: `infinity` or `-infinity` as in databases, otherwise the count with its unit.
+/// Writes ISO 8601. A count outside the calendar is untyped text, such as `infinity`.
 fn temporal_token<'a>(array: &dyn Array, row: usize, out: &'a mut String) -> RawToken<'a> {
     use DataType as D;
     macro_rules! value {
@@ -207,14 +203,14 @@ fn temporal_token<'a>(array: &dyn Array, row: usize, out: &'a mut String) -> Raw
                     (moment::timestamp_ns_to_datetime(count), count, "ns")
                 }
             };
-            // A column with a time zone counts from the epoch in UTC, regardless of the zone name.
+            // A column with a time zone counts in UTC.
             let suffix = if zone.is_some() { "Z" } else { "" };
-            // The extreme counts of nanoseconds are valid dates, but mean infinity.
+            // The extreme counts of nanoseconds are valid dates but mean infinity.
             let is_infinite = count.unsigned_abs() >= i64::MAX.unsigned_abs();
             let at = at.filter(|_| !is_infinite);
             (at.map(|at| format!("{}{suffix}", at.format("%Y-%m-%dT%H:%M:%S%.f"))), count, name)
         }
-        // Types without a textual form are refused when the file is opened.
+        // Refused when the file is opened.
         _ => return RawToken::Null,
     };
     match spelled {
@@ -230,7 +226,7 @@ fn temporal_token<'a>(array: &dyn Array, row: usize, out: &'a mut String) -> Raw
     RawToken::Untyped(out)
 }
 
-/// Writes a nested cell as JSON. Non-finite floats become null, because JSON cannot represent them.
+/// Non-finite floats are null.
 fn append_nested_json(array: &dyn Array, row: usize, out: &mut String) {
     use DataType as D;
     if array.is_null(row) {
@@ -266,7 +262,6 @@ fn append_nested_json(array: &dyn Array, row: usize, out: &mut String) {
                 }
                 let mut key = String::new();
                 append_nested_json(entries.column(0), index, &mut key);
-                // JSON keys are text; other key types are quoted.
                 if key.starts_with('"') {
                     out.push_str(&key);
                 } else {

@@ -1,19 +1,4 @@
-//! Avro decoder: one binary datum per record.
-//!
-//! `apache-avro` parses the writer schema, which is compiled once ([`shape`]); the bytes are decoded by it
-//! ([`datum`]). Unions are transparent: a field of type `["null", "string"]` is a text or null, and a pointer
-//! continues in the branch that is present.
-//!
-//! | Avro | cell |
-//! |---|---|
-//! | int, long, float, double, decimal | number |
-//! | boolean, null, string, enum, uuid | Boolean, null, text |
-//! | date, timestamp-*, local-timestamp-* | date, or UTC time with milliseconds, in ISO 8601 |
-//! | time-millis, time-micros | `10:05:07.250` |
-//! | bytes | text if valid UTF-8, otherwise Base64 |
-//! | fixed of 16 bytes | UUID |
-//! | other fixed, duration | Base64 text |
-//! | array, map, record | JSON text |
+//! Avro decoder: one datum per record (`docs/formats.md`). Pointers enter the present branch of a union.
 
 mod avro_types;
 mod datum_reader;
@@ -34,15 +19,14 @@ pub use avro_types::AvroSchemaError;
 pub struct AvroCodec {
     shapes: AvroTypeGraph,
     paths: SelectedPaths,
-    /// Attributes without a field in the writer schema.
     missing: Vec<usize>,
 }
 
 impl AvroCodec {
-    /// Creates a codec for data written with `schema` (an Avro schema in JSON).
+    /// Creates a codec for data written with the Avro `schema`.
     ///
     /// # Errors
-    /// Returns an error if `schema` is not an Avro schema.
+    /// Fails if `schema` is not an Avro schema.
     pub fn new(
         schema: &str,
         fields: &NumberedFields,
@@ -52,10 +36,10 @@ impl AvroCodec {
         Self::with_schema_parts(schema, &[], fields, limits, unknown)
     }
 
-    /// Creates a codec for a `schema` that uses types defined in `parts`.
+    /// Creates a codec for a `schema` with types in `parts`.
     ///
     /// # Errors
-    /// Returns an error if one of them is not an Avro schema, or if a type is undefined.
+    /// Fails if one is not an Avro schema, or if a type is undefined.
     pub fn with_schema_parts(
         schema: &str,
         parts: &[String],
@@ -73,20 +57,19 @@ impl AvroCodec {
         Ok(Self { shapes, paths: SelectedPaths::new(fields, limits, unknown), missing })
     }
 
-    /// Returns the approximate memory of the codec in bytes.
+    /// Returns the approximate memory in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        // Memory per type or field, including its name.
         self.shapes.size() * 256 + self.paths.bytes(self.shapes.most_fields())
     }
 
-    /// Returns the attributes without a field in the writer schema.
+    /// Returns the attributes without a field.
     #[must_use]
     pub fn missing(&self) -> &[usize] {
         &self.missing
     }
 
-    /// Returns `true` if no attribute selects some top-level field.
+    /// Returns `true` if some top-level field is not selected.
     #[must_use]
     pub fn drops(&self) -> bool {
         let root = &self.paths.root;
@@ -97,8 +80,7 @@ impl AvroCodec {
 }
 
 impl RecordDecoder for AvroCodec {
-    /// See [`RecordDecoder::fill`]. Each field of the writer schema that no attribute selects adds one to
-    /// `into.unknown_cells`.
+    /// Each unselected field of the writer schema adds one to `into.unknown_cells`.
     fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), RejectionReason> {
         if payload.len() > self.paths.limits.max_record_bytes {
             return Err(RejectionReason::Oversized);

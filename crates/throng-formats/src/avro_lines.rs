@@ -1,6 +1,4 @@
-//! Avro lines for Kafka topics: a cell is null, a value of its attribute's type, or a text.
-//!
-//! Text columns are unions `["null", "string"]`; other columns are unions `["null", TYPE, "string"]`.
+//! Avro lines: a cell is a union `["null", TYPE, "string"]`.
 
 use super::typed_lines::{
     BinaryColumn, CellKind, TypedCell, TypedGroup, TypedLines, decode_double, decode_zigzag, split_bytes, split_text,
@@ -8,7 +6,7 @@ use super::typed_lines::{
 use prost_reflect::prost::encoding::encode_varint;
 
 impl CellKind {
-    /// Returns the names of the union branches in the Avro schema of the column.
+    /// Returns the branches of the column's union.
     #[must_use]
     pub fn avro_union_branches(self) -> &'static [&'static str] {
         match self {

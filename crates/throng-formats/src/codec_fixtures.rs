@@ -1,18 +1,14 @@
-//! Fields and messages for the tests of the codecs.
-
 use super::{FieldPath, RecordDecoder};
 use throng_core::values::raw_batch::{RawBatch, RawToken, RecordPosition};
 use throng_core::values::rejection::RejectionReason;
 
-/// Position of every test message.
 pub const MESSAGE_POSITION: RecordPosition = RecordPosition { topic: 1, partition: 4, offset: 17, element: 0 };
 
-/// Returns the position of one of its elements.
 pub fn element(number: u32) -> RecordPosition {
     RecordPosition { element: number, ..MESSAGE_POSITION }
 }
 
-/// Returns the field at a pointer; the segment `*` matches each element.
+/// `*` matches each element.
 pub fn test_field(pointer: &str) -> FieldPath {
     let mut pointer: Vec<String> = pointer.split('/').skip(1).map(str::to_owned).collect();
     let elements = pointer.iter().position(|segment| segment == "*");
@@ -22,7 +18,7 @@ pub fn test_field(pointer: &str) -> FieldPath {
     FieldPath { pointer, elements }
 }
 
-/// Returns fields for the pointers, numbered from 0.
+/// Numbers the fields from 0.
 pub fn numbered_test_fields(pointers: &[&str]) -> Vec<(usize, FieldPath)> {
     pointers.iter().map(|pointer| test_field(pointer)).enumerate().collect()
 }
@@ -31,7 +27,7 @@ pub fn row_tokens(batch: &RawBatch, row: usize) -> Vec<RawToken<'_>> {
     (0..batch.width()).map(|attribute| batch.token(row, attribute)).collect()
 }
 
-/// Rows of one message, and its refused elements. A refused message adds no rows.
+/// Rows of one message, and its refused elements.
 pub type DecodedMessage = (RawBatch, Vec<(RecordPosition, RejectionReason)>);
 
 pub fn decode_test_message(
@@ -48,7 +44,7 @@ pub fn decode_test_message(
     outcome.map(|()| (batch, refused))
 }
 
-/// Returns the rows of one message and its number of unknown values.
+/// Returns the rows and the number of unknown values.
 pub fn row(codec: &dyn RecordDecoder, width: usize, payload: &[u8]) -> Result<(RawBatch, u64), RejectionReason> {
     decode_test_message(codec, width, payload).map(|(batch, _)| {
         let unknown = batch.unknown_cells;

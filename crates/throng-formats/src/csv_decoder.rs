@@ -1,4 +1,4 @@
-//! CSV decoder: a header row maps columns to attributes; rows have untyped fields.
+//! CSV decoder.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use super::{FieldPath, UnknownCellPolicy};
 use throng_core::values::raw_batch::{RawBatch, RawToken, RecordPosition};
 use throng_core::values::rejection::RejectionReason;
 
-/// One unquoted row: the concatenated bytes of its fields, and the end of each.
+/// Unquoted row of fields.
 #[derive(Clone, Copy, Debug)]
 pub struct CsvRow<'a> {
-    /// Bytes of all fields.
+    /// Concatenated bytes of the fields.
     pub text: &'a [u8],
     /// End of each field in `text`.
     pub ends: &'a [usize],
@@ -23,8 +23,7 @@ impl<'a> CsvRow<'a> {
     }
 }
 
-/// Header that cannot be used. Columns are identified by number, counted from 1. In a file without a header the first
-/// row is a record, so its values must not appear in the message.
+/// Unusable header, with column numbers from 1. It may be a data record, so the message contains no names.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "each variant has an error message")]
 pub enum HeaderError {
@@ -44,10 +43,9 @@ pub enum HeaderError {
     CaseDiffers { column: usize, wanted: String },
 }
 
-/// Separators that other CSV files use.
 const OTHER_SEPARATORS: [(char, &str); 4] = [('\t', "a tab"), (';', "a semicolon"), ('|', "a bar"), (',', "a comma")];
 
-/// Decodes the rows under one header.
+/// Decodes rows under one header.
 #[derive(Clone, Debug)]
 pub struct CsvCodec {
     columns: Vec<Vec<usize>>,
@@ -56,13 +54,11 @@ pub struct CsvCodec {
 }
 
 impl CsvCodec {
-    /// Maps the columns of `header` to the fields of the same name (see [`FieldPath::flat_column_name`]).
-    ///
-    /// A field without a column is absent in every record; [`absent`](Self::absent) lists these fields.
+    /// Maps columns to fields by [`FieldPath::flat_column_name`].
     ///
     /// # Errors
-    /// Returns an error if a name is repeated or not UTF-8, or differs from a field only by case or white space. Also
-    /// returns an error if an unknown column must be refused, or if no field has a column.
+    /// Fails for a name that is repeated, not UTF-8, or differs from a field only by case or white space. Also fails
+    /// for a refused unknown column, or if no field has a column.
     pub fn new(header: CsvRow<'_>, fields: &[FieldPath], unknown: UnknownCellPolicy) -> Result<Self, HeaderError> {
         let mut wanted: HashMap<String, Vec<usize>> = HashMap::new();
         for (attribute, field) in fields.iter().enumerate() {
@@ -106,10 +102,10 @@ impl CsvCodec {
         Ok(Self { columns, unknown, absent })
     }
 
-    /// Returns the names in a header row, from left to right.
+    /// Returns the names in a header.
     ///
     /// # Errors
-    /// Returns an error if a name is not UTF-8. Repeated names are detected by [`new`](Self::new).
+    /// Fails if a name is not UTF-8.
     pub fn names(header: CsvRow<'_>) -> Result<Vec<String>, HeaderError> {
         let text = |(index, name): (usize, &[u8])| match std::str::from_utf8(name) {
             Ok(name) => Ok(name.to_owned()),
@@ -118,8 +114,7 @@ impl CsvCodec {
         header.fields().enumerate().map(text).collect()
     }
 
-    /// Returns the names of the columns that no field uses. The header may be a data record: print these names only
-    /// if it is certainly a header.
+    /// Returns the names of unused columns; print them only if the header is certainly no data record.
     #[must_use]
     pub fn unknown(&self) -> &[String] {
         &self.unknown
@@ -134,7 +129,7 @@ impl CsvCodec {
     /// Adds `row` to `into`; an empty field is an empty untyped token.
     ///
     /// # Errors
-    /// Returns [`RejectionReason::RaggedRow`] or [`RejectionReason::NotUtf8`]; `into` is then unchanged.
+    /// Fails with [`RejectionReason::RaggedRow`] or [`RejectionReason::NotUtf8`]; `into` is then unchanged.
     pub fn decode(
         &self,
         row: CsvRow<'_>,
@@ -146,7 +141,7 @@ impl CsvCodec {
         }
         into.push_row(coordinate);
         for (attributes, field) in self.columns.iter().zip(row.fields()) {
-            // Each field must be valid UTF-8, because a character could be split across two fields.
+            // A character could be split across two fields.
             let Ok(text) = std::str::from_utf8(field) else {
                 into.pop_row();
                 return Err(RejectionReason::NotUtf8);
@@ -238,7 +233,6 @@ mod tests {
             codec.decode(row(&["1", "2", "3"]).row(), MESSAGE_POSITION, &mut batch),
             Err(RejectionReason::RaggedRow)
         );
-        // "é" split across two fields is valid UTF-8 as a whole, but not in each field.
         let torn = OwnedCsvRow("é".as_bytes().to_vec(), vec![1, 2]);
         assert_eq!(codec.decode(torn.row(), MESSAGE_POSITION, &mut batch), Err(RejectionReason::NotUtf8));
         assert_eq!((batch.rows(), batch.unknown_cells), (0, 0));

@@ -1,5 +1,3 @@
-//! CSV lines: rows of separated values under a header.
-
 use throng_core::line_encoder::LineEncoder;
 use throng_core::values::formula::{needs_guard, unguarded};
 use throng_core::values::json::quoted;
@@ -15,8 +13,7 @@ impl CsvLines {
         Self { width, separator }
     }
 
-    /// Returns the text of a missing value. It is not empty in a row of one cell, because CSV readers skip blank
-    /// lines.
+    /// Not empty in a row of one cell, because CSV readers skip blank lines.
     fn missing_value_text(&self) -> &'static str {
         if self.width == 1 { "null" } else { "" }
     }
@@ -68,7 +65,6 @@ impl LineEncoder for CsvLines {
                 let end = rest.find(separator).unwrap_or(rest.len());
                 let bare = &rest[..end];
                 rest = &rest[end..];
-                // Texts are quoted, and a missing value has one encoding.
                 cell.push_str(match bare {
                     _ if bare == self.missing_value_text() => "null",
                     "" | "null" => return None,
@@ -81,8 +77,7 @@ impl LineEncoder for CsvLines {
     }
 }
 
-/// Appends a cell. Only strings are quoted, to distinguish texts from numbers and `""` from a missing value. A text
-/// that a spreadsheet would evaluate as a formula is prefixed with `'`.
+/// Quotes only texts, and prefixes those that a spreadsheet would read as a formula with `'`.
 fn write_cell(json: &str, separator: u8, out: &mut Vec<u8>) {
     match serde_json::from_str::<String>(json) {
         Ok(text) => {

@@ -1,4 +1,4 @@
-//! Messages with records as array elements, compared with `serde_json`.
+//! Compares messages with record arrays with `serde_json`.
 
 use super::codec_fixtures::{MESSAGE_POSITION, element, test_field};
 use super::*;
@@ -30,8 +30,7 @@ fn rows(batch: &RawBatch) -> Vec<(RecordPosition, Vec<Option<Value>>)> {
     (0..batch.rows()).map(|at| (batch.coordinates()[at], row(at))).collect()
 }
 
-/// Rows of a message, its refused elements, and its number of unknown values; another message precedes it in the
-/// batch.
+/// Rows, refused elements, and the number of unknown values.
 type ExplodedMessage = (Vec<(RecordPosition, Vec<Option<Value>>)>, Vec<(RecordPosition, RejectionReason)>, u64);
 
 fn read(codec: &JsonCodec, width: usize, text: &str) -> Result<ExplodedMessage, RejectionReason> {
@@ -132,8 +131,6 @@ fn bad_element_is_rejected_and_others_are_kept() {
     assert_eq!(read(&strict, 2, r#"{"id":1,"x":2,"e":[{"v":1}]}"#), Err(RejectionReason::UnknownAttribute));
 }
 
-/// Enclosing values become cells of every element; the limit prevents a short message from expanding to a large
-/// batch.
 #[test]
 fn repeated_enclosing_bytes_are_limited() {
     let codec = codec(&["/id", "/o", "/list/*/a"]);
@@ -146,12 +143,11 @@ fn repeated_enclosing_bytes_are_limited() {
         let outcome = codec.decode(message(id, elements).as_bytes(), MESSAGE_POSITION, &mut batch);
         outcome.map(|()| (batch.rows(), batch.repeated_bytes()))
     };
-    // 7 bytes of `o` plus the bytes of the ID, once per element after the first.
+    // 7 bytes of `o` plus the ID, once per element after the first.
     assert_eq!(repeated(33, 6), Ok((6, 200)));
     assert_eq!(repeated(34, 6), Err(RejectionReason::TooManyElements));
     assert_eq!(repeated(193, 2), Ok((2, 200)));
     assert_eq!(repeated(4_000, 1), Ok((1, 0)));
-    // A refused message changes nothing, and the next message is counted separately.
     let mut batch = RawBatch::new(3);
     for (id, elements) in [(33, 6), (34, 6), (3, 2)] {
         let outcome = codec.decode(message(id, elements).as_bytes(), MESSAGE_POSITION, &mut batch);
@@ -171,7 +167,6 @@ fn leaf() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Generates objects with some keys of the fields and some others.
 fn object() -> impl Strategy<Value = Value> {
     let keys = prop_oneof![Just("a"), Just("b"), Just("c"), Just("d"), Just("e"), Just("list")];
     let inner = prop_oneof![

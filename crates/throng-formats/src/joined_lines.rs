@@ -1,25 +1,20 @@
-//! Rows with one column per attribute of any group; attributes of other groups are null.
+//! Rows with one column per attribute of any group; other groups' cells are null.
 
 use std::sync::Arc;
 use throng_core::line_encoder::LineEncoder;
 
-/// JSON text of a cell of another group.
 const FOREIGN_CELL: &str = "null";
 
-/// Writes the cells of one group into rows of all attributes, and reads them back.
-///
-/// Reading refuses a row that has a value of another group or omits an attribute. A successful read therefore returns
-/// every value of the row.
+/// Refuses a row with a value of another group or a missing attribute when reading.
 #[derive(Debug)]
 pub(super) struct JoinedLines {
     rows: Arc<dyn LineEncoder>,
     width: usize,
-    /// Positions of the group's attributes in a row, ascending.
     places: Vec<usize>,
 }
 
 impl JoinedLines {
-    /// Creates lines for the group with its cells at `places` (ascending) in rows of `width` cells, encoded by `rows`.
+    /// Cells of the group are at `places` (ascending) of `width`.
     pub fn new(rows: Arc<dyn LineEncoder>, width: usize, places: &[usize]) -> Self {
         debug_assert!(
             places.is_sorted() && places.last().is_none_or(|last| *last < width),
@@ -30,7 +25,7 @@ impl JoinedLines {
 }
 
 impl LineEncoder for JoinedLines {
-    /// Writes an empty text as null, because a cell cannot be omitted.
+    /// Writes an omitted cell as null.
     fn encode(&self, cells: &[&str], out: &mut Vec<u8>) {
         let mut row = vec![FOREIGN_CELL; self.width];
         for (place, cell) in self.places.iter().zip(cells).filter(|(_, cell)| !cell.is_empty()) {

@@ -1,14 +1,9 @@
-//! Splits a JSON array into the texts of its elements.
-
 use serde::Deserialize as _;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use throng_core::values::rejection::RejectionReason;
 
-/// Returns the texts of the elements of `json`, 1 to `most`.
-///
-/// # Errors
-/// Returns a reason if `json` is not a well-formed array, is empty, or has more than `most` elements.
+/// Returns the texts of the 1 to `most` elements of a JSON array.
 pub(super) fn elements(json: &str, most: usize) -> Result<Vec<&str>, RejectionReason> {
     match json.trim_ascii().as_bytes().first() {
         Some(b'[') => {}

@@ -1,7 +1,4 @@
-//! JSON decoder: one object per record, flat and nested keys in one pass.
-//!
-//! `serde_json` parses the structure and returns each leaf as raw text. Numbers keep their spelling; the canonical
-//! form rounds them later. Text without escapes is copied once, and unknown values are not built.
+//! JSON decoder: nested keys in one pass. Leaves are raw text, so numbers keep their digits.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,31 +13,24 @@ use super::{DecodeLimits, FieldPath, RecordDecoder, UnknownCellPolicy, non_finit
 use throng_core::values::raw_batch::{RawBatch, RawToken, RecordPosition};
 use throng_core::values::rejection::RejectionReason;
 
-/// Deepest level that is read recursively, below `serde_json`'s own limit of 128. Only schema pointers can lead
-/// there; other values are scanned without recursion.
+/// Below the limit 128 of `serde_json`. Unselected values are scanned without recursion.
 const MAX_RECURSION_DEPTH: usize = 120;
 
-/// Decodes JSON objects into the cells of the given fields.
+/// Decodes JSON objects into cells.
 #[derive(Clone, Debug)]
 pub struct JsonCodec {
     root: PathNode,
-    /// Fields of each element, if the elements of an array are records.
     elements: Option<ElementPaths>,
     limits: DecodeLimits,
     unknown: UnknownCellPolicy,
-    /// Accepts a non-object value as a record.
     accepts_scalars: bool,
 }
 
 impl RecordDecoder for JsonCodec {
-    /// See [`RecordDecoder::fill`]. `NaN`, `Infinity` and `-Infinity`, which some JSON writers emit as numbers, are untyped
-    /// text, as in Parquet.
+    /// Treats `NaN`, `Infinity` and `-Infinity` as untyped text.
     ///
-    /// A key that no field selects adds one to `into.unknown_cells`, and so does a scalar where the fields expect an
-    /// object. With `null` there, the fields below it are absent. Keys inside an unknown object are not counted.
-    /// Duplicate keys are detected in the record and in every object that a field leads into.
-    ///
-    /// The values around an array of records are read once, and their unknown values are counted once.
+    /// An unselected key adds one to `into.unknown_cells`, as does a scalar in place of an object. `null` there makes
+    /// the fields absent. Duplicate keys are refused in objects on the path to a field.
     fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), RejectionReason> {
         let spelled = non_finite_numbers::encoded(payload);
         let payload = spelled.as_deref().unwrap_or(payload);
@@ -56,14 +46,13 @@ impl RecordDecoder for JsonCodec {
 }
 
 impl JsonCodec {
-    /// Creates a codec for batches of width `fields.len()`, which drops and counts unknown keys.
+    /// Creates a codec for batches of width `fields.len()` with [`UnknownCellPolicy::Drop`].
     #[must_use]
     pub fn new(fields: &[FieldPath], limits: DecodeLimits) -> Self {
         Self { accepts_scalars: false, ..Self::from_numbered_fields(fields.iter().enumerate(), limits) }
     }
 
-    /// Creates a codec for one part of a message. A part that is not an object is accepted if a field is the whole
-    /// part.
+    /// Creates a codec for one part of a message, which may be a non-object if a field is the whole part.
     #[must_use]
     pub fn for_message_part(fields: &NumberedFields, limits: DecodeLimits) -> Self {
         Self::from_numbered_fields(fields.iter().map(|(attribute, field)| (*attribute, field)), limits)
@@ -88,7 +77,7 @@ impl JsonCodec {
     /// See [`RecordDecoder::decode`].
     ///
     /// # Errors
-    /// Returns the rejection reason. `into` then has its previous rows and its previous count of unknown cells.
+    /// Returns the rejection reason; rows and counts of `into` are then unchanged.
     pub fn decode(
         &self,
         payload: &[u8],
@@ -98,7 +87,6 @@ impl JsonCodec {
         RecordDecoder::decode(self, payload, coordinate, into)
     }
 
-    /// Sets the cells of a JSON value that is not an object.
     fn fill_scalar(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), RejectionReason> {
         let text = std::str::from_utf8(payload).map_err(|_| RejectionReason::NotUtf8)?;
         self.walk(into).write_node_cells(&self.root, text.trim_ascii(), 0)
@@ -108,7 +96,7 @@ impl JsonCodec {
         JsonRowWriter { batch, limits: self.limits, unknown: self.unknown, refusal: None, array: None }
     }
 
-    /// Sets the cells outside the array of records, and returns the text of this array.
+    /// Returns the text of the array of records.
     fn fill_enclosing(&self, text: &str, into: &mut RawBatch) -> Result<Option<String>, RejectionReason> {
         let mut walk = self.walk(into);
         let step =
@@ -155,7 +143,6 @@ fn text_of(payload: &[u8], limits: DecodeLimits) -> Result<&str, RejectionReason
     std::str::from_utf8(payload).map_err(|_| RejectionReason::NotUtf8)
 }
 
-/// Returns the text of a payload that starts like an object.
 pub(super) fn object_text(payload: &[u8], limits: DecodeLimits) -> Result<&str, RejectionReason> {
     let text = text_of(payload, limits)?;
     match text.bytes().find(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r')) {
@@ -168,20 +155,20 @@ pub(super) fn object_text(payload: &[u8], limits: DecodeLimits) -> Result<&str, 
     }
 }
 
-/// Refuses a value that starts `depth` levels below the top of the record and is nested too deeply.
+/// Refuses deep nesting; `depth` is that of the value's parent.
 pub(super) fn check_depth(json: &str, depth: usize, limits: DecodeLimits) -> Result<(), RejectionReason> {
     let nested = matches!(json.as_bytes().first(), Some(b'{' | b'['));
     if nested && depth + bracket_depth(json) > limits.max_depth { Err(RejectionReason::TooDeep) } else { Ok(()) }
 }
 
-/// Returns the token of a well-formed JSON text; strings with escapes are written to `unescaped`.
+/// Writes strings with escapes to `unescaped`.
 pub(super) fn token_of<'a>(json: &'a str, unescaped: &'a mut String) -> Result<RawToken<'a>, RejectionReason> {
     Ok(match json.as_bytes().first() {
         Some(b'"') => {
             let inner =
                 json.strip_prefix('"').and_then(|j| j.strip_suffix('"')).ok_or(RejectionReason::MalformedJson)?;
             if inner.contains('\\') {
-                // The scan of raw text accepts a lone surrogate; all other malformed strings are refused earlier.
+                // The raw scan accepts a lone surrogate.
                 *unescaped = serde_json::from_str(json).map_err(|_| RejectionReason::MalformedJson)?;
                 RawToken::Text(unescaped)
             } else {
@@ -215,19 +202,17 @@ fn bracket_depth(json: &str) -> usize {
     deepest
 }
 
-/// Row being filled.
 struct JsonRowWriter<'a> {
     batch: &'a mut RawBatch,
     limits: DecodeLimits,
     unknown: UnknownCellPolicy,
-    /// Reason for stopping early, set before serde's error is returned; serde's errors carry only text.
+    /// Reason for stopping, since serde's errors carry only text.
     refusal: Option<RejectionReason>,
     array: Option<String>,
 }
 
 impl JsonRowWriter<'_> {
-    /// Sets the cells of one element, a well-formed value. A scalar is refused unless an attribute is the whole
-    /// element.
+    /// A scalar is refused unless an attribute is the whole element.
     fn element(&mut self, elements: &ElementPaths, json: &str) -> Result<(), RejectionReason> {
         let ElementPaths { root, depth } = elements;
         let is_structure = json.starts_with(['{', '[']);
@@ -255,7 +240,6 @@ impl JsonRowWriter<'_> {
         }
     }
 
-    /// Sets the cells of the attributes at `node` to a well-formed value.
     fn write_node_cells(&mut self, node: &PathNode, json: &str, depth: usize) -> Result<(), RejectionReason> {
         if node.attributes.is_empty() {
             return Ok(());
@@ -272,10 +256,9 @@ impl JsonRowWriter<'_> {
     }
 }
 
-/// Object or array on the path to the fields below `node`.
 struct JsonPathVisitor<'n, 'w, 'b> {
     node: &'n PathNode,
-    /// Depth of this value; the record is depth 1.
+    /// Depth, 1 for the record.
     depth: usize,
     /// An attribute contains the whole value, so nothing in it is dropped.
     covered: bool,
@@ -297,7 +280,6 @@ impl JsonPathVisitor<'_, '_, '_> {
         Ok(())
     }
 
-    /// Processes a child value, which `source` reads as raw text or as nested structure.
     fn visit_child<'de, E, R>(&mut self, child: Option<&PathNode>, source: R) -> Result<(), E>
     where
         E: de::Error,
@@ -321,13 +303,12 @@ impl JsonPathVisitor<'_, '_, '_> {
         if child.is_leaf() || !raw.starts_with(['{', '[']) {
             return Ok(());
         }
-        // One attribute is the whole object and others are inside it: the object is read a second time.
+        // An attribute inside the object requires a second pass.
         let step = JsonPathVisitor { node: child, depth: depth + 1, covered: true, walk: &mut *self.walk };
         step.deserialize(&mut serde_json::Deserializer::from_str(raw)).map_err(E::custom)
     }
 }
 
-/// Next value of a map or an array, readable in one of two ways.
 trait ValueSource<'de, E> {
     fn raw(self) -> Result<&'de str, E>;
     fn walk(self, step: JsonPathVisitor<'_, '_, '_>) -> Result<(), E>;
@@ -345,7 +326,7 @@ impl<'de, M: MapAccess<'de>> ValueSource<'de, M::Error> for PendingMapValue<'_, 
     }
 }
 
-/// Array element. It is already read, because its existence is only known after reading.
+/// Already read, because only reading reveals its existence.
 struct ArrayElementText<'de>(&'de str);
 
 impl<'de, E: de::Error> ValueSource<'de, E> for ArrayElementText<'de> {
@@ -376,7 +357,7 @@ impl<'de> Visitor<'de> for JsonPathVisitor<'_, '_, '_> {
     fn visit_map<M: MapAccess<'de>>(mut self, mut map: M) -> Result<(), M::Error> {
         self.check_recursion()?;
         let node = self.node;
-        // A duplicate attribute is detected when its cell is set; other keys are tracked here.
+        // A duplicate attribute is detected when its cell is set.
         let mut steps: Vec<usize> = Vec::new();
         let mut strangers: Vec<Cow<'de, str>> = Vec::new();
         while let Some(key) = map.next_key_seed(BorrowedKeySeed)? {
@@ -438,7 +419,7 @@ impl<'de> Visitor<'de> for JsonPathVisitor<'_, '_, '_> {
     }
 }
 
-/// Deserializes a key; borrows it from the payload unless it contains escapes.
+/// Borrows a key unless it contains escapes.
 pub(super) struct BorrowedKeySeed;
 
 impl<'de> DeserializeSeed<'de> for BorrowedKeySeed {

@@ -1,12 +1,9 @@
-//! JSON object lines: keys in the order of the group, unchanged value texts, no white space.
-
 use super::nested_lines::{NestedLines, NestedPaths, scalar_end};
 use super::typed_lines::TypedGroup;
 use throng_core::line_encoder::LineEncoder;
 
 #[derive(Debug)]
 pub(super) struct JsonLines {
-    /// `"name":` per attribute.
     keys: Vec<String>,
 }
 
@@ -35,7 +32,6 @@ impl LineEncoder for JsonLines {
     }
 
     fn read(&self, line: &[u8], cells: &mut Vec<String>) -> Option<()> {
-        // Reuses the strings of the previous line to avoid allocation.
         cells.resize(self.keys.len(), String::new());
         let line = std::str::from_utf8(line).ok()?;
         let mut rest = line.strip_prefix('{')?;
@@ -54,17 +50,15 @@ impl LineEncoder for JsonLines {
     }
 }
 
-/// JSON lines with a schema ID prefix.
 #[derive(Debug)]
 pub(super) struct FramedJsonLines {
     frame: Vec<u8>,
     lines: Box<dyn LineEncoder>,
-    /// The group has no known schema. Lines written for it cannot be read back.
+    /// Lines without a known schema cannot be read back.
     unknown: bool,
 }
 
 impl FramedJsonLines {
-    /// Creates the lines; `nesting` is given for nested lines.
     pub fn new(groups: &[TypedGroup], nesting: Option<&NestedPaths>, names: &[&str]) -> Self {
         let lines: Box<dyn LineEncoder> = match nesting {
             Some(nesting) => Box::new(NestedLines::new(nesting, names)),

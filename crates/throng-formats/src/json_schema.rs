@@ -1,9 +1,7 @@
-//! Queries a JSON Schema about fields: their existence and their possible types.
+//! Looks up fields in a JSON Schema, to detect removed fields and changed types.
 //!
-//! Records are not validated, because decoding checks each value. The schema shows that a field was removed or has
-//! changed its type. Anything the schema leaves open is allowed: unspecified objects and arrays, and members under
-//! `additionalProperties = true`. A field is missing if the schema lists properties without it and does not mention
-//! others. The standard would allow such a field, but a removed field could then never be detected.
+//! Unspecified parts allow everything. A field is missing if the listed properties lack it, unless other properties are
+//! mentioned.
 
 use super::FieldPath;
 use super::path_tree::index;
@@ -12,22 +10,22 @@ use std::collections::HashSet;
 use throng_core::printable::printable;
 use throng_core::values::canonical::AttributeType;
 
-/// Maximum number of schemas visited per field. A field that needs more visits is reported as missing.
+/// Beyond, the field is reported as missing.
 const MAX_VISITED_SCHEMAS: usize = 10_000;
 
-/// Error for a text that is not a JSON Schema. The message describes the defect; a schema contains no data values.
+/// Error for a text that is not a JSON Schema. The message contains no data values.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("not a JSON Schema: {0}")]
 pub struct JsonSchemaError(String);
 
-/// JSON Schema (of any draft) with the schemas it refers to.
+/// JSON Schema of any draft, with the referenced schemas.
 #[derive(Clone, Debug)]
 pub struct JsonSchema {
-    /// Addresses and documents; the first is the schema itself.
+    /// Addresses and documents; the first is the schema.
     documents: Vec<(String, Value)>,
 }
 
-/// Result of looking up one field in a schema.
+/// Result of a field lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaFieldStatus {
     /// The schema has no such field.
@@ -48,7 +46,7 @@ impl JsonSchema {
     /// Parses the schema `text`, which refers to `parts` by name.
     ///
     /// # Errors
-    /// Returns an error if one of them is not JSON, or neither an object nor a Boolean.
+    /// Fails if one is not JSON, or neither an object nor a Boolean.
     pub fn new(text: &str, parts: &[(String, String)]) -> Result<Self, JsonSchemaError> {
         let parsed = |name: &str, text: &str| match serde_json::from_str(text) {
             Ok(schema @ (Value::Object(_) | Value::Bool(_))) => Ok((name.to_owned(), schema)),
@@ -60,7 +58,7 @@ impl JsonSchema {
         Ok(Self { documents: [Ok(own)].into_iter().chain(others).collect::<Result<_, _>>()? })
     }
 
-    /// Looks up `field` as a value of type `kind`. A field in array elements is looked up in an element.
+    /// Looks up `field` as a value of type `kind`.
     #[must_use]
     pub fn field_status(&self, field: &FieldPath, kind: AttributeType) -> SchemaFieldStatus {
         let mut looks = 0;
@@ -79,7 +77,6 @@ impl JsonSchema {
         if fits { SchemaFieldStatus::Fits } else { SchemaFieldStatus::OtherType }
     }
 
-    /// Returns the given schemas and all schemas reached by references and combinations, each one time.
     fn expand_references<'s>(
         &'s self,
         mut open: Vec<SubschemaLocation<'s>>,
@@ -115,7 +112,6 @@ impl JsonSchema {
         found
     }
 
-    /// Resolves a reference in a document.
     fn target(&self, document: usize, reference: &str) -> Option<SubschemaLocation<'_>> {
         let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let document = if address.is_empty() {
@@ -132,7 +128,7 @@ impl JsonSchema {
     }
 }
 
-/// Adds the schemas of the child `segment`, without following references.
+/// Does not follow references.
 fn push_child_schemas<'s>(place: SubschemaLocation<'s>, segment: &str, out: &mut Vec<SubschemaLocation<'s>>) {
     let Some(schema) = place.schema.as_object() else {
         // `true` allows any value.
@@ -151,7 +147,7 @@ fn push_child_schemas<'s>(place: SubschemaLocation<'s>, segment: &str, out: &mut
         named = true;
         push(schema);
     }
-    // Patterns are not matched: the segment may match any of them.
+    // The segment may match any pattern.
     schema
         .get("patternProperties")
         .and_then(Value::as_object)
@@ -187,7 +183,7 @@ fn push_child_schemas<'s>(place: SubschemaLocation<'s>, segment: &str, out: &mut
     if CONTENT_KEYWORDS.iter().any(|key| schema.contains_key(*key)) {
         return;
     }
-    // The contents are unspecified. An index may select an array element, any other segment an object member.
+    // Unspecified contents: an index selects an array element, any other segment a member.
     let allows = |name: &str| match schema.get("type") {
         None => true,
         Some(Value::String(only)) => only == name,
@@ -200,14 +196,12 @@ fn push_child_schemas<'s>(place: SubschemaLocation<'s>, segment: &str, out: &mut
 
 static ALLOW_ALL_SCHEMA: Value = Value::Bool(true);
 
-/// Returns `true` if the allowed values are defined only by the referenced or combined schemas.
 fn is_combination_only(schema: &Value) -> bool {
     let own = ["type", "enum", "const"].iter().any(|key| schema.get(*key).is_some());
     let others = ["$ref", "allOf", "anyOf", "oneOf"].iter().any(|key| schema.get(*key).is_some());
     others && !own
 }
 
-/// Returns `true` if a value allowed by the schema may be read as type `kind`.
 fn allows_type(schema: &Value, kind: AttributeType) -> bool {
     if schema == &Value::Bool(false) {
         return false;
@@ -231,7 +225,7 @@ fn allows_type(schema: &Value, kind: AttributeType) -> bool {
     }
 }
 
-/// Returns `true` if some JSON value of type `name` can be read as type `kind`; a string may contain a number.
+/// Allows numbers in strings.
 fn is_readable_as(kind: AttributeType, name: &str) -> bool {
     match (kind, name) {
         (_, "null") => false,
@@ -251,7 +245,7 @@ fn is_readable_as(kind: AttributeType, name: &str) -> bool {
     }
 }
 
-/// Returns the path to a field; for a field in array elements, the path in the first element.
+/// Enters the first element of an array.
 fn field_segments(field: &FieldPath) -> impl Iterator<Item = &str> {
     let (to_array, within) = field.pointer.split_at(field.elements.unwrap_or(field.pointer.len()));
     let element = field.elements.map(|_| "0");

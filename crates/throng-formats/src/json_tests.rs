@@ -106,9 +106,9 @@ fn nesting_limit_applies_to_selected_and_dropped_values() {
         assert_eq!(rejection_of(&codec, payload(fits + 1).as_bytes()), RejectionReason::TooDeep, "{key}");
         assert_eq!(rejection_of(&codec, payload(1500).as_bytes()), RejectionReason::TooDeep, "{key}");
     }
-    // Brackets inside text do not count as nesting.
+    // Brackets inside text are no nesting.
     codec.decode(br#"{"a":["[[[[[[[[\"[[[["]}"#, MESSAGE_POSITION, &mut batch).unwrap();
-    // A schema pointer may be deeper than the recursion limit.
+    // A schema pointer may exceed the recursion limit.
     let deep = FieldPath { pointer: vec!["k".into(); 300], elements: None };
     let unlimited = JsonCodec::new(
         &[deep],
@@ -174,7 +174,6 @@ fn naive_pointer(field: &FieldPath) -> String {
     field.pointer.iter().map(|segment| format!("/{}", segment.replace('~', "~0").replace('/', "~1"))).collect()
 }
 
-/// Counts the values that no field covers, by checking every prefix of every pointer.
 fn naive_unknown(value: &Value, path: &mut Vec<String>, fields: &[FieldPath]) -> u64 {
     if fields.iter().any(|f| path.starts_with(&f.pointer)) {
         return 0;
@@ -196,7 +195,6 @@ fn naive_unknown(value: &Value, path: &mut Vec<String>, fields: &[FieldPath]) ->
     }
 }
 
-/// Serializes the value with every character of every text and key escaped.
 fn escaped(value: &Value) -> String {
     let text = |t: &str| {
         let units: String = t.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
@@ -255,7 +253,6 @@ proptest! {
         }
     }
 
-    /// Random byte changes: accepted records are JSON, malformed ones are not, and earlier rows are unchanged.
     #[test]
     fn changed_bytes_are_accepted_only_as_valid_json(
         value in json_object(),

@@ -1,27 +1,5 @@
-//! Codecs between bytes and cells: decoders for input records, encoders for output lines.
-//!
-//! A [`RecordDecoder`] finds the cells of the schema's attributes and refuses malformed records. It does not assign types
-//! or check values. A refused record adds no row. Its
-//! [`RejectionReason`](throng_core::values::rejection::RejectionReason) carries no data values. A
-//! [`LineLayout`] writes the lines of a group and reads them back. [`LineFormat`] lists the line formats.
-//!
-//! | file | content |
-//! |---|---|
-//! | `json` | JSON objects decoded by the fields of a schema; uses `path_tree` and, for arrays of records, `json_array` |
-//! | `json_keys` | JSON objects without a schema: one column per key |
-//! | `json_schema` | queries of a JSON Schema about fields |
-//! | `avro` | Avro data of a writer schema |
-//! | `protobuf` | Protobuf messages of a schema |
-//! | `tree` | value tree of a decoded message, and the conversion of the tree to cells |
-//! | `text` | message parts that are one text or number |
-//! | `not_finite` | NaN and infinities, which JSON lacks but some JSON writers emit |
-//! | `csv` | CSV rows under a header |
-//! | `arrow_cells`, `arrow_text` | Arrow columns (used for Parquet files) and the text of their cells |
-//! | [`message`] | parts of a message, and their mapping to the cells of a record |
-//! | `record` | [`RecordDecoder`] and its settings: fields, limits, handling of unknown cells |
-//! | `json_lines`, `nested_lines`, `csv_lines`, `avro_lines`, `protobuf_lines` | line formats |
-//! | `typed` | lines with typed columns |
-//! | `joined_lines` | lines of one group in rows that have a column for every attribute |
+//! Codecs between bytes and cells. A [`RecordDecoder`] finds the cells of a record; a [`LineLayout`] writes and reads
+//! lines.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -76,19 +54,18 @@ use throng_core::line_encoder::{LineEncoder, LineLayout};
 pub enum LineFormat {
     /// One JSON object; an omitted cell has no key.
     Json,
-    /// One JSON object with each cell at its attribute's path. Omitted cells have no key.
+    /// One JSON object with each cell at its path.
     Nested(NestedPaths),
-    /// One CSV row. A missing cell is empty; an empty string is `""`. A cell cannot be omitted.
+    /// One CSV row. A missing cell is empty, an empty string is `""`, and a cell cannot be omitted.
     Csv {
         /// One ASCII byte other than a quote or a line break.
         separator: u8,
     },
-    /// One JSON object after the schema ID, nested where attribute paths are given. Only the listed groups can be
-    /// written, here and below.
+    /// One JSON object after the schema ID, with optional paths. Only listed groups can be written, as below.
     FramedJson(Arc<[TypedGroup]>, Option<NestedPaths>),
     /// One Avro datum; a cell cannot be omitted.
     Avro(Arc<[TypedGroup]>),
-    /// One Protobuf message; an omitted cell is encoded as a missing one.
+    /// One Protobuf message; an omitted cell becomes a missing one.
     Protobuf(Arc<[TypedGroup]>),
 }
 
@@ -104,14 +81,13 @@ impl LineFormat {
         }
     }
 
-    /// Returns the layout of lines with one cell per name in `names`.
+    /// Returns the layout of lines with cells `names`.
     #[must_use]
     pub fn layout(&self, names: &[&str]) -> LineLayout {
         LineLayout::new(self.encoder(names))
     }
 
-    /// Returns the layout of rows with one cell per name in `names`. A line fills the cells at `places` (ascending) and
-    /// writes null for the others.
+    /// Returns the layout of rows `names` with null outside `places` (ascending).
     #[must_use]
     pub fn joined_layout(&self, names: &[&str], places: &[usize]) -> LineLayout {
         LineLayout::new(Arc::new(JoinedLines::new(self.encoder(names), names.len(), places)))

@@ -16,8 +16,7 @@ fn texts(cells: &[String]) -> Vec<&str> {
     cells.iter().map(String::as_str).collect()
 }
 
-/// Regression test for a fuzzing result: cells that are not quoted as texts but would be written as a text or as a
-/// missing value.
+/// Regression test for unquoted cells, found by fuzzing.
 #[test]
 fn csv_and_json_accept_only_canonical_lines() {
     let layout = LineFormat::Csv { separator: b',' }.layout(&["a", "b"]);
@@ -27,7 +26,7 @@ fn csv_and_json_accept_only_canonical_lines() {
     }
     assert_eq!(layout.read(b"7,\"null\"", &mut cells), Some(()));
     assert_eq!(cells, ["7", "\"null\""]);
-    // CSV readers skip blank lines, so a missing value alone in its row is written as `null`.
+    // CSV readers skip blank lines.
     let layout = LineFormat::Csv { separator: b',' }.layout(&["a"]);
     for (cell, line) in [("null", "null"), ("\"null\"", "\"null\""), ("\"\"", "\"\""), ("7", "7")] {
         let mut written = Vec::new();
@@ -42,7 +41,7 @@ fn csv_and_json_accept_only_canonical_lines() {
     assert_eq!(layout.read(br#"{"b":7}"#, &mut cells), Some(()));
 }
 
-/// A spreadsheet evaluates texts with certain first characters as formulas. Numbers are not texts and are unchanged.
+/// Spreadsheets evaluate texts with certain first characters as formulas.
 #[test]
 fn csv_formula_text_is_guarded() {
     let layout = LineFormat::Csv { separator: b',' }.layout(&["a", "b"]);
@@ -111,7 +110,6 @@ proptest! {
         for (at, (cell, is_own)) in drawn.iter().enumerate() {
             prop_assert_eq!(row[at].as_str(), if *is_own { cell.as_str() } else { "null" });
         }
-        // Any other non-null cell makes it a row of another group.
         for at in (0..drawn.len()).filter(|at| !drawn[*at].1 && drawn[*at].0 != "null") {
             let mut shown = texts(&row);
             shown[at] = &drawn[at].0;

@@ -1,4 +1,4 @@
-//! Message of a topic, and the mapping of its parts to the cells of a record.
+//! Topic messages and their cells.
 
 use crate::{RecordDecoder, push_decoded_row};
 use throng_core::values::moment;
@@ -8,29 +8,29 @@ use throng_core::values::rejection::RejectionReason;
 /// Message with a value.
 #[derive(Clone, Copy, Debug)]
 pub struct TopicMessage<'a> {
-    /// Name of the source topic.
+    /// Source topic.
     pub topic: &'a str,
     /// Key, if any.
     pub key: Option<&'a [u8]>,
     /// Value.
     pub value: &'a [u8],
-    /// Headers in their order.
+    /// Headers in order.
     pub headers: &'a [(&'a str, Option<&'a [u8]>)],
-    /// Time at which the message was written or appended, in milliseconds since 1970, if known.
+    /// Timestamp in milliseconds since 1970, if known.
     pub timestamp_ms: Option<i64>,
 }
 
-/// Reason for which a message was not added.
+/// Reason for a decoding failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeFailure {
-    /// The message cannot be decoded.
+    /// The message is malformed.
     Rejected {
         /// Reason of the rejection.
         reason: RejectionReason,
-        /// Attribute at fault, if there is one.
+        /// Attribute at fault, if any.
         attribute: Option<usize>,
     },
-    /// A required schema is not available now. The message must be read again.
+    /// A schema is temporarily unavailable; retry.
     SchemaPending,
 }
 
@@ -40,12 +40,12 @@ impl From<RejectionReason> for DecodeFailure {
     }
 }
 
-/// Decoder of one part of a message: its key or its value.
+/// Decoder of a key or value.
 pub trait MessagePartDecoder: std::fmt::Debug + Send + Sync {
-    /// Sets the cells of the row of `into` that was opened last.
+    /// Sets the cells of the last row of `into`.
     ///
     /// # Errors
-    /// When the part cannot be decoded. The row and the count of unknown cells are then incomplete.
+    /// Fails if the part cannot be decoded; the row is then incomplete.
     fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), DecodeFailure>;
 }
 
@@ -55,34 +55,33 @@ impl<D: RecordDecoder> MessagePartDecoder for D {
     }
 }
 
-/// Mapping of the parts of a message to the cells of a record.
+/// Mapping of message parts to cells.
 #[derive(Debug)]
 pub struct MessageDecoder {
     /// Decoder of values.
     pub value: Box<dyn MessagePartDecoder>,
-    /// Decoder of keys, if they contain an attribute.
+    /// Decoder of keys, if needed.
     pub key: Option<Box<dyn MessagePartDecoder>>,
-    /// Attributes that are headers, each with the name of the header.
+    /// Header names with their attributes.
     pub headers: Vec<(String, usize)>,
     /// Longest accepted header, in bytes.
     pub max_header_bytes: usize,
-    /// Attributes that are the timestamp.
+    /// Attributes with the timestamp.
     pub timestamps: Vec<usize>,
-    /// Attributes that are the name of the topic.
+    /// Attributes with the topic name.
     pub topics: Vec<usize>,
 }
 
 impl MessageDecoder {
-    /// Returns true if the headers of a message are needed.
+    /// Returns true if headers are needed.
     pub fn wants_headers(&self) -> bool {
         !self.headers.is_empty()
     }
 
-    /// Adds `message` as one row of `into`, or as one row per element.
+    /// Adds `message` as one row, or one per element.
     ///
     /// # Errors
-    /// When the message cannot be decoded. `into` then has the rows and the count of unknown cells that it had
-    /// before.
+    /// Fails if the message cannot be decoded; `into` is then unchanged.
     pub fn decode(
         &self,
         message: &TopicMessage<'_>,
@@ -94,12 +93,11 @@ impl MessageDecoder {
                 part.fill(key, into)?;
             }
             self.set_envelope_cells(message, into)?;
-            // Last, because the value may contain many records, and all of them receive the cells set before.
+            // Last, because all records of the value receive the cells set before.
             self.value.fill(message.value, into)
         })
     }
 
-    /// Sets the cells from headers, timestamp and topic.
     fn set_envelope_cells(&self, message: &TopicMessage<'_>, into: &mut RawBatch) -> Result<(), DecodeFailure> {
         for (name, attribute) in &self.headers {
             for (_, value) in message.headers.iter().filter(|(header, _)| header == name) {
@@ -111,7 +109,7 @@ impl MessageDecoder {
                     None => RawToken::Null,
                 };
                 if !into.set(*attribute, token) {
-                    // Two headers of the same name are ambiguous.
+                    // Two headers of one name are ambiguous.
                     return Err(RejectionReason::DuplicateKey.into());
                 }
             }

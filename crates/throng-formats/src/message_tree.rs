@@ -1,6 +1,4 @@
-//! Value tree of a decoded message (Avro, Protobuf), and its conversion to the cells of the attributes.
-//!
-//! A reader builds only the parts selected by [`PathSelection`], and counts the others.
+//! Value tree of an Avro or Protobuf message, and its cells.
 
 use super::path_tree::{ElementPaths, PathNode, index};
 use super::record_decoder::{DecodeLimits, NumberedFields, UnknownCellPolicy};
@@ -10,49 +8,43 @@ use throng_core::values::moment::{in_range, push_date, push_rfc3339};
 use throng_core::values::raw_batch::{RawBatch, RawToken};
 use throng_core::values::rejection::RejectionReason;
 
-/// Longest JSON text of a structure. Values without bytes in the message still have a text.
+/// Bounds the JSON text of a structure. Values without bytes still have a text.
 const MAX_TEXT_BYTES: usize = 16 << 10;
 
-/// Maximum number of values in one message, read or skipped. The message size does not bound values without bytes.
+/// Values of a message, which its size does not bound.
 const MAX_VALUES: usize = 1 << 20;
 
-/// Maximum number of values kept in memory. A structure that is one cell has fewer, because its text is bounded.
 const MAX_KEPT_VALUES: usize = 1 << 17;
 
-/// One value.
 #[derive(Clone, Debug)]
 pub(super) enum MessageTree<'a> {
-    /// Value that is present and null.
     Null,
-    /// Value that is absent.
     Absent,
-    /// Value that no attribute selects.
     Skipped,
-    /// Undecoded record element: type number, depth and bytes.
+    /// Undecoded element: type, depth and bytes.
     Unread(u32, u32, &'a [u8]),
     Bool(bool),
     Integer(i64),
     Unsigned(u64),
     Single(f32),
     Double(f64),
-    /// Number in its JSON spelling.
     Digits(String),
     Text(Cow<'a, str>),
-    /// Milliseconds since 1970; only the day is used.
+    /// Milliseconds since 1970.
     Date(i64),
     /// Milliseconds since midnight.
     Time(i64),
     /// Milliseconds since 1970.
     Moment(i64),
-    /// Value without a text, or an unreadable element. A record that needs it is refused for this reason.
+    /// Refuses the record that needs it.
     Refused(RejectionReason),
-    /// Items up to the last one that attributes select, and the number of items after it.
+    /// Items up to the last selected one, and the number of others.
     List(Vec<MessageTree<'a>>, u32),
     Object(Box<ObjectTree<'a>>),
 }
 
 impl<'a> MessageTree<'a> {
-    /// Returns the date or time at `millis`, built by `of`; refused if out of range.
+    /// Refused if out of range.
     pub fn of_millis(millis: Option<i64>, of: impl FnOnce(i64) -> Self) -> Self {
         millis.and_then(in_range).map_or(Self::Refused(RejectionReason::WrongType), of)
     }
@@ -69,34 +61,30 @@ impl<'a> MessageTree<'a> {
     }
 }
 
-/// Record, message or map.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ObjectTree<'a> {
-    /// Record type number; `None` for a map.
+    /// `None` for a map.
     pub record: Option<usize>,
     pub members: Vec<ObjectMember<'a>>,
-    /// Number of present members that no attribute selects and that are not in `members`.
+    /// Unselected members outside `members`.
     pub dropped: u64,
-    /// Value that the message represents, such as a timestamp.
+    /// Represented value, such as a timestamp.
     pub represented_value: Option<MessageTree<'a>>,
 }
 
-/// Field, or map entry.
 #[derive(Clone, Debug)]
 pub(super) struct ObjectMember<'a> {
     pub name: Cow<'a, str>,
-    /// Field number in its record type.
     pub field: u32,
-    /// The message contains it; it is not a default.
+    /// Present in the message, and no default.
     pub is_written: bool,
     pub value: MessageTree<'a>,
 }
 
-/// Part of a value that attributes select.
+/// Selected part of a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PathSelection<'p> {
     Nothing,
-    /// The parts at these pointers.
     Inside(&'p PathNode),
     All,
 }
@@ -106,7 +94,6 @@ impl<'p> PathSelection<'p> {
         if node.attributes.is_empty() { Self::Inside(node) } else { Self::All }
     }
 
-    /// Returns the part selected in the map entry `key`.
     pub fn entry(self, key: &str) -> Self {
         match self {
             Self::Inside(node) => node.child(key).map_or(Self::Nothing, Self::of),
@@ -114,7 +101,6 @@ impl<'p> PathSelection<'p> {
         }
     }
 
-    /// Returns the part selected in field number `field`, called `name`, of the record type `record`.
     #[inline]
     pub fn field(self, record: usize, field: usize, name: &str) -> Self {
         match self {
@@ -123,7 +109,6 @@ impl<'p> PathSelection<'p> {
         }
     }
 
-    /// Returns the maximum number of selected members of a record with `fields` fields.
     pub fn max_member_count(self, fields: usize) -> usize {
         match self {
             Self::Nothing => 0,
@@ -132,14 +117,13 @@ impl<'p> PathSelection<'p> {
         }
     }
 
-    /// Prepares [`field`](Self::field), for speed.
     pub fn bind<'n>(self, record: usize, names: impl Iterator<Item = &'n str>) {
         if let Self::Inside(node) = self {
             node.bind(record, names);
         }
     }
 
-    /// Returns the index of the last list item that attributes select.
+    /// Returns the index of the last selected item.
     pub fn last_item(self) -> Option<usize> {
         match self {
             Self::Nothing => None,
@@ -148,12 +132,10 @@ impl<'p> PathSelection<'p> {
         }
     }
 
-    /// Returns `true` if this is the array of records.
     pub fn is_record_array(self) -> bool {
         matches!(self, Self::Inside(node) if node.is_array)
     }
 
-    /// Returns the part selected in list item `index`.
     pub fn item(self, index: usize, elements: Option<&'p ElementPaths>) -> Self {
         let Self::Inside(node) = self else { return self };
         let indexed = if node.is_leaf() { None } else { node.child(&index.to_string()) };
@@ -166,7 +148,6 @@ impl<'p> PathSelection<'p> {
     }
 }
 
-/// Pointers of a record's attributes, and its limits.
 #[derive(Debug)]
 pub(super) struct SelectedPaths {
     pub root: PathNode,
@@ -181,24 +162,22 @@ impl SelectedPaths {
         Self { root: PathNode::from_fields(numbered()), elements: PathNode::element_paths(numbered()), limits, unknown }
     }
 
-    /// Returns the memory of the bindings in bytes, for record types of at most `fields` fields.
+    /// Returns the bytes of bindings, for at most `fields` fields per type.
     pub fn bytes(&self, fields: usize) -> usize {
         let elements = self.elements.as_ref().map_or(0, |elements| elements.root.binding_bytes(fields));
         self.root.binding_bytes(fields) + elements
     }
 
-    /// Refuses a structure that is nested too deeply; the record itself is depth 1.
+    /// The record has depth 1.
     pub fn check_depth(&self, depth: usize) -> Result<(), RejectionReason> {
         if depth > self.limits.max_depth { Err(RejectionReason::TooDeep) } else { Ok(()) }
     }
 
-    /// Returns the last row of `batch`, to be filled.
     pub fn row<'b, 't>(&self, batch: &'b mut RawBatch) -> TreeRowWriter<'b, 't> {
         TreeRowWriter { batch, unknown: self.unknown, text: String::new(), exploded: None }
     }
 
-    /// Splits the row into one row per element, after the whole message was read. `fill` decodes an unread element
-    /// from its type, bytes, node and depth.
+    /// Splits the row into one per element. `fill` decodes an element from type, bytes, node and depth.
     pub fn explode<'p, 't>(
         &'p self,
         row: TreeRowWriter<'_, 't>,
@@ -227,7 +206,6 @@ impl SelectedPaths {
     }
 }
 
-/// Counts the values of a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ValueCount {
     value_total: usize,
@@ -235,7 +213,7 @@ pub(super) struct ValueCount {
 }
 
 impl ValueCount {
-    /// Counts one value; must be called for every value.
+    /// Must be called for every value.
     #[inline]
     pub fn register_value(&mut self, is_kept: bool) -> Result<(), RejectionReason> {
         self.value_total += 1;
@@ -245,18 +223,15 @@ impl ValueCount {
     }
 }
 
-/// Row being filled.
 pub(super) struct TreeRowWriter<'b, 't> {
     batch: &'b mut RawBatch,
     unknown: UnknownCellPolicy,
     text: String,
-    /// Array of records.
     exploded: Option<MessageTree<'t>>,
 }
 
 impl<'t> TreeRowWriter<'_, 't> {
-    /// Sets the cells of a value. `covered` means that an attribute contains the whole value, so its parts are not
-    /// counted as dropped.
+    /// If `covered`, an attribute contains the whole value, so nothing is dropped.
     pub fn write_message_tree(
         &mut self,
         node: &PathNode,
@@ -265,7 +240,7 @@ impl<'t> TreeRowWriter<'_, 't> {
     ) -> Result<(), RejectionReason> {
         self.write_cells(node, tree, covered)?;
         if node.is_array && !matches!(tree, MessageTree::Null | MessageTree::Absent) {
-            // A map may repeat a key: the elements of both must not be lost silently.
+            // A map may repeat a key, and no element may be lost.
             if self.exploded.replace(std::mem::replace(tree, MessageTree::Skipped)).is_some() {
                 return Err(RejectionReason::DuplicateKey);
             }
@@ -325,13 +300,12 @@ impl<'t> TreeRowWriter<'_, 't> {
             }
             MessageTree::Refused(reason) => Err(*reason),
             MessageTree::Null => Ok(()),
-            // Scalar although the pointers continue below this node.
+            // Scalar in place of a structure.
             _ if node.attributes.is_empty() => self.drop_values(1, covered),
             _ => Ok(()),
         }
     }
 
-    /// Counts values that no attribute selects.
     pub fn drop_values(&mut self, count: u64, covered: bool) -> Result<(), RejectionReason> {
         if covered || count == 0 {
             return Ok(());
@@ -344,7 +318,6 @@ impl<'t> TreeRowWriter<'_, 't> {
     }
 }
 
-/// Token type of a text in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TokenKind {
     Null,
@@ -366,7 +339,7 @@ impl TokenKind {
     }
 }
 
-/// Appends a number with `push`. A non-finite value becomes a word, which no numeric attribute accepts.
+/// Appends a number; a word for a non-finite value.
 fn push_float(out: &mut String, value: f64, push: impl Fn(&mut String, f64)) -> TokenKind {
     if value.is_finite() {
         push(out, if value == 0.0 { 0.0 } else { value });
@@ -377,12 +350,11 @@ fn push_float(out: &mut String, value: f64, push: impl Fn(&mut String, f64)) -> 
     }
 }
 
-/// Appends a single-precision number with its shortest exact digits, which are fewer than a double's.
+/// Uses the shortest exact digits of single precision.
 fn push_single(out: &mut String, value: f64) {
     use std::fmt::Write as _;
     #[allow(clippy::cast_possible_truncation, reason = "it was a float")]
     let written = write!(out, "{}", value as f32);
-    // Writing to a String cannot fail.
     debug_assert!(written.is_ok());
 }
 

@@ -1,23 +1,20 @@
-//! Nested JSON object lines: each cell is at its attribute's path, without white space.
-//!
-//! Omitted cells have no key, and objects without cells are omitted. Arrays end at their last cell; `null` fills
-//! earlier gaps.
+//! Nested JSON lines. Objects without cells are omitted. Arrays end at their last cell; `null` fills earlier gaps.
 
 use super::path_tree::index;
 use std::sync::Arc;
 use throng_core::line_encoder::LineEncoder;
 
-/// One step on the path to an attribute.
+/// Step on the path to an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NestingStep {
     /// Object member with this key.
     Key(String),
-    /// Array element with this index. It can be the last step only in an array with one element.
+    /// Array element; can be the last step only in an array with one element.
     ArrayIndex(usize),
 }
 
 impl NestingStep {
-    /// Converts a pointer segment to a step: an index in JSON pointer spelling, otherwise a key.
+    /// Converts a segment to an index as JSON pointers write it, otherwise to a key.
     #[must_use]
     pub fn from_segment(segment: String) -> Self {
         match index(&segment) {
@@ -27,7 +24,7 @@ impl NestingStep {
     }
 }
 
-/// Attribute names with their paths in nested lines.
+/// Attribute names with their paths.
 pub type NestedPaths = Arc<[(String, Vec<NestingStep>)]>;
 
 #[derive(Debug)]
@@ -36,22 +33,18 @@ pub(super) struct NestedLines {
     width: usize,
 }
 
-/// Node of the line structure.
 #[derive(Debug)]
 enum NestedLineNode {
-    /// Cell, by its number in the group.
     Leaf(usize),
-    /// Children with their keys as `"key":`, in the order of the attributes.
+    /// Children with keys as `"key":`.
     Object(Vec<(String, NestedLineNode)>),
-    /// Children by index; `None` if no attribute of the group leads there.
+    /// `None` without an attribute of the group.
     Array(Vec<Option<NestedLineNode>>),
 }
 
 impl NestedLines {
-    /// Creates the lines of the attributes `names`.
-    ///
     /// # Panics
-    /// Panics if `nesting` has no path for one of `names`, or if one path is a prefix of another.
+    /// Panics if a name has no path, or if one path is a prefix of another.
     pub fn new(nesting: &NestedPaths, names: &[&str]) -> Self {
         let mut root = NestedLineNode::Object(Vec::new());
         for (cell, name) in names.iter().enumerate() {
@@ -64,7 +57,6 @@ impl NestedLines {
 }
 
 impl NestedLineNode {
-    /// Returns an empty structure for `step`, or the cell if there is no further step.
     fn empty_for(step: Option<&NestingStep>, cell: usize) -> Self {
         match step {
             None => Self::Leaf(cell),
@@ -96,7 +88,6 @@ impl NestedLineNode {
         next.insert_cell(rest, cell);
     }
 
-    /// Returns `true` if any cell below is present.
     fn has_cells(&self, cells: &[&str]) -> bool {
         match self {
             Self::Leaf(cell) => !cells[*cell].is_empty(),
@@ -139,8 +130,8 @@ impl NestedLineNode {
         }
     }
 
-    /// Reads the start of `text` into the empty cells below, and returns the rest. Returns `None` if the text differs
-    /// from the output of [`write_node`](Self::write_node). An empty object is accepted only if `may_be_empty`.
+    /// Reads cells and returns the rest; `None` if the text differs from the output of
+    /// [`write_node`](Self::write_node).
     fn read_node<'t>(&self, text: &'t str, cells: &mut [String], may_be_empty: bool) -> Option<&'t str> {
         match self {
             Self::Leaf(cell) => {
@@ -187,7 +178,6 @@ impl LineEncoder for NestedLines {
     }
 
     fn read(&self, line: &[u8], cells: &mut Vec<String>) -> Option<()> {
-        // Reuses the strings of the previous line.
         cells.resize(self.width, String::new());
         cells.iter_mut().for_each(String::clear);
         let rest = self.root.read_node(std::str::from_utf8(line).ok()?, cells, true)?;
@@ -195,7 +185,6 @@ impl LineEncoder for NestedLines {
     }
 }
 
-/// Returns the length of the JSON scalar at the start of `text`.
 pub(super) fn scalar_end(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     if bytes.first() == Some(&b'"') {

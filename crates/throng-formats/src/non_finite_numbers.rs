@@ -1,16 +1,13 @@
-//! Rewrites `NaN`, `Infinity` and `-Infinity`. JSON has no such values, but several writers (Python, DuckDB and
-//! others) emit them unquoted.
+//! Rewrites unquoted `NaN`, `Infinity` and `-Infinity`, which some writers emit, before parsing.
 //!
-//! The text is rewritten before it is parsed. As the value of a key, the word becomes a placeholder number that is
-//! later decoded to untyped text. As an array element, it becomes `null`, as in Parquet arrays.
+//! After a key, the word becomes a placeholder number, decoded to untyped text; in an array, `null`.
 
-/// Each spelling with its placeholder number.
 const NON_FINITE_PLACEHOLDERS: [(&str, &str); 3] =
     [("NaN", "-0e-999999991"), ("Infinity", "-0e-999999992"), ("-Infinity", "-0e-999999993")];
 
-/// Returns the payload with non-finite values replaced; `None` if it has none or is not UTF-8.
+/// Returns `None` if nothing changes.
 pub(super) fn encoded(payload: &[u8]) -> Option<Vec<u8>> {
-    // The first letter is searched with a vectorized scan. Few payloads contain the whole word.
+    // Vectorized; excludes most payloads.
     let has = |letters: &[u8]| {
         payload.contains(&letters[0]) && payload.windows(letters.len()).any(|window| window == letters)
     };
@@ -49,7 +46,6 @@ pub(super) fn encoded(payload: &[u8]) -> Option<Vec<u8>> {
     is_changed.then(|| out.into_bytes())
 }
 
-/// Returns the offset after the string that begins at `start`.
 fn end_of_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(byte) = bytes.get(at) {
@@ -62,7 +58,6 @@ fn end_of_string(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// Returns the original spelling of a placeholder number written by [`encoded`].
 pub(super) fn decoded(number: &str) -> Option<&'static str> {
     let found = NON_FINITE_PLACEHOLDERS.iter().find(|(_, encoded)| *encoded == number);
     found.map(|(spelling, _)| *spelling)

@@ -1,7 +1,4 @@
-//! Protobuf lines for Kafka topics: a cell is absent, a value of its attribute's type, or a text.
-//!
-//! A text column is one field. Other columns have two fields, one of the attribute's type and one for texts; at most
-//! one is present. Fields are written in the order of the attributes.
+//! Protobuf lines. A text column is one field. Other columns have a typed and a text field, at most one present.
 
 use super::typed_lines::{
     BinaryColumn, CellKind, TypedCell, TypedGroup, TypedLines, decode_double, split_bytes, split_text,
@@ -9,7 +6,7 @@ use super::typed_lines::{
 use prost_reflect::prost::encoding::{decode_varint, encode_varint};
 
 impl CellKind {
-    /// Returns the type name of the column in a Protobuf schema.
+    /// Returns the column's type in a Protobuf schema.
     #[must_use]
     pub fn protobuf_type(self) -> &'static str {
         match self {
@@ -23,7 +20,6 @@ impl CellKind {
 
 pub(super) type ProtobufLines = TypedLines<ProtobufFieldTags>;
 
-/// Encoded field tags of one attribute.
 #[derive(Debug)]
 pub(super) struct ProtobufFieldTags {
     kind: CellKind,
@@ -53,7 +49,7 @@ impl ProtobufLines {
             let columns = group.kinds.iter().zip(&group.numbers).map(|(kind, of)| ProtobufFieldTags::new(*kind, *of));
             let mut frame = group.frame();
             if !frame.is_empty() {
-                // Message index in the schema: the first message.
+                // Message index.
                 frame.push(0);
             }
             (columns.collect(), frame)
@@ -109,7 +105,6 @@ mod tests {
     use proptest::prelude::*;
     use prost_reflect::{DynamicMessage, Value};
 
-    /// Field numbers of the schema below, in arbitrary order.
     const TEST_FIELD_NUMBERS: [[u32; 2]; 4] = [[1, 2], [40, 5], [3, 4], [7, 7]];
 
     const SCHEMA: &str = "syntax = \"proto3\"; message L {

@@ -1,11 +1,11 @@
-//! Decoders for message parts that are one text or number, such as a Kafka key that is a subject ID.
+//! Decoders for message parts that are one text or number.
 
 use super::record_decoder::NumberedFields;
 use super::{DecodeLimits, RecordDecoder};
 use throng_core::values::raw_batch::{RawBatch, RawToken};
 use throng_core::values::rejection::RejectionReason;
 
-/// Uses the whole payload as the text of each attribute.
+/// Decodes the whole payload as text.
 #[derive(Debug)]
 pub struct TextCodec {
     attributes: Vec<usize>,
@@ -13,7 +13,7 @@ pub struct TextCodec {
 }
 
 impl TextCodec {
-    /// Creates a codec for the attributes of `fields`, each of which is the whole text.
+    /// Creates a codec for attributes that are the whole text.
     #[must_use]
     pub fn new(fields: &NumberedFields, limits: DecodeLimits) -> Self {
         Self { attributes: fields.iter().map(|(attribute, _)| *attribute).collect(), limits }
@@ -27,7 +27,7 @@ impl RecordDecoder for TextCodec {
         }
         let text = std::str::from_utf8(payload).map_err(|_| RejectionReason::NotUtf8)?;
         if text.contains(|c: char| c.is_control() && !c.is_whitespace()) {
-            // The bytes of a small binary number or of a schema frame are valid UTF-8.
+            // Binary numbers and schema frames can be valid UTF-8.
             return Err(RejectionReason::NotUtf8);
         }
         for &attribute in &self.attributes {
@@ -37,7 +37,7 @@ impl RecordDecoder for TextCodec {
     }
 }
 
-/// Decodes the payload as one big-endian integer, the format of Kafka's number serializers.
+/// Decodes the payload as one big-endian integer.
 #[derive(Debug)]
 pub struct NumberCodec {
     attributes: Vec<usize>,
@@ -45,7 +45,7 @@ pub struct NumberCodec {
 }
 
 impl NumberCodec {
-    /// Creates a codec of 2-, 4- or 8-byte numbers for the attributes of `fields`, each of which is the number.
+    /// Creates a codec of numbers of 2, 4 or 8 bytes.
     #[must_use]
     pub fn new(fields: &NumberedFields, bytes: usize) -> Self {
         Self { attributes: fields.iter().map(|(attribute, _)| *attribute).collect(), bytes }

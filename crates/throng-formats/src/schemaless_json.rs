@@ -1,5 +1,3 @@
-//! JSON objects without a schema: the columns are the keys, in order of first appearance.
-
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,12 +11,12 @@ use super::{DecodeLimits, non_finite_numbers};
 use throng_core::values::raw_batch::{RawBatch, RecordPosition};
 use throng_core::values::rejection::RejectionReason;
 
-/// Reason why a record was not added.
+/// Reason for not adding a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemalessRefusal {
-    /// The record cannot be read.
+    /// The record is malformed.
     Rejected(RejectionReason),
-    /// The record would exceed the maximum number of columns.
+    /// The record exceeds the maximum number of columns.
     TooManyColumns,
 }
 
@@ -28,12 +26,10 @@ impl From<RejectionReason> for SchemalessRefusal {
     }
 }
 
-/// Decodes JSON objects into one column per key. The keys of a nested object become columns with names joined by `.`.
-/// An array or an empty object is one cell.
+/// Decodes JSON objects into one column per key, with nested keys joined by `.`. An array or empty object is one cell.
 #[derive(Clone, Debug)]
 pub struct SchemalessJsonCodec {
     names: Vec<String>,
-    /// Key path of each column, from the top of the record.
     column_key_paths: Vec<Vec<String>>,
     by_name: BTreeMap<String, usize>,
     selected_names: Option<BTreeSet<String>>,
@@ -42,7 +38,7 @@ pub struct SchemalessJsonCodec {
 }
 
 impl SchemalessJsonCodec {
-    /// Accepts every key, or only those in `selected_names`; refuses a record that would add column number `max_column_count` + 1.
+    /// Accepts all or only the `wanted` keys, up to `at_most` columns.
     #[must_use]
     pub fn new(limits: DecodeLimits, wanted: Option<&[String]>, at_most: usize) -> Self {
         let wanted = wanted.map(|names| names.iter().cloned().collect());
@@ -56,23 +52,22 @@ impl SchemalessJsonCodec {
         }
     }
 
-    /// Returns the columns found so far.
+    /// Returns the columns so far.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Returns the key path of each column from the top of a record, as in the first record that contains it: `a.b`
-    /// may be one key or two.
+    /// Returns the key path of each column in its first record: `a.b` may be one key or two.
     #[must_use]
     pub fn key_paths(&self) -> &[Vec<String>] {
         &self.column_key_paths
     }
 
-    /// Adds the record in `payload` as one row of `into`, and widens `into` if the record has new keys.
+    /// Adds the record to `into`, and widens it by new keys.
     ///
     /// # Errors
-    /// Returns the refusal. `into` then has its previous rows. New keys of a refused record may remain known.
+    /// Returns the refusal; the rows are then unchanged, but new keys may remain.
     pub fn decode(
         &mut self,
         payload: &[u8],
@@ -101,7 +96,7 @@ impl SchemalessJsonCodec {
         for (column, json) in cells {
             let mut unescaped = String::new();
             let set = token_of(json, &mut unescaped).map(|token| into.set(column, token));
-            // In `{"a.b": 1, "a": {"b": 2}}`, both values have the column name `a.b`: the record is ambiguous.
+            // In `{"a.b": 1, "a": {"b": 2}}`, `a.b` is ambiguous.
             if let Err(reason) = set.and_then(|fresh| fresh.then_some(()).ok_or(RejectionReason::DuplicateKey)) {
                 into.pop_row();
                 return Err(reason.into());
@@ -110,7 +105,6 @@ impl SchemalessJsonCodec {
         Ok(())
     }
 
-    /// Returns the column of a key; `None` if it is not wanted.
     fn column(&mut self, name: &str, way: &KeyPath<'_>) -> Result<Option<usize>, SchemalessRefusal> {
         if let Some(&column) = self.by_name.get(name) {
             return Ok(Some(column));
@@ -129,7 +123,6 @@ impl SchemalessJsonCodec {
     }
 }
 
-/// Key with its parent keys.
 #[derive(Clone, Copy)]
 struct KeyPath<'a> {
     key: &'a str,
@@ -148,7 +141,7 @@ struct ObjectVisitor<'k, 'p, 'c, 'de> {
     keys: &'k mut SchemalessJsonCodec,
     prefix: &'p str,
     parent_path: Option<&'p KeyPath<'p>>,
-    /// Depth of this object; the record is depth 1.
+    /// Depth, 1 for the record.
     depth: usize,
     cells: &'c mut Vec<(usize, &'de str)>,
     refusal: &'c mut Option<SchemalessRefusal>,
@@ -299,7 +292,6 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with a parser that builds whole values and flattens them afterwards.
         #[test]
         fn decoded_columns_match_flattened_json(rows in proptest::collection::vec(object(3), 1..12)) {
             let mut keys = SchemalessJsonCodec::new(DecodeLimits { max_record_bytes: 1 << 16, max_depth: 32, max_elements: 100, max_repeated_bytes: 1 << 20 }, None, 1 << 10);

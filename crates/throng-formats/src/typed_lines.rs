@@ -1,6 +1,4 @@
-//! Lines with typed columns: a cell is missing, a value of its attribute's type, or a text.
-//!
-//! Generalized values and `"*"` are texts, so every numeric or Boolean column accepts texts as well.
+//! Lines with typed columns, which also accept texts.
 
 use prost_reflect::prost::encoding::decode_varint;
 use std::borrow::Cow;
@@ -23,50 +21,46 @@ pub enum CellKind {
 /// Line schema of one group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypedGroup {
-    /// Names of its attributes, in order.
+    /// Attribute names, in order.
     pub names: Vec<String>,
     /// Types of the exact values.
     pub kinds: Vec<CellKind>,
-    /// Protobuf: field numbers of each attribute, for its exact value and for a text. Both are equal if the
-    /// attribute's values are texts. Empty in other formats.
+    /// Protobuf field numbers per attribute, for exact value and text; equal for text attributes.
     pub numbers: Vec<[u32; 2]>,
-    /// Schema ID in the registry, if any. It is written before every line.
+    /// Schema ID in the registry, written before every line.
     pub id: Option<u32>,
 }
 
 impl TypedGroup {
-    /// Returns the group in `groups` with exactly these attribute names.
     pub(super) fn find<'g>(groups: &'g [Self], names: &[&str]) -> Option<&'g Self> {
         groups.iter().find(|group| group.names.iter().map(String::as_str).eq(names.iter().copied()))
     }
 
-    /// Returns the prefix of a line: a zero byte and the big-endian schema ID; empty without a registry.
+    /// Returns a zero byte and the big-endian schema ID, if any.
     pub(super) fn frame(&self) -> Vec<u8> {
         self.id.map(|id| [&[0][..], &id.to_be_bytes()].concat()).unwrap_or_default()
     }
 }
 
-/// Encoding of one column in a binary format.
 pub(super) trait BinaryColumn: std::fmt::Debug + Send + Sync {
     fn kind(&self) -> CellKind;
 
     fn encode(&self, cell: &TypedCell<'_>, out: &mut Vec<u8>);
 
-    /// Decodes a cell from the start of `bytes` and advances `bytes`.
+    /// Advances `bytes`.
     fn decode<'a>(&self, bytes: &mut &'a [u8]) -> Option<TypedCell<'a>>;
 }
 
-/// Writes and reads the lines of one group in a binary format, with the cells in sequence.
 #[derive(Debug)]
 pub(super) struct TypedLines<C> {
     columns: Vec<C>,
     frame: Vec<u8>,
-    /// The group has no known schema. Lines written for it cannot be read back.
+    /// Lines without a known schema cannot be read back.
     is_unknown: bool,
 }
 
 impl<C: BinaryColumn> TypedLines<C> {
-    /// Creates the lines of the group with attributes `names`; `of` returns its columns and frame.
+    /// `of` returns columns and frame.
     pub fn new(groups: &[TypedGroup], names: &[&str], of: impl FnOnce(&TypedGroup) -> (Vec<C>, Vec<u8>)) -> Self {
         let group = TypedGroup::find(groups, names);
         let (columns, frame) = group.map(of).unwrap_or_default();
@@ -89,7 +83,7 @@ impl<C: BinaryColumn> LineEncoder for TypedLines<C> {
             cell.clear();
             column.decode(&mut rest)?.append_json(column.kind(), cell);
         }
-        // Each value has one encoding; a line that is encoded differently is refused.
+        // Each value has one encoding.
         let mut again = Vec::with_capacity(line.len());
         let texts: Vec<&str> = cells.iter().map(String::as_str).collect();
         self.encode(&texts, &mut again);
@@ -97,7 +91,6 @@ impl<C: BinaryColumn> LineEncoder for TypedLines<C> {
     }
 }
 
-/// Reads a zigzag varint, Avro's encoding of a long.
 #[inline]
 pub(super) fn decode_zigzag(bytes: &mut &[u8]) -> Option<i64> {
     let value = decode_varint(bytes).ok()?;
@@ -115,12 +108,10 @@ pub(super) fn split_text<'a>(bytes: &mut &'a [u8], length: impl TryInto<usize>) 
     Some(TypedCell::Text(std::str::from_utf8(text).ok()?.into()))
 }
 
-/// Takes a little-endian double.
 pub(super) fn decode_double<'a>(bytes: &mut &'a [u8]) -> Option<TypedCell<'a>> {
     Some(TypedCell::Float(f64::from_le_bytes(split_bytes(bytes, 8)?.try_into().ok()?)))
 }
 
-/// Value in a typed column.
 #[derive(Debug, PartialEq)]
 pub(super) enum TypedCell<'a> {
     Null,
@@ -131,8 +122,7 @@ pub(super) enum TypedCell<'a> {
 }
 
 impl<'a> TypedCell<'a> {
-    /// Parses a JSON text for a column of type `kind`. A number with more digits than a double can hold becomes a
-    /// text with the same digits.
+    /// A number with more digits than a double can hold becomes a text.
     pub fn of(kind: CellKind, json: &'a str) -> Self {
         if json.is_empty() || json == "null" {
             return Self::Null;
@@ -149,7 +139,6 @@ impl<'a> TypedCell<'a> {
         exact.unwrap_or(Self::Text(json.into()))
     }
 
-    /// Appends the cell as JSON text.
     pub fn append_json(&self, kind: CellKind, cell: &mut String) {
         match self {
             Self::Null => cell.push_str("null"),
@@ -162,7 +151,7 @@ impl<'a> TypedCell<'a> {
     }
 }
 
-/// Returns the double with `text` as its shortest decimal text.
+/// Returns the double whose shortest decimal text is `text`.
 fn exact_double(text: &str) -> Option<f64> {
     let value: f64 = text.parse().ok().filter(|value: &f64| value.is_finite())?;
     let mut again = String::new();
@@ -170,14 +159,12 @@ fn exact_double(text: &str) -> Option<f64> {
     (again == text).then_some(value)
 }
 
-/// Number of decimal digits that every double preserves.
 const EXACT_DECIMAL_DIGITS: usize = 15;
 
-/// Prefix of numbers so small that the shortest text of a double uses an exponent.
+/// Prefix of numbers whose shortest text has an exponent.
 const TINY_NUMBER_PREFIX: &str = "0.00000";
 
-/// Returns `true` for a number that must be written as text, because no double has exactly this decimal text.
-/// Hierarchy labels have fewer digits and are not so small.
+/// Returns `true` for a number without an exact double, which is written as text.
 pub(super) fn is_long_number(text: &str) -> bool {
     let is_tiny = text.strip_prefix('-').unwrap_or(text).starts_with(TINY_NUMBER_PREFIX);
     (is_tiny || text.bytes().filter(u8::is_ascii_digit).count() > EXACT_DECIMAL_DIGITS)
@@ -192,7 +179,6 @@ pub(super) mod cells {
     use proptest::prelude::*;
     use throng_core::values::json::{push_quoted, push_shortest};
 
-    /// One column of every kind.
     pub const TEST_CELL_KINDS: [CellKind; 4] = [CellKind::Integer, CellKind::Float, CellKind::Boolean, CellKind::Text];
 
     pub fn group(numbers: &[[u32; 2]], id: Option<u32>) -> TypedGroup {
@@ -208,7 +194,7 @@ pub(super) mod cells {
         line
     }
 
-    /// Written cells are read back unchanged. Bytes that were not written by the encoder are refused.
+    /// Checks that cells round-trip, and that other bytes are refused.
     pub fn check_round_trip(lines: &impl LineEncoder, cells: &[String], noise: &[u8]) -> Result<(), TestCaseError> {
         let mut read = Vec::new();
         prop_assert!(lines.read(&line(lines, cells), &mut read).is_some());
@@ -219,13 +205,11 @@ pub(super) mod cells {
         Ok(())
     }
 
-    /// Lines of a group without a schema cannot be read back.
     pub fn check_unknown_group(lines: &impl LineEncoder) {
         assert_eq!(lines.read(&line(lines, &["42"]), &mut Vec::new()), None);
         assert_eq!(lines.read(&[], &mut Vec::new()), None);
     }
 
-    /// Generates JSON texts of cells for a column.
     pub fn of(kind: CellKind) -> BoxedStrategy<String> {
         let text = "\\PC{0,12}".prop_map(|text| {
             let mut out = String::new();
@@ -240,16 +224,15 @@ pub(super) mod cells {
                     push_shortest(&mut out, value);
                     out
                 }),
-                // More digits than a double can hold; rounding to a step produces such numbers.
                 "[1-9][0-9]{17,20}\\.[0-9]{1,8}[1-9]",
-                // So small that the shortest text has an exponent; rounding to a small step produces such numbers.
+                // The shortest text has an exponent.
                 "-?0\\.00000[0-9]{0,6}[1-9]",
             ]
             .boxed(),
             CellKind::Boolean => prop_oneof![Just("true".to_owned()), Just("false".to_owned())].boxed(),
             CellKind::Text => text.clone().boxed(),
         };
-        // A label that reads as a number with too many digits is the only text that such a column cannot hold.
+        // Texts that are numbers with too many digits are not supported.
         let numeric = prop_oneof![Just("\"37.0\""), Just("\"1e3\""), Just("\"22.5\""), Just("\"1\""), Just("\"-0\"")];
         let label = prop_oneof![text, numeric.prop_map(str::to_owned)];
         let label = label.prop_filter("no long number", |label| !is_long_number(&label[1..label.len() - 1]));

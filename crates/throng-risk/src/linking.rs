@@ -1,67 +1,61 @@
-//! Links the records of a published file to subjects with known attributes, read from a second file (\[POD] §7.4).
+//! Links records of a published file to subjects with known attributes (\[POD] §7.4).
 //!
-//! A set of columns links a record when a known subject has the same values in all of these columns. The record is
-//! linked *below k* when fewer than k subjects of the published file share them. A missing known value links no
-//! record.
+//! A set of columns links a record if a known subject has the same, non-missing values. The link is *below k* if fewer
+//! than k subjects of the published file share them.
 
 use hashbrown::HashMap;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most columns of a combination; the set of all columns is always checked.
+/// Largest checked combination, apart from the set of all columns.
 const MAX_COMBINATION_SIZE: usize = 3;
-/// Most combinations listed per size.
 const MAX_LISTED_COMBINATIONS: usize = 5;
-/// Most visits of a record.
 const MAX_LINK_VISITS: usize = 300_000_000;
 
-/// Column that both files have.
+/// Column of both files.
 #[derive(Clone, Debug)]
 pub struct SharedColumn {
-    /// Name of the column.
+    /// Column name.
     pub name: String,
-    /// Value code per record of the published file.
+    /// Value code per published record.
     pub record_codes: Vec<u32>,
-    /// The same code per known subject; `None` if the value is missing or no record has it.
+    /// Same code per known subject; `None` if missing or in no record.
     pub known_codes: Vec<Option<u32>>,
 }
 
-/// Records that a set of columns links.
+/// Records linked by a set of columns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ColumnSetLinks {
-    /// Names of the columns.
+    /// Column names.
     pub attributes: Vec<String>,
-    /// Number of linked records.
+    /// Linked records.
     pub records: u64,
-    /// Linked records with values that fewer than k subjects of the published file share.
+    /// Linked records below k.
     pub below_k: u64,
-    /// Linked records with values of exactly one subject.
+    /// Linked records whose values one published subject has.
     pub uniquely: u64,
-    /// Linked records with values of exactly one subject and exactly one known subject: the link is unambiguous.
+    /// Linked records whose values one published and one known subject have.
     pub one_to_one: u64,
 }
 
-/// Records of a file that can be linked to known subjects.
+/// Links of a file to known subjects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SubjectLinkReport {
-    /// Name of the file of known attributes, as given by the caller.
+    /// Name of the file of known attributes.
     pub file: String,
     /// Known subjects, one per row.
     pub known: u64,
     /// Links by all shared columns.
     pub all: ColumnSetLinks,
-    /// Combinations of up to three columns that link the most records below k, smaller sizes first.
+    /// Combinations of up to three columns with the most records below k.
     pub combinations: Vec<ColumnSetLinks>,
-    /// Number of checked combinations.
+    /// Checked combinations.
     pub looked_at: u64,
-    /// Number of all combinations of these sizes.
+    /// All combinations of these sizes.
     pub of: u64,
 }
 
-/// Links the records of a file to known subjects.
-///
-/// `subjects` holds the subject of each record, `None` for a record without one. Without `subjects`, every record counts
-/// as one subject.
+/// Links the records of a file to known subjects. `people` holds the subject of each record, if any.
 pub fn link(file: &str, columns: &[SharedColumn], people: Option<&[Option<u32>]>, k: u32) -> SubjectLinkReport {
     let rows = columns.first().map_or(0, |column| column.record_codes.len());
     let known = columns.first().map_or(0, |column| column.known_codes.len());
@@ -98,7 +92,6 @@ pub fn link(file: &str, columns: &[SharedColumn], people: Option<&[Option<u32>]>
     }
 }
 
-/// Returns all sets of `size` columns, in column order.
 fn combinations(columns: &[usize], size: usize) -> Vec<Vec<usize>> {
     if size == 0 {
         return vec![Vec::new()];
@@ -113,11 +106,10 @@ fn combinations(columns: &[usize], size: usize) -> Vec<Vec<usize>> {
     sets
 }
 
-/// Returns the records that the columns of `set` link. Time: O((records + known subjects) · columns).
+/// Time: O((records + known subjects) · columns).
 fn links_of_set(columns: &[SharedColumn], set: &[usize], people: Option<&[Option<u32>]>, k: u32) -> ColumnSetLinks {
     let rows = columns.first().map_or(0, |column| column.record_codes.len());
     let known = columns.first().map_or(0, |column| column.known_codes.len());
-    // Numbers the combinations of values, one column at a time.
     let (mut own, mut theirs) = (vec![0_u32; rows], vec![Some(0_u32); known]);
     for column in set.iter().map(|&at| &columns[at]) {
         let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();
@@ -163,13 +155,13 @@ mod tests {
 
     #[test]
     fn column_combination_links_more_records_than_single_columns() {
-        // Four records and two known subjects: one is linked by both values, one only by the first.
+        // One record is linked by both values, one only by the first.
         let columns =
             [column("age", &[1, 1, 2, 2], &[Some(1), Some(2)]), column("city", &[5, 6, 5, 5], &[Some(6), None])];
         let found = link("known.csv", &columns, None, 2);
         assert_eq!((found.known, found.looked_at, found.of), (2, 2, 2));
         assert_eq!((found.all.records, found.all.uniquely, found.all.one_to_one), (1, 1, 1));
-        // Age does not single out a record below k; city singles out the second record.
+        // Age singles out no record below k; city singles out the second.
         assert_eq!(found.combinations.len(), 1);
         assert_eq!((found.combinations[0].attributes[0].as_str(), found.combinations[0].below_k), ("city", 1));
         let one_person = link("known.csv", &columns, Some(&[Some(1), Some(1), Some(2), None]), 2);
@@ -178,7 +170,6 @@ mod tests {
     }
 
     proptest! {
-        /// Compares every record with every known subject.
         #[test]
         fn links_equal_comparison_of_all_pairs(
             rows in prop::collection::vec((0_u32..4, 0_u32..3, 0_u32..5), 1..40),

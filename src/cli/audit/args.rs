@@ -134,10 +134,9 @@ pub(super) enum BackendArg {
     Cuda,
 }
 
-/// Maximum number of columns of one audit.
 pub(super) const MAX_AUDIT_COLUMNS: usize = 1024;
 
-/// Maps a request that the file cannot satisfy to a usage error, and a defect of the file to a runtime error.
+/// An unsuitable request is a usage error, a defective file a runtime error.
 pub(super) fn table_failure(error: TableReadError) -> Failure {
     match error {
         TableReadError::NotInSchema { .. }
@@ -167,13 +166,12 @@ fn cardinality_argument(text: &str) -> Result<f64, String> {
 }
 
 impl AuditArgs {
-    /// Name of the input in messages.
     pub(super) fn input_name(&self) -> String {
         let input = if self.input == Path::new("-") { Path::new("standard input") } else { &self.input };
         named(input, &self.more).display().to_string()
     }
 
-    /// Returns the columns to read: the requested ones and the subject column.
+    /// The requested columns and the subject.
     pub(super) fn columns_to_read(&self, schema: Option<&Schema>) -> Result<Option<Vec<String>>, Failure> {
         let Some(columns) = &self.columns else { return Ok(None) };
         let mut wanted: Vec<String> = columns.iter().flat_map(|list| split_column_names(list)).collect();
@@ -191,10 +189,10 @@ impl AuditArgs {
         self.subject.clone().or_else(of_schema)
     }
 
-    /// Refuses inputs with different formats by name, because they do not form one table.
+    /// Different formats do not form one table.
     pub(super) fn check_inputs(&self) -> Result<(), Failure> {
         check_inputs(&self.input, &self.more, self.temp.as_deref())?;
-        // A name without a known extension is accepted here; reading the file detects its format.
+        // Reading detects the format of other names.
         let kind = |path: &Path| config::RecordFormat::from_known_extension(&format_sample_of(path));
         let is_another = |path: &&PathBuf| kind(path).zip(kind(&self.input)).is_some_and(|(kind, first)| kind != first);
         match self.more.iter().find(|path| self.format.is_none() && is_another(path)) {
@@ -212,7 +210,7 @@ impl AuditArgs {
     }
 }
 
-/// Splits a list that is written like a CSV row. Blanks around a name are removed, blanks within quotes are kept.
+/// Splits like a CSV row. Blanks remain only within quotes.
 fn split_column_names(list: &str) -> Vec<String> {
     let (mut places, mut quoted) = (vec![0], false);
     for (place, letter) in list.char_indices() {

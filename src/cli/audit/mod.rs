@@ -1,5 +1,4 @@
-//! `throng audit`: finds the columns of a file that identify subjects, alone and in combination, and measures the
-//! risk.
+//! `throng audit`: finds identifying columns and measures the risk.
 
 mod args;
 mod next_steps;
@@ -43,11 +42,11 @@ use throng_risk::qid::QidStrategy;
 /// Runs `throng audit`.
 ///
 /// # Errors
-/// Bad usage, a schema with problems, missing hardware, an unreadable input, or a page that cannot be written.
+/// Fails for bad usage, schema problems, missing hardware, unreadable input, or an unwritable page.
 pub fn run(args: &AuditArgs) -> Result<(), Failure> {
     args.check_inputs()?;
     if args.backend == BackendArg::Cuda {
-        // A missing GPU is reported before the input is read.
+        // Reported before the input is read.
         shared_device().map_err(|error| {
             let message = format!("--backend cuda: {error}; use --backend cpu (same results)");
             Failure::Hardware(anyhow!(message))
@@ -76,7 +75,7 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
         terminal::render(&report, args.html.as_deref(), terminal::TerminalStyle::of_stdout())
     };
     match std::io::stdout().write_all(out.as_bytes()) {
-        // The reader closed standard output early (`| head`).
+        // The reader closed standard output (`| head`).
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => Ok(result.context("cannot write the report")?),
     }
@@ -86,7 +85,7 @@ fn available_cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Memory per cell of the table during the evaluation; the rest of `--memory` is for the search.
+/// The rest of `--memory` is for the search.
 const BYTES_PER_CELL: u64 = 12;
 
 fn build_audit_output(args: &AuditArgs) -> Result<AuditReport, Failure> {
@@ -109,8 +108,7 @@ fn build_audit_output(args: &AuditArgs) -> Result<AuditReport, Failure> {
     Ok(AuditReport { link, ..report })
 }
 
-/// Reads the table within `time`. A timeout is an error for any cause (a silent pipe, a disk that does not respond),
-/// because nothing is proved about a part of a table.
+/// A timeout is an error: nothing is proved about a part of a table.
 fn read_within(
     args: &AuditArgs,
     time: Duration,
@@ -121,7 +119,7 @@ fn read_within(
     let (sender, receiver) = crossbeam_channel::bounded(1);
     let records = Arc::new(AtomicU64::new(0));
     let (own, pool, schema, counted) = (args.clone(), Arc::clone(pool), schema.cloned(), Arc::clone(&records));
-    // The thread is never joined: the process exits even if the thread blocks forever.
+    // Never joined: the process exits even if it blocks.
     std::thread::spawn(move || {
         let read = pool.install(|| own.read(schema.as_ref(), columns.as_deref(), &counted));
         // The receiver is gone after a timeout.
@@ -214,8 +212,7 @@ fn reading_notes(report: &AuditReport) -> Vec<String> {
     notes
 }
 
-/// Notes attributes that come from profiles. The records do not contain them; the measured risk is therefore lower
-/// than in a release.
+/// Records lack attributes of profiles, so the measured risk is too low.
 fn profiles_note(report: &AuditReport, schema: &Schema) -> Option<String> {
     let joined = schema.joined_attributes().into_iter().map(|a| schema.attributes[a].name.as_str());
     let left_out: Vec<&str> = joined.filter(|name| report.absent.iter().any(|absent| absent == name)).collect();
@@ -244,7 +241,7 @@ fn load_audit_schema(path: &Path) -> Result<Schema, Failure> {
 }
 
 impl AuditArgs {
-    /// Collects the origin of a page: the digest of a single regular input file, and the options.
+    /// Digest of a single input file, and the options.
     fn page_origin(&self) -> Result<page::PageOrigin, Failure> {
         let is_file = self.more.is_empty() && std::fs::metadata(&self.input).is_ok_and(|about| about.is_file());
         let sha256 = is_file.then(|| file_sha256(&self.input)).transpose();
@@ -274,7 +271,7 @@ impl AuditArgs {
         Ok(page::PageOrigin { sha256, options: given.collect() })
     }
 
-    /// Reads the table and counts the records read so far in `records`.
+    /// Counts the records in `records`.
     fn read(
         &self,
         schema: Option<&Schema>,

@@ -1,4 +1,4 @@
-//! Recommended next steps, derived from an audit report.
+//! Next steps after an audit.
 
 use crate::cli::text_format::{number, sanitize_text};
 use throng_risk::audit::AuditReport;
@@ -12,7 +12,7 @@ fn quote_names(names: &[&str]) -> String {
     if rest > 0 { format!("{} and {rest} more", shown.join(", ")) } else { shown.join(", ") }
 }
 
-/// Warns that the contents of array columns are not judged; `None` without array columns.
+/// Warns that arrays are not judged.
 pub fn array_warning(report: &AuditReport) -> Option<String> {
     let names: Vec<&str> = report.arrays.iter().map(String::as_str).collect();
     let (what, hold) = match &names[..] {
@@ -30,8 +30,8 @@ pub fn array_warning(report: &AuditReport) -> Option<String> {
     ))
 }
 
-/// Path of a column in jq syntax; `None` for a name with anything but letters, digits, `_`, `.`, `-` and spaces.
-/// Names are untrusted data, and the command may be pasted into a shell.
+/// jq path; `None` for other than letters, digits, `_`, `.`, `-` and spaces, because the command may be pasted into a
+/// shell.
 fn jq_path(name: &str) -> Option<String> {
     let harmless = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | ' ');
     let is_word = |step: &str| {
@@ -45,7 +45,7 @@ fn jq_path(name: &str) -> Option<String> {
     if name.chars().all(harmless) { name.split('.').map(spelled).collect() } else { None }
 }
 
-/// Recommended steps, the most urgent first.
+/// Recommends steps, the most urgent first.
 pub fn recommended_steps(report: &AuditReport) -> Vec<String> {
     let mut steps: Vec<String> = array_warning(report).into_iter().collect();
     if let Some(id) = &report.likely_subject {

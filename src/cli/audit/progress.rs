@@ -1,4 +1,4 @@
-//! Progress display of an audit.
+//! Progress of an audit.
 
 use crate::cli::progress::{progress_bar, spinner};
 use crate::cli::text_format;
@@ -6,10 +6,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::cell::Cell;
 use throng_risk::audit::AuditStep;
 
-/// Progress line on standard error, shown only on a terminal. The flag is set once the measuring phase has started.
+/// Progress line, only on a terminal. The flag marks the measuring phase.
 pub(super) struct AuditProgressBar(pub(super) ProgressBar, Cell<bool>);
 
-/// Creates a bar of `length` units, or a spinner; hidden if standard error is no terminal.
+/// A spinner without `length`.
 pub(super) fn audit_progress_bar(template: &str, length: Option<u64>) -> AuditProgressBar {
     AuditProgressBar(
         length.map_or_else(|| spinner(template), |length| progress_bar(template, length)),
@@ -18,7 +18,6 @@ pub(super) fn audit_progress_bar(template: &str, length: Option<u64>) -> AuditPr
 }
 
 impl AuditProgressBar {
-    /// Shows the current step of the audit.
     pub(super) fn show_step(&self, step: AuditStep) {
         match step {
             AuditStep::Searching(at) => {

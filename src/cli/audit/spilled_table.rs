@@ -1,4 +1,4 @@
-//! Columns of an audit table, in memory or in a temporary file.
+//! Columns in memory or in a temporary file.
 
 use super::args::{AuditArgs, BackendArg, table_failure};
 use crate::cli::outcome::Failure;
@@ -11,7 +11,7 @@ use throng_core::values::schema::Role;
 use throng_risk::audit::{AuditColumn, AuditError, PartialColumnCounts, ReadColumns};
 use throng_risk::counting::codes::WrittenColumns;
 
-/// Refuses options that a table in a file does not support, before anything is read.
+/// Refuses options that a table in a file lacks.
 pub(super) fn refuse_unspillable(args: &AuditArgs) -> Result<(), Failure> {
     if args.temp.is_none() {
         return Ok(());
@@ -31,11 +31,11 @@ pub(super) fn refuse_unspillable(args: &AuditArgs) -> Result<(), Failure> {
 fn to_audit_column(column: TableColumn) -> AuditColumn {
     AuditColumn {
         role: column.attribute.as_ref().map(|a| match a.role {
-            // Another column counts the subjects, but this one still identifies them.
+            // It still identifies subjects.
             Role::Subject => Role::Identifier,
             role => role,
         }),
-        // The raw values and `*` are two of the levels.
+        // Raw values and `*` are two levels.
         recodable: column.attribute.as_ref().is_some_and(|a| a.hierarchy.levels() > 2),
         name: column.name,
         codes: column.codes,
@@ -44,18 +44,18 @@ fn to_audit_column(column: TableColumn) -> AuditColumn {
 }
 
 impl AuditArgs {
-    /// Settings for the temporary file: three eighths of the memory are for the dictionaries.
+    /// Three eighths of the memory are for dictionaries.
     pub(super) fn spill_settings<'a>(&self, directory: &'a Path, people: Option<&'a str>) -> SpillSettings<'a> {
         let identifier_cardinality = self.identifier_cardinality;
         SpillSettings { directory, dictionaries: self.memory / 8 * 3, identifier_cardinality, people }
     }
 
-    /// Memory for judging a table in a file: the five eighths that the dictionaries do not use.
+    /// The other five eighths.
     pub(super) fn memory_beside_dictionaries(&self) -> u64 {
         self.memory / 8 * 5
     }
 
-    /// Converts the columns of a table; column number `subject` counts subjects.
+    /// `subject` counts subjects.
     pub(super) fn collect_columns(&self, read: LoadedTable, subject: Option<usize>) -> Result<ReadColumns, AuditError> {
         let Some(SpilledCodes { writer, numbers }) = read.spilled else {
             let columns = read.columns.into_iter().map(to_audit_column).collect();

@@ -1,4 +1,4 @@
-//! `throng audit --link`: links records to known subjects.
+//! `throng audit --link`.
 
 use super::args::{AuditArgs, MAX_AUDIT_COLUMNS, table_failure};
 use crate::cli::input_formats::detect_record_format;
@@ -12,7 +12,7 @@ use throng_core::values::schema::Schema;
 use throng_formats::DecodeLimits;
 use throng_risk::linking::{SharedColumn, SubjectLinkReport, link};
 
-/// Links the records of `read` to the subjects in `file`.
+/// Links `read` to the subjects in `file`.
 pub(super) fn link_to_known_subjects(
     args: &AuditArgs,
     file: &Path,
@@ -35,7 +35,7 @@ pub(super) fn link_to_known_subjects(
         };
         table::read(&request, &mut |_| ()).map_err(table_failure)
     };
-    // The schema applies only to shared columns; the column names of the file are therefore read first.
+    // The schema applies only to shared columns, so names are read first.
     let named = wanted(None, None)?;
     let shared: Vec<String> = read
         .columns
@@ -62,7 +62,7 @@ pub(super) fn link_to_known_subjects(
     Ok(link(&file.display().to_string(), &columns, people.as_deref(), args.k))
 }
 
-/// Converts one shared column to the codes of the first file.
+/// Converts to the codes of the first file.
 fn recode_shared_column(own: &TableColumn, theirs: &TableColumn) -> SharedColumn {
     let codes = |column: &TableColumn| FIRST_VALUE..FIRST_VALUE + column.dictionary.values() as u32;
     let by_text: HashMap<&str, u32> = codes(own).filter_map(|code| Some((own.dictionary.text(code)?, code))).collect();

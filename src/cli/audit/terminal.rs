@@ -10,17 +10,17 @@ use crate::cli::text_format::{counted, identifier_reason, number, percent, sanit
 use throng_risk::audit::{AuditReport, QidReport, RiskyRecord, SingletonPolicy};
 use throng_risk::linking::ColumnSetLinks;
 
-/// Maximum number of entries per list; `--json` has all of them.
+/// `--json` has all entries.
 const MAX_LIST_ENTRIES: usize = 12;
 
-/// Text style of the report: with or without emphasis.
+/// Emphasis of the report.
 #[derive(Clone, Copy, Debug)]
 pub struct TerminalStyle {
     pub emphasis: bool,
 }
 
 impl TerminalStyle {
-    /// Uses emphasis on a terminal, unless `NO_COLOR` is set.
+    /// Uses emphasis on a terminal without `NO_COLOR`.
     pub fn of_stdout() -> Self {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self { emphasis: std::io::stdout().is_terminal() && !plain }
@@ -43,7 +43,7 @@ impl TerminalStyle {
     }
 }
 
-/// Formats the report; `page` is the path of the HTML page, if one was written.
+/// Formats the report; `page` is the HTML page, if any.
 pub fn render(report: &AuditReport, page: Option<&Path>, style: TerminalStyle) -> String {
     let mut out = String::new();
     let parts = [
@@ -97,7 +97,7 @@ fn linked_records(report: &AuditReport, style: TerminalStyle) -> String {
     out
 }
 
-/// Draws a bar of at most `width` characters, in eighths.
+/// In eighths of a character.
 fn text_bar(share: f64, width: usize) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let eighths = ((share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize).max(usize::from(share > 0.0));
@@ -126,7 +126,7 @@ fn head(report: &AuditReport, style: TerminalStyle) -> String {
     )
 }
 
-/// Warns about array columns before any number.
+/// Precedes any number.
 fn arrays(report: &AuditReport, style: TerminalStyle) -> String {
     next_steps::array_warning(report)
         .map_or(String::new(), |said| format!("{} {said}\n", style.highlight_risk("NOT JUDGED:")))
@@ -314,7 +314,6 @@ fn riskiest(report: &AuditReport, style: TerminalStyle) -> String {
     out
 }
 
-/// Formats one record with the combinations that single it out.
 fn risky_record_lines(record: &RiskyRecord, style: TerminalStyle) -> String {
     let shown = &record.combinations[..record.combinations.len().min(MAX_TERMINAL_COMBINATIONS)];
     let first = shown.first().map_or(String::new(), |names| join_set_names(names));

@@ -1,4 +1,4 @@
-//! Description of the groups chosen by the planner and of the result of each wish.
+//! Groups of the planner, and results of wishes.
 
 use crate::planner::group_merging::{GroupingWish, SeparationReason, WishResult};
 use crate::start::group_choice::ChosenGroups;
@@ -6,7 +6,7 @@ use throng_core::plan::GroupShape;
 use throng_core::plan::plan_shared_attributes::find_shared_attributes;
 use throng_core::values::schema::Schema;
 
-/// Formats the groups as configuration text, with the reason for each group and the cost of every wish.
+/// Configuration text with reasons and costs.
 pub(super) fn describe_chosen_groups(grown: &ChosenGroups, schema: &Schema, file: &str) -> String {
     let mut text =
         format!("{file}: groups chosen from {} records (plan.groups = {:?}):\n", grown.records, grown.how.name());

@@ -1,4 +1,4 @@
-//! Sentences that describe the information a consumer can and cannot learn from a release.
+//! Knowledge of a consumer about subjects.
 
 use super::form_comparison::{MeasuredForm, ReleaseFormKind};
 use crate::cli::text_format;
@@ -11,17 +11,16 @@ use throng_core::values::schema::Schema;
 const MAX_JOINED_NAMES: usize = 6;
 const MAX_DESCRIBED_GROUPS: usize = 4;
 
-/// Information that a consumer can and cannot learn.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct ConsumerKnowledge {
-    /// Endings of the sentence "a consumer can learn …".
+    /// Endings of "a consumer can learn …".
     pub can_learn: Vec<String>,
-    /// Endings of the sentence "a consumer cannot learn …".
+    /// Endings of "a consumer cannot learn …".
     pub cannot_learn: Vec<String>,
 }
 
 impl ConsumerKnowledge {
-    /// Describes the configured forms: the fragment groups, if fragments are released, and the series.
+    /// Describes fragment groups and series.
     pub fn from_forms(
         schema: &Schema,
         fragments: Option<&[GroupShape]>,
@@ -136,7 +135,7 @@ impl ConsumerKnowledge {
         }
     }
 
-    /// Formats the sentences as wrapped lines.
+    /// Formats wrapped lines.
     pub fn learning_text(&self) -> String {
         let part = |title: &str, sentences: &[String]| {
             let lines: String = sentences.iter().map(|sentence| text_format::wrap_text("  - ", sentence)).collect();
@@ -146,7 +145,7 @@ impl ConsumerKnowledge {
     }
 }
 
-/// Joins names for a sentence and shortens a long list.
+/// Shortens a long list.
 fn join_limited_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.map(text_format::sanitize_text).collect();
     let shown = names.iter().take(MAX_JOINED_NAMES).cloned().collect::<Vec<_>>().join(", ");

@@ -1,8 +1,7 @@
-//! Readable descriptions of the source and sink of a configuration.
+//! Descriptions of source and sink.
 
 use crate::config::{Config, SinkKind, SourceKind};
 
-/// Describes the source.
 pub(super) fn source_phrase(config: &Config) -> String {
     match config.source.kind {
         SourceKind::Kafka => format!("the Kafka topic(s) {}", config.source.topics.join(", ")),
@@ -10,7 +9,7 @@ pub(super) fn source_phrase(config: &Config) -> String {
     }
 }
 
-/// Describes the sink as a predicate.
+/// As a predicate.
 pub(super) fn sink_phrase(config: &Config) -> String {
     match config.sink.kind {
         SinkKind::Kafka => format!("are released to the Kafka topic {}", config.sink.topic),
@@ -20,7 +19,7 @@ pub(super) fn sink_phrase(config: &Config) -> String {
     }
 }
 
-/// Returns true if the sink is standard output, for which delivery cannot be confirmed.
+/// Standard output cannot confirm delivery.
 pub(super) fn writes_standard_output(config: &Config) -> bool {
     config.sink.kind == SinkKind::File && config.sink.path.as_os_str() == "-"
 }

@@ -1,4 +1,4 @@
-//! `throng check --explain`: describes a configuration in sentences for data owners.
+//! `throng check --explain`: sentences for data owners.
 
 use super::endpoint_phrases::{sink_phrase, source_phrase, writes_standard_output};
 use super::explain_series::{explain_series_only, series_sections};
@@ -11,7 +11,7 @@ use throng_core::plan::plan_shared_attributes::find_shared_attributes;
 use throng_core::privacy::protection::ValueRequirement;
 use throng_core::values::schema::{Attribute, AttributeTreatment, Role};
 
-/// Explains the treatment of every attribute, the guarantees, the attackers and the limits.
+/// Treatment, guarantees, attackers and limits.
 pub(super) fn explain_configuration(checked: &CheckedConfig) -> String {
     let sections = match &checked.series {
         Some(terms) if !checked.config.release.fragments => explain_series_only(checked, terms),
@@ -146,7 +146,7 @@ fn attribute_sentence(checked: &CheckedConfig, at: usize, attribute: &Attribute)
     }
 }
 
-/// Reason for the treatment of an attribute by a rule; empty without a rule.
+/// Empty without a rule.
 fn treatment_sentence(checked: &CheckedConfig, attribute: usize) -> String {
     let Some(one) = checked.selected_treatments.iter().find(|one| one.attribute == attribute) else {
         return String::new();
@@ -155,7 +155,6 @@ fn treatment_sentence(checked: &CheckedConfig, attribute: usize) -> String {
         .map_or_else(String::new, |why| format!(" This treatment ({}) applies because {why}.", one.treat.name()))
 }
 
-/// Describes the requirement of a privacy model on an equivalence class.
 fn describe_requirement(requirement: &ValueRequirement) -> String {
     match requirement {
         ValueRequirement::Distinct { l } => format!("at least {l} different values, of {l} people"),
@@ -171,7 +170,7 @@ fn describe_requirement(requirement: &ValueRequirement) -> String {
     }
 }
 
-/// Describes the released value of an attribute in a class of ranges.
+/// In a class of ranges.
 fn describe_extent(attribute: &Attribute) -> String {
     match attribute.hierarchy.ruler() {
         Some(_) => format!("a range between bounds of its {}", attribute.hierarchy.label(1)),
@@ -179,7 +178,7 @@ fn describe_extent(attribute: &Attribute) -> String {
     }
 }
 
-/// Describes the possible released values of an attribute, finest first.
+/// Finest first.
 fn describe_levels(attribute: &Attribute) -> String {
     let last = attribute.hierarchy.levels() - 1;
     let fine = (0..last).filter(|level| attribute.treatment.allows(*level, last));
@@ -219,7 +218,7 @@ fn guarantees(checked: &CheckedConfig) -> Vec<String> {
     said
 }
 
-/// Describes the protection against joining fragments and against repeated records.
+/// Protection against joined fragments and repeated records.
 fn unlinkability_sentences(checked: &CheckedConfig) -> Vec<String> {
     let Config { privacy, .. } = &*checked.config;
     let (k, has_subject, mut said) = (privacy.required_subjects(), checked.schema.subject.is_some(), Vec::new());

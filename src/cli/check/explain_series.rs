@@ -1,4 +1,4 @@
-//! Sentences of `throng check --explain` on series: statistics of cohorts over time.
+//! Sentences of `throng check --explain` on series.
 
 use super::endpoint_phrases::{sink_phrase, source_phrase};
 use crate::config::{Config, SinkKind};
@@ -6,10 +6,9 @@ use crate::start::checked_config::CheckedConfig;
 use throng_core::series::{AllSeriesTerms, DELTA, SeriesTerms, SlotCycle};
 use throng_core::values::schema::{Attribute, Role};
 
-/// Section of the explanation: its title and its sentences.
+/// Title and sentences.
 pub(super) type ExplanationSection = (&'static str, Vec<String>);
 
-/// Explains a configuration that releases only series.
 pub(super) fn explain_series_only(checked: &CheckedConfig, terms: &AllSeriesTerms) -> Vec<ExplanationSection> {
     let attributes = &checked.schema.attributes;
     let of_all = attributes.iter().enumerate().map(|(at, attribute)| {
@@ -33,7 +32,7 @@ pub(super) fn explain_series_only(checked: &CheckedConfig, terms: &AllSeriesTerm
     ]
 }
 
-/// Adds sections for series that are released next to fragments.
+/// Series next to fragments.
 pub(super) fn series_sections(checked: &CheckedConfig, terms: &AllSeriesTerms) -> Vec<ExplanationSection> {
     let attributes = checked.schema.attributes.iter().enumerate();
     let published = attributes.filter_map(|(at, attribute)| published_statistics(terms, at, attribute));
@@ -97,7 +96,7 @@ fn describe_series_rows(series: &SeriesTerms) -> String {
     )
 }
 
-/// Describes the released statistics of an attribute; `None` if no series uses it.
+/// `None` if no series uses the attribute.
 fn published_statistics(terms: &AllSeriesTerms, at: usize, attribute: &Attribute) -> Option<String> {
     let name = &attribute.name;
     let mut said = Vec::new();

@@ -1,4 +1,4 @@
-//! Comparison of release forms on a sample: represented share, error of the means, and resistance to attacks.
+//! Comparison of release forms on a sample.
 
 use crate::cli::loaded_release::{LoadedRelease, aligned_table};
 use crate::cli::outcome::Failure;
@@ -19,13 +19,12 @@ use throng_eval::attack::series::Panel;
 use throng_eval::attack::{self, AttackEffort, AttackInput, AttackYield};
 use throng_eval::series::{NoiseRatio, ReleaseUtility, fragment_utility};
 
-/// Targets per attack, enough for an interval of about ± 7 percentage points.
+/// Interval of about ± 7 percentage points.
 const TARGETS_PER_ATTACK: usize = 200;
 const KNOWN_ATTRIBUTES: usize = 2;
-/// Sample size above which no attack and no alternative form is tried.
+/// Above it, no attacks and no other form.
 const MAX_ATTACKED_RECORDS: u64 = 200_000;
-/// Number of attributes above which the alternative form of single records is not tried, because the group choice
-/// takes minutes.
+/// Above it, the group choice takes minutes.
 const MAX_GROUPED_ATTRIBUTES: usize = 30;
 
 /// Form of a release.
@@ -34,45 +33,45 @@ const MAX_GROUPED_ATTRIBUTES: usize = 30;
 pub(super) enum ReleaseFormKind {
     /// Single records.
     Fragments,
-    /// Statistics of cohorts over time.
+    /// Statistics of cohorts.
     Series,
 }
 
-/// Form of a release, measured on a sample.
+/// Form measured on a sample.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct MeasuredForm {
-    /// Kind of the form.
+    /// Kind.
     pub form: ReleaseFormKind,
-    /// True if the configuration releases this form.
+    /// The configuration releases this form.
     pub is_configured: bool,
-    /// Names of the series or fragment groups.
+    /// Series or fragment groups.
     pub outputs: Vec<String>,
-    /// Represented subjects and records, and the error of a daily mean.
+    /// Represented share, and error of a daily mean.
     #[serde(flatten)]
     pub usefulness: ReleaseUtility,
-    /// Attack with the interval furthest above chance; none if no attack was tried.
+    /// Attack furthest above chance, if any was tried.
     pub best_attack: Option<BestAttack>,
-    /// Noise per signal of the series with noise.
+    /// Noise per signal.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub noise: Vec<NoiseRatio>,
 }
 
-/// Attack with the confidence interval furthest above chance. The lower bound excludes attacks that were only lucky.
+/// Attack with the interval furthest above chance; its lower bound excludes luck.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct BestAttack {
-    /// Name of the attack.
+    /// Name.
     pub attack: &'static str,
-    /// Input of the attack in readable form.
+    /// Input of the attack.
     pub given: String,
-    /// Number of targets tried.
+    /// Tried targets.
     pub trials: u64,
-    /// Mean probability of a correct answer.
+    /// Probability of a correct answer.
     pub rate: f64,
     /// 95 % interval of the rate.
     pub interval: [f64; 2],
-    /// Mean probability of a correct answer without the release.
+    /// Rate without the release.
     pub chance: f64,
-    /// Number of attacks tried.
+    /// Tried attacks.
     pub of: usize,
 }
 
@@ -100,22 +99,22 @@ impl BestAttack {
     }
 }
 
-/// Sample and the configuration under trial.
+/// Sample and configuration under trial.
 pub(super) struct SampleTrial<'a> {
-    /// Configuration as read from its file.
+    /// Configuration of the file.
     pub config: &'a Config,
-    /// Configuration file, for messages.
+    /// Its name in messages.
     pub file: &'a str,
-    /// File of the records.
+    /// Records.
     pub input: &'a Path,
-    /// Format of the records.
+    /// Their format.
     pub written: RecordFileFormat,
-    /// Stop flag set by signals.
+    /// Stop flag.
     pub stop: &'a Arc<AtomicBool>,
 }
 
 impl SampleTrial<'_> {
-    /// Measures the forms released by `rehearsal`, and the missing form if the records allow it.
+    /// Measures the forms of `rehearsal`, and the missing one if possible.
     pub fn compare(&self, rehearsal: &TrialRun, records: u64) -> Result<Vec<MeasuredForm>, Failure> {
         let with_attacks = records <= MAX_ATTACKED_RECORDS;
         let mut forms = measure_forms(rehearsal, self.file, self.input, with_attacks, true)?;
@@ -130,7 +129,7 @@ impl SampleTrial<'_> {
             _ => None,
         };
         if let Some(other) = other.filter(|_| with_attacks) {
-            // A form that the rest of the configuration forbids is omitted from the comparison.
+            // Omits a form that the configuration forbids.
             match execute_trial_run(other, self.file, self.input, self.written, true, self.stop) {
                 Ok(rehearsal) => forms.extend(measure_forms(&rehearsal, self.file, self.input, with_attacks, false)?),
                 Err(Failure::Problems(_) | Failure::Usage(_)) => {}
@@ -141,7 +140,7 @@ impl SampleTrial<'_> {
         Ok(forms)
     }
 
-    /// Refuses a release that represents too few records, and names a form that represents more.
+    /// Refuses too small a represented share, and names a better form.
     pub fn refusal(&self, rehearsal: &TrialRun, forms: &[MeasuredForm]) -> Option<Failure> {
         if self.config.sink.kind == SinkKind::None {
             return None;
@@ -233,7 +232,6 @@ impl MeasuredForm {
     }
 }
 
-/// Checks that every configured series releases moments only.
 fn has_only_moments(config: &Config) -> bool {
     !config.series.is_empty() && config.series.iter().all(|series| series.moments.is_some())
 }
@@ -242,7 +240,7 @@ fn ratio_of_counts(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-/// Describes the noise of each series relative to the sampling error, for its worst signal, with advice.
+/// Noise relative to the sampling error, for the worst signal.
 pub(super) fn describe_noise(forms: &[MeasuredForm]) -> Vec<String> {
     let all: Vec<&NoiseRatio> = forms.iter().flat_map(|form| &form.noise).collect();
     let is_worst = |of: &&&NoiseRatio| all.iter().all(|other| other.series != of.series || other.ratio <= of.ratio);
@@ -266,7 +264,7 @@ pub(super) fn describe_noise(forms: &[MeasuredForm]) -> Vec<String> {
     all.iter().filter(is_worst).map(line).collect()
 }
 
-/// Formats the table of all forms, followed by the best attacks and the rule that selects them.
+/// All forms, best attacks, and their selection rule.
 pub(super) fn format_comparison(forms: &[MeasuredForm]) -> String {
     let head = ["form", "people", "records", "error ÷ sampling error", "best attack (by chance)"];
     let mut out = aligned_table(&head, &forms.iter().map(MeasuredForm::row).collect::<Vec<_>>());

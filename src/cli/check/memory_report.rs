@@ -1,4 +1,4 @@
-//! Memory division of a daemon, as printed by `throng check`.
+//! Memory division, as printed by `throng check`.
 
 use crate::cli::text_format::number;
 use crate::config::format_size;
@@ -7,10 +7,10 @@ use crate::start::memory_budget::memory_division;
 use crate::telemetry::{Label, MemoryPart};
 use std::path::Path;
 
-/// Kernel file with the memory limit of the container.
+/// Memory limit of the container.
 const CGROUP_LIMIT_FILE: &str = "/sys/fs/cgroup/memory.max";
 
-/// Lists the parts of `process.memory_limit` and the limits that it lowers; empty without a limit.
+/// Parts of `process.memory_limit` and lowered limits; empty without a limit.
 pub(super) fn describe_memory_division(checked: &CheckedConfig) -> String {
     let (config, file) = (&checked.config, &checked.file);
     let Some(division) = memory_division(config, &checked.schema) else { return String::new() };
@@ -38,7 +38,7 @@ fn memory_part_description(part: MemoryPart) -> &'static str {
     }
 }
 
-/// Warns if the container limits the memory but the configuration does not; empty otherwise.
+/// Warns if only the container limits the memory.
 pub(super) fn container_limit_warning(checked: &CheckedConfig) -> String {
     read_limit_warning(checked, Path::new(CGROUP_LIMIT_FILE))
 }

@@ -1,4 +1,4 @@
-//! `throng check --sample`: tries the configuration on records and keeps nothing.
+//! `throng check --sample`.
 
 use super::consumer_knowledge::ConsumerKnowledge;
 use super::form_comparison::{MeasuredForm, SampleTrial, describe_noise, format_comparison};
@@ -21,10 +21,10 @@ use throng_core::values::schema::Schema;
 
 const MAX_SHOWN_LINES: usize = 3;
 
-/// Tries a configuration on the records of `input` and prints the result.
+/// Tries a configuration on `input` and keeps nothing.
 ///
 /// # Errors
-/// If the input cannot be read or the run fails; [`Failure::Usage`] if nothing could be released.
+/// Fails for unreadable input or a failed run; [`Failure::Usage`] if nothing can be released.
 pub(super) fn run(config: Config, file: &str, input: &Path, as_json: bool) -> Result<(), Failure> {
     if !is_rereadable(input) {
         let named = input.display();
@@ -32,7 +32,7 @@ pub(super) fn run(config: Config, file: &str, input: &Path, as_json: bool) -> Re
             "--sample: {named} is not a regular file, but the records are read more than once: name a file"
         )));
     }
-    // The lineage identifies subjects by keyed digests; a job without a secret therefore gets a temporary one.
+    // The lineage needs keyed digests.
     let config = if config.secret.is_some() { config } else { with_trial_secret(&config)? };
     let (written, stop) = (record_file_format(&config, input)?, exit_on_signals()?);
     let rehearsal = execute_trial_run(config.clone(), file, input, written, true, &stop)?;

@@ -1,9 +1,8 @@
-//! Description of the treatments that the rules of `[treatment]` select.
+//! Treatments by the rules of `[treatment]`.
 
 use crate::start::treatment_selection::{SelectedTreatment, TreatmentOrigin};
 use throng_core::values::schema::Schema;
 
-/// Lists every attribute with its treatment and the reason.
 pub(super) fn describe_treatments(treated: &[SelectedTreatment], schema: &Schema, file: &str) -> String {
     if treated.is_empty() {
         return String::new();
@@ -18,7 +17,7 @@ pub(super) fn describe_treatments(treated: &[SelectedTreatment], schema: &Schema
     text
 }
 
-/// Describes the rule that decides and its criteria; `None` if no rule matches.
+/// `None` if no rule matches.
 pub(super) fn deciding_rule(one: &SelectedTreatment) -> Option<String> {
     let rule = match one.by {
         TreatmentOrigin::Rule(index) => format!("treatment.rule[{index}] matches it"),

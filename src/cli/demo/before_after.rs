@@ -1,4 +1,4 @@
-//! `throng demo --show`: shows records before and after, side by side.
+//! `throng demo --show`: records before and after.
 
 use super::demo_series::DemoSeries;
 use super::embedded_files::{DEMO_CONFIG, DEMO_SCHEMA};
@@ -19,7 +19,7 @@ const GENERATED_SUBJECTS: u32 = 2_000;
 const SHOWN_RECORDS: usize = 3;
 const COLUMN_WIDTH: usize = 34;
 
-/// Generates records, runs the demo's configuration over them and prints some of them before and after.
+/// Prints generated records before and after the demo's configuration.
 pub(super) fn run(page: Option<&Path>) -> Result<(), Failure> {
     let directory = temporary_directory("show")?;
     let schema = directory.path().join("wearable.toml");
@@ -69,10 +69,9 @@ pub(super) fn run(page: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
-/// Released cells by record.
 type ReleasedCellsByRecord = BTreeMap<usize, BTreeMap<String, Value>>;
 
-/// Collects the released cells of each record from the lineage.
+/// From the lineage.
 fn collect_released_cells(rehearsal: &TrialRun) -> anyhow::Result<ReleasedCellsByRecord> {
     let mut lines: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (group, path) in &rehearsal.outputs {
@@ -92,7 +91,6 @@ fn collect_released_cells(rehearsal: &TrialRun) -> anyhow::Result<ReleasedCellsB
     Ok(after)
 }
 
-/// Chooses the records with the most released cells.
 fn most_released_records(after: &ReleasedCellsByRecord) -> Vec<usize> {
     let said = |cells: &BTreeMap<String, Value>| cells.values().filter(|value| **value != "*").count();
     let mut offsets: Vec<usize> = after.keys().copied().collect();

@@ -1,4 +1,4 @@
-//! Series of `throng demo --show`: one generated subject before, all subjects after.
+//! Series of `throng demo --show`.
 
 use super::embedded_files::{DEMO_CONFIG, DEMO_SCHEMA};
 use crate::cli::outcome::Failure;
@@ -17,15 +17,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use throng_core::values::moment;
 
-/// Number of subjects and records, and the days that the records cover.
+/// Subjects, records, and days.
 const SERIES_SUBJECTS: u32 = 120;
 const SERIES_RECORDS: usize = 60_000;
 const SERIES_DAYS: u64 = 14;
-/// Series and signal shown on the terminal: a daily curve.
+/// Series and signal on the terminal.
 const SHOWN_SERIES: &str = "curve";
 const SHOWN_SIGNAL: &str = "heart_rate";
-/// Half an hour into Monday 2026-01-05. The records end half an hour before the end of the last week, so that no week
-/// is partial.
+/// Half an hour into Monday 2026-01-05; the records end half an hour before a Monday, so no week is partial.
 const START_SECONDS: i64 = 1_767_573_000;
 const HOURS_PER_DAY: usize = 24;
 const HOUR_MS: i64 = 3_600_000;
@@ -36,18 +35,18 @@ struct ChartReading {
     cells: Value,
 }
 
-/// Series of generated subjects, with one subject for comparison.
+/// Series, with one subject for comparison.
 pub(super) struct DemoSeries {
     charts: SeriesCharts,
     people: u64,
     people_seen: u64,
     records_share: f64,
-    /// Mean values of one subject by hour of the day.
+    /// Means of one subject by hour.
     person: BTreeMap<i64, f64>,
 }
 
 impl DemoSeries {
-    /// Generates records, runs the series of the demo's configuration over them, and chooses a subject.
+    /// Generates records and runs the demo's series.
     pub(super) fn generate_series() -> Result<Self, Failure> {
         let directory = temporary_directory("series")?;
         let (schema, input) = (directory.path().join("wearable.toml"), directory.path().join("in.ndjson"));
@@ -80,7 +79,7 @@ impl DemoSeries {
         })
     }
 
-    /// Formats two daily curves as lines of block characters.
+    /// Two daily curves of block characters.
     pub(super) fn curves_text(&self) -> String {
         let everybody = self.charts.everybody(SHOWN_SERIES, SHOWN_SIGNAL);
         let all = || self.person.values().chain(everybody.values()).copied();
@@ -102,7 +101,6 @@ impl DemoSeries {
         )
     }
 
-    /// Writes the charts to an HTML page.
     pub(super) fn write_page(&self, file: &Path) -> Result<(), Failure> {
         let facts = html! {
             (fact_badge(text_format::number(u64::from(SERIES_SUBJECTS)), "generated people")) (fact_badge(text_format::number(SERIES_RECORDS as u64), "records"))
@@ -135,7 +133,6 @@ fn generate_series_records() -> Result<Vec<Vec<u8>>, Failure> {
     Ok((0..SERIES_RECORDS).map(record).collect())
 }
 
-/// Records of the subject with the most records.
 fn readings_of_largest_subject(records: &[Vec<u8>]) -> anyhow::Result<Vec<ChartReading>> {
     let mut people: BTreeMap<String, Vec<ChartReading>> = BTreeMap::new();
     for record in records {
@@ -148,7 +145,7 @@ fn readings_of_largest_subject(records: &[Vec<u8>]) -> anyhow::Result<Vec<ChartR
     Ok(people.into_values().max_by_key(Vec::len).unwrap_or_default())
 }
 
-/// Averages a signal by hour of the day, over the week that starts at `window_ms`.
+/// Over the week from `window_ms`.
 fn hourly_means(readings: &[ChartReading], signal: &str, window_ms: i64) -> BTreeMap<i64, f64> {
     let of_week = readings.iter().filter(|reading| (window_ms..window_ms + WEEK_MS).contains(&reading.time_ms));
     means_by_key(of_week.filter_map(|reading| {
@@ -179,7 +176,7 @@ fn add_person(charts: &mut SeriesCharts, readings: &[ChartReading]) {
     }
 }
 
-/// Draws one block per hour, higher for higher values, and a blank for a missing value.
+/// Blank for a missing value.
 fn block_curve(values: &BTreeMap<i64, f64>, (low, high): (f64, f64)) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let block =

@@ -1,4 +1,4 @@
-//! Configuration and schema compiled into the binary, so that the demo runs in any directory.
+//! Embedded files: the demo runs in any directory.
 
 /// Configuration of the demo.
 pub(super) const DEMO_CONFIG: &str = include_str!("../../../config/wearable.toml");

@@ -1,4 +1,4 @@
-//! `throng evaluate`: measures the utility and the risk of a finished release.
+//! `throng evaluate`: utility and risk of a finished release.
 
 mod moment_models;
 mod page;
@@ -153,7 +153,7 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Terms of a daily series over all numbers of the schema; none without an event time, a subject or a number.
+/// Daily series over all numbers; none without event time, subject or number.
 fn daily_terms(config: &Config, schema: &Schema) -> Option<AllSeriesTerms> {
     let cohort = CohortConfig { strata: Vec::new(), ..config.cohort.clone() };
     let series = vec![SeriesConfig { name: "daily".to_owned(), ..SeriesConfig::default() }];
@@ -161,7 +161,7 @@ fn daily_terms(config: &Config, schema: &Schema) -> Option<AllSeriesTerms> {
 }
 
 impl EvaluateArgs {
-    /// Fits the linear models of targets that are signals of series with moments.
+    /// Fits models of targets that are signals of moments.
     fn fit_moment_models(&self, config: &Config, series: Option<&SeriesEvidence>) -> Result<Vec<MomentModel>, Failure> {
         let has_moments = config.series.iter().any(|series| series.moments.is_some());
         if !self.target.is_empty() && has_moments && series.is_none() {
@@ -172,7 +172,7 @@ impl EvaluateArgs {
         Ok(self.target.iter().filter_map(|name| series?.linear_model(name)).collect())
     }
 
-    /// Parses the targets to learn; their attributes must be released in some group. Signals of moments are exempt.
+    /// Targets must be released or be signals of moments.
     fn parse_targets(
         &self,
         original: &OriginalData,
@@ -190,7 +190,7 @@ impl EvaluateArgs {
         self.target.iter().filter(in_groups).map(of).collect()
     }
 
-    /// Attributes that may predict; empty means all.
+    /// Empty means all.
     fn parse_features(&self, original: &OriginalData) -> Result<Vec<usize>, Failure> {
         let of = |name: &String| {
             let found = original.schema.position(name);
@@ -255,7 +255,7 @@ fn format_learning(learning: &[LearningScores]) -> String {
     text
 }
 
-/// Maximum number of weighted attributes printed; the JSON report has all of them.
+/// The JSON report has all of them.
 const PRINTED_COEFFICIENTS: usize = 12;
 
 fn format_coefficients(all: &[LearnedWeight]) -> String {
@@ -268,7 +268,6 @@ fn format_coefficients(all: &[LearnedWeight]) -> String {
     if rows.is_empty() { String::new() } else { aligned_table(&["weight", "before, all", "before", "after"], &rows) }
 }
 
-/// Formats the measures, starting with the figures of every release form.
 fn format_evaluation_report(report: &EvaluationReport) -> String {
     let figures = report.usefulness.rows();
     let mut text = if figures.is_empty() {

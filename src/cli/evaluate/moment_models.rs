@@ -1,4 +1,4 @@
-//! Linear models from moments as table rows.
+//! Linear models from moments.
 
 use super::report::three_decimals;
 use crate::cli::loaded_release::aligned_table;
@@ -12,7 +12,7 @@ pub const FIT_HEADS: [&str; 3] = ["linear model", "R² on the records before", "
 pub const COEFFICIENT_HEADS: [&str; 5] =
     ["coefficient", "before", "from moments", "standard error before", "difference ÷ standard error"];
 
-/// Fit of the model on the original records, fit of the model from moments, and their ratio.
+/// Rows of fits: original, from moments, and their ratio.
 pub fn fit_rows(of: &MomentModel) -> Vec<Vec<String>> {
     let figure = |value: Option<f64>| value.map_or_else(String::new, three_decimals);
     let row = |name: &str, r2: Option<f64>, auc: Option<f64>| vec![name.to_owned(), figure(r2), figure(auc)];
@@ -24,7 +24,7 @@ pub fn fit_rows(of: &MomentModel) -> Vec<Vec<String>> {
     ]
 }
 
-/// Rows of all coefficients; `spelled` formats names.
+/// Rows of coefficients; `spelled` formats names.
 pub fn coefficient_rows(of: &MomentModel, spelled: impl Fn(&str) -> String) -> Vec<Vec<String>> {
     let row = |of: &ModelCoefficient| {
         let figures = [of.original, of.moments, of.standard_error].map(|value| format!("{value:.4e}"));
@@ -34,7 +34,7 @@ pub fn coefficient_rows(of: &MomentModel, spelled: impl Fn(&str) -> String) -> V
     of.coefficients.iter().map(row).collect()
 }
 
-/// Describes the origin of the models, the largest difference, and missing moments.
+/// Describes origin, largest difference, and missing moments.
 pub fn model_sentences(of: &MomentModel, spelled: impl Fn(&str) -> String) -> Vec<String> {
     let mut sentences = vec![format!(
         "{} by the other signals of {}: moments of {} cohorts and epochs ({} people, counted once per epoch), {} complete rows before",

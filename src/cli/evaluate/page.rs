@@ -1,4 +1,4 @@
-//! Evaluation report as one HTML page: utility, risk and results of learning.
+//! Evaluation report as one HTML page.
 
 use super::moment_models::{COEFFICIENT_HEADS, FIT_HEADS, coefficient_rows, fit_rows, model_sentences};
 use super::report::{
@@ -17,10 +17,10 @@ use throng_eval::quality::PairQuality;
 use throng_eval::queries::QueryErrors;
 use throng_eval::series::{MomentModel, SeriesQuality};
 
-/// Maximum number of table rows and chart bars; the JSON report has all of them.
+/// The JSON report has all rows.
 const MAX_EVALUATION_ROWS: usize = 40;
 
-/// Renders the page for the file `name` with the `charts` of its series; `now` is its creation time.
+/// Renders the page for the file `name`; `now` is its creation time.
 pub fn render(of: &EvaluationReport, charts: &SeriesCharts, name: &str, now: DateTime<Utc>) -> String {
     let mut facts = html! {};
     let mut parts = vec![usefulness(of)];

@@ -8,25 +8,25 @@ use throng_eval::queries::QueryErrors;
 use throng_eval::risk::GroupRisk;
 use throng_eval::series::{MomentModel, ReleaseUtility, SeriesQuality, SignalQuality, StratumContrast};
 
-/// Main figures of every release form.
+/// Main figures per form.
 #[derive(Serialize)]
 pub struct UsefulnessByForm {
-    /// Figures of the series; none without series, or if they cannot be measured.
+    /// Series; none if absent or not measurable.
     pub series: Option<ReleaseUtility>,
-    /// Figures of the fragments; none without fragments, or without a lineage.
+    /// Fragments; none if absent or without a lineage.
     pub fragments: Option<ReleaseUtility>,
 }
 
-/// Complete result of an evaluation.
+/// Result of an evaluation.
 #[derive(Serialize)]
 pub struct EvaluationReport {
-    /// Represented subjects and records, and the error of a daily mean.
+    /// Represented share, and error of a daily mean.
     pub usefulness: UsefulnessByForm,
-    /// Measures of the series per signal; none in the same cases as in `usefulness`.
+    /// Measures per signal, if `usefulness` has series.
     pub series: Option<SeriesQuality>,
-    /// Linear models of the requested targets from moments.
+    /// Linear models from moments.
     pub models: Vec<MomentModel>,
-    /// Measures of the fragments; none if only series are released.
+    /// Measures of the fragments, if released.
     #[serde(flatten)]
     pub fragments: Option<FragmentEvaluation>,
 }
@@ -36,21 +36,21 @@ pub struct EvaluationReport {
 pub struct FragmentEvaluation {
     /// k of the configuration.
     pub k: usize,
-    /// Number of unreadable records.
+    /// Unreadable records.
     pub rejected: u64,
     /// Utility of the lines.
     pub quality: ReleaseQuality,
     /// Risk per group.
     pub risk: Vec<GroupRisk>,
-    /// Errors of counts per query width.
+    /// Errors of counts per width.
     pub queries: Vec<QueryErrors>,
-    /// Results of learning, one per target.
+    /// Learning results per target.
     pub learning: Vec<LearningScores>,
 }
 
-/// Formats a number with three decimal places.
+/// Formats with three decimals.
 pub fn three_decimals(value: f64) -> String {
-    // The sum of no numbers is -0; adding 0 removes the sign.
+    // The sum of no numbers is -0.
     format!("{:.3}", value + 0.0)
 }
 
@@ -59,7 +59,7 @@ impl UsefulnessByForm {
     pub const HEADS: [&str; 4] =
         ["release", "people represented", "records represented", "error of a daily mean ÷ its sampling error"];
 
-    /// Note on unreadable records; empty without any.
+    /// Note on unreadable records, or "".
     pub fn unreadable_note(&self) -> String {
         match [self.series, self.fragments].into_iter().flatten().map(|of| of.unreadable).max() {
             None | Some(0) => String::new(),
@@ -70,7 +70,7 @@ impl UsefulnessByForm {
         }
     }
 
-    /// Table rows, one per form.
+    /// Rows, one per form.
     pub fn rows(&self) -> Vec<Vec<String>> {
         let row = |(form, of): (&str, Option<ReleaseUtility>)| {
             let of = of?;
@@ -91,13 +91,13 @@ impl UsefulnessByForm {
     }
 }
 
-/// Formats a figure over the buckets of a signal; `-` for a series with moments, which has no rows of buckets.
+/// `-` for moments, which have no rows of buckets.
 fn ratio_or_placeholder(signal: &SignalQuality, value: Option<f64>) -> String {
     let unknown = if signal.epochs.is_some() { "-" } else { "?" };
     value.map_or_else(|| unknown.to_owned(), |value| format!("{value:.2}"))
 }
 
-/// Note on series with moments, for which the table of signals lacks figures; `None` without such series.
+/// Note on signals of moments, which lack figures.
 pub fn moments_note(of: &SeriesQuality) -> Option<&'static str> {
     of.signals.iter().any(|signal| signal.epochs.is_some()).then_some(
         "A series with moments publishes epochs and no rows of buckets: no error or correlation over buckets. Its linear models are \
@@ -109,7 +109,7 @@ pub fn moments_note(of: &SeriesQuality) -> Option<&'static str> {
 pub const SIGNAL_HEADS: [&str; 6] =
     ["series", "signal", "cells represented", "buckets", "error ÷ sampling error", "correlation"];
 
-/// Table rows of the signals of the series; `spelled` formats names.
+/// Rows of signals; `spelled` formats names.
 pub fn signal_rows(of: &SeriesQuality, spelled: impl Fn(&str) -> String) -> Vec<Vec<String>> {
     let row = |signal: &SignalQuality| {
         vec![
@@ -138,7 +138,7 @@ pub const CONTRAST_HEADS: [&str; 7] = [
     "its sampling error in a bucket",
 ];
 
-/// Table rows of the contrasts of the series; `spelled` formats names.
+/// Rows of contrasts; `spelled` formats names.
 pub fn contrast_rows(of: &SeriesQuality, spelled: impl Fn(&str) -> String) -> Vec<Vec<String>> {
     let row = |contrast: &StratumContrast| {
         let [one, other] = contrast.strata.each_ref().map(|labels| labels.join(" "));
@@ -150,7 +150,7 @@ pub fn contrast_rows(of: &SeriesQuality, spelled: impl Fn(&str) -> String) -> Ve
 }
 
 impl FragmentEvaluation {
-    /// Measures of utility: name, value of the lines, value of all records.
+    /// Utility: name, value of the lines, value of all records.
     pub fn worth_rows(&self) -> [[String; 3]; 5] {
         let quality = &self.quality;
         let (information, of_all) = (quality.pairwise_information, quality.pairwise_information_of_all);
@@ -168,7 +168,7 @@ impl FragmentEvaluation {
     pub const ATTRIBUTE_HEADS: [&str; 7] =
         ["attribute", "group", "loss", "of all", "exact", "bits hidden", "falsified"];
 
-    /// Table rows of the attributes and their losses; `spelled` formats names.
+    /// Rows of attributes; `spelled` formats names.
     pub fn attribute_rows(&self, spelled: impl Fn(&str) -> String) -> impl Iterator<Item = Vec<String>> {
         self.quality.attributes.iter().map(move |a| {
             let falsified = if a.falsified == 0 { String::new() } else { number(a.falsified) };
@@ -178,7 +178,7 @@ impl FragmentEvaluation {
         })
     }
 
-    /// Table rows of the risk per group; `spelled` formats group names.
+    /// Rows of risk per group; `spelled` formats names.
     pub fn risk_rows(&self, spelled: impl Fn(&str) -> String) -> Vec<Vec<String>> {
         let row = |(risk, group): (&GroupRisk, &GroupQuality)| {
             vec![

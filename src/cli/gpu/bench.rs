@@ -1,4 +1,4 @@
-//! `throng bench gpu`: times the same counting on the GPU and on all cores of the CPU.
+//! `throng bench gpu`: the same counting on GPU and CPU.
 
 use super::device::{describe_device, open_device, print_step};
 use super::device_check::uniform_table;
@@ -14,19 +14,16 @@ use throng_risk::counting::cuda::CudaCounter;
 use throng_risk::counting::{AttributeSet, CountedTable, CpuCounter, Device, GroupCounter, all_pairs, count_pairs};
 use throng_risk::qid::{QidSearchRequest, QidStrategy, search, search_on_backend};
 
-/// Number of table columns, which have 2 to 100 values.
+/// Columns of 2 to 100 values.
 const TABLE_WIDTH: usize = 30;
 
-/// Number of columns in the search for quasi-identifiers.
 const SEARCH_COLUMNS: usize = 12;
 
-/// Minimum support in the judgements.
 const SUPPORT_THRESHOLD: u32 = 5;
 
-/// Repetitions per task; the fastest run is reported.
+/// The fastest is reported.
 const TIMED_ROUNDS: usize = 3;
 
-/// Time limit of a search for quasi-identifiers, on either backend.
 const SEARCH_TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Time counting on the GPU and on the CPU, on a generated table
@@ -44,22 +41,21 @@ pub struct BenchArgs {
     json: bool,
 }
 
-/// Time of one task on both backends.
 #[derive(Clone, Debug, serde::Serialize)]
 struct TaskTiming {
     task: &'static str,
-    /// Column sets counted or judged.
+    /// Counted or judged.
     sets: u64,
     cpu_seconds: f64,
     gpu_seconds: f64,
-    /// True if the answers are equal and the device computed its answers; none if a search reached its time limit.
+    /// Answers are equal and from the device; none after a time limit.
     agrees: Option<bool>,
 }
 
 /// Runs `throng bench gpu`.
 ///
 /// # Errors
-/// If no device is available, if it fails, or if the answers differ.
+/// Fails without a working device, or if answers differ.
 pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
     let device = open_device()?;
     let measured = time_tasks(&device, args.rows as usize, args.seed, &print_step).context("the benchmark failed")?;
@@ -92,7 +88,6 @@ fn cpu_cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Times counts, judgements, joint counts of pairs and a search for quasi-identifiers.
 fn time_tasks(
     device: &Arc<dyn Device>,
     rows: usize,
@@ -148,7 +143,7 @@ fn time_joint_counts(device: &Arc<dyn Device>, table: &CountedTable) -> anyhow::
     Ok(TaskTiming { task: "joint counts of all pairs", sets: pairs.len() as u64, cpu_seconds, gpu_seconds, agrees })
 }
 
-/// Times one search. The upload of the table counts as device time.
+/// The upload counts as device time.
 fn time_find_qid(device: &Arc<dyn Device>, table: &CountedTable) -> anyhow::Result<TaskTiming> {
     let columns = AttributeSet::first(SEARCH_COLUMNS);
     let question = |threads| QidSearchRequest {
@@ -171,7 +166,7 @@ fn time_find_qid(device: &Arc<dyn Device>, table: &CountedTable) -> anyhow::Resu
     Ok(TaskTiming { task: "find-qid on 12 columns", sets: found.evaluated, cpu_seconds, gpu_seconds, agrees })
 }
 
-/// Returns the seconds of the fastest round, and the last answer.
+/// Returns seconds and the last answer.
 fn time_fastest_round<T>(mut work: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<(f64, T)> {
     let mut round = || {
         let started = Instant::now();

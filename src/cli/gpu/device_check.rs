@@ -1,4 +1,4 @@
-//! Comparison of the device with the CPU on random tables.
+//! Comparison of device and CPU on random tables.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -10,25 +10,25 @@ use throng_risk::counting::{
 };
 use throng_risk::qid::{QidSearchRequest, QidStrategy, search, search_on_backend};
 
-/// Result of one check.
+/// Result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct DeviceCheck {
     pub name: &'static str,
     pub tables: u64,
-    /// Answers compared.
+    /// Compared answers.
     pub answers: u64,
-    /// Answers that differ from those of the CPU.
+    /// Answers that differ.
     pub wrong: u64,
-    /// Answers computed by the CPU instead of the device.
+    /// Answers of the CPU instead of the device.
     pub by_the_cpu: u64,
-    /// Failures of the device.
+    /// Device failures.
     pub failures: u64,
-    /// Kernel launches on the device.
+    /// Kernel launches.
     pub launches: u64,
 }
 
 impl DeviceCheck {
-    /// Returns true if the device computed most answers and all of them are correct.
+    /// Returns true if most answers are the device's and all are correct.
     pub fn passed(&self) -> bool {
         self.wrong == 0 && self.failures == 0 && self.launches > 0 && 2 * self.by_the_cpu < self.answers
     }
@@ -48,31 +48,30 @@ impl DeviceCheck {
     }
 }
 
-/// Reason for the abort of a self-test.
+/// Abort of a self-test.
 #[derive(Debug, thiserror::Error)]
 pub enum SelftestError {
-    /// The device cannot be used.
+    /// Unusable device.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A backend could not count.
+    /// Failed count.
     #[error(transparent)]
     Compute(#[from] ComputeError),
 }
 
-/// Kind of table in a check.
 struct RandomTableKind {
     name: &'static str,
-    /// Maximum number of rows.
+    /// Maximum.
     rows: usize,
     width: usize,
-    /// Maximum cardinality of a column.
+    /// Maximum per column.
     cardinality: u32,
     subjects: Option<u32>,
-    /// Size of the table as a multiple of the device memory for rows.
+    /// Size as a multiple of the device memory for rows.
     times_over: u64,
 }
 
-/// All counting methods: by domain size, by counted unit, and by table location.
+/// All methods by domain size, counted unit, and table location.
 const RANDOM_TABLE_KINDS: [RandomTableKind; 7] = [
     RandomTableKind {
         name: "records, small domains",
@@ -132,11 +131,11 @@ const RANDOM_TABLE_KINDS: [RandomTableKind; 7] = [
     },
 ];
 
-/// Number of random sets per table, in addition to the set of all columns.
+/// Besides the set of all columns.
 const RANDOM_SETS: usize = 64;
 
-/// Compares the device with the CPU on `tables` random tables of every kind. `scale` multiplies the table size: 1 for
-/// a device, less for an emulation. Every device buffer is filled with a pattern first.
+/// Compares device and CPU on `tables` random tables of every kind, scaled by `scale`. Device buffers are filled with a
+/// pattern first.
 pub fn run_device_checks(
     device: &Arc<dyn Device>,
     seed: u64,
@@ -179,7 +178,6 @@ fn random_sets(width: usize, dice: &mut ChaCha8Rng) -> Vec<AttributeSet> {
     (0..RANDOM_SETS).map(|_| some(dice)).chain([(0..width).collect()]).collect()
 }
 
-/// Compares counts, judgements and records below k.
 fn check_counts(
     device: &Arc<dyn Device>,
     kind: &RandomTableKind,
@@ -189,7 +187,7 @@ fn check_counts(
 ) -> Result<(), SelftestError> {
     let cardinalities: Vec<u32> = (0..kind.width).map(|_| dice.random_range(1..=kind.cardinality)).collect();
     let table = skewed_table(random_scaled_size(kind.rows, scale, dice), &cardinalities, kind.subjects, dice);
-    // One byte per column of at most 256 values, and four bytes for the subject.
+    // One byte per column of at most 256 values, four for the subject.
     let bytes = (table.rows() * (table.width() + if kind.subjects.is_some() { 4 } else { 0 })) as u64;
     let tiles = DeviceBudget { rows_bytes: bytes / kind.times_over, ..DeviceBudget::of(device) };
     let counter = CudaCounter::new(device, &table, 1, (kind.times_over > 1).then_some(tiles))?;
@@ -213,7 +211,6 @@ fn compare_counters(
     Ok(())
 }
 
-/// Checks a resident window that receives batches.
 fn check_resident_window(
     device: &Arc<dyn Device>,
     tables: u64,
@@ -228,7 +225,7 @@ fn check_resident_window(
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); width + 1];
         for batch in 0..4_u32 {
             let new = dice.random_range(0..capacity * 3 / 4 + 2);
-            // In the second batch, codes no longer fit one byte.
+            // In the second batch, codes exceed one byte.
             let most = [20, 300, 20, 400][batch as usize];
             let codes: Vec<Vec<u32>> =
                 (0..=width).map(|_| (0..new).map(|_| dice.random_range(0..most)).collect()).collect();
@@ -248,7 +245,7 @@ fn check_resident_window(
     Ok(check)
 }
 
-/// Checks a window that follows a stream and is queried for tables with different codes.
+/// The window follows a stream and is queried with different codes.
 fn check_kept_window(
     device: &Arc<dyn Device>,
     tables: u64,
@@ -289,8 +286,7 @@ fn check_kept_window(
         }
         let used = counting.usage();
         check.tables += 1;
-        // A complete window is uploaded only one time. Each further upload shows that the arrivals did not continue
-        // the window.
+        // A further upload shows that arrivals did not continue the window.
         check.wrong += counting.fills().saturating_sub(1);
         check.by_the_cpu += used.left_to_the_cpu;
         check.failures += used.failures;
@@ -299,7 +295,6 @@ fn check_kept_window(
     Ok(check)
 }
 
-/// Compares joint counts and conditional probabilities.
 fn check_pair_counts(
     device: &Arc<dyn Device>,
     tables: u64,
@@ -308,7 +303,7 @@ fn check_pair_counts(
 ) -> Result<DeviceCheck, SelftestError> {
     let mut check = DeviceCheck { name: "pairs and their inferences", ..DeviceCheck::default() };
     for number in 0..tables {
-        // Every second table has tiny domains; their pairs are counted in slices.
+        // Pairs of tiny domains are counted in slices.
         let (width, most) = if number % 2 == 0 { (8, [5, 40, 150, 20]) } else { (24, [2, 3, 4, 9]) };
         let cardinalities: Vec<u32> = (0..width).map(|at| dice.random_range(2..=most[at % 4])).collect();
         let table = skewed_table(random_scaled_size(20_000, scale, dice), &cardinalities, None, dice);
@@ -325,7 +320,6 @@ fn check_pair_counts(
     Ok(check)
 }
 
-/// Compares the borders of every strategy.
 fn check_find_qid(
     device: &Arc<dyn Device>,
     tables: u64,
@@ -352,14 +346,13 @@ fn check_find_qid(
             check.compare(&[search_on_backend(&table, &counter, &question, &|_| {})?], &[expected]);
         }
         check.add(&counter);
-        // An answer here is a whole border of many sets; the CPU share uses a different unit.
+        // An answer is a whole border here.
         check.by_the_cpu = 0;
     }
     Ok(check)
 }
 
-/// Creates a table with skewed columns of the given cardinalities. Every third column is a function of the previous
-/// one.
+/// Every third column is a function of the previous one.
 pub(super) fn skewed_table(
     rows: usize,
     cardinalities: &[u32],
@@ -381,7 +374,6 @@ pub(super) fn skewed_table(
     CountedTable::new(columns, subjects).expect("columns of one length, fewer than a table may have")
 }
 
-/// Creates independent columns of uniformly distributed values.
 pub(super) fn uniform_table(
     rows: usize,
     cardinalities: &[u32],

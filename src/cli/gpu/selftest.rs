@@ -1,4 +1,4 @@
-//! `throng selftest gpu`: compares the answers of the GPU with those of the CPU.
+//! `throng selftest gpu`.
 
 use super::device::{describe_device, device_failure, open_device, print_step, scale_argument};
 use super::device_check::{DeviceCheck, run_device_checks as compare};
@@ -8,7 +8,7 @@ use serde_json::json;
 use std::time::SystemTime;
 use throng_risk::counting::cuda::{KernelResources, compile_resources};
 
-/// Maximum number of registers per thread, so that four blocks of 256 threads share a multiprocessor.
+/// Four blocks of 256 threads share a multiprocessor.
 const MAX_REGISTERS: u32 = 64;
 
 /// Compare the GPU with the CPU on random tables of every kind
@@ -40,8 +40,8 @@ pub struct SelftestArgs {
 /// Runs `throng selftest gpu`.
 ///
 /// # Errors
-/// If no device is available, if it fails, or if an answer is wrong. With `--compile-only`: if a kernel does not
-/// compile or exceeds its resource limits.
+/// Fails without a working device, for a wrong answer, and, with `--compile-only`, for a kernel that does not compile
+/// or exceeds limits.
 pub fn selftest(args: &SelftestArgs) -> Result<(), Failure> {
     if !args.compile_only.is_empty() {
         return compile_kernels(args);
@@ -75,7 +75,7 @@ fn device_check_row(check: &DeviceCheck) -> String {
     format!("{name:<32} {tables:>7} {answers:>9} {wrong:>7} {by_the_cpu:>9} {launches:>9}{verdict}")
 }
 
-/// Compiles every kernel for the given architectures and checks its resource limits.
+/// Also checks resource limits.
 fn compile_kernels(args: &SelftestArgs) -> Result<(), Failure> {
     let mut over = 0;
     let mut reports = Vec::new();

@@ -1,36 +1,32 @@
-//! Choice of the numbers for a model: those with a value on most days, so that most days have a value of every
-//! number.
+//! Numbers for a model: most days have a value of every one.
 
 use crate::dataset::infer::{InferredSchema, NumberValues, SubjectDays};
 use crate::io::table::LoadedTable;
 use crate::start::series_settings::is_signal;
 
-/// Maximum number of signals in a generated configuration.
 const MAX_MODEL_NUMBERS: usize = 8;
-/// Minimum share of days with a value of every number, relative to the days of the most frequent number.
+/// Share of complete days, relative to the most frequent number.
 const MIN_COMPLETE_SHARE: f64 = 0.75;
-/// Absolute correlation from which one number of a pair is omitted, because a linear model cannot separate their
-/// effects.
+/// A linear model cannot separate such a pair.
 const COLLINEAR_CORRELATION: f64 = 0.99;
 
-/// Numbers chosen for a model, and the reasons for omitting the others.
+/// Numbers of a model, and reasons for omissions.
 #[derive(Debug, PartialEq)]
 pub struct ModelNumbers {
     chosen: Vec<String>,
-    /// Share of days with a value of every chosen number, relative to the days of the most frequent number.
+    /// Share of complete days, relative to the most frequent number.
     share: f64,
-    /// Numbers omitted because enough are chosen.
+    /// Omitted because enough are chosen.
     beyond_maximum: Vec<String>,
-    /// Numbers omitted because of rare values, each with the resulting share of complete days.
+    /// Omitted as rare, with the resulting share of complete days.
     rare: Vec<(String, f64)>,
-    /// Numbers omitted because of collinearity, each with the chosen number that nearly determines it and their
-    /// correlation.
+    /// Omitted as collinear, with the chosen number and the correlation.
     collinear: Vec<(String, String, f64)>,
 }
 
 impl ModelNumbers {
-    /// Chooses the numbers with the most subject-days, while enough days have a value of every number. Keeps one of
-    /// each nearly collinear pair. Returns `None` with fewer than two numbers.
+    /// Chooses the numbers with the most subject-days while enough days are complete, and one of each collinear pair.
+    /// `None` for fewer than two.
     pub fn choose(inferred: &InferredSchema, table: &LoadedTable) -> Option<Self> {
         let none = SubjectDays::default();
         let names = inferred.schema.attributes.iter().filter(|attribute| is_signal(attribute)).map(|a| a.name.as_str());
@@ -38,7 +34,7 @@ impl ModelNumbers {
         Self::choose_from_days(&numbers, |name| NumberValues::read(inferred, table, name))
     }
 
-    /// Chooses from numbers with their days, in schema order, and their values.
+    /// In schema order.
     fn choose_from_days(
         numbers: &[(&str, &SubjectDays)],
         values_of: impl Fn(&str) -> Option<NumberValues>,
@@ -56,7 +52,7 @@ impl ModelNumbers {
         for &at in &order[1..] {
             let common = complete.common(numbers[at].1);
             let share = common.count() as f64 / most;
-            // A model needs at least two numbers.
+            // A model needs two numbers.
             if share < MIN_COMPLETE_SHARE && chosen.len() > 1 {
                 rare.push((numbers[at].0.to_owned(), share));
             } else if chosen.len() == MAX_MODEL_NUMBERS {
@@ -77,7 +73,7 @@ impl ModelNumbers {
             }
         }
         if let ([_], Some((name, ..))) = (&chosen[..], collinear.first()) {
-            // A model needs two numbers, even if they are collinear.
+            // A model needs two numbers, even if collinear.
             let at = numbers.iter().position(|(own, _)| own == name)?;
             complete = complete.common(numbers[at].1);
             chosen.push(at);
@@ -88,7 +84,7 @@ impl ModelNumbers {
         Some(Self { chosen, share: complete.count() as f64 / most, beyond_maximum: more, rare, collinear })
     }
 
-    /// Formats the keys of a series, with comments. `buckets` names its buckets, for example `days`.
+    /// Formats the keys of a series with comments; `buckets` is a word such as `days`.
     pub fn series_keys_text(&self, buckets: &str) -> String {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let quoted = |name: &String| toml::Value::String(name.clone()).to_string();

@@ -1,4 +1,4 @@
-//! Purposes of a release, and the default purpose for a set of records.
+//! Purposes of a release.
 
 use crate::cli::outcome::Failure;
 use crate::cli::text_format;
@@ -7,11 +7,10 @@ use crate::start::release_forms::{event_times, missing_for_series, quoted};
 use crate::start::series_settings::is_signal;
 use anyhow::anyhow;
 
-/// Thresholds for statistics over time as the default: mean records per subject, and days or hours of the median
-/// subject. A series includes no subject with fewer than 4 buckets.
+/// Thresholds for series as the default: mean records, and days or hours of the median subject.
 const MIN_MEAN_RECORDS: u64 = 10;
 const MIN_MEDIAN_BUCKETS: u64 = 8;
-/// Minimum number of buckets with values for a subject to appear in a series.
+/// A series needs this many buckets per subject.
 const MIN_SHOWN_BUCKETS: u64 = 4;
 
 /// Purpose of a release.
@@ -29,17 +28,17 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Parses the name of a purpose.
+    /// Parses a purpose.
     ///
     /// # Errors
-    /// If no purpose has this name.
+    /// Fails for an unknown name.
     pub fn parse_purpose(name: &str) -> Result<Self, Failure> {
         <Self as clap::ValueEnum>::from_str(name, true).map_err(|_| {
             Failure::Usage(anyhow!("unknown purpose {name:?}: choose dashboards, models, rows or monitoring"))
         })
     }
 
-    /// Returns true if only series are released.
+    /// Returns true for series without fragments.
     #[must_use]
     pub fn is_series(self) -> bool {
         matches!(self, Self::Dashboards | Self::Models)
@@ -48,8 +47,7 @@ impl Purpose {
     /// Refuses a purpose that the records do not allow.
     ///
     /// # Errors
-    /// If statistics over time are requested for records without subjects, times or numbers, or models with only one
-    /// number.
+    /// Fails for series without subjects, times or numbers, and for models with one number.
     pub fn refuse_unsuited(self, inferred: &InferredSchema) -> Result<(), Failure> {
         let schema = &inferred.schema;
         match missing_for_statistics(inferred).filter(|_| self.is_series()) {
@@ -66,7 +64,7 @@ impl Purpose {
     }
 }
 
-/// Describes the input that statistics over time need and the records lack; `None` if nothing is missing.
+/// `None` if nothing is missing.
 fn missing_for_statistics(inferred: &InferredSchema) -> Option<String> {
     let missing = missing_for_series(&inferred.schema)?;
     let unmeasured = missing.excluded().iter().filter_map(|name| Some((name.clone(), *inferred.unmeasured.get(name)?)));
@@ -87,13 +85,12 @@ fn missing_for_statistics(inferred: &InferredSchema) -> Option<String> {
 pub enum BucketLength {
     /// Days.
     Day,
-    /// Hours, for records that span too few days.
+    /// Hours, for short histories.
     Hour,
 }
 
 impl BucketLength {
-    /// Finds the longest bucket length with enough buckets for the median subject; `None` if neither days nor hours
-    /// are enough.
+    /// Longest length with enough buckets for the median subject.
     fn for_cadence(inferred: &InferredSchema) -> Option<Self> {
         let cadences = event_times(&inferred.schema).filter_map(|name| inferred.cadences.get(name));
         cadences.fold(None, |found, cadence| match found {
@@ -104,14 +101,14 @@ impl BucketLength {
         })
     }
 
-    /// Chooses the bucket length: days for a stream, and for records with too few days and hours.
+    /// Chooses days for a stream, or if neither length has enough buckets.
     #[must_use]
     pub fn choose(inferred: &InferredSchema, is_stream: bool) -> Self {
         if is_stream { Self::Day } else { Self::for_cadence(inferred).unwrap_or(Self::Day) }
     }
 }
 
-/// Returns a note if the median subject has too few days for a series of days.
+/// Returns a note if the median subject has too few days.
 #[must_use]
 pub fn short_history_note(inferred: &InferredSchema) -> Option<String> {
     let days = event_times(&inferred.schema).filter_map(|name| inferred.cadences.get(name)).map(|cadence| cadence.days);
@@ -125,7 +122,7 @@ pub fn short_history_note(inferred: &InferredSchema) -> Option<String> {
     ))
 }
 
-/// Returns the default purpose for the records, and the reason in one line.
+/// Returns the default purpose and its reason.
 #[must_use]
 pub fn suggest_purpose(inferred: &InferredSchema, is_stream: bool) -> (Purpose, String) {
     let each = inferred.records / inferred.people.max(1);

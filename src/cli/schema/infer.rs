@@ -61,7 +61,7 @@ pub struct InferArgs {
 /// Runs `throng schema infer`.
 ///
 /// # Errors
-/// Bad usage; records that are unreadable or do not allow a proposal; an existing file.
+/// Fails for bad usage, unsuitable records, and an existing file.
 pub fn run(args: &InferArgs) -> Result<(), Failure> {
     if let Some(output) = &args.output {
         if let Some(input) = &args.sample.input {
@@ -108,7 +108,7 @@ fn sample(args: &InferArgs) -> Result<RecordSample, Failure> {
     }
 }
 
-/// Refuses to overwrite an existing file.
+/// Refuses to overwrite a file.
 pub fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
     if !force && std::fs::symlink_metadata(path).is_ok_and(|found| !is_device(&found)) {
         return Err(Failure::Usage(anyhow!("{} already exists: name another file, or use --force", path.display())));
@@ -122,12 +122,12 @@ fn is_device(found: &std::fs::Metadata) -> bool {
 
 const QID_SEARCH_TIME: Duration = Duration::from_secs(10);
 
-/// Definition of the subject of a record.
+/// Subject of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct SubjectChoice<'a> {
-    /// Named subject column.
+    /// Named column.
     pub subject: Option<&'a str>,
-    /// True if every record is a different subject.
+    /// Every record is a different subject.
     pub no_subject: bool,
 }
 
@@ -156,7 +156,7 @@ pub fn propose_schema(
     })
 }
 
-/// Derives a schema name from the name of the input.
+/// Derives a schema name from the input.
 pub fn derive_schema_name(named: &str) -> String {
     let stem = named.split('.').next().unwrap_or_default();
     let plain: String =
@@ -180,7 +180,7 @@ pub fn proposal_summary(inferred: &InferredSchema) -> String {
     format!("a proposal from {whose}: {}; review it before use", counts.join(", "))
 }
 
-/// Warns on standard error that records are counted instead of subjects, unless the user has declared it.
+/// Warns that records are counted instead of subjects, unless declared.
 pub fn warn_without_subject(inferred: &InferredSchema, no_subject: bool) {
     if inferred.schema.subject.is_none() && !no_subject {
         eprintln!(

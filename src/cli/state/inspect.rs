@@ -1,4 +1,4 @@
-//! `throng state inspect`: prints the figures of a state directory.
+//! `throng state inspect`.
 
 use super::state_selection::{StateSelection, configured_secret, state_failure};
 use crate::cli::json;
@@ -34,7 +34,7 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     let checked = CheckedConfig::new(config, &file)?;
     let mut ledger = new_ledger(&checked);
     let state = &checked.config.state;
-    // A missing state is not created.
+    // Never creates a state.
     let (store, found) = StateStore::open_existing(&state.path, configured_secret(&checked.config))
         .and_then(|(mut store, _)| store.load(&mut ledger).map(|found| (store, found)))
         .map_err(state_failure)?;
@@ -47,7 +47,7 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Next offset of a partition. For a file: topic 0, partition 0 and the number of records.
+/// For a file: topic 0, partition 0 and the records.
 #[derive(Serialize)]
 struct StatePosition {
     topic: u16,
@@ -55,7 +55,7 @@ struct StatePosition {
     offset: i64,
 }
 
-/// Batch with its release in progress when the process ended. No other figure includes it.
+/// In progress when the process ended; not in other figures.
 #[derive(Serialize)]
 struct PendingBatch {
     batch: u64,
@@ -69,14 +69,14 @@ struct StateSurvey<'a> {
     format: u32,
     id: &'a str,
     batches: u64,
-    /// Time of the last batch, in milliseconds since 1970 and since the creation of the state.
+    /// Time of the last batch, since 1970 and since the creation of the state.
     clock_ms: i64,
     age_ms: i64,
     pending: Option<PendingBatch>,
     positions: Vec<StatePosition>,
     totals: RecordTotals,
     held: u64,
-    /// Withheld rows, including those of partly released records.
+    /// Includes rows of partly released records.
     waiting_lines: u64,
     plan: u64,
     ledger_bytes: u64,
@@ -127,7 +127,6 @@ fn format_timestamp(ms: i64) -> String {
     time.map_or_else(|| format!("{ms} ms"), |time| time.to_rfc3339_opts(SecondsFormat::Millis, true))
 }
 
-/// Formats lines of a name and its figure.
 fn format_survey(survey: &StateSurvey<'_>, topics: &[String]) -> String {
     let mut text = String::new();
     let mut line = |name: &str, what: String| text.push_str(&format!("{name:<18}{what}\n"));

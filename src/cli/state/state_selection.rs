@@ -1,4 +1,4 @@
-//! State selection of the `throng state` commands, and the errors of opening it.
+//! Selection and opening of a state.
 
 use crate::cli::outcome::Failure;
 use crate::config::{self, Config, Secret};
@@ -15,19 +15,19 @@ pub struct StateSelection {
 }
 
 impl StateSelection {
-    /// Loads the configuration; the second value is its name in messages.
+    /// Loads the configuration, and its name in messages.
     pub fn load(&self) -> Result<(Config, String), Failure> {
         Ok((config::load(&self.config, std::env::vars())?, self.config.display().to_string()))
     }
 }
 
-/// Secret of the configuration; `None` if the state directory keeps its secret.
+/// Returns the configured secret; `None` if the state keeps it.
 #[must_use]
 pub fn configured_secret(config: &Config) -> Option<&[u8]> {
     config.secret.as_ref().map(Secret::expose)
 }
 
-/// Maps a state error to a usage or runtime failure.
+/// Maps a state error.
 #[must_use]
 pub fn state_failure(error: StateError) -> Failure {
     if let StateError::Locked(path) = &error {

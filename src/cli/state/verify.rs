@@ -1,4 +1,4 @@
-//! `throng state verify`: checks every value of a state directory.
+//! `throng state verify`.
 
 use super::state_selection::{StateSelection, configured_secret, state_failure};
 use crate::cli::outcome::Failure;
@@ -29,7 +29,7 @@ pub struct VerifyArgs {
 /// Runs `throng state verify`.
 ///
 /// # Errors
-/// [`Failure::Running`] if the state is damaged; see [`Failure`].
+/// [`Failure::Running`] for a damaged state; see [`Failure`].
 pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
     let (config, file) = args.named.load()?;
     let checked = CheckedConfig::new(config, &file)?;
@@ -71,7 +71,6 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
     )))
 }
 
-/// Describes each kind of damage in one sentence.
 fn describe_damage(kinds: &BTreeMap<&'static str, KindExamination>) -> Vec<String> {
     let mut found = Vec::new();
     for (kind, counted) in kinds {

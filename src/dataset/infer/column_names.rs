@@ -1,9 +1,8 @@
-//! Hints in the name of a column. A hint can only increase protection.
+//! Hints in column names, which can only increase protection.
 
 use throng_risk::identifiers::{SafeHarborCategory, header_words};
 
-/// Words that name a person, alone or before a number or code, from research, clinical trials (CDISC), registries and
-/// hospitals.
+/// Person words, alone or before a number or code, from research, clinical trials (CDISC), registries and hospitals.
 const PERSON_WORDS: [&str; 91] = [
     // English.
     "subject",
@@ -31,7 +30,7 @@ const PERSON_WORDS: [&str; 91] = [
     "proband",
     "panelist",
     "caregiver",
-    // Abbreviations, and column names of well-known data sets.
+    // Abbreviations, and columns of well-known data sets.
     "pid",
     "uid",
     "userid",
@@ -102,7 +101,7 @@ const PERSON_WORDS: [&str; 91] = [
     "pacjent",
     "uczestnik",
 ];
-/// Stems that name a person and continue with an ending or with "number" (`Patientennummer`).
+/// Stems before an ending or "number" (`Patientennummer`).
 const PERSON_STEMS: [&str; 15] = [
     "patient",
     "particip",
@@ -120,7 +119,7 @@ const PERSON_STEMS: [&str; 15] = [
     "uczestni",
     "försöksp",
 ];
-/// Words for records and cases. A case belongs to one person, and a person has few cases.
+/// A case belongs to one person, which has few.
 const CASE_WORDS: [&str; 14] = [
     "record",
     "case",
@@ -137,7 +136,7 @@ const CASE_WORDS: [&str; 14] = [
     "cas",
     "expediente",
 ];
-/// Words for visits, stays and samples. A visit belongs to one person, and a person has many visits.
+/// A visit belongs to one person, which has many.
 const VISIT_WORDS: [&str; 25] = [
     "visit",
     "encounter",
@@ -165,9 +164,9 @@ const VISIT_WORDS: [&str; 25] = [
     "ricovero",
     "przypadek",
 ];
-/// Stems of case words that continue with "number" (`Fallnummer`).
+/// Stems before "number" (`Fallnummer`).
 const CASE_STEMS: [&str; 5] = ["fallnum", "fallnr", "caseid", "casenum", "caseno"];
-/// Last words in names of identifiers.
+/// Last words of identifiers.
 const IDENTIFIER_WORDS: [&str; 25] = [
     "id",
     "ids",
@@ -195,7 +194,7 @@ const IDENTIFIER_WORDS: [&str; 25] = [
     "identifiant",
     "nummer",
 ];
-/// Words that name an identifier together with a word for a person, case or visit. Alone they may be a vocabulary.
+/// Identifiers together with a person, case or visit; alone perhaps a vocabulary.
 const CODE_WORDS: [&str; 14] = [
     "code",
     "ref",
@@ -212,9 +211,8 @@ const CODE_WORDS: [&str; 14] = [
     "codigo",
     "label",
 ];
-/// Endings of compound identifier words (`Fallnummer`).
+/// Endings of compounds (`Fallnummer`).
 const IDENTIFIER_ENDINGS: [&str; 4] = ["nummer", "number", "kennung", "pseudonym"];
-/// Words for names of persons and accounts.
 const PERSONAL_NAME_WORDS: [&str; 12] = [
     "username",
     "nickname",
@@ -229,7 +227,6 @@ const PERSONAL_NAME_WORDS: [&str; 12] = [
     "contact",
     "twitter",
 ];
-/// Words for free text.
 const FREE_TEXT_WORDS: [&str; 13] = [
     "name",
     "comment",
@@ -245,7 +242,7 @@ const FREE_TEXT_WORDS: [&str; 13] = [
     "feedback",
     "transcript",
 ];
-/// Words for sensitive data: GDPR article 9, and money.
+/// GDPR article 9, and money.
 const SENSITIVE_WORDS: [&str; 42] = [
     "diagnosis",
     "diagnoses",
@@ -290,7 +287,6 @@ const SENSITIVE_WORDS: [&str; 42] = [
     "allergy",
     "allergies",
 ];
-/// Words for times.
 const TIME_WORDS: [&str; 16] = [
     "time",
     "timestamp",
@@ -311,11 +307,10 @@ const TIME_WORDS: [&str; 16] = [
 ];
 const BIRTH_WORDS: [&str; 4] = ["birth", "dob", "birthday", "birthdate"];
 const POSTAL_WORDS: [&str; 7] = ["zip", "zipcode", "postcode", "postal", "postalcode", "plz", "zip3"];
-/// Words for versions: `1.10` differs from `1.1`.
+/// `1.10` differs from `1.1`.
 const VERSION_WORDS: [&str; 4] = ["version", "firmware", "revision", "build"];
 const PERCENT_WORDS: [&str; 7] = ["percent", "percentage", "pct", "spo2", "saturation", "efficiency", "score"];
 
-/// Words of a column's name.
 #[derive(Clone, Debug)]
 pub(super) struct ColumnName {
     words: Vec<String>,
@@ -331,8 +326,7 @@ impl ColumnName {
         self.words.iter().any(|word| of.contains(&word.as_str()))
     }
 
-    /// Ranks a name as a subject column. 3: names persons; 2: a person may have several values (`user_session_id`,
-    /// `record_id`); 1: a lone `id` or `code`; 0: any other name.
+    /// 3: names persons; 2: several per person (`user_session_id`, `record_id`); 1: a lone `id` or `code`; 0: others.
     pub fn subject_rank(&self) -> u8 {
         let is_id = self.is_identifier();
         match self.words.as_slice() {
@@ -346,12 +340,12 @@ impl ColumnName {
         }
     }
 
-    /// Returns the Safe Harbor category of names, numbers and addresses of persons; `None` for places and dates.
+    /// Safe Harbor category of personal names, numbers and addresses; `None` for places and dates.
     pub fn personal_category(&self) -> Option<SafeHarborCategory> {
         self.category.filter(|category| !matches!(category, SafeHarborCategory::Geography | SafeHarborCategory::Dates))
     }
 
-    /// Returns true for the name of a number or code. The word order depends on the language (`codice paziente`).
+    /// The word order depends on the language (`codice paziente`).
     pub fn is_identifier(&self) -> bool {
         let is_code = |word: &String| {
             IDENTIFIER_WORDS.contains(&word.as_str()) || IDENTIFIER_ENDINGS.iter().any(|end| word.ends_with(end))
@@ -366,7 +360,7 @@ impl ColumnName {
         }
     }
 
-    /// Returns true if repeated values with this name may be subject codes: an identifier, except a measured index.
+    /// Repeated values may be subject codes: an identifier, except a measured index.
     pub fn is_code(&self) -> bool {
         self.is_identifier() && self.words.last().is_none_or(|word| word != "index")
     }

@@ -1,28 +1,26 @@
-//! Distinct values of a column, and the number of subjects per value.
+//! Distinct values of a column, with subjects.
 
 use super::subject_choice::{MISSING_SUBJECT, TableSubjects};
 use crate::io::table::TableColumn;
 use throng_core::values::dictionary::FIRST_VALUE;
 
-/// Distinct text of a column.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DistinctText<'a> {
     pub text: &'a str,
-    /// Number of cells with this text.
+    /// Cells with this text.
     pub cells: u64,
-    /// Number of subjects with this text.
+    /// Subjects with this text.
     pub people: u64,
 }
 
-/// Column of texts.
 #[derive(Clone, Debug)]
 pub(super) struct ColumnTexts<'a> {
     pub column: &'a TableColumn,
-    /// Texts in the order of their codes.
+    /// In the order of codes.
     pub texts: Vec<DistinctText<'a>>,
-    /// Number of cells without a value.
+    /// Cells without a value.
     pub missing: u64,
-    /// Number of subjects with at least one value.
+    /// Subjects with a value.
     pub people: u64,
 }
 
@@ -53,19 +51,18 @@ impl<'a> ColumnTexts<'a> {
         Self { column, texts, missing, people: holders.len() as u64 }
     }
 
-    /// Returns the number of cells with a value.
+    /// Cells with a value.
     pub fn cells(&self) -> u64 {
         self.texts.iter().map(|text| text.cells).sum()
     }
 
-    /// Returns the share of cells with a value of at least `k` subjects; 0 without cells.
+    /// Share of cells with a value of at least `k` subjects.
     pub fn frequent_cell_share(&self, k: u64) -> f64 {
         let crowded: u64 = self.texts.iter().filter(|text| text.people >= k).map(|text| text.cells).sum();
         crowded as f64 / self.cells().max(1) as f64
     }
 }
 
-/// Returns the number of a cell by its code, or `None` if the cell has no number.
 pub(super) fn number_of_code(told: &[Option<f64>], code: u32) -> Option<f64> {
     if code < FIRST_VALUE { None } else { told[(code - FIRST_VALUE) as usize] }
 }

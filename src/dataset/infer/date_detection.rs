@@ -1,4 +1,4 @@
-//! Detects the formats of dates and times.
+//! Detects date and time formats.
 
 use super::column_texts::DistinctText;
 use super::schema_proposal::DateSpelling;
@@ -8,7 +8,6 @@ use throng_core::values::date_formats::{DateFormat, DateFormats, EpochUnit};
 use throng_core::values::moment::DAY;
 use throng_core::values::schema::AttributeType;
 
-/// Detected type and format.
 pub(super) struct DetectedDates {
     pub kind: AttributeType,
     pub spelled: DateSpelling,
@@ -17,10 +16,10 @@ pub(super) struct DetectedDates {
     pub doubt: Option<String>,
 }
 
-/// Test of texts: returns missing spellings and misfits, or `None` if too few texts pass.
+/// Returns missing spellings and misfits, or `None` if too few texts pass.
 type DateTest<'a> = dyn Fn(&dyn Fn(&str) -> bool) -> Option<(Vec<String>, u64)> + 'a;
 
-/// Day formats of common exports.
+/// Days of common exports.
 const DAY_FORMATS: [&str; 15] = [
     "%Y-%m-%d",
     "%m/%d/%Y",
@@ -38,17 +37,15 @@ const DAY_FORMATS: [&str; 15] = [
     "%d/%m/%y",
     "%d.%m.%y",
 ];
-/// Formats of a time of day after a day.
+/// Times after a day.
 const CLOCK_FORMATS: [&str; 8] =
     ["", " %H:%M:%S%.f", " %H:%M", "T%H:%M:%S%.f", "T%H:%M:%S%.f%:z", " %H:%M:%S%.f%:z", " %I:%M:%S %p", " %I:%M %p"];
-/// Maximum formats per column.
 const MAX_COLUMN_FORMATS: usize = 4;
-/// Maximum number of texts on which all formats are tried.
+/// On which all formats are tried.
 const MAX_TRIED_TEXTS: usize = 500;
 /// 2000-01-01 to 2100-01-01 in seconds since 1970.
 const EPOCH_RANGE: std::ops::Range<f64> = 946_684_800.0..4_102_444_800.0;
 
-/// Returns every format of [`DAY_FORMATS`] combined with every one of [`CLOCK_FORMATS`].
 fn candidate_formats() -> Vec<(&'static str, DateFormat)> {
     static SPELLED: std::sync::LazyLock<Vec<String>> = std::sync::LazyLock::new(|| {
         DAY_FORMATS.iter().flat_map(|day| CLOCK_FORMATS.iter().map(move |clock| format!("{day}{clock}"))).collect()
@@ -56,17 +53,16 @@ fn candidate_formats() -> Vec<(&'static str, DateFormat)> {
     SPELLED.iter().filter_map(|text| Some((text.as_str(), parse_candidate(text)?))).collect()
 }
 
-/// Returns the first of the hundred years that two-digit years denote; the last is the current year.
+/// Two-digit years denote a hundred years that end now.
 pub(super) fn first_year() -> i32 {
     Utc::now().year() - 99
 }
 
-/// Parses a format of a proposal.
 pub(super) fn parse_candidate(text: &str) -> Option<DateFormat> {
     DateFormat::with_first_year(text, Some(first_year())).ok()
 }
 
-/// Detects numbers since 1970 and eight-digit days, in a column with the name of a time.
+/// Numbers since 1970 and eight-digit days, in a column named as a time.
 pub(super) fn detect_numeric_dates(texts: &[DistinctText<'_>], fits: &DateTest<'_>) -> Option<DetectedDates> {
     let within = |scale: f64| move |text: &str| number(text).is_some_and(|n| EPOCH_RANGE.contains(&(n / scale)));
     for (scale, epoch, read) in
@@ -89,9 +85,9 @@ pub(super) fn detect_numeric_dates(texts: &[DistinctText<'_>], fits: &DateTest<'
     })
 }
 
-/// Detects days or times in ISO 8601, or in the fewest formats that read them.
+/// ISO 8601, or the fewest formats that read all.
 pub(super) fn detect_text_dates(texts: &[DistinctText<'_>], fits: &DateTest<'_>) -> Option<DetectedDates> {
-    // Texts without digits are not dates; most columns are excluded here.
+    // Texts without digits are not dates.
     let some: Vec<&DistinctText<'_>> =
         texts.iter().filter(|text| text.text.bytes().any(|b| b.is_ascii_digit())).take(MAX_TRIED_TEXTS).collect();
     if some.is_empty() {
@@ -113,7 +109,7 @@ pub(super) fn detect_text_dates(texts: &[DistinctText<'_>], fits: &DateTest<'_>)
     while chosen.len() < MAX_COLUMN_FORMATS {
         let gain = |read: &[bool]| read.iter().zip(&open).filter(|(read, open)| **read && **open).count();
         let agrees = |at: usize| chosen.iter().all(|&other| !formats_contradict(&reads[at].1, &reads[other].1));
-        // The first of equal formats is chosen.
+        // The first of equals.
         let best = (0..reads.len()).rev().filter(|at| agrees(*at)).max_by_key(|&at| gain(&reads[at].2))?;
         if gain(&reads[best].2) == 0 {
             break;
@@ -154,7 +150,7 @@ fn formats_contradict(one: &DateFormats, other: &DateFormats) -> bool {
     }
 }
 
-/// Returns the date type if every time is midnight, otherwise the timestamp type.
+/// A date if every time is midnight.
 fn date_or_timestamp(texts: &[DistinctText<'_>], dates: &DateFormats) -> AttributeType {
     let midnight =
         |text: &DistinctText<'_>| dates.read(text.text.trim_ascii()).is_none_or(|millis| millis.rem_euclid(DAY) == 0);

@@ -1,4 +1,4 @@
-//! Proposes hierarchies for the values of an attribute.
+//! Proposes hierarchies.
 
 use super::column_names::ColumnName;
 use super::column_texts::{ColumnTexts, DistinctText};
@@ -14,15 +14,14 @@ use throng_core::values::identifier_shapes;
 use throng_core::values::moment::{self, CalendarUnit};
 use throng_core::values::schema::AttributeType;
 
-/// Options that affect hierarchies.
 #[derive(Clone, Copy)]
 pub(super) struct HierarchyOptions {
     pub k: u64,
-    /// More records will follow, so the known times do not limit the domain.
+    /// Known times do not limit the domain.
     pub more_records_follow: bool,
 }
 
-/// Returns the hierarchy of a column that may be released.
+/// For a column that may be released.
 pub(super) fn propose_hierarchy(
     values: &ColumnTexts<'_>,
     reading: &ColumnReading,
@@ -51,8 +50,7 @@ pub(super) fn propose_hierarchy(
     }
 }
 
-/// Converts the hierarchy for a sensitive column. Its values are hidden if they are too rare, so none is listed.
-/// Numbers are rounded to steps that several subjects can share.
+/// Lists no value, because rare ones are hidden; rounds numbers to steps that several subjects can share.
 pub(super) fn sensitive_hierarchy(generalized: HierarchyProposal) -> HierarchyProposal {
     let round = match &generalized.ladder {
         ProposedHierarchy::Widths { widths, .. } => widths.first().copied().map(ProposedRounding::Step),
@@ -65,12 +63,11 @@ pub(super) fn sensitive_hierarchy(generalized: HierarchyProposal) -> HierarchyPr
     HierarchyProposal { ladder: ProposedHierarchy::Flat, round, remark }
 }
 
-/// Returns the number of a text, or `None` if it has none.
 fn number_of_text(text: &DistinctText<'_>, reading: &ColumnReading) -> Option<f64> {
     parse_number(text.text).filter(|_| !reading.missing.iter().any(|missing| missing == text.text.trim_ascii()))
 }
 
-/// Returns a tree of labels that are shared by at least `k` subjects and do not have the shape of an identifier.
+/// Labels of at least `k` subjects without an identifier's shape.
 fn label_tree(values: &ColumnTexts<'_>, k: u64) -> HierarchyProposal {
     let may_stand = |text: &&DistinctText<'_>| {
         let sound =
@@ -140,14 +137,14 @@ fn calendar_units(
     HierarchyProposal { ladder: ProposedHierarchy::Calendar { levels, domain }, round, remark }
 }
 
-/// Returns the first and last year for which at least `k` subjects have a time in or beyond them.
+/// Years with times of at least `k` subjects in or beyond them.
 fn frequent_years(
     values: &ColumnTexts<'_>,
     moments: &[Option<i64>],
     people: &TableSubjects,
     k: u64,
 ) -> Option<(i32, i32)> {
-    // Milliseconds of four-digit years are exact in a float.
+    // Exact in a float for four-digit years.
     let told: Vec<Option<f64>> = moments.iter().map(|millis| millis.map(|millis| millis as f64)).collect();
     let (low, high) = number_intervals::k_subject_limits(values, &told, people, k)?;
     let (first, last) = (moment::civil(low as i64).0, moment::civil(high as i64).0);

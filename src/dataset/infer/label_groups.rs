@@ -1,15 +1,13 @@
-//! Proposes groups of labels. Meaning is left to the operator; groups are neighbours in order, if labels begin with
-//! numbers, or in frequency.
+//! Groups of labels: neighbours in order, if they begin with numbers, or in frequency.
 
 use super::column_texts::DistinctText;
 use std::collections::BTreeSet;
 
-/// Minimum labels and minimum share of all cells of a group, per level. Small groups keep more information, large
-/// groups are released more often. On ADULT these sizes lose as little as hand-written hierarchies
+/// Minimum labels and share of a group, per level. On ADULT these lose as little as hand-written hierarchies
 /// (tests/first_hour.rs).
 const GROUP_MINIMUMS: [(usize, f64); 2] = [(2, 0.05), (6, 0.15)];
 
-/// Returns one row per label, from the label to its coarsest group. Up to three labels get no groups.
+/// Rows from a label to its coarsest group. Up to three labels get none.
 pub(super) fn propose_groups(labels: &[DistinctText<'_>]) -> Vec<Vec<String>> {
     let mut labels = labels.to_vec();
     if labels.len() <= 3 {
@@ -30,8 +28,8 @@ pub(super) fn propose_groups(labels: &[DistinctText<'_>]) -> Vec<Vec<String>> {
     }
 }
 
-/// Returns the first number of a label such as `19.0`, `<19`, `2000-4999`, `More than 25000` or `1st-4th`. Only words
-/// of comparison may precede it. A label with `<` sorts before its number.
+/// First number of `19.0`, `<19`, `2000-4999`, `More than 25000` or `1st-4th`, after words of comparison only. `<`
+/// sorts before its number.
 fn leading_number(label: &str) -> Option<f64> {
     let before = ["less than", "more than", "under", "over", "at least", "at most", "up to"];
     let lower = label.trim().to_lowercase();
@@ -44,7 +42,7 @@ fn leading_number(label: &str) -> Option<f64> {
     Some(number - if less { 1e-6 } else { 0.0 } + if more { 1e-6 } else { 0.0 })
 }
 
-/// Groups runs of 2, 4 and 8 neighbours, as long as there are at least two runs.
+/// Runs of 2, 4 and 8, if there are at least two.
 fn group_neighbours(labels: &[DistinctText<'_>]) -> Vec<Vec<String>> {
     let mut rows: Vec<Vec<String>> = labels.iter().map(|label| vec![label.text.to_owned()]).collect();
     let mut before = labels.len();
@@ -66,11 +64,11 @@ fn group_neighbours(labels: &[DistinctText<'_>]) -> Vec<Vec<String>> {
     without_name_clashes(rows)
 }
 
-/// Groups runs of labels of similar frequency, the most frequent first. Each level merges runs of the level before.
+/// Runs of similar frequency, the most frequent first; each level merges runs.
 fn by_frequency(labels: &[DistinctText<'_>]) -> Vec<Vec<String>> {
     let total: u64 = labels.iter().map(|label| label.cells).sum();
     let mut rows: Vec<Vec<String>> = labels.iter().map(|label| vec![label.text.to_owned()]).collect();
-    // Ends of the runs.
+    // Ends of runs.
     let mut ends: Vec<usize> = (1..=labels.len()).collect();
     for (fewest, share) in GROUP_MINIMUMS {
         let (mut joined, mut first) = (Vec::new(), 0);
@@ -83,7 +81,7 @@ fn by_frequency(labels: &[DistinctText<'_>]) -> Vec<Vec<String>> {
                 first = end;
             }
         }
-        // The remaining labels form a run, or join the last run if they are too few.
+        // The rest is a run, or joins the last one.
         if first < labels.len() {
             if share_of(first, labels.len()) < share / 2.0 {
                 joined.pop();
@@ -104,10 +102,10 @@ fn by_frequency(labels: &[DistinctText<'_>]) -> Vec<Vec<String>> {
     without_name_clashes(rows)
 }
 
-/// Maximum length of a group name that lists its labels.
+/// Of a name that lists its labels.
 const MAX_GROUP_NAME: usize = 40;
 
-/// Returns the labels if they are few and short, otherwise the first label and the number of others.
+/// The labels, or the first one and the number of others.
 fn run_name(labels: &[DistinctText<'_>]) -> String {
     let all = labels.iter().map(|label| label.text).collect::<Vec<_>>().join(" or ");
     if labels.len() == 1 || labels.len() <= 3 && all.chars().count() <= MAX_GROUP_NAME {
@@ -116,7 +114,7 @@ fn run_name(labels: &[DistinctText<'_>]) -> String {
     format!("{} and {} others", labels[0].text, labels.len() - 1)
 }
 
-/// Removes all groups if a group has the name of a different label, or is `*` or empty.
+/// Removes all groups if one has the name of another label, or is `*` or empty.
 fn without_name_clashes(rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
     let own: BTreeSet<&str> = rows.iter().map(|row| row[0].as_str()).collect();
     let clash = rows.iter().any(|row| row[1..].iter().any(|group| group != &row[0] && own.contains(group.as_str())));

@@ -1,23 +1,6 @@
-//! Proposes a record schema from records: the output of `throng schema infer`, which the operator reviews and
-//! corrects.
-//!
-//! A table of texts becomes a [`Proposal`], then TOML, which the schema reader parses as a check. A proposal contains
-//! only these parts of the data: column names, figures, labels shared by at least k subjects, and numbers rounded to
-//! few digits. In case of doubt an attribute is an identifier, which is never released.
-//!
-//! | file | content |
-//! |---|---|
-//! | `propose` | from a table to a proposal; `proposal`: its types |
-//! | `subjects` | subjects of the records: the given column, or the likeliest one |
-//! | `codes` | columns that identify subjects although their name does not show it |
-//! | `tokens` | meaning of a single text |
-//! | `values` | distinct values of a column, and subjects per value |
-//! | `reading` | types and missing spellings; `dates`: formats of dates and times |
-//! | `role` | identifying and sensitive columns, with reasons; `names`: hints in column names |
-//! | `ladder` | hierarchies; `numbers`: intervals and rounding; `labels`: groups of labels |
-//! | `collinear` | correlation of numbers over the records |
-//! | `evidence` | changes within a subject, and quasi-identifiers of an attribute |
-//! | `text` | a proposal as commented TOML |
+//! Proposes a record schema from records, for review by the operator. A proposal contains only column names, figures,
+//! labels shared by at least k subjects, and numbers rounded to few digits. In doubt an attribute is an identifier,
+//! which is never released. The schema reader checks the TOML.
 
 mod column_names;
 mod column_texts;
@@ -46,8 +29,7 @@ pub use schema_inference::{InferenceError, InferenceOptions, InferredSchema, inf
 use crate::io::table::LoadedTable;
 use column_names::ColumnName;
 
-/// Returns the column with the name of a subject id and with repeated values; `None` if there is no such column, or
-/// several are equally likely.
+/// Returns the column with the name of a subject id and repeated values, if exactly one is likeliest.
 #[must_use]
 pub fn likely_subject(table: &LoadedTable) -> Option<&str> {
     let comes_back = |distinct: u64| distinct >= 2 && table.rows * 10 >= distinct * 11;

@@ -1,4 +1,4 @@
-//! Correlation of numbers over the records.
+//! Correlation of numbers.
 
 use super::schema_inference::InferredSchema;
 use crate::io::table::LoadedTable;
@@ -6,16 +6,14 @@ use throng_core::values::canonical::CanonicalKind;
 use throng_core::values::dictionary::FIRST_VALUE;
 use throng_core::values::raw_batch::RawToken;
 
-/// Minimum records with both numbers for a correlation.
 const MIN_COMMON_RECORDS: f64 = 10.0;
 
-/// Values of a number by record; NaN for a record without a value.
+/// Values by record; NaN if missing.
 #[derive(Clone, Debug)]
 pub struct NumberValues(Vec<f64>);
 
 impl NumberValues {
-    /// Reads the values of the attribute `name` from the table that it was proposed from; `None` for an unknown
-    /// attribute.
+    /// Reads the attribute `name` from its table, if known.
     #[must_use]
     pub fn read(inferred: &InferredSchema, table: &LoadedTable, name: &str) -> Option<Self> {
         let attribute = inferred.schema.attributes.iter().find(|attribute| attribute.name == name)?;
@@ -30,8 +28,7 @@ impl NumberValues {
         Some(Self(column.codes.iter().map(of_row).collect()))
     }
 
-    /// Returns the Pearson correlation over records with both numbers; `None` with fewer than 10 of them, or if one
-    /// number is constant.
+    /// Returns the Pearson correlation over common records; `None` for fewer than 10, or a constant number.
     #[must_use]
     pub fn correlation(&self, other: &Self) -> Option<f64> {
         let pairs = || self.0.iter().zip(&other.0).filter(|(one, other)| one.is_finite() && other.is_finite());

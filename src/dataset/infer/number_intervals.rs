@@ -1,25 +1,23 @@
-//! Rounding and intervals of numbers. No figure is a value of a single subject: each is rounded to one or two digits,
-//! and the k-th subject from either side limits the domain.
+//! Rounding and intervals of numbers. No figure is a value of one subject: one or two digits, within the k-th subject
+//! from either side.
 
 use super::column_names::ColumnName;
 use super::column_texts::{ColumnTexts, number_of_code};
 use super::schema_proposal::{HierarchyProposal, ProposedHierarchy, ProposedRounding};
 use super::subject_choice::{MISSING_SUBJECT, TableSubjects};
 
-/// Distribution of a column of numbers.
 pub(super) struct NumberRange {
-    /// Numbers with their cell counts, ascending.
+    /// With cell counts, ascending.
     sorted: Vec<(f64, u64)>,
     cells: u64,
-    /// Range limits: at least k subjects have a number at or below the lower one, and at least k at or above the
-    /// upper one.
+    /// At least k subjects have a number at or beyond each limit.
     crowd: Option<(f64, f64)>,
-    /// Finest round step that divides all numbers; `None` if they have more than nine decimals.
+    /// Finest round step that divides all numbers; `None` beyond nine decimals.
     resolution: Option<f64>,
 }
 
 impl NumberRange {
-    /// Measures the numbers of a column, given one number per text of `values`.
+    /// Measures one number per text of `values`.
     pub fn of(values: &ColumnTexts<'_>, told: &[Option<f64>], people: &TableSubjects, k: u64) -> Self {
         let cells = values.texts.iter().map(|text| text.cells);
         let mut sorted: Vec<(f64, u64)> = told.iter().copied().zip(cells).filter_map(|(n, c)| Some((n?, c))).collect();
@@ -29,7 +27,7 @@ impl NumberRange {
         Self { crowd: k_subject_limits(values, told, people, k), sorted, cells: total, resolution }
     }
 
-    /// Returns the smallest number such that at least the share `part` of the cells is at or below it.
+    /// Smallest number with at least the share `part` at or below it.
     fn quantile(&self, part: f64) -> f64 {
         quantile(&self.sorted, self.cells, part)
     }
@@ -47,7 +45,7 @@ fn quantile(sorted: &[(f64, u64)], cells: u64, part: f64) -> f64 {
     sorted.last().map_or(0.0, |(number, _)| *number)
 }
 
-/// Returns the k-th smallest of the subjects' minimums, and the k-th largest of their maximums.
+/// The k-th smallest minimum and k-th largest maximum of subjects.
 pub(super) fn k_subject_limits(
     values: &ColumnTexts<'_>,
     told: &[Option<f64>],
@@ -70,7 +68,7 @@ pub(super) fn k_subject_limits(
     Some((low.min(high), low.max(high)))
 }
 
-/// Returns the largest 1, 2 or 5 times a power of ten that divides every number.
+/// Largest 1, 2 or 5 times a power of ten that divides every number.
 fn finest_step(sorted: &[(f64, u64)]) -> Option<f64> {
     let divides = |step: f64| {
         sorted.iter().all(|(n, _)| {
@@ -84,11 +82,11 @@ fn finest_step(sorted: &[(f64, u64)]) -> Option<f64> {
 }
 
 fn power_of_ten(digit: f64, power: i32) -> f64 {
-    // Parsed from text, which gives the exact nearest float of 0.1 and similar steps.
+    // Parsing gives the nearest float of 0.1.
     format!("{digit}e{power}").parse().unwrap_or(1.0)
 }
 
-/// Returns the largest 1, 2 or 5 times a power of ten that is at most `size`.
+/// Largest 1, 2 or 5 times a power of ten, at most `size`.
 pub(super) fn round_step_below(size: f64) -> f64 {
     if !(size.is_finite() && size > 0.0) {
         return 1.0;
@@ -98,16 +96,15 @@ pub(super) fn round_step_below(size: f64) -> f64 {
     below.unwrap_or_else(|| power_of_ten(5.0, power - 1))
 }
 
-/// Returns `steps` times `step` without rounding noise.
+/// Without rounding noise.
 fn step_multiple(steps: f64, step: f64) -> f64 {
     let dusty = steps * step;
     format!("{dusty:.9}").parse().unwrap_or(dusty)
 }
 
-/// Largest absolute number for which intervals are proposed.
 const MAX_INTERVAL_NUMBER: f64 = 1e14;
 
-/// Proposes rounding and intervals. `integer` means that every number is whole.
+/// Proposes rounding and intervals; `integer`: all numbers are whole.
 pub(super) fn propose_intervals(extent: &NumberRange, integer: bool, name: &ColumnName) -> HierarchyProposal {
     let flat = |remark: &str| HierarchyProposal {
         ladder: ProposedHierarchy::Flat,
@@ -131,7 +128,7 @@ pub(super) fn propose_intervals(extent: &NumberRange, integer: bool, name: &Colu
     let is_rounded = !integer || step > extent.resolution.unwrap_or(1.0).max(1.0);
     let round = is_rounded.then_some(ProposedRounding::Step(step));
     let (min, max) = domain_limits(low, high, step, integer, name);
-    // A long tail gets intervals of equal frequency, other distributions intervals of equal width.
+    // A long tail gets equal frequencies, others equal widths.
     let tailed = p95 - p50 > 3.0 * (p50 - p5).max(0.0) && p95 > p50;
     let unequal = tailed.then(|| equal_frequencies(extent, min, max, step)).flatten();
     let ladder = unequal.unwrap_or_else(|| equal_widths(spread, min, max, step));
@@ -139,8 +136,7 @@ pub(super) fn propose_intervals(extent: &NumberRange, integer: bool, name: &Colu
     HierarchyProposal { ladder, round, remark: resolution }
 }
 
-/// Returns round limits of the domain, a quarter of the range beyond the k-subject limits to allow for later values.
-/// The lower limit is zero if the values are not far above it.
+/// A quarter of the range beyond the k-subject limits, for later values; the lower limit is zero if near.
 fn domain_limits(low: f64, high: f64, step: f64, integer: bool, name: &ColumnName) -> (f64, f64) {
     if low >= 0.0 && high <= 1.0 && !integer {
         return (0.0, 1.0);
@@ -154,7 +150,7 @@ fn domain_limits(low: f64, high: f64, step: f64, integer: bool, name: &ColumnNam
     let span = high - low;
     let unit = round_step_below(span / 5.0).max(step);
     let below = ((low - span / 4.0) / unit).floor();
-    // Long tails become longer with more records.
+    // Long tails grow with more records.
     let beyond = if low >= 0.0 && low < high / 10.0 { high } else { span / 4.0 };
     let above = ((high + beyond) / unit).ceil();
     let starts_at_nothing = low >= 0.0 && (below < 0.0 || low < high / 2.0);
@@ -176,8 +172,7 @@ fn equal_widths(spread: f64, min: f64, max: f64, step: f64) -> ProposedHierarchy
     }
 }
 
-/// Returns cut points of about equal frequency, rounded to one digit. The most frequent number is excluded if it
-/// dominates.
+/// Cut points of about equal frequency, with one digit, without a dominating number.
 fn equal_frequencies(extent: &NumberRange, min: f64, max: f64, step: f64) -> Option<ProposedHierarchy> {
     let (commonest, most) = *extent.sorted.iter().max_by_key(|(_, cells)| *cells)?;
     let others: Vec<(f64, u64)> = if most * 10 > extent.cells * 3 {
@@ -198,14 +193,14 @@ fn equal_frequencies(extent: &NumberRange, min: f64, max: f64, step: f64) -> Opt
     }
     let mut levels = vec![cuts];
     while let Some(last) = levels.last().filter(|last| last.len() > 2 && levels.len() < 4) {
-        // Every second cut point starting with the second, so the middle ones remain longest.
+        // From the second, so that the middle remains longest.
         let coarser: Vec<f64> = last.iter().copied().skip(1).step_by(2).collect();
         levels.push(coarser);
     }
     (levels[0].len() >= 3).then_some(ProposedHierarchy::Bounds { min, max, levels })
 }
 
-/// Formats a number with the fewest digits, and at most nine decimals.
+/// Fewest digits, at most nine decimals.
 pub(super) fn format_plain(number: f64) -> String {
     if number.fract() == 0.0 && number.abs() < 1e15 {
         return format!("{number:.0}");

@@ -1,4 +1,4 @@
-//! Writes a proposal as commented TOML in the form of a record schema.
+//! Writes a proposal as commented TOML.
 
 use super::date_detection::first_year;
 use super::number_intervals::format_plain;
@@ -6,10 +6,8 @@ use super::schema_proposal::{DateSpelling, ProposedAttribute, ProposedHierarchy,
 use std::fmt::Write as _;
 use throng_core::values::schema::{AttributeOrigin, AttributePlace};
 
-/// Approximate maximum line length in characters.
 const MAX_LINE_WIDTH: usize = 120;
 
-/// Returns the schema as file content.
 pub(super) fn write_proposal(proposal: &SchemaProposal) -> String {
     let mut out = String::new();
     for line in &proposal.head {
@@ -120,14 +118,14 @@ fn write_hierarchy(out: &mut String, ladder: &ProposedHierarchy) {
         }
     }
     if ladder.may_miss_values() {
-        // Inserted after the kind, because a tree continues with further tables.
+        // After the kind: a tree continues with further tables.
         text = text.replacen('\n', "\nuncovered = \"suppress\"\n", 1);
     }
     out.push_str("[attribute.hierarchy]\n");
     out.push_str(&text);
 }
 
-/// Writes rows as tables of groups, the coarsest group outermost. All rows have the same length.
+/// Rows have equal lengths; the coarsest group is outermost.
 fn write_tree(out: &mut String, rows: &[Vec<String>]) {
     let depth = rows.first().map_or(1, Vec::len);
     if depth == 1 {
@@ -156,7 +154,7 @@ fn write_tree(out: &mut String, rows: &[Vec<String>]) {
     }
 }
 
-/// Returns `key = [ … ]`, over several lines if it is long.
+/// Several lines if long.
 fn wrapped_array(key: &str, items: impl Iterator<Item = String>) -> String {
     let items: Vec<String> = items.collect();
     let line = format!("{key} = [{}]\n", items.join(", "));
@@ -182,7 +180,6 @@ fn inline_list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(", "))
 }
 
-/// Returns a TOML basic string.
 pub(super) fn toml_string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -203,8 +200,7 @@ pub(super) fn toml_string(text: &str) -> String {
     out
 }
 
-/// Writes a wrapped comment. Control characters are removed, because they could end the comment or control a
-/// terminal.
+/// Control characters could end the comment or control a terminal.
 fn write_comment(out: &mut String, text: &str) {
     let mut row = String::from("#");
     for word in text.split(' ') {

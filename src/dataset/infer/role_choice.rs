@@ -1,5 +1,4 @@
-//! Chooses the role of an attribute, with a reason. A possibly identifying column becomes an identifier; only the
-//! operator can decide to release it.
+//! Chooses roles with reasons. A possibly identifying column becomes an identifier.
 
 use super::column_names::ColumnName;
 use super::column_texts::ColumnTexts;
@@ -10,20 +9,18 @@ use super::text_values::parse_number;
 use throng_core::values::schema::{AttributeType, Role};
 use throng_risk::identifiers::{ColumnProfile, IdentifierJudgement, IdentifierReason, IdentifierRule};
 
-/// Role with its reason.
 pub(super) struct RoleChoice {
     pub role: Role,
     pub why: String,
 }
 
-/// Maximum labels of a vocabulary.
 const MAX_VOCABULARY: usize = 50;
-/// Minimum share of cells with a value of at least k subjects, for a vocabulary.
+/// Share of cells with a value of at least k subjects.
 const MIN_VOCABULARY_SHARE: f64 = 0.95;
-/// Minimum length in characters of free text.
+/// In characters.
 const MIN_FREE_TEXT_LENGTH: usize = 40;
 
-/// Chooses the role of a column that is not the subject.
+/// For a column that is not the subject.
 pub(super) fn choose_role(
     values: &ColumnTexts<'_>,
     reading: &ColumnReading,
@@ -85,7 +82,7 @@ fn is_structure(text: &str) -> bool {
     text.starts_with('{') && text.ends_with('}') || text.starts_with("[{") || text.starts_with("[[")
 }
 
-/// Applies the identifier rule of the audit. For texts, a single value with the shape of an identifier is enough.
+/// For texts, one value with an identifier's shape is enough.
 fn audit_rule_reason(
     values: &ColumnTexts<'_>,
     reading: &ColumnReading,

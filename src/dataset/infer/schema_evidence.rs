@@ -1,5 +1,4 @@
-//! Measurements that need attribute types: changes per subject, and combinations of attributes that single out
-//! subjects.
+//! Changes per subject, and combinations of attributes that single out subjects.
 
 use super::subject_choice::{MISSING_SUBJECT, TableSubjects};
 use crate::io::table::TableColumn;
@@ -18,10 +17,9 @@ use throng_risk::counting::BackendChoice;
 use throng_risk::identifiers::IdentifierRule;
 use throng_risk::qid::QidStrategy;
 
-/// Maximum attributes for the search of combinations.
 const MAX_SEARCHED_ATTRIBUTES: usize = 128;
 
-/// Column as the schema reads it: rounded, with one spelling per value.
+/// As the schema reads it: rounded, one spelling per value.
 pub(super) struct TypedColumn {
     pub codes: Vec<u32>,
     pub dictionary: Dictionary,
@@ -41,8 +39,7 @@ impl TypedColumn {
         Self { codes: column.codes.iter().map(typed).collect(), dictionary }
     }
 
-    /// Returns the change frequency per subject and the evidence for it; `None` without a subject column. Below
-    /// [`TooFewSteps::NEEDED`] steps the result is "never", the safe assumption.
+    /// `None` without a subject column; "never", the safe assumption, below [`TooFewSteps::NEEDED`] steps.
     pub fn measured_change(&self, people: &TableSubjects, k: u64) -> Option<MeasuredChange> {
         people.column?;
         let of_row: Vec<Option<u32>> =
@@ -71,15 +68,15 @@ impl TypedColumn {
     }
 }
 
-/// Change frequency of an attribute, and its evidence as text.
+/// Change frequency and evidence.
 pub(super) struct MeasuredChange {
     pub changes: ChangeFrequency,
     pub evidence: String,
-    /// Number of steps between consecutive records of a subject, if there are too few.
+    /// Steps between records of a subject, if too few.
     pub too_few: Option<u64>,
 }
 
-/// Days of subjects with a value of a number, as positions among all days of subjects with a record.
+/// Days of subjects with a value, as positions among all their days.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubjectDays(Vec<u64>);
 
@@ -95,7 +92,7 @@ impl SubjectDays {
         self.0.iter().map(|bits| u64::from(bits.count_ones())).sum()
     }
 
-    /// Returns the days that are in both.
+    /// Returns the days in both.
     #[must_use]
     pub fn common(&self, other: &Self) -> Self {
         Self(self.0.iter().zip(&other.0).map(|(one, other)| one & other).collect())
@@ -110,7 +107,7 @@ impl FromIterator<usize> for SubjectDays {
     }
 }
 
-/// Returns, for each number, the days of subjects with a value, by event time.
+/// By event time.
 pub(super) fn subject_days_by_number(
     (time_column, time): (&TableColumn, &Attribute),
     numbers: &[(&TableColumn, &Attribute)],
@@ -137,16 +134,16 @@ pub(super) fn subject_days_by_number(
     numbers.iter().map(of_number).collect()
 }
 
-/// Distinct days and hours with a record, of the median subject.
+/// Distinct days and hours of the median subject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubjectCadence {
-    /// Number of days.
+    /// Days.
     pub days: u64,
-    /// Number of hours.
+    /// Hours.
     pub hours: u64,
 }
 
-/// Returns the days and hours per subject of a date or time column; `None` without a subject column.
+/// `None` without a subject column.
 pub(super) fn subject_cadence(
     column: &TableColumn,
     attribute: &Attribute,
@@ -177,7 +174,7 @@ pub(super) fn subject_cadence(
     Some(SubjectCadence { days: median(&days), hours: median(&BTreeSet::len) })
 }
 
-/// Audits typed columns for quasi-identifiers; `None` if there are too many columns, or the audit fails.
+/// `None` for too many columns, or a failed audit.
 pub(super) fn audit_columns(
     columns: Vec<AuditColumn>,
     people: &TableSubjects,

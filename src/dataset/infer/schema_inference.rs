@@ -25,54 +25,52 @@ use throng_core::values::schema::{
 };
 use throng_risk::audit::AuditColumn;
 
-/// Options of a schema proposal.
+/// Options of a proposal.
 #[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 #[derive(Clone, Debug)]
 pub struct InferenceOptions<'a> {
-    /// Minimum subjects of any value in the proposal, at least 2.
+    /// Minimum subjects per proposed value, at least 2.
     pub k: u64,
-    /// Subject column; if `None`, the likeliest column is used.
+    /// Subject column, or the likeliest one.
     pub subject: Option<&'a str>,
-    /// Each record belongs to a different subject: no subject column is searched, and repeated codes are accepted.
+    /// Every record is a subject; repeated codes are accepted.
     pub no_subject: bool,
     /// Name of the schema.
     pub name: &'a str,
-    /// Source of the records, for the first line.
+    /// Source in the first line.
     pub source: &'a str,
-    /// Column names come from a header row, which could be a record.
+    /// Names come from a header row, which could be a record.
     pub header: bool,
-    /// Column names come from keys, which could be values.
+    /// Names come from keys, which could be values.
     pub keys: bool,
     /// More records will follow.
     pub more_records_follow: bool,
-    /// Time limit for the search of quasi-identifiers.
+    /// Time limit of the quasi-identifier search.
     pub effort: Duration,
 }
 
-/// Proposed schema with its measurements.
+/// Proposed schema with measurements.
 #[derive(Clone, Debug)]
 pub struct InferredSchema {
-    /// Schema as commented TOML.
+    /// Commented TOML.
     pub text: String,
     /// Parsed schema.
     pub schema: Schema,
-    /// Number of subjects in the records.
+    /// Subjects in the records.
     pub people: u64,
-    /// Number of records examined.
+    /// Examined records.
     pub records: u64,
-    /// Days and hours of the median subject, by name of a date or time attribute. Empty without a subject column.
+    /// Days and hours of the median subject, by date or time attribute. Empty without a subject column.
     pub cadences: BTreeMap<String, SubjectCadence>,
-    /// Days of subjects with a value, by name of a number attribute. Empty without a subject column or a time
-    /// attribute.
+    /// Days of subjects with a value, by number attribute. Empty without a subject column or time attribute.
     pub days: BTreeMap<String, SubjectDays>,
-    /// Number of steps between consecutive records of a subject, by name of an attribute with too few steps to
-    /// measure its change.
+    /// Steps between records of a subject, by attribute with too few to measure its change.
     pub unmeasured: BTreeMap<String, u64>,
-    /// Position of the column in the table, by name of an attribute.
+    /// Column position by attribute.
     pub columns: BTreeMap<String, usize>,
 }
 
-/// Reason that no schema can be proposed.
+/// Reason against a proposal.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages document the cases")]
 pub enum InferenceError {
@@ -100,7 +98,7 @@ pub enum InferenceError {
     Unsound(SchemaError),
 }
 
-/// Proposes a schema for the records of a table.
+/// Proposes a schema for a table.
 ///
 /// # Errors
 /// See [`InferenceError`].
@@ -174,7 +172,6 @@ pub fn infer(table: &LoadedTable, asked: &InferenceOptions<'_>) -> Result<Inferr
     })
 }
 
-/// Returns, for each number attribute, the days of subjects with a value.
 fn number_days(schema: &Schema, columns: &[&TableColumn], people: &TableSubjects) -> BTreeMap<String, SubjectDays> {
     let of = |wanted: fn(&Attribute) -> bool| {
         let attributes = schema.attributes.iter().map(|attribute| &**attribute);
@@ -189,8 +186,7 @@ fn number_days(schema: &Schema, columns: &[&TableColumn], people: &TableSubjects
     time.map_or_else(BTreeMap::new, |time| subject_days_by_number(time, &numbers, people))
 }
 
-/// Refuses repeated codes in a table without a subject column: one subject with many records would count as many
-/// subjects.
+/// One subject with many records would count as many subjects.
 fn refuse_repeated_codes(columns: &[TableColumn], looked: &[(usize, ColumnFindings)]) -> Result<(), InferenceError> {
     let is_key = |(number, looked): &&(usize, ColumnFindings)| {
         looked.is_code || looked.may_be_key() && subject_code_detection::determines_a_profile(columns, *number)
@@ -199,7 +195,7 @@ fn refuse_repeated_codes(columns: &[TableColumn], looked: &[(usize, ColumnFindin
     if keys.is_empty() { Ok(()) } else { Err(InferenceError::RepeatedCodes { columns: keys }) }
 }
 
-/// Makes identifiers of columns that determine all columns that are constant per subject.
+/// Columns that determine all constant ones become identifiers.
 fn identify_keys(looked: &mut [(usize, ColumnFindings)], columns: &[TableColumn], people: &TableSubjects) {
     let profile = subject_code_detection::profile_of(columns, people);
     if profile.is_empty() {
@@ -214,8 +210,7 @@ fn identify_keys(looked: &mut [(usize, ColumnFindings)], columns: &[TableColumn]
     });
 }
 
-/// Handles numbers with points that may separate thousands, as in `1.234`. If another column has decimal commas they
-/// become identifiers. Otherwise the operator is asked to check them.
+/// Points may separate thousands, as in `1.234`: an identifier if another column has decimal commas, else a question.
 fn question_points(looked: &mut [(usize, ColumnFindings)]) {
     let has_comma = looked.iter().any(|(_, looked)| looked.has_comma);
     for (_, looked) in looked.iter_mut().filter(|(_, looked)| looked.reading.points_may_group) {
@@ -236,21 +231,18 @@ fn parse_proposal(proposal: &SchemaProposal) -> Result<Schema, InferenceError> {
         .map_err(InferenceError::Unsound)
 }
 
-/// Findings about one column.
 struct ColumnFindings {
     role: RoleChoice,
     reading: ColumnReading,
     generalized: Option<HierarchyProposal>,
-    /// Number of subjects with a value.
+    /// Subjects with a value.
     people: u64,
     facts: String,
-    /// Values that have the name or shape of codes, and are repeated.
+    /// Repeated values with the name or shape of codes.
     is_code: bool,
     /// Share of cells with a value of at least k subjects.
     frequent_share: f64,
-    /// Type of the cells.
     kind: AttributeType,
-    /// Numbers have a decimal comma.
     has_comma: bool,
 }
 
@@ -316,7 +308,6 @@ fn examine_column(
     }
 }
 
-/// Describes the counts of a column.
 fn count_facts(values: &ColumnTexts<'_>, people: &TableSubjects, k: u64) -> String {
     let cells = values.cells();
     if cells == 0 {
@@ -336,7 +327,7 @@ fn count_facts(values: &ColumnTexts<'_>, people: &TableSubjects, k: u64) -> Stri
 }
 
 impl ColumnFindings {
-    /// Returns true if its values can be a key: texts or whole numbers.
+    /// True for texts or whole numbers.
     fn may_be_key(&self) -> bool {
         matches!(self.kind, AttributeType::String | AttributeType::Integer)
     }
@@ -376,7 +367,7 @@ impl ColumnFindings {
         }
         let missing = Some(missing).filter(|missing| !missing.is_empty());
         let place = match column.key_path.as_slice() {
-            // The key holds a single value.
+            // The key is a single value.
             [] if column.from == AttributeOrigin::Key => AttributePlace::Pointer(String::new()),
             [_] | [] => AttributePlace::Column(column.name.clone()),
             way => {
@@ -399,7 +390,7 @@ impl ColumnFindings {
     }
 }
 
-/// Returns valid and unique attribute names.
+/// Valid and unique.
 fn unique_names<'a>(columns: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let mut names = Vec::new();
@@ -415,8 +406,7 @@ fn unique_names<'a>(columns: impl Iterator<Item = &'a str>) -> Vec<String> {
     names
 }
 
-/// Refuses a first row that is a record (its cells have the types of the rows below), and a header repeated in a
-/// later row.
+/// Refuses a first row with the types of the rows below, and a repeated header.
 fn refuse_wrong_header(columns: &[TableColumn], looked: &[(usize, ColumnFindings)]) -> Result<(), InferenceError> {
     let of_type = |column: &TableColumn, kind: AttributeType| match kind {
         AttributeType::Integer | AttributeType::Float => Some(parse_point_number(&column.name).is_some()),
@@ -427,7 +417,7 @@ fn refuse_wrong_header(columns: &[TableColumn], looked: &[(usize, ColumnFindings
     };
     let typed: Vec<bool> =
         looked.iter().filter_map(|(number, looked)| of_type(&columns[*number], looked.reading.kind)).collect();
-    // Code of the cell with the same text as the header, by column.
+    // Code of the cell with the header's text.
     let code = |column: &TableColumn| {
         let place = column.dictionary.texts().position(|text| text == column.name)?;
         u32::try_from(place).ok().map(|place| place + FIRST_VALUE)
@@ -447,7 +437,6 @@ fn refuse_wrong_header(columns: &[TableColumn], looked: &[(usize, ColumnFindings
     if repeated * 2 > columns.len() { Err(InferenceError::NoHeader) } else { Ok(()) }
 }
 
-/// Returns the comment lines above the schema.
 fn head_comments(
     table: &LoadedTable,
     asked: &InferenceOptions<'_>,
@@ -481,8 +470,7 @@ fn head_comments(
     head
 }
 
-/// Adds the measurements that need attribute types. Returns the attributes without a measured change per subject,
-/// with the number of steps seen.
+/// Returns the attributes with too few steps to measure their change, with the number of steps.
 fn add_measurements(
     proposal: &mut SchemaProposal,
     schema: &Schema,

@@ -1,9 +1,8 @@
-//! Types of a schema proposal before it is written as text.
+//! Types of a schema proposal.
 
 use throng_core::values::moment::CalendarUnit;
 use throng_core::values::schema::{AttributeOrigin, AttributePlace, AttributeType, ChangeFrequency, Role};
 
-/// Proposed attribute.
 #[derive(Clone, Debug)]
 pub(super) struct ProposedAttribute {
     pub name: String,
@@ -18,23 +17,21 @@ pub(super) struct ProposedAttribute {
     pub evidence: Vec<String>,
 }
 
-/// Proposed schema.
 pub(super) struct SchemaProposal {
     pub name: String,
     pub head: Vec<String>,
     pub attributes: Vec<ProposedAttribute>,
 }
 
-/// Type and spelling of a column's cells.
 #[derive(Clone, Debug)]
 pub(super) struct ColumnReading {
     pub kind: AttributeType,
-    /// Spellings of a missing value. The key is written if the list is not empty.
+    /// Missing spellings; the key is written unless empty.
     pub missing: Vec<String>,
     pub dates: DateSpelling,
     /// Numbers have a decimal comma.
     pub decimal_comma: bool,
-    /// Points are read as decimal points, but may separate thousands.
+    /// Decimal points that may separate thousands.
     pub points_may_group: bool,
     /// Cells that are neither missing nor of the type.
     pub misfits: u64,
@@ -43,7 +40,7 @@ pub(super) struct ColumnReading {
 }
 
 impl ColumnReading {
-    /// Creates a reading as texts, with these missing spellings.
+    /// Creates a reading as texts.
     pub fn of_texts(missing: Vec<String>) -> Self {
         Self {
             kind: AttributeType::String,
@@ -57,7 +54,6 @@ impl ColumnReading {
     }
 }
 
-/// Spelling of dates and times.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum DateSpelling {
     Iso,
@@ -66,18 +62,17 @@ pub(super) enum DateSpelling {
 }
 
 impl DateSpelling {
-    /// Returns true if years have two digits.
+    /// Years have two digits.
     pub fn has_short_years(&self) -> bool {
         matches!(self, Self::Formats(formats) if formats.iter().any(|format| format.contains("%y")))
     }
 }
 
-/// Hierarchy in the form of the schema.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ProposedHierarchy {
     /// The value, then `*`.
     Flat,
-    /// One row per label, from the label to its coarsest group.
+    /// Rows from a label to its coarsest group.
     Tree(Vec<Vec<String>>),
     Widths {
         min: f64,
@@ -91,7 +86,7 @@ pub(super) enum ProposedHierarchy {
         levels: Vec<Vec<f64>>,
     },
     Prefix(Vec<usize>),
-    /// Units, and the first day of the first year with the end of the last one.
+    /// Units, and the first and last day.
     Calendar {
         levels: Vec<CalendarUnit>,
         domain: Option<(String, String)>,
@@ -100,7 +95,7 @@ pub(super) enum ProposedHierarchy {
 }
 
 impl ProposedHierarchy {
-    /// Returns true if the hierarchy may not cover every value.
+    /// Some values may be uncovered.
     pub fn may_miss_values(&self) -> bool {
         match self {
             Self::Tree(_) | Self::Widths { .. } | Self::Bounds { .. } => true,
@@ -110,14 +105,14 @@ impl ProposedHierarchy {
     }
 }
 
-/// Rounding of values before they are counted.
+/// Precedes the count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ProposedRounding {
     Step(f64),
     Unit(CalendarUnit),
 }
 
-/// Hierarchy, rounding before it, and a remark on both.
+/// Hierarchy with rounding and remark.
 pub(super) struct HierarchyProposal {
     pub ladder: ProposedHierarchy,
     pub round: Option<ProposedRounding>,
@@ -125,7 +120,7 @@ pub(super) struct HierarchyProposal {
 }
 
 impl HierarchyProposal {
-    /// Creates a hierarchy without rounding and remark.
+    /// Without rounding and remark.
     pub fn of(ladder: ProposedHierarchy) -> Self {
         Self { ladder, round: None, remark: None }
     }

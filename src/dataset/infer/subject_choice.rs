@@ -12,29 +12,27 @@ use throng_core::values::raw_batch::RawToken;
 use throng_core::values::schema::Rounding;
 use throng_core::values::spelling::Spelling;
 
-/// Record without a subject.
 pub(super) const MISSING_SUBJECT: u32 = u32::MAX;
 
-/// Subject of every record.
 #[derive(Clone, Debug)]
 pub(super) struct TableSubjects {
-    /// Subject column; `None` if every record counts as one subject.
+    /// `None` if every record is one subject.
     pub column: Option<usize>,
-    /// Number of the subject per record, or [`MISSING_SUBJECT`].
+    /// Subject number, or [`MISSING_SUBJECT`].
     pub of_row: Vec<u32>,
     pub count: u64,
-    /// Reason for the choice of the column.
+    /// Reason for the column.
     pub why: String,
 }
 
 impl TableSubjects {
-    /// Treats every record as one subject.
+    /// Creates one subject per record.
     pub fn of_records(rows: usize) -> Self {
         let of_row = (0..rows).map(|row| row as u32).collect();
         Self { column: None, of_row, count: rows as u64, why: String::new() }
     }
 
-    /// Returns the subjects named by a column. Different spellings of one name are one subject, as in the daemon.
+    /// Spellings of one name are one subject, as in the daemon.
     pub fn of_column(columns: &[TableColumn], number: usize, why: String) -> Self {
         let column = &columns[number];
         let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
@@ -67,7 +65,7 @@ impl TableSubjects {
         Self { column: Some(number), of_row, count: numbers.len() as u64, why }
     }
 
-    /// Returns true if each of these subjects belongs to one subject of `other`, and `other` has fewer.
+    /// Each subject belongs to one of `other`, which has fewer.
     fn is_finer_than(&self, other: &Self) -> bool {
         let mut of: Vec<u32> = vec![MISSING_SUBJECT; self.count as usize];
         for (&own, &theirs) in self.of_row.iter().zip(&other.of_row) {
@@ -83,32 +81,31 @@ impl TableSubjects {
         other.count < self.count
     }
 
-    /// Returns true if at least half of the records have a subject, and some subject has several records.
+    /// At least half of the records have a subject, and some subject repeats.
     fn has_repeated_subject(&self) -> bool {
         let rows = self.of_row.iter().filter(|person| **person != MISSING_SUBJECT).count() as u64;
         self.count >= 2 && rows * 2 >= self.of_row.len() as u64 && rows > self.count
     }
 
-    /// Returns true if the column names at least two subjects and has at least 1.1 records per subject. Its name does
-    /// not matter.
+    /// At least two subjects, and 1.1 records per subject.
     fn identifies_repeatedly(&self) -> bool {
         let rows = self.of_row.iter().filter(|person| **person != MISSING_SUBJECT).count() as u64;
         self.count >= 2 && rows * 2 >= self.of_row.len() as u64 && rows * 10 >= self.count * 11
     }
 }
 
-/// Identifier shapes that name a person. Shapes of devices, sessions and network addresses are excluded.
+/// Shapes of devices, sessions and addresses are excluded.
 const PERSONAL_SHAPES: [IdentifierShape; 4] =
     [IdentifierShape::Email, IdentifierShape::NationalId, IdentifierShape::CreditCard, IdentifierShape::Phone];
 
-/// Returns the subjects of a table: by the column `asked`, by the likeliest column, or one per record. Alternatives
-/// with fewer than `k` subjects are not reported.
+/// Subjects by the column `asked`, by the likeliest one, or per record. Omits alternatives with fewer than `k`
+/// subjects.
 pub(super) fn find_subjects(columns: &[TableColumn], rows: usize, asked: Option<usize>, k: u64) -> TableSubjects {
     if let Some(number) = asked {
         return TableSubjects::of_column(columns, number, "chosen with --subject".to_owned());
     }
-    // Order of preference: names of persons (repeated or not); then, if repeated, names of records and cases, a lone
-    // id, and values with the shape of a personal identifier.
+    // Order: names of persons; then, if repeated, names of records and cases, a lone id, and shapes of personal
+    // identifiers.
     let mut candidates: Vec<(u8, TableSubjects)> = Vec::new();
     for (number, column) in columns.iter().enumerate() {
         let called = ColumnName::new(&column.name).subject_rank();
@@ -131,8 +128,7 @@ pub(super) fn find_subjects(columns: &[TableColumn], rows: usize, asked: Option<
             candidates.push((rank, people));
         }
     }
-    // Of several candidates the one with the fewest subjects is preferred: a person may have many numbers, but a
-    // number belongs to one person.
+    // The fewest subjects: a person may have many numbers, but a number one person.
     candidates.sort_by_key(|(rank, people)| (*rank, people.count, people.column));
     let mut candidates: Vec<TableSubjects> = candidates.into_iter().map(|(_, people)| people).collect();
     let Some(mut chosen) = (!candidates.is_empty()).then(|| candidates.remove(0)) else {

@@ -1,5 +1,5 @@
-//! Detects columns with values that identify subjects although the column name does not show it: repeated codes, and
-//! keys of all columns that are constant per subject.
+//! Detects columns that identify subjects without a revealing name: repeated codes, and keys of all columns that are
+//! constant per subject.
 
 use super::column_names::ColumnName;
 use super::column_texts::ColumnTexts;
@@ -10,14 +10,12 @@ use crate::io::table::TableColumn;
 use throng_core::values::dictionary::FIRST_VALUE;
 use throng_core::values::schema::AttributeType;
 
-/// Minimum number of distinct codes that may identify subjects.
 const MIN_DISTINCT_CODES: usize = 9;
-/// Evidence in nats above which chance does not explain that a column is constant per value of another.
+/// Above it, chance does not explain a column that is constant per value of another.
 const MIN_EVIDENCE_NATS: f64 = 20.0;
 
-/// Returns true if all values have the shape of a participant, subject, case or visit code, and there are enough of
-/// them. Shapes are letters with digits (`P-017`, `vp07`), or digits of a fixed width with leading zeros (`101-0034`,
-/// `0012`).
+/// True for enough values with the shape of a subject, case or visit code: letters with digits (`P-017`, `vp07`), or
+/// fixed width with leading zeros (`101-0034`, `0012`).
 pub(super) fn are_codes(values: &ColumnTexts<'_>) -> bool {
     let told = values.texts.iter().map(|text| text.text.trim_ascii()).filter(|text| !is_missing_text(text, false));
     let (mut all, mut mixed, mut padded) = (0, 0, 0);
@@ -34,7 +32,7 @@ pub(super) fn are_codes(values: &ColumnTexts<'_>) -> bool {
     all >= MIN_DISTINCT_CODES && (mixed == all || mixed == 0 && padded * 2 >= all)
 }
 
-/// Returns true if a part of a digit code begins with a zero; `None` for other texts.
+/// `None` if the text is no digit code.
 fn has_leading_zero_part(text: &str) -> Option<bool> {
     let mut parts = text.split(['-', '_', '/', '.']);
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
@@ -42,7 +40,7 @@ fn has_leading_zero_part(text: &str) -> Option<bool> {
     parts.try_fold(false, |any, part| is_number(part).then(|| any || zero(part)))
 }
 
-/// Returns true if a column of a table without a subject column holds repeated codes.
+/// In a table without a subject column.
 pub(super) fn holds_repeated_codes(values: &ColumnTexts<'_>, reading: &ColumnReading, name: &ColumnName) -> bool {
     let different = values.texts.len();
     let single = || values.texts.iter().all(|text| !text.text.trim().contains(char::is_whitespace));
@@ -56,7 +54,7 @@ pub(super) fn holds_repeated_codes(values: &ColumnTexts<'_>, reading: &ColumnRea
         && (name.is_code() || name.subject_rank() > 0 || reading.kind == AttributeType::String && are_codes(values))
 }
 
-/// Column used as a key: the number of its value per row, or [`MISSING_SUBJECT`].
+/// Number of the value per row, or [`MISSING_SUBJECT`].
 struct KeyColumn {
     of_row: Vec<u32>,
     values: usize,
@@ -68,7 +66,7 @@ impl KeyColumn {
         Self { of_row, values: column.dictionary.values() }
     }
 
-    /// Returns true if `column` varies, but is constant per key value more often than chance explains.
+    /// `column` varies, but is constant per key value more often than by chance.
     fn determines(&self, column: &TableColumn) -> bool {
         let mut known = vec![MISSING_SUBJECT; self.values];
         let mut repeats = 0_u64;
@@ -93,8 +91,7 @@ impl KeyColumn {
     }
 }
 
-/// Returns true if two of the columns do not determine each other. Such columns are a profile of subjects and not a
-/// hierarchy of places.
+/// Columns that do not determine each other are a profile of subjects, not a hierarchy of places.
 fn are_a_profile(columns: &[&TableColumn]) -> bool {
     let keys: Vec<KeyColumn> = columns.iter().map(|column| KeyColumn::of(column)).collect();
     let apart =
@@ -102,11 +99,10 @@ fn are_a_profile(columns: &[&TableColumn]) -> bool {
     (1..columns.len()).any(|one| (0..one).any(|other| apart(one, other)))
 }
 
-/// Maximum columns of a profile, because every pair is compared.
+/// Every pair is compared.
 const MAX_PROFILE_COLUMNS: usize = 16;
 
-/// Returns true if each value of column `number`, in a table without a subject column, has one value in several
-/// unrelated columns, as a subject has.
+/// Each value of column `number` has one value in several unrelated columns, as a subject has.
 pub(super) fn determines_a_profile(columns: &[TableColumn], number: usize) -> bool {
     let column = &columns[number];
     let different = column.dictionary.values();
@@ -120,7 +116,7 @@ pub(super) fn determines_a_profile(columns: &[TableColumn], number: usize) -> bo
     are_a_profile(&determined)
 }
 
-/// Returns the columns that are constant per subject if they form a profile, and none otherwise.
+/// Returns the columns that are constant per subject if they form a profile.
 pub(super) fn profile_of<'a>(columns: &'a [TableColumn], people: &TableSubjects) -> Vec<&'a TableColumn> {
     let Some(subject) = people.column else { return Vec::new() };
     let key = KeyColumn { of_row: people.of_row.clone(), values: people.count as usize };
@@ -129,7 +125,6 @@ pub(super) fn profile_of<'a>(columns: &'a [TableColumn], people: &TableSubjects)
     if are_a_profile(&profile) { profile } else { Vec::new() }
 }
 
-/// Returns true if a column determines all other columns of a profile.
 pub(super) fn determines_all_of_profile(column: &TableColumn, profile: &[&TableColumn]) -> bool {
     let others: Vec<&TableColumn> = profile.iter().copied().filter(|other| !std::ptr::eq(*other, column)).collect();
     let key = KeyColumn::of(column);

@@ -1,4 +1,4 @@
-//! Tests of complete proposals: allowed content, and validity as a schema.
+//! Content and validity of complete proposals.
 
 use super::{InferenceError, InferenceOptions, InferredSchema, infer};
 use crate::io::file::FileFormat;
@@ -52,7 +52,6 @@ fn roles(inferred: &InferredSchema) -> Vec<(&str, Role)> {
     inferred.schema.attributes.iter().map(|a| (a.name.as_str(), a.role)).collect()
 }
 
-/// Returns a header and `rows` lines.
 fn csv(header: &str, rows: usize, row: impl Fn(usize) -> String) -> String {
     let lines: Vec<String> = (0..rows).map(row).collect();
     format!("{header}\n{}\n", lines.join("\n"))
@@ -225,7 +224,7 @@ fn unknown_subject_column_is_refused() {
     assert!(error.to_string().contains("\"c\""));
 }
 
-/// Generates words that do not occur in schema text: capital letters with a digit between them.
+/// Words that no schema text contains.
 fn word() -> impl Strategy<Value = String> {
     "[A-Z]{2}[0-9][A-Z]{2}( [A-Z]{3})?|\"\"[A-Z]{3}|[A-Z]{3}\\\\[A-Z]{2}|[A-Z]{4}\\*|é[A-Z]{3}"
 }
@@ -233,8 +232,7 @@ fn word() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// For any table of words, numbers and gaps, the proposal is a valid schema. It contains no word and no long
-    /// number of fewer than k subjects.
+    /// Any table of words, numbers and gaps.
     #[test]
     fn proposal_of_any_table_is_valid_and_omits_rare_values(
         words in prop::collection::vec(word(), 1..8),
@@ -275,7 +273,7 @@ proptest! {
 
 #[test]
 fn person_column_is_preferred_to_session_column() {
-    // 60 subjects with six sessions each; one of them has a unique sport, in every session.
+    // 60 subjects with six sessions each; one has a unique sport in every session.
     let row = |n: usize| {
         let (user, session) = (n % 60, n % 360);
         let sport = if user == 0 { "parachute" } else { ["walk", "run"][n % 2] };
@@ -291,7 +289,7 @@ fn person_column_is_preferred_to_session_column() {
             inferred.text
         );
     }
-    // A session belongs to one subject with many sessions, so the subject is counted.
+    // A session belongs to one subject, which has many.
     let uuid = |n: usize| format!("00000000-0000-4000-8000-{:012},P{:02},{}", n % 300, n % 30, n % 7);
     let inferred = of(&csv("session,proband,steps", 1200, uuid), CSV).expect("a proposal");
     assert_eq!(roles(&inferred)[..2], [("session", Role::Identifier), ("proband", Role::Subject)], "{}", inferred.text);
@@ -300,7 +298,7 @@ fn person_column_is_preferred_to_session_column() {
 #[test]
 fn participant_and_record_codes_become_the_subject() {
     for name in ["record_id", "USUBJID", "Patientennummer", "codice paziente", "case no", "vp_code", "subject-code"] {
-        // Plain numbers without a code shape, each in many records.
+        // Plain numbers without a code shape.
         let inferred = of(&csv(&format!("{name},zone"), 600, |n| format!("{},{}", 7 * (n % 40), n % 3)), CSV);
         let inferred = inferred.expect("a proposal");
         assert_eq!(roles(&inferred), [(name, Role::Subject), ("zone", Role::Quasi)], "{}", inferred.text);
@@ -316,7 +314,7 @@ fn repeated_codes_without_subject_are_refused() {
         Err(InferenceError::RepeatedCodes { columns }) => assert_eq!(columns, [column], "{text:.200}"),
         other => panic!("{column}: {other:?}"),
     };
-    // Detected by the shape of the values, by name, and by the columns that they determine.
+    // By the shape of values, by name, and by determined columns.
     refused(&csv("badge,ward", 1200, |n| format!("B-{:03},{}", n % 40, ["a", "b"][n % 2])), "badge");
     refused(&csv("screening,ward", 1200, |n| format!("101-{:04},{}", n % 40, ["a", "b"][n % 2])), "screening");
     refused(&csv("visit_id,ward", 1200, |n| format!("{},{}", n % 40, ["a", "b"][n % 2])), "visit_id");
@@ -326,7 +324,7 @@ fn repeated_codes_without_subject_are_refused() {
         format!("{},{},{},{}", 1000 + 17 * p, 20 + p * 7 % 20, ["f", "m"][p * p % 3 % 2], n * 31 % 97)
     };
     refused(&csv("tag,age,sex,pulse", 1200, profile), "tag");
-    // Places and the regions that contain them are not a profile.
+    // Places and their regions are no profile.
     let words = ["bern", "rome", "oslo", "bonn", "lima", "bari", "kyiv", "riga", "graz", "linz", "lyon", "nice"];
     let towns = csv("town,county,pulse", 1200, |n| format!("{},{},{}", words[n % 12], n % 12 / 3, n * 31 % 97));
     assert_eq!(roles(&of(&towns, CSV).expect("a proposal"))[0], ("town", Role::Quasi));
@@ -347,7 +345,7 @@ fn no_subject_option_accepts_repeated_codes() {
 fn numbers_that_determine_static_attributes_become_identifiers() {
     let row = |n: usize| {
         let p = n % 60;
-        // Two tags per subject, each in many records.
+        // Two tags per subject.
         format!("u{p},{},{},{},{}", 5000 + 13 * p + n / 60 % 2, 20 + p * 7 % 40, ["f", "m"][p * p % 3 % 2], n * 31 % 97)
     };
     let inferred = of(&csv("user_id,tag,age,sex,pulse", 2400, row), CSV).expect("a proposal");
@@ -356,7 +354,7 @@ fn numbers_that_determine_static_attributes_become_identifiers() {
     assert_eq!(roles(&inferred), expected, "{}", inferred.text);
 }
 
-/// In a German table `1.234` is more than a thousand; it must not be read as a decimal number.
+/// German `1.234` is more than a thousand.
 #[test]
 fn thousands_points_are_not_read_as_decimal_points() {
     let grouped = |n: usize, mark: &str| {
@@ -369,7 +367,7 @@ fn thousands_points_are_not_read_as_decimal_points() {
     let inferred = of(&german, semicolons).expect("a proposal");
     assert_eq!(roles(&inferred)[1..], [("steps", Role::Identifier), ("weight", Role::Quasi)], "{}", inferred.text);
     assert!(inferred.text.contains("may separate thousands"), "{}", inferred.text);
-    // Without another column the meaning of the point is ambiguous.
+    // Without another column the point is ambiguous.
     let alone = csv("user_id;steps", 900, |n| format!("u{};{}", n % 50, grouped(n, ".")));
     let inferred = of(&alone, semicolons).expect("a proposal");
     assert!(inferred.text.contains("CHECK: points are read as decimal points"), "{}", inferred.text);

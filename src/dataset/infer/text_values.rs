@@ -1,6 +1,6 @@
-//! Interprets a single text as a number or a missing value.
+//! Interprets a text as a number or a missing value.
 
-/// Spellings of a missing value among numbers and dates.
+/// Among numbers and dates.
 const MISSING_TEXTS: [&str; 26] = [
     "",
     "NA",
@@ -29,21 +29,20 @@ const MISSING_TEXTS: [&str; 26] = [
     "inf",
     "-inf",
 ];
-/// Spellings of a missing value that are not words of a vocabulary.
+/// Not words of a vocabulary.
 const MISSING_WORDS: [&str; 11] = ["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?", "<NA>", "#N/A"];
-/// Returns true if a text is a missing value; `numeric` applies the list for numbers and dates. Among words, `none`
-/// may be an answer.
+/// `numeric` applies the list for numbers and dates; among words, `none` may be an answer.
 pub(super) fn is_missing_text(text: &str, numeric: bool) -> bool {
     let listed = if numeric { &MISSING_TEXTS[..] } else { &MISSING_WORDS[..] };
     listed.contains(&text) || text.len() <= 8 && text.trim_ascii().is_empty()
 }
 
-/// Returns the finite number that a text spells with a decimal point.
+/// Finite number with a decimal point.
 pub(super) fn parse_point_number(text: &str) -> Option<f64> {
     text.trim_ascii().parse::<f64>().ok().filter(|value| value.is_finite())
 }
 
-/// Returns the finite number that a text spells with a decimal comma and no point.
+/// Finite number with a decimal comma and no point.
 pub(super) fn parse_comma_number(text: &str) -> Option<f64> {
     if text.contains('.') || text.bytes().filter(|byte| *byte == b',').count() != 1 {
         return None;
@@ -51,15 +50,14 @@ pub(super) fn parse_comma_number(text: &str) -> Option<f64> {
     parse_point_number(&text.replace(',', "."))
 }
 
-/// Returns the finite number that a text spells with either decimal separator.
+/// Finite number with either separator.
 pub(super) fn parse_number(text: &str) -> Option<f64> {
     parse_point_number(text).or_else(|| parse_comma_number(text))
 }
 
-/// Thousands separators.
 const THOUSANDS_SEPARATORS: [char; 7] = [',', '.', '\'', '’', ' ', '\u{a0}', '\u{202f}'];
 
-/// Returns true if a text is a whole number with `mark` between thousands, such as `1.234`.
+/// Whole number with `mark` between thousands, such as `1.234`.
 fn is_grouped_by(text: &str, mark: char) -> bool {
     let text = text.trim_ascii().trim_start_matches(['-', '+']);
     let is_of_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -70,8 +68,7 @@ fn is_grouped_by(text: &str, mark: char) -> bool {
         && rest.split(mark).all(|part| part.len() == 3 && is_of_digits(part))
 }
 
-/// Returns the thousands separator that all of `texts` are consistent with. Numbers below a thousand need none, but
-/// one text must have it.
+/// Separator consistent with all texts; at least one must have it.
 pub(super) fn thousands_mark<'a>(texts: &(impl Iterator<Item = &'a str> + Clone)) -> Option<char> {
     let is_small = |text: &str| {
         let digits = text.trim_ascii().trim_start_matches(['-', '+']);

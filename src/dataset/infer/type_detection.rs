@@ -1,4 +1,4 @@
-//! Determines the type of a column's values and its missing spellings.
+//! Detects types and missing spellings of a column.
 
 use super::column_names::ColumnName;
 use super::column_texts::{ColumnTexts, DistinctText};
@@ -8,19 +8,18 @@ use super::text_values::{is_missing_text, parse_number, parse_point_number, thou
 use throng_core::values::identifier_shapes::detect_shape;
 use throng_core::values::schema::AttributeType;
 
-/// Numbers that devices and questionnaires write for a missing value.
+/// Missing values of devices and questionnaires.
 const MISSING_NUMBERS: [f64; 5] = [-1.0, -9.0, -99.0, -999.0, -9999.0];
-/// Maximum number of listed missing spellings that are not usual ones.
+/// Besides the usual ones.
 const MAX_MISSING_SPELLINGS: usize = 8;
 
-/// Exceptions to a type.
 struct TypeExceptions {
     missing: Vec<String>,
     misfits: u64,
 }
 
-/// Returns the exceptions to a type, or `None` if there are too many. Frequent labels count as missing spellings. At
-/// most a hundredth of the cells may be misfits.
+/// `None` for too many exceptions: frequent labels are missing spellings, and at most a hundredth of the cells are
+/// misfits.
 fn type_exceptions(texts: &[DistinctText<'_>], k: u64, is: impl Fn(&str) -> bool) -> Option<TypeExceptions> {
     let total: u64 = texts.iter().map(|text| text.cells).sum();
     let (mut missing, mut misfits, mut labelled) = (Vec::new(), 0, 0);
@@ -41,7 +40,7 @@ fn is_whole(value: f64) -> bool {
     value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0
 }
 
-/// Returns true for digits that are a code: with a leading zero, or too long for a number.
+/// Leading zero, or too long for a number.
 fn is_digit_code(text: &str) -> bool {
     let text = text.trim_ascii();
     text.bytes().all(|b| b.is_ascii_digit()) && (text.len() > 1 && text.starts_with('0') || text.len() > 15)
@@ -60,7 +59,7 @@ fn is_coordinate_pair(text: &str) -> bool {
     text.split_once(',').is_some_and(|(latitude, longitude)| part(latitude, 90.0) && part(longitude, 180.0))
 }
 
-/// Determines the reading of the cells of a column called `name`.
+/// Determines the reading of a column called `name`.
 pub(super) fn determine_reading(values: &ColumnTexts<'_>, name: &ColumnName, k: u64) -> ColumnReading {
     let texts = &values.texts;
     let nothing = |numeric: bool| -> Vec<String> {
@@ -118,8 +117,7 @@ pub(super) fn determine_reading(values: &ColumnTexts<'_>, name: &ColumnName, k: 
     ColumnReading { missing: nothing(false), operator_question: doubt, ..plain }
 }
 
-/// Checks that the texts are numbers with a decimal comma. If three digits follow every comma they may be thousands,
-/// and are not accepted.
+/// Refuses three digits after every comma: they may be thousands.
 fn decimal_comma_exceptions(
     texts: &[DistinctText<'_>],
     fits: &dyn Fn(&dyn Fn(&str) -> bool) -> Option<TypeExceptions>,
@@ -130,7 +128,7 @@ fn decimal_comma_exceptions(
     if is_decimal { fits(&is_number) } else { None }
 }
 
-/// Returns the spelling of a missing-value number: the only negative number, shared by at least k subjects.
+/// The only negative number, shared by at least k subjects.
 fn missing_number(texts: &[DistinctText<'_>], k: u64) -> Option<String> {
     let negative = |text: &&DistinctText<'_>| parse_number(text.text).is_some_and(|value| value < 0.0);
     let below: Vec<&DistinctText<'_>> = texts.iter().filter(negative).collect();

@@ -1,38 +1,36 @@
-//! Diseases that depend on the subject: risk factors, prevalence, and the prescribed drug.
-//!
-//! The probability of a disease is the logistic function of a sum of log-odds; it is drawn once per record. Every
-//! figure has its source in docs/performance.md, "The medical use case", or is marked there as a choice.
+//! Diseases with risk factors and drugs. The probability is logistic in a sum of log-odds. Sources and choices:
+//! docs/performance.md, "The medical use case".
 
 use crate::generate::seeded_random::{SeededRandom, exp};
 
 /// Disease of \[POD] §6.4.
 pub const CORONARY_ARTERY_DISEASE: &str = "DOID:3393";
 
-/// Disease with its risk factors. Weights are log-odds.
+/// Risk factors as log-odds.
 #[derive(Debug)]
 pub(super) struct DiseaseRisk {
-    /// ID in the Human Disease Ontology.
+    /// Human Disease Ontology ID.
     pub doid: &'static str,
-    /// Log-odds of a woman aged 60 with a body mass index of 25, mean height, blood group O and no risk allele.
+    /// Woman aged 60, body mass index 25, mean height, blood group O, no risk allele.
     base: f64,
     male: f64,
     per_decade: f64,
     /// Per kg/m².
     per_mass_index: f64,
-    /// Per centimeter above the mean height of the sex.
+    /// Per centimeter above the mean of the sex.
     per_centimeter: f64,
-    /// Weights of the blood groups O, A, B and AB.
+    /// Blood groups O, A, B and AB.
     blood: [f64; 4],
-    /// Variant that raises the risk.
+    /// Risk variant.
     pub snp: &'static str,
-    /// Share of risk alleles among all alleles of the population.
+    /// Among all alleles.
     allele_share: f64,
     per_allele: f64,
     /// Prescribed drug.
     pub drug: &'static str,
-    /// Share of patients with this disease that take the drug.
+    /// Share of patients with the drug.
     treated: f64,
-    /// Share of all other subjects that take it.
+    /// Share of others with it.
     untreated_users: f64,
 }
 
@@ -84,7 +82,6 @@ pub(super) const DISEASE_RISKS: [DiseaseRisk; 3] = [
     },
 ];
 
-/// Risk factors of a subject.
 #[derive(Debug)]
 pub(super) struct RiskFactors {
     pub is_male: bool,
@@ -92,11 +89,10 @@ pub(super) struct RiskFactors {
     pub mass_index: f64,
     /// Centimeters above the mean of the sex.
     pub height: f64,
-    /// Blood type as written in the record.
+    /// As written in the record.
     pub blood_type: &'static str,
 }
 
-/// Draw of one disease for one subject.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DiseaseDraw {
     pub is_sick: bool,
@@ -105,7 +101,7 @@ pub(super) struct DiseaseDraw {
 }
 
 impl DiseaseRisk {
-    /// Returns the probability of the disease for a subject with `alleles` risk alleles.
+    /// For a subject with `alleles` risk alleles.
     pub(super) fn probability(&self, factors: &RiskFactors, alleles: u8) -> f64 {
         let blood = match factors.blood_type.trim_end_matches(['+', '-']) {
             "A" => self.blood[1],
@@ -123,7 +119,7 @@ impl DiseaseRisk {
         1.0 / (1.0 + exp(-odds))
     }
 
-    /// Draws the disease for a subject; always uses four draws.
+    /// Always uses four draws.
     pub(super) fn draw(&self, factors: &RiskFactors, dice: &mut SeededRandom) -> DiseaseDraw {
         let alleles = u8::from(dice.chance(self.allele_share)) + u8::from(dice.chance(self.allele_share));
         let is_sick = dice.chance(self.probability(factors, alleles));

@@ -1,6 +1,6 @@
-//! Fictitious names: only the numbers of distinct real values are published.
+//! Fictitious names: only numbers of distinct values are published.
 
-/// Returns a pronounceable word, unique per number: its digits in base 70 as syllables, at least two.
+/// Returns a unique word per number: digits in base 70 as syllables.
 #[must_use]
 pub fn word(number: usize) -> String {
     const CONSONANTS: &[u8; 14] = b"bdfghklmnprstv";
@@ -15,7 +15,7 @@ pub fn word(number: usize) -> String {
     syllables.iter().rev().flatten().map(|&b| char::from(b)).collect()
 }
 
-/// Returns the word with a capital letter.
+/// Returns the word with a capital.
 #[must_use]
 pub fn name(number: usize) -> String {
     let mut word = word(number);

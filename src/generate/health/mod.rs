@@ -1,13 +1,10 @@
 //! Wide table of health records: 107 attributes, one record per subject.
 //!
-//! Modelled on the semi-synthetic data set of \[POD] (§4.5.1, §6.3, Appendix A). Shares of countries and blood types
-//! are those of its tables A.1 and A.2. The numbers of distinct heights, names, cities, states, companies, diseases
-//! and SNPs follow the other tables. Names and codes are fictitious. The table has the difficulties of a
-//! quasi-identifier search: near-identifiers, long tails, sparse columns, and functional dependencies (zip → city →
-//! state → country, birthday → age and zodiac, centimeters → feet).
+//! Modelled on the data set of \[POD] (§4.5.1, §6.3, Appendix A): shares of countries and blood types (tables A.1 and
+//! A.2), and numbers of distinct values. Names and codes are fictitious. It has near-identifiers, long tails, sparse
+//! columns, and functional dependencies (zip → city → state → country, birthday → age and zodiac, centimeters → feet).
 //!
-//! Three diseases depend on age, sex, weight, height, blood type and a gene variant, and each has a prescribed drug
-//! ([`risks`]).
+//! Three diseases depend on age, sex, weight, height, blood type and a gene variant.
 
 mod disease_risks;
 mod fictitious_names;
@@ -23,7 +20,6 @@ use super::seeded_random::{SeededRandom, hash_bits, pow};
 use chrono::Datelike as _;
 use throng_core::values::moment::{DAY, date};
 
-/// Number of columns per family.
 const FAMILY_COLUMNS: usize = 20;
 
 macro_rules! family {
@@ -33,7 +29,6 @@ macro_rules! twenty {
     ($name:literal) => { family!($name: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19) };
 }
 
-/// Diseases, drugs, single-nucleotide polymorphisms, genes.
 const FAMILY_FIELDS: [[&str; FAMILY_COLUMNS]; 4] =
     [twenty!("disease"), twenty!("drug"), twenty!("snp"), twenty!("gene")];
 
@@ -44,36 +39,35 @@ const SUBJECT_FIELDS: [&str; 27] = [
     "occupation", "company", "vehicle", "color", "latitude", "longitude",
 ];
 
-/// Returns all field names in output order.
+/// In output order.
 fn fields() -> impl Iterator<Item = &'static str> {
     SUBJECT_FIELDS.iter().chain(FAMILY_FIELDS.iter().flatten()).copied()
 }
 
-/// Settings of a table of health records.
+/// Settings of health records.
 #[derive(Clone, Debug)]
 pub struct HealthSettings {
-    /// Random seed; equal seeds give equal records.
+    /// Random seed.
     pub seed: u64,
-    /// Draws each family (diseases, drugs, SNPs, genes) once per record, so that its twenty columns are identical.
-    /// This is the behaviour of the generator published with \[POD]; no disease depends on the subject then. By
-    /// default, the columns are drawn independently.
+    /// Draws each family (diseases, drugs, SNPs, genes) once per record, as the generator of \[POD] does: its twenty
+    /// columns are identical, and no disease depends on the subject.
     pub legacy: bool,
-    /// Output format of the records.
+    /// Output format.
     pub layout: RecordLayout,
 }
 
-/// Health record stream with constant memory.
+/// Health records with constant memory.
 #[derive(Debug)]
 pub struct HealthRecordStream {
     settings: HealthSettings,
     dice: SeededRandom,
-    /// Random draws of the diseases that depend on the subject.
+    /// For diseases that depend on the subject.
     risk_dice: SeededRandom,
     written: u64,
     shares: AttributeDistributions,
 }
 
-/// Shares per million and telephone prefixes; the last country is "Other" (\[POD] Table A.1).
+/// Per million, with telephone prefixes; the last is "Other" (\[POD] Table A.1).
 const COUNTRIES: [(&str, f64, &str); 5] = [
     ("DE", 849_981.0, "+49"),
     ("NO", 50_000.0, "+47"),
@@ -81,17 +75,17 @@ const COUNTRIES: [(&str, f64, &str); 5] = [
     ("IT", 50_000.0, "+39"),
     ("Other", 19.0, ""),
 ];
-/// First state of each country and its number of states, 156 in total.
+/// First state and number per country.
 const STATES: [(usize, usize); 4] = [(0, 16), (16, 18), (34, 22), (56, 100)];
 const CITIES_PER_STATE: usize = 151;
-/// South-western corner and extent, in thousandths of a degree.
+/// South-western corner and extent, thousandths of a degree.
 const COUNTRY_BOUNDS: [(i64, i64, i64, i64); 4] = [
     (47_600, 6_300, 6_800, 8_200),
     (58_200, 5_500, 6_500, 6_000),
     (43_500, -1_000, 6_500, 7_500),
     (38_000, 8_500, 8_000, 8_500),
 ];
-/// Shares per million (Table A.2); subjects in "Other" have the blood type "Other".
+/// Per million (Table A.2); "Other" countries have the type "Other".
 const BLOOD_TYPES: [(&str, f64); 8] = [
     ("O+", 365_101.0),
     ("A+", 263_196.0),
@@ -103,7 +97,7 @@ const BLOOD_TYPES: [(&str, f64); 8] = [
     ("AB-", 4_437.0),
 ];
 const COLORS: [&str; 10] = ["blue", "green", "red", "black", "purple", "orange", "white", "yellow", "silver", "brown"];
-/// Last day of each sign, from January.
+/// Last day of each sign.
 const ZODIAC: [(&[u8; 5], &str); 13] = [
     (b"01-19", "Capricorn"),
     (b"02-18", "Aquarius"),
@@ -124,9 +118,9 @@ const SURNAMES: usize = 31_409;
 const COMPANIES: u64 = 1_031;
 const OCCUPATIONS: usize = 300;
 const VEHICLES: usize = 400;
-/// Number of distinct diseases, drugs, SNPs and genes.
+/// Distinct diseases, drugs, SNPs and genes.
 const FAMILY_VALUE_COUNTS: [usize; 4] = [113, 180, 1_802, 400];
-/// 1 January 2022, in days since 1970: the reference day of ages.
+/// 1 January 2022, for ages.
 const AGE_REFERENCE_DAY: i64 = 18_993;
 
 #[derive(Debug)]
@@ -165,18 +159,16 @@ impl AttributeDistributions {
     }
 }
 
-/// Value of a family: a random one, or that of a disease that depends on the subject.
+/// Random, or of a disease that depends on the subject.
 #[derive(Clone, Copy, Debug)]
 enum FamilyValue {
     Drawn(usize),
     Risk(&'static str),
 }
 
-/// The four families of one record, with optional values.
 type FamilyColumns = [[Option<FamilyValue>; FAMILY_COLUMNS]; 4];
 
-/// Inserts a value at the first position in half of the records, at each further position in half of the rest. If the
-/// position already has such a value, the next free one is used.
+/// At the first position in half of the records, at each further one in half of the rest; then the next free one.
 fn insert_risk_value(values: &mut [Option<FamilyValue>; FAMILY_COLUMNS], value: &'static str, bits: u64) {
     let first = (bits.trailing_zeros() as usize).min(FAMILY_COLUMNS - 1);
     let is_free = |at: &usize| !matches!(values[*at], Some(FamilyValue::Risk(_)));
@@ -186,7 +178,7 @@ fn insert_risk_value(values: &mut [Option<FamilyValue>; FAMILY_COLUMNS], value: 
 }
 
 impl HealthRecordStream {
-    /// Creates a stream with these settings.
+    /// Creates a stream.
     #[must_use]
     pub fn new(settings: HealthSettings) -> Self {
         let (dice, risk_dice) = (SeededRandom::new(settings.seed, 1), SeededRandom::new(settings.seed, 2));
@@ -197,13 +189,13 @@ impl HealthRecordStream {
         let mut families: FamilyColumns = [[None; FAMILY_COLUMNS]; 4];
         let drawn = if self.settings.legacy { 1 } else { FAMILY_COLUMNS };
         for member in 0..drawn {
-            // Few subjects have many diseases: each further column is filled with 0.8 times the previous probability.
+            // Each further column is filled with 0.8 times the probability.
             let filled = 0.73 * pow(0.8, member as f64);
             for (family, values) in families.iter_mut().enumerate() {
                 let (there, bits) = (self.dice.chance(filled), self.dice.bits());
                 values[member] = there.then(|| FamilyValue::Drawn(self.shares.families[family].sample_outcome(bits)));
             }
-            // Half of the drugs are those prescribed for the disease with the same column number.
+            // Half of the drugs belong to the disease of the same column.
             let treated = self.dice.chance(0.5);
             if let (true, Some(disease)) = (treated, families[0][member]) {
                 families[1][member] = Some(disease);
@@ -282,14 +274,14 @@ impl RecordStream for HealthRecordStream {
         line.end_record();
     }
 
-    /// Appends nothing: every record is a separate subject.
+    /// Appends nothing: every record is a subject.
     fn append_subject(&self, _out: &mut Vec<u8>) {}
 }
 
 struct HealthSubject {
     female: bool,
     country: usize,
-    /// State and city, both numbered over all countries; `None` in "Other".
+    /// Numbered over all countries; `None` in "Other".
     home: Option<(usize, usize)>,
     given_name: usize,
     surname: usize,
@@ -300,11 +292,11 @@ struct HealthSubject {
     kilograms_tenths: i64,
     occupation: usize,
     vehicle: usize,
-    /// Random bits for all uniform draws.
+    /// For all uniform draws.
     bits: [u64; 3],
 }
 
-/// Returns the mean height in centimeters.
+/// Centimeters.
 fn mean_height(female: bool) -> f64 {
     if female { 165.0 } else { 178.0 }
 }
@@ -338,8 +330,7 @@ impl HealthSubject {
         }
     }
 
-    /// Returns the completed years on 1 January 2022: the difference of the years, minus one unless born on 1
-    /// January.
+    /// Completed years on 1 January 2022.
     fn age(&self) -> i32 {
         let birthday = date(self.birthday * DAY);
         2_022 - birthday.year() - i32::from((birthday.month(), birthday.day()) != (1, 1))
@@ -380,7 +371,7 @@ impl HealthSubject {
         };
         missing(self.home.map(city_name), "city", line);
         missing(self.home.map(state_name), "state", line);
-        // Three districts per city: the code determines the city, but not vice versa.
+        // The code determines the city, not vice versa.
         let zip = |(_, city)| format!("{:05}", 10_000 + city * 3 + (more % 3) as usize);
         missing(self.home.map(zip), "zip", line);
         let (country, _, prefix) = COUNTRIES[self.country];
@@ -415,7 +406,7 @@ impl HealthSubject {
         line.text("zodiac", GeneratedCell::Value(sign));
     }
 
-    /// Writes a position within a tenth of a degree of the city.
+    /// Within a tenth of a degree of the city.
     fn write_place(&self, bits: u64, line: &mut RecordLineWriter<'_>) {
         let place = self.home.map(|(_, city)| {
             let (south, west, height, width) = COUNTRY_BOUNDS[self.country];

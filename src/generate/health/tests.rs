@@ -34,7 +34,7 @@ fn health_seed_determines_every_byte() {
         hash.finalize().iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
     };
     assert_ne!(digest(1), digest(2));
-    // Recorded reference value: update it only for an intended change of the generator.
+    // Update only for an intended change of the generator.
     assert_eq!(digest(1), "5df8d75a6dda7b89");
 }
 
@@ -108,8 +108,7 @@ fn functional_dependencies_hold() {
     }
 }
 
-/// Shares of countries and blood types. A false failure has a probability below 1e-7 (six standard deviations of a
-/// binomial, twelve comparisons); the seed is fixed.
+/// False failures below 1e-7 (six standard deviations, twelve comparisons); fixed seed.
 #[test]
 fn generated_shares_match_tables() {
     let n = 20_000.0;
@@ -132,9 +131,8 @@ fn has(record: &Map<String, Value>, family: &str, value: &str) -> bool {
     (0..FAMILY_COLUMNS).any(|i| record[&format!("{family}_{i}")].as_str() == Some(value))
 }
 
-/// Prevalence by age and sex within 20 % of the values in docs/performance.md, and the shares of carriers and of
-/// treated subjects. A false failure has a probability below 1e-5 (20 % is five standard deviations or more); the
-/// seed is fixed.
+/// Prevalence within 20 % of docs/performance.md, and shares of carriers and treated subjects. False failures below
+/// 1e-5 (five standard deviations); fixed seed.
 #[test]
 fn diseases_match_prevalence_and_drug_shares() {
     let records = parsed(11, false, 60_000);

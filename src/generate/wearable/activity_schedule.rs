@@ -1,5 +1,4 @@
-//! Activity of a subject at a given time: sleep during the subject's night, otherwise a ten-minute bout drawn from
-//! the table of the hour.
+//! Activity by time: sleep at night, otherwise a ten-minute bout by the hour.
 
 use crate::generate::seeded_random::hash_bits;
 
@@ -61,17 +60,17 @@ impl SleepStage {
 /// Habits of a subject.
 #[derive(Clone, Copy, Debug)]
 pub struct SubjectHabits {
-    /// Hash key of every value that depends only on subject and time.
+    /// Key of values that depend only on subject and time.
     pub key: u64,
-    /// Start of the night, in seconds after local midnight; above 86,400 for a bedtime after midnight.
+    /// Start of the night, seconds after local midnight; may exceed 86,400.
     pub bed: i64,
-    /// End of the night, in seconds after local midnight.
+    /// End of the night, seconds after local midnight.
     pub wake: i64,
-    /// Amount of sport, 1 on average.
+    /// Sport, 1 on average.
     pub sport: f64,
 }
 
-/// Rest, walk, run, cycle, strength, vehicle: per mille of the waking time in each hour.
+/// Rest, walk, run, cycle, strength, vehicle: per mille of waking time by hour.
 const HOURLY_ACTIVITY_PER_MILLE: [[u16; 6]; 24] = [
     [960, 25, 0, 0, 0, 15],
     [970, 20, 0, 0, 0, 10],
@@ -102,18 +101,18 @@ const HOURLY_ACTIVITY_PER_MILLE: [[u16; 6]; 24] = [
 const BOUT_SECONDS: i64 = 600;
 const SLEEP_CYCLE_SECONDS: i64 = 5_400;
 
-/// Activity and sleep stage at one time.
+/// Activity and sleep stage.
 #[derive(Clone, Copy, Debug)]
 pub struct ActivityState {
     pub activity: WearerActivity,
     pub stage: SleepStage,
-    /// Seconds after local midnight, 0 to 86,399.
+    /// Seconds after local midnight.
     pub second: i64,
     pub weekend: bool,
 }
 
 impl ActivityState {
-    /// Computes the state at `local`, the local time in seconds since 1970.
+    /// Computes the state at local seconds since 1970.
     #[must_use]
     pub fn at_local_time(habits: &SubjectHabits, local: i64) -> Self {
         let (days, second) = (local.div_euclid(86_400), local.rem_euclid(86_400));
@@ -145,8 +144,7 @@ impl ActivityState {
         WearerActivity::Rest
     }
 
-    /// Returns the sleep stage. Cycles last ninety minutes; early cycles have more deep sleep, late cycles more REM
-    /// sleep.
+    /// Ninety-minute cycles: first more deep sleep, later more REM sleep.
     fn stage(asleep_for: i64) -> SleepStage {
         let (cycle, within) = (asleep_for / SLEEP_CYCLE_SECONDS, asleep_for % SLEEP_CYCLE_SECONDS);
         let deep = (2_400 - 550 * cycle).max(0);
@@ -186,8 +184,7 @@ mod tests {
             asleep += i32::from(at(3, &TEST_HABITS).activity == WearerActivity::Sleep);
             asleep += i32::from(at(3, &night_owl).activity == WearerActivity::Sleep);
         }
-        // Of 200 nights, 3.5 % are interrupted at three o'clock. The sequence of bouts is fixed, so the test cannot
-        // fail by chance.
+        // 3.5 % of nights are interrupted then; the sequence is fixed.
         assert!((170..200).contains(&asleep), "{asleep}");
     }
 

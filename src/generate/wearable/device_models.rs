@@ -1,6 +1,6 @@
-//! Fictitious device models and their sensors.
+//! Fictitious devices and sensors.
 
-/// Sensors that only some devices have.
+/// Sensors of some devices only.
 pub const HRV: u8 = 1;
 pub const SPO2: u8 = 2;
 pub const SKIN_TEMPERATURE: u8 = 4;
@@ -12,18 +12,18 @@ const ALL_SENSORS: u8 = 31;
 #[derive(Debug)]
 pub struct DeviceModel {
     pub name: &'static str,
-    /// Share of the subjects with this model, in percent, in the first and in the shifted cohort.
+    /// Percent of subjects, in the first and shifted cohort.
     pub share: f64,
     pub shifted_share: f64,
     pub sensors: u8,
-    /// Rate of lost readings, relative to the average device.
+    /// Lost readings, relative to the average.
     pub losses: f64,
-    /// Scatter of the readings, relative to the average device.
+    /// Scatter, relative to the average.
     pub scatter: f64,
-    /// Share of the lost readings written as null; the others have no key.
+    /// Share of lost readings written as null; others have no key.
     pub writes_null: f64,
     pub battery_days: f64,
-    /// Firmware versions, newest first, with their shares in percent.
+    /// Versions, newest first, with percentages.
     pub firmware: &'static [(&'static str, f64)],
 }
 
@@ -37,7 +37,7 @@ const fn model(
     DeviceModel { name, share, shifted_share, sensors, losses, scatter, writes_null, battery_days, firmware }
 }
 
-/// Name, shares, sensors, then losses, scatter, null share and battery days, and firmware.
+/// Name, shares, sensors, losses, scatter, null share, battery days, and firmware.
 #[rustfmt::skip]
 pub const DEVICE_MODELS: [DeviceModel; 9] = [
     model("Pulse 3", [31.0, 12.0], ALL_SENSORS, [1.0, 1.0, 1.0, 5.0],

@@ -1,4 +1,4 @@
-//! Device readings: signals that depend on age, fitness, hour and activity, with missing values.
+//! Signals by age, fitness, hour and activity, with missing values.
 
 use super::activity_schedule::{ActivityState, SleepStage, WearerActivity};
 use super::device_models;
@@ -6,7 +6,7 @@ use super::wearable_subjects::SubjectProfile;
 use crate::generate::record_writer::GeneratedCell;
 use crate::generate::seeded_random::{SeededRandom, hash_bits, standard_normal_of};
 
-/// Variable part of a record, in the units of the output.
+/// Variable part of a record, in output units.
 #[derive(Debug)]
 pub struct DeviceReading {
     pub activity: WearerActivity,
@@ -18,7 +18,7 @@ pub struct DeviceReading {
     pub spo2: GeneratedCell<i64>,
     /// Tenths of a degree Celsius.
     pub skin_temp_tenths: GeneratedCell<i64>,
-    /// Steps in the last minute; the next two fields also cover the last minute.
+    /// Steps in the last minute, as the next two fields.
     pub steps: GeneratedCell<i64>,
     /// Tenths of a kilocalorie.
     pub calories_tenths: GeneratedCell<i64>,
@@ -32,8 +32,8 @@ pub struct DeviceReading {
     pub position: GeneratedCell<(i64, i64)>,
 }
 
-/// Share of the heart-rate reserve, metabolic equivalents, steps per minute and their standard deviation, stride
-/// relative to the height, metres per minute without steps.
+/// Share of the heart-rate reserve, metabolic equivalents, steps per minute and deviation, stride per height, metres
+/// per minute without steps.
 struct ActivityEffort {
     reserve: f64,
     equivalents: f64,
@@ -57,7 +57,7 @@ const fn effort(activity: WearerActivity) -> ActivityEffort {
 }
 
 impl DeviceReading {
-    /// Draws a reading at `seconds` since 1970 (UTC). `missing` is the share of lost readings, 0 to 0.9.
+    /// Draws a reading at `seconds` since 1970 (UTC); `missing` is the lost share, 0 to 0.9.
     #[inline]
     pub fn draw(person: &SubjectProfile, seconds: i64, missing: f64, dice: &mut SeededRandom) -> Self {
         let local = seconds + person.utc_offset;
@@ -65,7 +65,7 @@ impl DeviceReading {
         let effort = effort(now.activity);
         let scatter = person.model.scatter;
         let hour = now.second as f64 / 3_600.0;
-        // Daily wave between −1 (4 a.m.) and +1 (4 p.m.), composed of two parabolas.
+        // Between −1 (4 a.m.) and +1 (4 p.m.), of two parabolas.
         let wave = {
             let phase = ((hour + 2.0) % 24.0) / 12.0 - 1.0; // −1 … 1, zero at ten in the morning
             4.0 * phase * (1.0 - phase.abs())
@@ -98,7 +98,7 @@ impl DeviceReading {
             + 0.25 * scatter * dice.standard_normal();
         let pace = dice.standard_normal();
         let steps = match now.activity {
-            // A resting subject walks a few steps now and then.
+            // A few steps now and then.
             WearerActivity::Rest if pace > 1.4 => (pace - 1.4) * 30.0,
             _ => effort.steps + effort.steps_deviation * pace,
         };
@@ -135,15 +135,14 @@ impl DeviceReading {
     }
 }
 
-/// Returns the battery level. It falls linearly from 100 to 10 between two charges; the charging time depends on the
-/// subject.
+/// Linear from 100 to 10 between two charges.
 fn battery(person: &SubjectProfile, seconds: i64) -> i64 {
     let period = (person.model.battery_days * 86_400.0) as i64;
     let since_charge = (seconds + (person.habits.key >> 20) as i64).rem_euclid(period);
     100 - since_charge * 90 / period
 }
 
-/// Returns home or work, displaced according to the activity.
+/// Displaced by the activity.
 fn position(person: &SubjectProfile, now: &ActivityState, working: bool, pace: f64) -> (i64, i64) {
     let (home, work) = (person.home, person.work);
     let (lat, lon) = if now.activity == WearerActivity::Vehicle {
@@ -165,8 +164,8 @@ fn position(person: &SubjectProfile, now: &ActivityState, working: bool, pace: f
     (lat + (reach * pace).round() as i64, lon + (reach * drift).round() as i64)
 }
 
-/// Lost readings of one record. Readings of a sensor that the model lacks have no key. A device that is not worn
-/// loses all wrist readings together. The model determines if a loss is null or absent.
+/// Sensors that the model lacks have no key. A device not worn loses all wrist readings. The model decides between null
+/// and absent.
 struct ReadingGaps {
     sensors: u8,
     /// Losses per 2¹⁶ readings of weight 1.
@@ -191,7 +190,7 @@ impl ReadingGaps {
         }
     }
 
-    /// Returns sixteen unused bits per reading.
+    /// Sixteen bits per reading.
     #[inline]
     fn next_bits(&mut self) -> u64 {
         let bits = self.bits[self.next / 4] >> (self.next % 4 * 16) & 0xffff;

@@ -1,9 +1,9 @@
-//! Home locations: 48 areas with their three-digit ZIP prefixes, each with a long tail of ZIP codes.
+//! Homes: 48 areas with ZIP prefixes and long tails of ZIP codes.
 
 use crate::generate::alias_table::AliasTable;
 use crate::generate::seeded_random::hash_bits;
 
-/// Area around a city: ZIP prefix, centre in thousandths of a degree, hours from UTC (winter time).
+/// ZIP prefix, centre in thousandths of a degree, hours from UTC (winter time).
 #[derive(Debug)]
 pub struct HomeArea {
     pub zip3: u16,
@@ -16,7 +16,7 @@ const fn area(zip3: u16, lat: i64, lon: i64, utc_hours: i64) -> HomeArea {
     HomeArea { zip3, lat, lon, utc_hours }
 }
 
-/// Areas by descending number of subjects; the shifted cohort uses the reverse order.
+/// Areas by descending subjects; the shifted cohort reverses them.
 pub const HOME_AREAS: [HomeArea; 48] = [
     area(606, 41_878, -87_630, -6),
     area(100, 40_751, -73_987, -5),
@@ -68,10 +68,9 @@ pub const HOME_AREAS: [HomeArea; 48] = [
     area(995, 61_218, -149_900, -9),
 ];
 
-/// Number of ZIP codes in use per area.
 const ZIP_CODES_PER_AREA: u64 = 60;
 
-/// Draws the area and ZIP code of a subject's home.
+/// Draws area and ZIP code of a home.
 #[derive(Debug)]
 pub struct HomeSampler {
     areas: AliasTable,
@@ -91,18 +90,18 @@ impl HomeSampler {
         }
     }
 
-    /// Returns the area, and the ZIP code as a number below 100,000.
+    /// Returns the area, and the ZIP code below 100,000.
     #[must_use]
     pub fn sample_home(&self, area_bits: u64, code_bits: u64) -> (&'static HomeArea, u32) {
         let area = &HOME_AREAS[self.areas.sample_outcome(area_bits)];
-        // 37 is coprime to 99: this gives sixty distinct codes from 01 to 99, in a different order in each area.
+        // 37 is coprime to 99: sixty distinct codes, in a different order per area.
         let rank = self.codes.sample_outcome(code_bits) as u64;
         let code = 1 + (rank * 37 + u64::from(area.zip3)) % 99;
         (area, u32::from(area.zip3) * 100 + code as u32)
     }
 }
 
-/// Returns the centre of a ZIP code's district, within a quarter of a degree of the area's centre.
+/// Returns the centre of a district, within a quarter of a degree of the area's.
 #[must_use]
 pub fn district_centre(area: &HomeArea, zip: u32) -> (i64, i64) {
     let bits = hash_bits(u64::from(zip));
@@ -127,7 +126,7 @@ mod tests {
             assert!((lat - area.lat).abs() <= 250 && (lon - area.lon).abs() <= 250);
             seen.insert(zip);
         }
-        // The rarest of 2,880 codes has a probability of 3e-5: most codes are drawn.
+        // The rarest of 2,880 codes has probability 3e-5.
         assert!((1_500..=2_880).contains(&seen.len()), "{}", seen.len());
     }
 }

@@ -1,11 +1,9 @@
-//! Stream of wearable device readings: 25 attributes per record, many records per subject.
+//! Stream of wearable readings: 25 attributes per record, many records per subject.
 //!
-//! A record is drawn in three steps: the subject (Zipf-skewed), the subject's activity at that hour ([`day`]), and
-//! the device readings ([`signals`]). Properties of subjects and devices are fixed when a cohort starts
-//! ([`subjects`]). The activity in a ten-minute bout is a function of subject and time. Only the clock and the random
-//! generator carry over between records, so the first n records do not depend on the length of the stream.
+//! A record is the draw of a subject (Zipf-skewed), its activity in a ten-minute bout (a function of subject and time),
+//! and device readings. Only clock and random generator carry over, so the first n records do not depend on the length.
 //!
-//! All subjects, devices and serial numbers are fictitious; areas and ZIP prefixes are those of real cities.
+//! Subjects, devices and serial numbers are fictitious; areas and ZIP prefixes are real.
 
 mod activity_schedule;
 mod device_models;
@@ -20,7 +18,7 @@ use super::seeded_random::SeededRandom;
 use super::{GenerateError, RecordStream};
 pub use wearable_subjects::WearableSettings;
 
-/// The 25 attributes, in output order.
+/// In output order.
 #[rustfmt::skip]
 const WEARABLE_FIELDS: [&str; 25] = [
     "user_id", "email", "age", "sex", "zip", "blood_group", "height_cm", "weight_kg", "device_serial",
@@ -28,14 +26,14 @@ const WEARABLE_FIELDS: [&str; 25] = [
     "steps", "calories", "distance_m", "stress", "battery", "sleep_stage", "position",
 ];
 
-/// Wearable record stream. Memory depends on the number of subjects, not of records.
+/// Wearable stream; memory depends on the subjects only.
 #[derive(Debug)]
 pub struct WearableStream {
     settings: WearableSettings,
     subjects: WearableSubjects,
     dice: SeededRandom,
     written: u64,
-    /// Microseconds since the start of the stream.
+    /// Microseconds since the start.
     clock: u64,
     last: usize,
 }
@@ -44,7 +42,7 @@ impl WearableStream {
     /// Creates the stream.
     ///
     /// # Errors
-    /// Returns [`GenerateError::OutOfRange`] with the name of a setting that is out of range.
+    /// [`GenerateError::OutOfRange`] with the name of the setting.
     pub fn new(settings: WearableSettings) -> Result<Self, GenerateError> {
         let within = |good: bool, setting, given: String, allowed| {
             if good { Ok(()) } else { Err(GenerateError::OutOfRange { setting, given, allowed }) }
@@ -68,8 +66,7 @@ impl WearableStream {
         })
     }
 
-    /// Draws the measurement time of a record. Devices send within five seconds, but one record in fifty is delayed
-    /// by up to half an hour.
+    /// Devices send within five seconds, one record in fifty up to half an hour late.
     fn measured_at(&mut self) -> i64 {
         self.clock += self.dice.uniform_below(2 * self.settings.interval_micros + 1);
         let late = self.dice.uniform_below(1 << 32);

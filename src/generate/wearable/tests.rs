@@ -33,7 +33,7 @@ fn number(record: &Map<String, Value>, name: &str) -> Option<f64> {
     record.get(name).and_then(Value::as_f64)
 }
 
-/// Returns the mean of an attribute over the records that satisfy a condition, and the number of values.
+/// Mean over the records that `keep` selects, and the number of values.
 fn mean(records: &[Map<String, Value>], name: &str, keep: impl Fn(&Map<String, Value>) -> bool) -> (f64, f64) {
     let values: Vec<f64> = records.iter().filter(|r| keep(r)).filter_map(|r| number(r, name)).collect();
     (values.iter().sum::<f64>() / values.len() as f64, values.len() as f64)
@@ -55,7 +55,7 @@ fn wearable_seed_determines_every_byte() {
     };
     assert_eq!(digest(1), digest(1));
     assert_ne!(digest(1), digest(2));
-    // Recorded reference value: update it only for an intended change of the generator.
+    // Update only for an intended change of the generator.
     assert_eq!(digest(1), "e08304aa38d67e4e");
 }
 
@@ -115,7 +115,6 @@ fn wearable_schema_lists_generated_attributes() {
     assert_eq!(flat.iter().map(|a| a["name"].as_str().expect("text")).collect::<Vec<_>>(), WEARABLE_FIELDS);
 }
 
-/// Every generated value is covered by the hierarchy of its attribute and has the type of the schema.
 #[test]
 fn wearable_hierarchies_cover_generated_values() {
     fn leaves(node: &toml::Value, into: &mut BTreeSet<String>) {
@@ -197,8 +196,8 @@ fn message_key_is_record_subject() {
     }
 }
 
-/// Record shares of the most and the least active of 100 subjects under Zipf's law. False failures have a probability
-/// below 1e-6 (six standard deviations of a binomial, eleven comparisons); the seed is fixed.
+/// Shares of the most and least active of 100 subjects. False failures below 1e-6 (six standard deviations, eleven
+/// comparisons); fixed seed.
 #[test]
 fn records_per_subject_follow_zipf() {
     let n = 50_000_usize;
@@ -215,7 +214,7 @@ fn records_per_subject_follow_zipf() {
         let mut counts: Vec<f64> = counts.into_values().map(|c| c as f64).collect();
         counts.sort_by(|a, b| b.total_cmp(a));
         let total: f64 = (1..=100).map(|rank| f64::from(rank).powf(-skew)).sum();
-        // Sorting widens the extremes in the uniform case, within six standard deviations.
+        // Sorting widens the extremes of the uniform case, within six standard deviations.
         for rank in [1, 2, 5, 10, 50] {
             let p = f64::from(rank).powf(-skew) / total;
             let deviation = (n as f64 * p * (1.0 - p)).sqrt();
@@ -225,11 +224,10 @@ fn records_per_subject_follow_zipf() {
     }
 }
 
-/// Signals depend on activity, age and hour. The margins are at least six standard errors of the compared means, so
-/// each comparison fails falsely with a probability below 1e-8. The seed is fixed.
+/// At least six standard errors: each comparison fails falsely below 1e-8; fixed seed.
 #[test]
 fn signals_depend_on_activity_age_and_hour() {
-    // One record every 20 seconds: 40,000 records are nine days.
+    // Nine days.
     let records = parsed(WearableSettings { interval_micros: 20_000_000, ..seeded(31) }, 40_000);
     let heart = |activity| mean(&records, "heart_rate", is("activity", activity)).0;
     assert!(heart("sleep") + 2.0 < heart("rest") && heart("rest") + 15.0 < heart("walk"));
@@ -290,7 +288,7 @@ fn population_shifts_at_configured_record() {
         let number: u32 = record["user_id"].as_str().and_then(|id| id[1..].parse().ok()).expect("u and digits");
         assert_eq!(number >= 10_000, i >= 2_000);
     }
-    // Mean ages are about 37 and 56 with a standard deviation of 15: the margin is 20 standard errors.
+    // Means of about 37 and 56, deviation 15: the margin is 20 standard errors.
     let (young, _) = mean(&records[..2_000], "age", |_| true);
     let (old, _) = mean(&records[2_000..], "age", |_| true);
     assert!(young + 10.0 < old, "{young}, {old}");

@@ -1,5 +1,4 @@
-//! Subjects of the wearable stream. All constant data is drawn once, and the constant start of the records is stored
-//! as text.
+//! Subjects, with the constant start of their records as text.
 
 use super::activity_schedule::SubjectHabits;
 use super::device_models::{DEVICE_MODELS, DeviceModel};
@@ -8,26 +7,24 @@ use crate::generate::alias_table::AliasTable;
 use crate::generate::record_writer::{GeneratedCell, RecordLayout, RecordLineWriter};
 use crate::generate::seeded_random::{SeededRandom, hash_bits};
 
-/// Settings of a stream of wearable records. Equal settings give equal bytes on every machine.
+/// Settings; equal ones give equal bytes on every machine.
 #[derive(Clone, Debug)]
 pub struct WearableSettings {
-    /// Random seed; equal seeds give equal records.
+    /// Random seed.
     pub seed: u64,
-    /// Number of subjects, 1 to 10,000,000. Each needs about 500 bytes of memory.
+    /// Subjects, 1 to 10,000,000, at about 500 bytes.
     pub subjects: u32,
-    /// Zipf exponent of the number of records per subject, 0 (uniform) to 4.
+    /// Zipf exponent of records per subject, 0 (uniform) to 4.
     pub skew: f64,
-    /// Share of lost readings, 0 to 0.9, before device-specific losses. At 0, every device has every sensor and every
-    /// record has all 25 attributes.
+    /// Share of lost readings, 0 to 0.9, before device-specific losses; at 0 every record has all attributes.
     pub missing: f64,
-    /// Number of the first record (counted from 0) of a different population: older subjects in other places with
-    /// newer devices.
+    /// First record (from 0) of an older population in other places with newer devices.
     pub shift_at: Option<u64>,
-    /// Time of the first record, in seconds since 1970.
+    /// First record, seconds since 1970.
     pub start_seconds: i64,
-    /// Mean time between two records of the stream, in microseconds.
+    /// Mean microseconds between records.
     pub interval_micros: u64,
-    /// Output format of the records.
+    /// Output format.
     pub layout: RecordLayout,
 }
 
@@ -39,26 +36,26 @@ impl Default for WearableSettings {
             skew: 0.6,
             missing: 0.03,
             shift_at: None,
-            start_seconds: 1_767_621_600, // Monday 2026-01-05, 14:00 UTC: breakfast in the east, the end of the night in the west
+            start_seconds: 1_767_621_600, // Monday 2026-01-05, 14:00 UTC: morning in the east, night in the west
             interval_micros: 100_000,
             layout: RecordLayout::Flat,
         }
     }
 }
 
-/// Population of the stream: the first cohort, or the one that replaces it at the shift.
+/// First population, or that after the shift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PopulationCohort {
     First,
     Shifted,
 }
 
-/// Subject properties that determine the signals.
+/// Subject properties behind the signals.
 #[derive(Debug)]
 pub struct SubjectProfile {
     pub habits: SubjectHabits,
     pub model: &'static DeviceModel,
-    /// Seconds to add to UTC.
+    /// Seconds added to UTC.
     pub utc_offset: i64,
     pub age: f64,
     pub height_cm: f64,
@@ -73,13 +70,13 @@ pub struct SubjectProfile {
     pub work: (i64, i64),
 }
 
-/// All subjects of a cohort.
+/// Subjects of a cohort.
 #[derive(Debug)]
 pub struct WearableSubjects {
     first_number: u64,
     record_share: AliasTable,
     profiles: Vec<SubjectProfile>,
-    /// Constant starts of the records, concatenated; subject i has `heads[ends[i-1]..ends[i]]`.
+    /// Concatenated; subject i has `heads[ends[i-1]..ends[i]]`.
     heads: Vec<u8>,
     ends: Vec<u64>,
 }
@@ -91,7 +88,7 @@ impl WearableSubjects {
         let shifted = cohort == PopulationCohort::Shifted;
         let mut dice = SeededRandom::new(settings.seed, if shifted { 3 } else { 2 });
         let mut weights = AliasTable::zipf_weights(count, settings.skew);
-        // Without the shuffle, IDs would be sorted by the number of records.
+        // Otherwise IDs would be sorted by records.
         for i in (1..count).rev() {
             weights.swap(i, dice.uniform_below(i as u64 + 1) as usize);
         }
@@ -126,7 +123,7 @@ impl WearableSubjects {
         &self.profiles[subject]
     }
 
-    /// Copies the constant start of the subject's records and returns the line to continue.
+    /// Copies the constant start, and returns the line to continue.
     #[inline]
     pub fn start_record<'o>(&self, subject: usize, layout: RecordLayout, out: &'o mut Vec<u8>) -> RecordLineWriter<'o> {
         let start = if subject == 0 { 0 } else { self.ends[subject - 1] as usize };
@@ -151,11 +148,11 @@ struct PopulationDistributions {
     homes: HomeSampler,
 }
 
-/// Relative number of device users per five years of age from 18, in the first and in the shifted cohort.
+/// Weights per five years from 18, in the first and shifted cohort.
 const FIRST_COHORT_AGES: [f64; 14] = [14.0, 15.0, 16.0, 13.0, 11.0, 9.0, 7.0, 5.0, 4.0, 3.0, 1.6, 0.8, 0.4, 0.2];
 const SHIFTED_COHORT_AGES: [f64; 14] = [2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 13.0, 12.0, 10.0, 8.0, 5.0, 2.0];
 
-/// Shares in the United States, in percent.
+/// United States, percent.
 const BLOOD_GROUPS: [(&str, f64); 8] =
     [("O+", 37.4), ("A+", 35.7), ("B+", 8.5), ("O-", 6.6), ("A-", 6.3), ("AB+", 3.4), ("B-", 1.5), ("AB-", 0.6)];
 
@@ -188,7 +185,7 @@ impl PopulationDistributions {
     }
 }
 
-/// Drawn subject: the profile, and the values that occur only in the record start.
+/// Profile, and values of the record start.
 struct DrawnSubject {
     profile: SubjectProfile,
     sex: &'static str,
@@ -207,7 +204,7 @@ impl DrawnSubject {
         };
         let male = if sex == "diverse" { dice.uniform_unit() } else { f64::from(u8::from(sex == "male")) };
         let height_cm = (162.0 + 13.5 * male + 6.8 * dice.standard_normal()).round();
-        // Body mass index of at least 17, with a slight increase by age.
+        // Body mass index of at least 17, rising with age.
         let mass_index = (25.5 + 0.035 * (age - 40.0) + 4.0 * dice.standard_normal()).max(17.0);
         let weight_kg = (mass_index * height_cm * height_cm / 1_000.0).round() / 10.0;
         let sport = (1.0 + 0.5 * dice.standard_normal() - 0.012 * (age - 40.0)).clamp(0.1, 2.5);
@@ -250,8 +247,7 @@ impl DrawnSubject {
         Self { profile, sex, zip, blood_group, firmware }
     }
 
-    /// Writes the attributes that are constant for this subject. Their gaps are constant as well: an undisclosed
-    /// value is missing in every record.
+    /// Gaps are constant too: an undisclosed value is always missing.
     fn write(
         &self,
         number: u64,
@@ -288,8 +284,7 @@ impl DrawnSubject {
     }
 }
 
-/// Returns ten characters that differ for every number below 2⁴⁰, because an odd multiplier is a bijection modulo
-/// 2⁴⁰.
+/// Ten characters, distinct below 2⁴⁰: an odd multiplier is a bijection.
 fn serial(number: u64, seed: u64) -> String {
     const SERIAL_DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKLMNPQRTUVWXY";
     let scrambled = number.wrapping_add(hash_bits(seed)).wrapping_mul(0x9e_3779_b97b);

@@ -1,4 +1,4 @@
-//! Types of a writer schema as a graph; types are identified by number.
+//! Types of a writer schema as a graph.
 
 use crate::path_tree::index;
 use crate::record_decoder::FieldPath;
@@ -6,14 +6,13 @@ use apache_avro::Schema;
 use apache_avro::schema::{InnerDecimalSchema, Name, UuidSchema};
 use std::collections::HashMap;
 
-/// Error for a text that is not an Avro schema. The message describes the defect; a schema contains no data values.
+/// Error for an invalid Avro schema. The message contains no data values.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("not an Avro schema: {0}")]
 pub struct AvroSchemaError(pub(super) String);
 
 pub(super) type AvroTypeId = usize;
 
-/// Time unit below one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimeUnitTicks {
     Millis,
@@ -22,7 +21,7 @@ pub(super) enum TimeUnitTicks {
 }
 
 impl TimeUnitTicks {
-    /// Converts to milliseconds, rounded down.
+    /// Rounds down.
     pub fn millis(self, ticks: i64) -> i64 {
         match self {
             Self::Millis => ticks,
@@ -32,7 +31,7 @@ impl TimeUnitTicks {
     }
 }
 
-/// One type. Sizes are in bytes.
+/// One type; sizes in bytes.
 #[derive(Clone, Debug)]
 pub(super) enum AvroType {
     Null,
@@ -45,7 +44,7 @@ pub(super) enum AvroType {
     String,
     Fixed(usize),
     Enum(Vec<String>),
-    /// Integer divided by ten to the power `scale`, with a fixed size or a length prefix.
+    /// Divided by ten to the power `scale`; fixed size or length prefix.
     Decimal {
         scale: u32,
         size: Option<usize>,
@@ -54,7 +53,7 @@ pub(super) enum AvroType {
     Uuid,
     /// Days since 1970.
     Date,
-    /// Time since midnight; milliseconds are an int, other units a long.
+    /// Time since midnight; milliseconds are an int, others a long.
     Time(TimeUnitTicks),
     /// Time since 1970.
     Moment(TimeUnitTicks),
@@ -72,8 +71,7 @@ pub(super) struct AvroTypeGraph {
 
 impl AvroTypeGraph {
     pub fn parse(schema: &str, parts: &[String]) -> Result<Self, AvroSchemaError> {
-        // The parser is recursive, and untrusted parts can nest as deeply as there are parts. It therefore runs on a
-        // large stack.
+        // Untrusted parts can nest deeply, and the parser is recursive.
         std::thread::scope(|scope| {
             let parse = || Self::parse_on_current_thread(schema, parts);
             let parser = std::thread::Builder::new().stack_size(PARSER_STACK_BYTES).spawn_scoped(scope, parse);
@@ -91,7 +89,6 @@ impl AvroTypeGraph {
         Ok(Self { types: compiler.types, root })
     }
 
-    /// Returns the number of types, fields and symbols, a measure of the memory.
     pub fn size(&self) -> usize {
         let of = |shape: &AvroType| match shape {
             AvroType::Record(fields) => fields.len(),
@@ -102,7 +99,6 @@ impl AvroTypeGraph {
         self.types.iter().map(|shape| 1 + of(shape)).sum()
     }
 
-    /// Returns the largest number of fields in a record.
     pub fn most_fields(&self) -> usize {
         let fields = |shape: &AvroType| if let AvroType::Record(fields) = shape { fields.len() } else { 0 };
         self.types.iter().map(fields).max().unwrap_or(0)
@@ -112,10 +108,7 @@ impl AvroTypeGraph {
         self.root
     }
 
-    /// Returns `true` if `field` exists in the schema.
-    ///
-    /// # Errors
-    /// Returns an error if nested unions have more branches to search than the limit allows.
+    /// Returns `true` if `field` exists. Fails if nested unions have too many branches.
     pub fn contains_field(&self, field: &FieldPath) -> Result<bool, AvroSchemaError> {
         let mut left = MAX_SEARCHED_BRANCHES;
         let found = self.search_field(self.root, &field.pointer, field.elements, &mut left);
@@ -126,8 +119,7 @@ impl AvroTypeGraph {
         Ok(found)
     }
 
-    /// Searches from type `id`. After `elements` segments the array of the elements follows. Returns `false` if the
-    /// search budget `left` is used up.
+    /// Searches with the budget `left`. The array follows after `elements` segments.
     fn search_field(&self, id: AvroTypeId, pointer: &[String], elements: Option<usize>, left: &mut usize) -> bool {
         *left = left.saturating_sub(1);
         if *left == 0 {
@@ -158,20 +150,17 @@ impl AvroTypeGraph {
     }
 }
 
-/// Stack size of the parser: enough for 64 parts with the maximum JSON nesting. Unused pages are not allocated.
+/// Suffices for 64 parts with the maximum JSON nesting.
 const PARSER_STACK_BYTES: usize = 256 << 20;
 
-/// Maximum number of union branches searched for one attribute.
 const MAX_SEARCHED_BRANCHES: usize = 1 << 16;
 
-/// Maximum nesting of types in a schema. The limit for records, `source.max_depth`, is lower.
 const MAX_TYPE_NESTING: usize = 500;
 
 struct AvroSchemaCompiler {
     depth: usize,
     types: Vec<AvroType>,
     named: HashMap<String, AvroTypeId>,
-    /// Parts of the schema that are not compiled yet.
     defined: Vec<Schema>,
 }
 
@@ -237,7 +226,7 @@ impl AvroSchemaCompiler {
                 AvroType::Union(branches.collect::<Result<_, _>>()?)
             }
             Schema::Record(record) => {
-                // The name is registered before the fields are compiled, because a record may contain itself.
+                // A record may contain itself.
                 let id = self.define(&record.name, namespace, AvroType::Null);
                 let full = record.name.fullname(namespace);
                 let inner = full.rsplit_once('.').map(|(namespace, _)| namespace.to_owned());
@@ -253,7 +242,6 @@ impl AvroSchemaCompiler {
                 if let Some(known) = self.named.get(&full) {
                     return Ok(*known);
                 }
-                // The type is defined in one of the parts, at the top level or nested.
                 while let Some(part) = self.defined.pop() {
                     self.compile(&part, None)?;
                     if let Some(known) = self.named.get(&full) {

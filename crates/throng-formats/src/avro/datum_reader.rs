@@ -1,8 +1,5 @@
-//! Decodes one Avro datum to a value tree, by the types of its schema.
-//!
-//! The deserializer of `apache-avro` allocates every text and field name, and is two to five times slower
-//! (docs/performance.md). Its value tree drops map entries with a repeated key and accepts truncated data as null. It
-//! also grows without limit for items that have no bytes.
+//! Reader of Avro data. `apache-avro` is slower (docs/performance.md), drops repeated map keys, accepts truncated data,
+//! and allocates without limit.
 
 use super::avro_types::{AvroType, AvroTypeGraph, AvroTypeId, TimeUnitTicks};
 use crate::message_tree::{
@@ -20,7 +17,6 @@ const MALFORMED: RejectionReason = RejectionReason::MalformedAvro;
 
 const AVRO_UUID_BYTES: usize = 16;
 
-/// Fills the last row of `batch` from the datum `bytes`, which must be consumed completely.
 pub(super) fn fill(
     shapes: &AvroTypeGraph,
     paths: &SelectedPaths,
@@ -40,7 +36,6 @@ pub(super) fn fill(
 struct DatumReader<'a, 'b> {
     shapes: &'a AvroTypeGraph,
     paths: &'a SelectedPaths,
-    /// Bytes not read yet.
     bytes: &'a [u8],
     count: ValueCount,
     row: TreeRowWriter<'b, 'a>,
@@ -51,8 +46,7 @@ impl<'a, 'b> DatumReader<'a, 'b> {
         Self { shapes, paths, bytes, count: ValueCount::default(), row }
     }
 
-    /// Sets the cells of the next value, of type `id`: field by field for a record, from the whole for any other
-    /// value.
+    /// Sets the cells of a record field by field.
     fn fill(&mut self, id: AvroTypeId, node: &'a PathNode, depth: usize) -> Result<(), RejectionReason> {
         match self.shapes.get(id) {
             AvroType::Record(fields) if node.attributes.is_empty() && !node.is_array => {
@@ -81,7 +75,7 @@ impl<'a, 'b> DatumReader<'a, 'b> {
         }
     }
 
-    /// Reads the next value, of type `id`; `depth` is its depth if it is a structure.
+    /// Reads the next value; a structure has `depth`.
     fn value(
         &mut self,
         id: AvroTypeId,
@@ -92,7 +86,7 @@ impl<'a, 'b> DatumReader<'a, 'b> {
         match self.shapes.get(id) {
             AvroType::Union(branches) => {
                 let branch = branches[self.read_choice(branches.len())?];
-                // A branch is never a union, so the recursion here has one level.
+                // A branch is never a union.
                 self.value(branch, want, depth)
             }
             AvroType::Record(fields) => self.record(id, fields, want, depth),
@@ -192,7 +186,7 @@ impl<'a, 'b> DatumReader<'a, 'b> {
             let key = reader.text()?;
             reader.member(&mut object, key, 0, values, want.entry(key), depth)
         })?;
-        // Of two entries with the same key, other readers would keep the last one and hide the first.
+        // Other readers would hide the first of two entries.
         if matches!(want, PathSelection::Inside(_)) {
             let mut keys: Vec<&str> = object.members.iter().map(|member| &*member.name).collect();
             keys.sort_unstable();
@@ -203,7 +197,6 @@ impl<'a, 'b> DatumReader<'a, 'b> {
         Ok(MessageTree::Object(Box::new(object)))
     }
 
-    /// Reads a member of `object`, of type `id`, or skips it.
     fn member(
         &mut self,
         object: &mut ObjectTree<'a>,
@@ -252,7 +245,7 @@ impl<'a, 'b> DatumReader<'a, 'b> {
         Ok(MessageTree::List(items, behind))
     }
 
-    /// Reads a list item; a record that `is_element` is read later.
+    /// Defers a record that `is_element`.
     fn item(
         &mut self,
         id: AvroTypeId,
@@ -286,7 +279,6 @@ impl<'a, 'b> DatumReader<'a, 'b> {
                 return Ok(());
             }
             if count < 0 {
-                // Block size in bytes.
                 self.long()?;
             }
             for _ in 0..count.unsigned_abs() {
@@ -308,12 +300,10 @@ impl<'a, 'b> DatumReader<'a, 'b> {
         decode_zigzag(&mut self.bytes).ok_or(MALFORMED)
     }
 
-    /// Reads an int, which is encoded like a long.
     fn int(&mut self) -> Result<i64, RejectionReason> {
         self.long().and_then(|value| i32::try_from(value).map(i64::from).map_err(|_| MALFORMED))
     }
 
-    /// Reads an index below `among`: the branch of a union or the symbol of an enum.
     fn read_choice(&mut self, among: usize) -> Result<usize, RejectionReason> {
         usize::try_from(self.long()?).ok().filter(|index| *index < among).ok_or(MALFORMED)
     }
@@ -343,16 +333,16 @@ impl<'a, 'b> DatumReader<'a, 'b> {
 fn spelled<'a>(shape: &AvroType, bytes: &'a [u8]) -> MessageTree<'a> {
     match shape {
         AvroType::Decimal { scale, .. } => decimal(bytes, *scale),
-        // Sixteen bytes have the same text with or without the logical type UUID.
+        // Without the logical type UUID, the text is the same.
         AvroType::Uuid | AvroType::Fixed(AVRO_UUID_BYTES) => uuid::Uuid::from_slice(bytes)
             .map_or(MessageTree::Refused(MALFORMED), |value| MessageTree::Text(value.to_string().into())),
         AvroType::Fixed(_) => MessageTree::Text(STANDARD.encode(bytes).into()),
-        // A writer may change a field from bytes to string; the value then keeps its text.
+        // A writer may change a field from bytes to string.
         _ => MessageTree::Text(std::str::from_utf8(bytes).map_or_else(|_| STANDARD.encode(bytes).into(), Into::into)),
     }
 }
 
-/// Converts a two's complement big-endian number of up to 16 bytes, divided by ten to the power `scale`.
+/// Converts a two's complement big-endian number of up to 16 bytes.
 fn decimal(digits: &[u8], scale: u32) -> MessageTree<'static> {
     if digits.is_empty() || digits.len() > 16 || scale > 38 {
         return MessageTree::Refused(RejectionReason::WrongType);

@@ -1,4 +1,4 @@
-//! Compares the decoder with `apache-avro`, which encodes the test data.
+//! Compares with `apache-avro`, which encodes the test data.
 
 use super::*;
 use crate::FieldPath;
@@ -182,7 +182,7 @@ fn zero_byte_items_are_limited() {
 
 #[test]
 fn empty_nested_records_are_limited() {
-    // Each level contains the previous one twice: many records without any bytes.
+    // Many records without bytes.
     let mut inner = r#"{"type": "record", "name": "R0", "fields": []}"#.to_owned();
     for level in 1..=12 {
         let before = level - 1;
@@ -193,7 +193,6 @@ fn empty_nested_records_are_limited() {
     let schema = format!(
         r#"{{"type": "record", "name": "R", "fields": [{{"name": "x", "type": {{"type": "array", "items": {inner}}}}}]}}"#
     );
-    // A thousand of them.
     for pointer in ["/x", "/y", "/x/3"] {
         let outcome = row(&codec(&schema, &[pointer]), 1, &[0xd0, 0x0f, 0]);
         assert_eq!(outcome.expect_err("refused"), RejectionReason::Oversized, "{pointer}");
@@ -275,7 +274,6 @@ fn texts(schema: &str, datum: &[u8], pointer: &str) -> String {
     }
 }
 
-/// A type promotion that Avro's schema resolution allows does not change the text.
 #[test]
 fn type_promotion_keeps_text() {
     let of = |kind: &str| format!(r#"{{"type":"record","name":"r","fields":[{{"name":"who","type":{kind}}}]}}"#);
@@ -312,12 +310,12 @@ fn hostile_avro_schema_is_limited() {
         )
         .map(drop)
     };
-    // 6,400 nested arrays: depending on the order of the parts, they are compiled part by part or refused.
+    // 6,400 nested arrays; depending on the order of the parts, they are compiled or refused.
     let reversed: Vec<String> = parts.iter().rev().cloned().collect();
     for error in [deep(&parts), deep(&reversed)].into_iter().filter_map(Result::err) {
         assert!(error.to_string().contains("nests"), "{error}");
     }
-    // A union of records that share one type, which contains another such union: the number of paths multiplies.
+    // The number of paths through nested unions multiplies.
     let records = |stem: &str, inner: &str| {
         let each = |n: usize| {
             format!(
@@ -367,7 +365,6 @@ fn array(points: Vec<Value>) -> Value {
     Value::Union(2, Box::new(Value::Array(points)))
 }
 
-/// Returns a codec for the points of a series, with at most four elements.
 fn points() -> AvroCodec {
     let within = |name: &str| FieldPath { pointer: vec!["samples".to_owned(), name.to_owned()], elements: Some(1) };
     let fields = [
@@ -438,7 +435,6 @@ fn duplicate_avro_map_key_is_rejected() {
     let twice = Err(RejectionReason::DuplicateKey);
     for (of_m, of_n, exploded, taken) in [
         (["entry", "x"], ["1", "2"], Ok(1), Ok(1)),
-        // Unselected keys may be repeated.
         (["x", "x"], ["2", "2"], Err(RejectionReason::NoElements), Ok(1)),
         (["entry", "entry"], ["2", "2"], twice, Ok(1)),
         (["entry", "x"], ["1", "1"], Ok(1), twice),

@@ -1,5 +1,4 @@
-//! Messages with records in repeated fields, compared with `prost-reflect` and with the same elements
-//! decoded alone.
+//! Compares messages with records in repeated fields with `prost-reflect`.
 
 use super::{ProtobufCodec, ProtobufSchema};
 use crate::codec_fixtures::{decode_test_message, element, numbered_test_fields, row_tokens};
@@ -22,7 +21,6 @@ message Point { int32 offset = 1; optional double bpm = 2; string spare = 3; Pla
 message Place { string city = 1; Place inner = 2; }
 "#;
 
-/// Attributes of the points of a day, and the pointers within a point.
 const DAY_POINTERS: [&str; 5] =
     ["/user", "/watch/points/*/offset", "/watch/points/*/bpm", "/watch/points/*/place/city", "/end"];
 const POINT_POINTERS: [&str; 3] = ["/offset", "/bpm", "/place/city"];
@@ -97,7 +95,7 @@ fn scalar_elements_can_also_be_indexed() {
         assert_eq!(batch.token(row, 3), RawToken::Structure("[1,-1,2]"));
     }
     assert_eq!((refused, batch.unknown_cells), (Vec::new(), 0));
-    // A scalar element is not a record if the attributes are inside the elements.
+    // A scalar element is no record if attributes are inside the elements.
     let inside = codec("Day", &["/user", "/watch/beats/*/x"]);
     let (batch, refused) = decode_test_message(&inside, 2, &payload).expect("a message");
     assert_eq!(batch.rows(), 0);
@@ -135,14 +133,12 @@ fn protobuf_message_without_elements_is_rejected_with_reason() {
         Err(RejectionReason::NotAnArray)
     );
     assert_eq!(decode_test_message(&codec_of("/user/*/x"), 2, &day(&[])).map(|_| ()), Err(RejectionReason::NotAnArray));
-    // A whole message is not a list.
     assert_eq!(
         decode_test_message(&codec_of("/*/x"), 2, &day(&short(1))).map(|_| ()),
         Err(RejectionReason::NotAnArray)
     );
 }
 
-/// The same list under a repeated key: the elements of both must not be lost silently.
 #[test]
 fn elements_under_duplicate_key_reject_message() {
     let codec = codec("Day", &["/user", "/worn/a/points/*/offset"]);
@@ -163,7 +159,7 @@ fn repeated_enclosing_protobuf_bytes_are_limited() {
     let codec = codec("Day", &DAY_POINTERS);
     let points = [point(1, None, ""), point(2, None, ""), point(3, None, "")];
     let of_user = |length: usize| [delimited(1, &vec![b'u'; length]), day(&points)[4..].to_vec()].concat();
-    // Three elements: the user and the one-digit end are repeated twice.
+    // The user and the one-digit end are repeated twice.
     let (batch, _) = decode_test_message(&codec, 5, &of_user(99)).expect("200 bytes");
     assert_eq!((batch.rows(), batch.repeated_bytes()), (3, 200));
     assert_eq!(decode_test_message(&codec, 5, &of_user(100)).map(|_| ()), Err(RejectionReason::TooManyElements));
@@ -256,7 +252,6 @@ proptest! {
     fn random_protobuf_bytes_leave_no_partial_rows(
         noise in prop::collection::vec(any::<u8>(), 0..60), cut in any::<prop::sample::Index>(),
     ) {
-        // `decode_test_message` asserts that a refused message adds no rows.
         let codec = codec("Day", &DAY_POINTERS);
         if let Ok((batch, refused)) = decode_test_message(&codec, 5, &noise) {
             prop_assert!(batch.rows() + refused.len() > 0);

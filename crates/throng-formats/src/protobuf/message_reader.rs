@@ -1,7 +1,5 @@
-//! Decodes one message to a value tree: bytes by `prost`, types by `prost-reflect`.
-//!
-//! The dynamic messages of `prost-reflect` keep the last of repeated values (field, `oneof`, map key), merge
-//! messages, and fail completely for one invalid element. The fields are therefore read directly from the bytes.
+//! Reader of Protobuf messages. The dynamic messages of `prost-reflect` merge repeated values and fail completely for
+//! one invalid element.
 
 use super::message_types::{
     FieldCardinality, MessageField, MessageTypeGraph, MessageTypeId, ProtobufSchemaError, ProtobufValueType,
@@ -29,7 +27,6 @@ const MALFORMED: RejectionReason = RejectionReason::MalformedProtobuf;
 pub struct ProtobufCodec {
     shapes: MessageTypeGraph,
     paths: SelectedPaths,
-    /// Attributes without a field in the message type.
     missing: Vec<usize>,
 }
 
@@ -52,19 +49,19 @@ impl ProtobufCodec {
         Ok(Self { shapes, paths: SelectedPaths::new(&resolved, limits, unknown), missing })
     }
 
-    /// Returns the approximate memory of the codec in bytes.
+    /// Returns the approximate memory in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.shapes.bytes() + self.paths.bytes(self.shapes.max_field_count())
     }
 
-    /// Returns the attributes without a field in the message type.
+    /// Returns the attributes without a field.
     #[must_use]
     pub fn missing(&self) -> &[usize] {
         &self.missing
     }
 
-    /// Returns `true` if no attribute selects some top-level field.
+    /// Returns `true` if some top-level field is not selected.
     #[must_use]
     pub fn drops(&self) -> bool {
         let root = &self.paths.root;
@@ -74,8 +71,7 @@ impl ProtobufCodec {
 }
 
 impl RecordDecoder for ProtobufCodec {
-    /// See [`RecordDecoder::fill`]. Each field that no attribute selects adds one to `into.unknown_cells`, even if it is
-    /// repeated.
+    /// Each unselected field adds one to `into.unknown_cells`, even if repeated.
     fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), RejectionReason> {
         if payload.len() > self.paths.limits.max_record_bytes {
             return Err(RejectionReason::Oversized);
@@ -84,7 +80,6 @@ impl RecordDecoder for ProtobufCodec {
     }
 }
 
-/// Fills the last row of `batch` from the message `bytes`.
 fn fill(
     shapes: &MessageTypeGraph,
     paths: &SelectedPaths,
@@ -105,10 +100,9 @@ struct ProtobufMessageReader<'a, 'b> {
     row: TreeRowWriter<'b, 'a>,
 }
 
-/// State of one field of the message being read.
 enum FieldState<'a> {
     Unseen,
-    /// Present, and not selected or already written to its cells.
+    /// Present, and not selected or already written.
     Processed,
     One(MessageTree<'a>),
     List(Vec<MessageTree<'a>>, u32),
@@ -120,7 +114,7 @@ impl<'a, 'b> ProtobufMessageReader<'a, 'b> {
         Self { shapes, paths, count: ValueCount::default(), row }
     }
 
-    /// Sets the cells of a value: field by field for a message, from the whole for any other value.
+    /// Sets the cells of a message field by field.
     fn fill(
         &mut self,
         of: &ProtobufValueType,
@@ -176,8 +170,7 @@ impl<'a, 'b> ProtobufMessageReader<'a, 'b> {
         })))
     }
 
-    /// Returns the selected fields of a message, and the number of unselected fields. If `is_taken`, cells are set
-    /// immediately.
+    /// Also returns the number of unselected fields. If `is_taken`, sets cells immediately.
     fn read_fields(
         &mut self,
         id: MessageTypeId,
@@ -200,7 +193,7 @@ impl<'a, 'b> ProtobufMessageReader<'a, 'b> {
                 continue;
             };
             let field = &shape.fields[at];
-            // Readers would keep the last value and hide the first; serializers never write two.
+            // Readers would hide the first value.
             if field.oneof.is_some_and(|oneof| std::mem::replace(&mut oneofs[oneof], true)) {
                 return Err(RejectionReason::DuplicateKey);
             }
@@ -251,7 +244,7 @@ impl<'a, 'b> ProtobufMessageReader<'a, 'b> {
         }
     }
 
-    /// Reads list items from one field occurrence: one item, or several packed items.
+    /// Reads one item or several packed items.
     fn items(
         &mut self,
         of: &ProtobufValueType,
@@ -290,7 +283,7 @@ impl<'a, 'b> ProtobufMessageReader<'a, 'b> {
                     }
                     wanted => self.value(of, item, wanted, depth),
                 };
-                // An unreadable element is refused without the others.
+                // An unreadable element is refused alone.
                 items.push(if want.is_record_array() { read.unwrap_or_else(MessageTree::Refused) } else { read? });
             }
             if !is_packed {
@@ -300,7 +293,7 @@ impl<'a, 'b> ProtobufMessageReader<'a, 'b> {
         Ok(())
     }
 
-    /// Reads a map entry. Map entries have no order in the encoding.
+    /// The fields of an entry have no fixed order.
     #[expect(clippy::too_many_arguments, reason = "the parts of one field")]
     fn entry(
         &mut self,
@@ -353,7 +346,6 @@ impl<'a, 'b> ProtobufMessageReader<'a, 'b> {
     }
 }
 
-/// Returns the complete value of a field, or its default if missing.
 fn whole_field<'a>(field: &MessageField, want: PathSelection<'_>, slot: &mut FieldState<'a>) -> MessageTree<'a> {
     match (std::mem::replace(slot, FieldState::Processed), &field.form, &field.of) {
         (FieldState::One(value), ..) => value,
@@ -374,14 +366,14 @@ fn whole_field<'a>(field: &MessageField, want: PathSelection<'_>, slot: &mut Fie
     }
 }
 
-/// Reads the field number, wire type and value bytes (without length) of the next field.
+/// Returns field number, wire type and value bytes.
 #[inline]
 fn next_field<'a>(bytes: &mut &'a [u8]) -> Result<(u32, WireType, &'a [u8]), RejectionReason> {
     let (number, wire) = decode_key(bytes).map_err(|_| MALFORMED)?;
     Ok((number, wire, field_value(wire, bytes)?))
 }
 
-/// Reads the bytes of a value. Groups, which are deprecated, are refused as malformed.
+/// Refuses groups.
 #[inline]
 fn field_value<'a>(wire: WireType, bytes: &mut &'a [u8]) -> Result<&'a [u8], RejectionReason> {
     let before = *bytes;
@@ -433,8 +425,7 @@ fn scalar<'a>(kind: &Kind, mut bytes: &'a [u8]) -> Result<MessageTree<'a>, Rejec
     })
 }
 
-/// Returns the name of an enum value. Unknown numbers, from a later version of the enum, are refused: the number
-/// would be a different value.
+/// Refuses unknown numbers.
 fn enum_name(kind: &Kind, number: i32) -> MessageTree<'static> {
     let name = kind.as_enum().and_then(|of| of.get_value(number)).map(|value| value.name().to_owned());
     name.map_or(MessageTree::Refused(RejectionReason::WrongType), |name| MessageTree::Text(name.into()))
@@ -451,14 +442,13 @@ fn scalar_default(kind: &Kind) -> MessageTree<'static> {
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// Returns the value that a well-known message represents: a UTC time with milliseconds, seconds, or a wrapped value.
+/// Returns a UTC time with milliseconds, seconds, or a wrapped value.
 fn stands_for<'a>(known: WellKnownType, members: &[ObjectMember<'a>]) -> MessageTree<'a> {
     let refused = MessageTree::Refused(RejectionReason::WrongType);
     let (seconds, nanos) = match (known, members) {
         (WellKnownType::Wrapper, [value]) => return value.value.clone(),
         (_, [seconds, nanos]) => match (&seconds.value, &nanos.value) {
             (MessageTree::Integer(seconds), MessageTree::Integer(nanos)) => (*seconds, *nanos),
-            // Missing field with presence.
             (MessageTree::Integer(seconds), _) => (*seconds, 0),
             (_, MessageTree::Integer(nanos)) => (0, *nanos),
             _ => (0, 0),

@@ -1,5 +1,3 @@
-//! Message types reachable from one message as a graph; types are identified by number.
-
 use crate::path_tree::index;
 use crate::record_decoder::FieldPath;
 use prost_reflect::prost::encoding::WireType;
@@ -7,24 +5,21 @@ use prost_reflect::{Cardinality, FieldDescriptor, Kind, MessageDescriptor};
 use std::collections::HashMap;
 use throng_core::printable::printable;
 
-/// Error for an invalid or unsupported Protobuf schema. The message describes the defect; a schema contains no data
-/// values.
+/// Error for an unusable Protobuf schema. The message contains no data values.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("not a Protobuf schema that can be used: {0}")]
 pub struct ProtobufSchemaError(String);
 
 impl ProtobufSchemaError {
-    /// Creates the error from a description of the defect.
+    /// Creates the error from a description.
     #[must_use]
     pub fn new(what: &str) -> Self {
         Self(printable(what))
     }
 }
 
-/// Maximum number of message types reachable from one message. Typical schemas have some dozens.
 const MAX_MESSAGE_TYPES: usize = 10_000;
 
-/// Maximum number of fields in all these messages.
 const MAX_TOTAL_FIELDS: usize = 100_000;
 
 pub(super) type MessageTypeId = usize;
@@ -45,15 +40,13 @@ impl ProtobufValueType {
     }
 }
 
-/// Cardinality of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum FieldCardinality {
-    /// At most one value. A field without presence has its default value if missing.
+    /// At most one value, with a default unless it has presence.
     One {
         presence: bool,
     },
     List,
-    /// Map with keys of this type; the field's value type is that of an entry's value.
     Map(Kind),
 }
 
@@ -64,16 +57,14 @@ pub(super) struct MessageField {
     pub json_name: String,
     pub of: ProtobufValueType,
     pub form: FieldCardinality,
-    /// Index of its `oneof` in the message; at most one field of a `oneof` is present.
     pub oneof: Option<usize>,
 }
 
-/// Messages that represent a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WellKnownType {
     Timestamp,
     Duration,
-    /// `google.protobuf.Int32Value` and the other wrapper types.
+    /// `google.protobuf.Int32Value` and similar types.
     Wrapper,
 }
 
@@ -86,7 +77,6 @@ pub(super) struct MessageType {
 }
 
 impl MessageType {
-    /// Returns the index of the field with this number.
     #[inline]
     pub fn field_index(&self, number: u32) -> Option<usize> {
         // Fast path: most messages number their fields from 1.
@@ -97,7 +87,7 @@ impl MessageType {
         }
     }
 
-    /// Returns the index of the field with this name, or with this JSON name if it is unambiguous.
+    /// Accepts the JSON name if unambiguous.
     pub fn field_index_by_name(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.name == name).or_else(|| {
             let mut found = self.fields.iter().enumerate().filter(|(_, field)| field.json_name == name);
@@ -111,12 +101,12 @@ impl MessageType {
 pub(super) struct MessageTypeGraph(Vec<MessageType>);
 
 impl MessageTypeGraph {
-    /// Compiles the message, which gets number 0, and all reachable messages.
+    /// Compiles all reachable messages; `message` gets number 0.
     pub fn of(message: &MessageDescriptor) -> Result<Self, ProtobufSchemaError> {
         let mut compiler = MessageTypeCompiler { messages: Vec::new(), numbers: HashMap::new(), open: Vec::new() };
         compiler.message(message)?;
         let mut fields = 0;
-        // This is a loop instead of a recursion, because the chain of messages in a schema can be very long.
+        // No recursion, because a chain of messages can be very long.
         while let Some((id, message)) = compiler.open.pop() {
             fields += message.fields().len();
             if fields > MAX_TOTAL_FIELDS {
@@ -127,12 +117,10 @@ impl MessageTypeGraph {
         Ok(Self(compiler.messages))
     }
 
-    /// Returns the largest number of fields in a message.
     pub fn max_field_count(&self) -> usize {
         self.0.iter().map(|message| message.fields.len()).max().unwrap_or(0)
     }
 
-    /// Returns the approximate memory in bytes.
     pub fn bytes(&self) -> usize {
         let fields = self.0.iter().flat_map(|message| &message.fields);
         // An allocated string takes about twice its length.
@@ -145,7 +133,7 @@ impl MessageTypeGraph {
         &self.0[id]
     }
 
-    /// Replaces JSON names in `field` by schema names. Returns `true` if the field exists.
+    /// Replaces JSON names by schema names. Returns `true` if the field exists.
     pub fn resolve(&self, field: &FieldPath) -> (FieldPath, bool) {
         let mut names = Vec::new();
         let one = FieldCardinality::One { presence: true };
@@ -155,7 +143,7 @@ impl MessageTypeGraph {
         (FieldPath { pointer: names, elements: field.elements }, found)
     }
 
-    /// Follows a pointer. After `elements` segments the list of the elements follows.
+    /// The list follows after `elements` segments.
     fn resolve_segments(
         &self,
         of: &ProtobufValueType,
@@ -244,7 +232,7 @@ impl MessageTypeCompiler {
     }
 }
 
-/// Detects a well-known type by name and fields, because other schemas may use the same name.
+/// Other schemas may use the same name.
 fn well_known(name: &str, fields: &[MessageField]) -> Option<WellKnownType> {
     let short = name.strip_prefix("google.protobuf.")?;
     let scalar = |field: &MessageField| match (&field.of, &field.form) {

@@ -1,4 +1,4 @@
-//! Protobuf schema, compiled once from a text with its imports, or from a descriptor set.
+//! Protobuf schema from a text with imports or a descriptor set.
 
 use super::message_reader::ProtobufCodec;
 use super::message_types::ProtobufSchemaError;
@@ -13,26 +13,25 @@ use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver, In
 use protox::{Compiler, Error};
 use std::path::Path;
 
-/// Maximum size of a schema: bytes of all its texts.
+/// Bytes of all texts of a schema.
 const MAX_SCHEMA_TEXT_BYTES: usize = 1 << 20;
 
-/// Maximum nesting of brackets in a text, because the parser is recursive.
+/// The parser is recursive.
 const MAX_BRACKET_NESTING: usize = 64;
 
-/// Memory of descriptors per message, per message field and per enum value, measured with short names. A schema of 1
-/// MiB takes up to 180 MiB, and another half of that during compilation.
+/// Memory per message, field and enum value. A schema of 1 MiB takes up to 180 MiB, and half as much again during
+/// compilation.
 const BYTES_OF_MESSAGE: usize = 2_300;
 const BYTES_OF_FIELD: usize = 1_900;
 const BYTES_OF_SYMBOL: usize = 1_000;
 
-/// File name of the main text. No import can have this name.
+/// Name of the main text, which no import can have.
 const MAIN_FILE_NAME: &str = "<schema>";
 
-/// Maximum number of indexes that identify a nested message.
+/// Maximum number of indexes of a nested message.
 pub const MAX_MESSAGE_INDEXES: usize = 8;
 
-/// Identifies a message of a schema as in the frames of registry clients: the index of a top-level message, then of a
-/// message nested in it, and so on.
+/// Message in a registry frame: index of a top-level message, then of nested ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MessageIndex {
     numbers: [u16; MAX_MESSAGE_INDEXES],
@@ -40,7 +39,7 @@ pub struct MessageIndex {
 }
 
 impl MessageIndex {
-    /// Creates the index from `numbers`; `None` if it is empty, too long, or a number is too large.
+    /// Creates the index; `None` if empty, too long or too large.
     #[must_use]
     pub fn new(numbers: &[u64]) -> Option<Self> {
         let mut index = Self { numbers: [0; MAX_MESSAGE_INDEXES], length: u8::try_from(numbers.len()).ok()? };
@@ -61,7 +60,7 @@ impl ProtobufSchema {
     /// Compiles the schema `text`, which imports `parts` (names and texts). Google's standard files are built in.
     ///
     /// # Errors
-    /// Returns an error if a text is not a Protobuf schema, a definition is missing, or imports are circular.
+    /// Fails for an invalid text, a missing definition, or circular imports.
     pub fn compile_proto_texts(text: &str, parts: &[(String, String)]) -> Result<Self, ProtobufSchemaError> {
         let all = || parts.iter().map(|(_, text)| text.as_str()).chain([text]);
         if all().map(str::len).sum::<usize>() > MAX_SCHEMA_TEXT_BYTES {
@@ -76,11 +75,11 @@ impl ProtobufSchema {
         Self::compiled(Compiler::with_file_resolver(resolver), Path::new(MAIN_FILE_NAME))
     }
 
-    /// Compiles the schema in the file `path`: a text (`.proto`) with its imports in the same folder, or a descriptor
-    /// set written by `protoc --descriptor_set_out --include_imports`.
+    /// Compiles a `.proto` file with imports from its folder, or a descriptor set of `protoc --descriptor_set_out
+    /// --include_imports`.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read or is not a schema.
+    /// Fails if the file is unreadable or no schema.
     pub fn compile_proto_file(path: &Path) -> Result<Self, ProtobufSchemaError> {
         let read = |error: std::io::Error| ProtobufSchemaError::new(&format!("it cannot be read ({error})"));
         if path.extension().is_some_and(|extension| extension == "proto") {
@@ -105,12 +104,11 @@ impl ProtobufSchema {
     fn compiled(mut compiler: Compiler, path: &Path) -> Result<Self, ProtobufSchemaError> {
         let bad = |error: Error| ProtobufSchemaError::new(&error.to_string());
         compiler.include_imports(true).include_source_info(false).open_file(path).map_err(bad)?;
-        // A file is compiled after its imports.
         let file = compiler.descriptor_pool().files().last().ok_or_else(|| ProtobufSchemaError::new("it is empty"))?;
         Ok(Self { file })
     }
 
-    /// Returns the approximate memory of the compiled schema in bytes, without its names.
+    /// Returns the approximate memory in bytes, without names.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let pool = self.file.parent_pool();
@@ -119,7 +117,7 @@ impl ProtobufSchema {
         fields + pool.all_enums().map(|of| of.values().len() * BYTES_OF_SYMBOL).sum::<usize>()
     }
 
-    /// Returns the message that a frame identifies; `None` if it does not exist or is a map entry.
+    /// Returns the message of a frame, unless missing or a map entry.
     #[must_use]
     pub fn message(&self, index: &MessageIndex) -> Option<ProtobufMessage> {
         let numbers = &index.numbers[..usize::from(index.length)];
@@ -132,17 +130,16 @@ impl ProtobufSchema {
         (!message.is_map_entry()).then_some(ProtobufMessage(message))
     }
 
-    /// Returns the top-level message called `name`.
+    /// Returns the top-level message `name`.
     #[must_use]
     pub fn top_level_message(&self, name: &str) -> Option<ProtobufMessage> {
         self.file.messages().find(|message| message.name() == name).map(ProtobufMessage)
     }
 
-    /// Returns the message with this full name (`package.Message`); without a name, the only top-level message of the
-    /// file.
+    /// Returns the message with this full name, or the only top-level message.
     ///
     /// # Errors
-    /// Returns an error if there is no such message, or if several exist and no name is given.
+    /// Fails if there is no such message, or several without a name.
     pub fn message_by_name(&self, name: Option<&str>) -> Result<ProtobufMessage, ProtobufSchemaError> {
         let found = match name {
             Some(name) => self.file.parent_pool().get_message_by_name(name),
@@ -162,10 +159,10 @@ impl ProtobufSchema {
 pub struct ProtobufMessage(pub(crate) MessageDescriptor);
 
 impl ProtobufMessage {
-    /// Creates a codec for records of this message type.
+    /// Creates a codec for this message type.
     ///
     /// # Errors
-    /// Returns an error if the message refers to more types or fields than the limits allow.
+    /// Fails for too many types or fields.
     pub fn codec(
         &self,
         fields: &NumberedFields,
@@ -175,19 +172,18 @@ impl ProtobufMessage {
         ProtobufCodec::of(&self.0, fields, limits, unknown)
     }
 
-    /// Returns its field names and numbers.
+    /// Returns field names and numbers.
     pub fn numbers(&self) -> impl Iterator<Item = (String, u32)> {
         self.0.fields().map(|field| (field.name().to_owned(), field.number())).collect::<Vec<_>>().into_iter()
     }
 
-    /// Returns its reserved field number ranges.
+    /// Returns reserved ranges of field numbers.
     #[must_use]
     pub fn reserved(&self) -> Vec<std::ops::Range<u32>> {
         self.0.reserved_ranges().collect()
     }
 }
 
-/// Texts by import name.
 struct SchemaTextResolver {
     text: String,
     parts: Vec<(String, String)>,
@@ -209,8 +205,7 @@ impl FileResolver for SchemaTextResolver {
     }
 }
 
-/// Creates a file from a schema's text. Some clients (Confluent's for Python) register a Base64 descriptor instead,
-/// and some registries return it unchanged.
+/// Accepts a Base64 descriptor, as Confluent's Python client registers it.
 fn compiled_file(name: &str, text: &str) -> Result<File, Error> {
     let descriptor = STANDARD.decode(text.trim()).ok().filter(|bytes| !bytes.is_empty());
     match descriptor.map(|bytes| FileDescriptorProto::decode(bytes.as_slice())) {
@@ -222,15 +217,14 @@ fn compiled_file(name: &str, text: &str) -> Result<File, Error> {
     }
 }
 
-/// Returns the nesting depth of braces and brackets in a schema's text, outside of comments and string literals.
+/// Ignores comments and string literals.
 pub(super) fn nesting(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut at, mut depth, mut deepest) = (0, 0_usize, 0);
     while let Some(&byte) = bytes.get(at) {
         at += 1;
         match (byte, bytes.get(at)) {
-            // In option values, `#` begins a comment and `//` does not. Brackets after `#` are counted, which can
-            // only overestimate the depth.
+            // `#` begins a comment only in option values, so its brackets are counted.
             (b'/', Some(b'/')) => at += bytes[at..].iter().position(|b| *b == b'\n').unwrap_or(bytes.len() - at),
             (b'/', Some(b'*')) => {
                 at += 1;

@@ -1,4 +1,4 @@
-//! Compares the decoder with `prost-reflect`, which encodes the test data.
+//! Compares with `prost-reflect`, which encodes the test data.
 
 use super::{MessageIndex, ProtobufCodec, ProtobufMessage, ProtobufSchema, message_types};
 use crate::codec_fixtures::{MESSAGE_POSITION, numbered_test_fields, row};
@@ -189,7 +189,6 @@ fn missing_fields_are_default_or_absent() {
     for (attribute, (pointer, token)) in wanted.iter().enumerate() {
         assert_eq!(batch.token(0, attribute), *token, "{pointer}");
     }
-    // A present message has its defaults.
     let (batch, _) =
         row(&codec(&["/device/kind", "/level", "/tags/x"]), 3, &[0x22, 0, 0x52, 0, 0x3a, 3, 0x0a, 1, b'x'])
             .expect("read");
@@ -205,7 +204,6 @@ fn proto2_missing_fields_are_absent() {
     );
     let codec =
         message.codec(&numbered_test_fields(&["/a", "/b", "/c"]), LIMITS, UnknownCellPolicy::Drop).expect("a codec");
-    // Unpacked, then packed.
     let (batch, _) = row(&codec, 3, &[0x18, 7, 0x1a, 2, 8, 9]).expect("read");
     assert_eq!((batch.token(0, 0), batch.token(0, 1)), (RawToken::Absent, RawToken::Absent));
     assert_eq!(batch.token(0, 2), RawToken::Structure("[7,8,9]"));
@@ -214,7 +212,7 @@ fn proto2_missing_fields_are_absent() {
 #[test]
 fn unselected_protobuf_fields_are_counted_or_refused() {
     let mut payload = sample().encode_to_vec();
-    // A field of a later version of the schema, and another list item of an unselected field.
+    // A field of a later schema version, and another item of an unselected field.
     payload.extend([0xf8, 0x07, 1, 0x72, 0]);
     let (_, unknown) = row(&codec(&["/time", "/device/kind", "/beats/0"]), 3, &payload).expect("read");
     // Thirteen fields of the record, the model of the device, one beat, and the new field.
@@ -222,7 +220,6 @@ fn unselected_protobuf_fields_are_counted_or_refused() {
     let strict =
         sample_type().codec(&numbered_test_fields(&["/time"]), LIMITS, UnknownCellPolicy::Refuse).expect("a codec");
     assert_eq!(row(&strict, 1, &payload).expect_err("refused"), RejectionReason::UnknownAttribute);
-    // An attribute that is the whole record covers all of its contents.
     let whole =
         sample_type().codec(&numbered_test_fields(&["", "/time"]), LIMITS, UnknownCellPolicy::Refuse).expect("a codec");
     assert!(row(&whole, 2, &sample().encode_to_vec()).is_ok());
@@ -279,8 +276,7 @@ fn malformed_protobuf_is_rejected_with_reason() {
     assert_eq!(reason(&vec![0; (1 << 16) + 1]), RejectionReason::Oversized);
 }
 
-/// Other readers keep the last of two entries with the same key; merging them would create a record that was never
-/// sent.
+/// Merging entries with one key would create a record that was never sent.
 #[test]
 fn duplicate_map_entries_are_not_merged() {
     let of = "syntax = \"proto3\"; message T { map<int32, V> slots = 1; map<int32, int32> plain = 2; }
@@ -318,13 +314,11 @@ fn depth_limit_applies_to_selected_messages() {
     let whole = codec(&["/inner"]);
     assert_eq!(row(&whole, 1, &deep(300)).expect_err("refused"), RejectionReason::TooDeep);
     assert!(row(&whole, 1, &deep(14)).is_ok());
-    // Unselected values are skipped without recursion.
     assert!(row(&codec(&["/time"]), 1, &deep(300)).is_ok());
 }
 
 #[test]
 fn structure_text_length_is_limited() {
-    // Two bytes each, but much longer as JSON.
     let payload = [0x72, 0].repeat(20_000);
     assert_eq!(row(&codec(&["/worn"]), 1, &payload).expect_err("refused"), RejectionReason::Oversized);
     assert!(row(&codec(&["/worn/3/kind"]), 1, &payload).is_ok());
@@ -431,8 +425,6 @@ proptest! {
         }
     }
 
-    /// Changed bytes are decoded or refused, and refused records add no rows. Values accepted by both
-    /// readers are equal.
     #[test]
     fn changed_protobuf_bytes_are_decoded_or_rejected(
         at: prop::sample::Index, byte: u8, cut: prop::sample::Index, noise in prop::collection::vec(any::<u8>(), 0..60),

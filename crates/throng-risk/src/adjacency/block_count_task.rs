@@ -1,4 +1,4 @@
-//! Splits the work of one batch into shares that are counted in parallel.
+//! Parallel counting tasks of one batch.
 
 use super::degrees::PartnerDegrees;
 use super::dense::{self, DenseTableLane};
@@ -6,17 +6,16 @@ use super::pair_count_block::{PairCountBlock, PairCountTable};
 use super::sparse::SparsePairCounts;
 use throng_core::values::codebook::Code;
 
-/// Dense tables counted in one pass.
 const TABLES_PER_PASS: usize = 4;
 
-/// Blocks with the same first attribute, each with the codes of its second attribute.
+/// Blocks with one first attribute, and the codes of their second attributes.
 pub(super) enum BlockCountTask<'a> {
-    /// At most as many tables as one pass counts.
+    /// At most [`TABLES_PER_PASS`] tables.
     Dense(Vec<DenseTableLane<'a>>),
     Sparse(&'a mut SparsePairCounts, &'a mut PartnerDegrees, &'a [Code]),
 }
 
-/// Returns every block in a share, with the index of its first attribute. Blocks of one attribute must be adjacent.
+/// Groups blocks into tasks. Blocks with one first attribute must be adjacent.
 pub(super) fn block_count_tasks<'a>(
     blocks: impl Iterator<Item = (usize, &'a [Code], &'a mut PairCountBlock)>,
 ) -> Vec<(usize, BlockCountTask<'a>)> {
@@ -41,7 +40,7 @@ pub(super) fn block_count_tasks<'a>(
 }
 
 impl BlockCountTask<'_> {
-    /// Counts the records; returns true if a count underflowed. Counting the opposite undoes it exactly in any case.
+    /// Returns true if a count underflowed. The opposite call undoes it exactly.
     pub(super) fn count<const SUBTRACT: bool>(self, xs: &[Code]) -> bool {
         let lanes = match self {
             BlockCountTask::Dense(lanes) => lanes,

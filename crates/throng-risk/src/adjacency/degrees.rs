@@ -1,8 +1,7 @@
-//! Number of edges of a block, and of partners of each value.
+//! Degrees of one block.
 
 use throng_core::values::codebook::Code;
 
-/// Number of partners of each value, updated with every edge that appears or disappears. Input of the inference.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PartnerDegrees {
     pub(super) edges: u64,
@@ -16,7 +15,7 @@ impl PartnerDegrees {
         self.y.resize(self.y.len().max(ys), 0);
     }
 
-    /// Updates the degrees after a cell changed from 0 or to 0. Has no effect if a cell was 0 and stays 0.
+    /// Updates the degrees after the count of an edge changed.
     #[inline(never)]
     pub(super) fn record_transition(&mut self, x: Code, y: Code, before: u32, after: u32) {
         let (x, y) = (&mut self.x[x as usize], &mut self.y[y as usize]);
@@ -29,8 +28,7 @@ impl PartnerDegrees {
     }
 }
 
-/// Counts one record more or less and returns the count before and after. Wraps, so the opposite call undoes it
-/// exactly.
+/// Returns the count before and after. Wraps, so the opposite call undoes it.
 #[inline]
 pub(super) fn step_count<const SUBTRACT: bool>(count: &mut u32) -> (u32, u32) {
     let before = *count;

@@ -1,9 +1,9 @@
-//! Table with one cell for every pair of values.
+//! Dense table of pair counts.
 
 use super::degrees::{PartnerDegrees, step_count};
 use throng_core::values::codebook::Code;
 
-/// Row-major cells, `stride` cells per row.
+/// Row-major cells, `stride` per row.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DensePairCounts {
     stride: usize,
@@ -33,7 +33,7 @@ impl DensePairCounts {
         ys <= self.stride && xs * self.stride <= self.cells.len()
     }
 
-    /// Makes room for codes below `xs` and `ys`. Wider rows grow by half, which bounds the cost of copying.
+    /// Makes room for codes below `xs` and `ys`. Row width grows by half.
     pub(super) fn ensure(&mut self, xs: usize, ys: usize) {
         if self.fits(xs, ys) {
             return;
@@ -49,17 +49,13 @@ impl DensePairCounts {
     }
 }
 
-/// Table with its degrees and second codes, for counting several tables in one pass.
 pub(super) struct DenseTableLane<'a> {
     pub(super) dense: &'a mut DensePairCounts,
     pub(super) degrees: &'a mut PartnerDegrees,
     pub(super) ys: &'a [Code],
 }
 
-/// Counts N tables that share their first attribute; returns true if a count underflowed.
-///
-/// Skewed values update the same cell repeatedly, and each update waits for the one before. With N independent tables
-/// these waits overlap.
+/// Returns true if a count underflowed. N tables overlap the latency of dependent updates.
 pub(super) fn count<const N: usize, const SUBTRACT: bool>(lanes: [DenseTableLane<'_>; N], xs: &[Code]) -> bool {
     let mut below = false;
     let mut parts = lanes.map(|DenseTableLane { dense, degrees, ys }| {

@@ -1,19 +1,14 @@
-//! Adds and removes an attribute that another attribute determines, from the counts alone.
-
 use super::pair_count_block::PairCountBlock;
 use super::{Adjacency, AdjacencyError, index_pairs};
 use throng_core::values::codebook::Code;
 
 impl Adjacency {
-    /// Adds an attribute that `host` determines; `map[a]` is its value for code a of the host.
+    /// Adds an attribute determined by `host`; `map[a]` is its value for host code a.
     ///
-    /// The model then equals one that has counted both from the start.
-    ///
-    /// Time: the edges of the host, and one step per pair of attributes.
+    /// The result equals a model that counted both from the start.
     ///
     /// # Errors
-    /// Fails if the attribute is already part of the model, if the host is not, or if a host value in use has no
-    /// value in `map`. The model is then unchanged.
+    /// Fails if the attribute is in the model, the host is not, or `map` misses a host value in use.
     pub fn add_derived_attribute(&mut self, attribute: usize, host: usize, map: &[Code]) -> Result<(), AdjacencyError> {
         let from = self.attribute_index(host).ok_or(AdjacencyError::Attributes { attribute: host })?;
         let Err(to) = self.attributes.binary_search(&attribute) else {
@@ -33,7 +28,6 @@ impl Adjacency {
         let mut beside: Vec<Option<PairCountBlock>> = Vec::new();
         for other in (0..width).filter(|at| *at != to).map(old) {
             let others = self.nodes[other].len();
-            // Edges as (value of the new attribute, value of the other).
             let edges: Vec<(Code, Code, u32)> = if other == from {
                 held.iter().map(|(code, n)| (map[*code as usize], *code, *n)).collect()
             } else {
@@ -52,7 +46,6 @@ impl Adjacency {
             beside.push(Some(block));
         }
         let (mut beside, mut apart) = (beside.into_iter(), std::mem::take(&mut self.pairs).into_iter());
-        // Pairs with the new attribute follow the order of the other attribute. All other pairs keep their order.
         let next = |(a, b)| if a == to || b == to { beside.next() } else { apart.next() };
         self.pairs = index_pairs(width).filter_map(next).collect();
         self.attributes.insert(to, attribute);
@@ -61,12 +54,12 @@ impl Adjacency {
         Ok(())
     }
 
-    /// Returns `n(u)` of an attribute's values, one entry per code; empty if the attribute is outside the model.
+    /// Returns `n(u)` per code; empty outside the model.
     pub fn counts_of(&self, attribute: usize) -> Vec<u32> {
         self.attribute_index(attribute).map_or_else(Vec::new, |at| self.nodes[at].clone())
     }
 
-    /// Removes an attribute with all its counts. Attributes outside the model are ignored.
+    /// Removes an attribute and its counts, if present.
     pub fn remove_attribute(&mut self, attribute: usize) {
         let Some(at) = self.attribute_index(attribute) else { return };
         let places = index_pairs(self.attributes.len());

@@ -1,23 +1,22 @@
-//! Mean and deviation of μ over all sets of one size around an attribute, computed exactly without listing the sets.
+//! Exact statistics of μ over all sets of one size around an attribute.
 
 use super::inference_matrix::{FIXED_POINT_ONE, InferenceMatrix};
 use rayon::prelude::*;
 
-/// Size of the largest judged sets. Their sums fit into 128 bits at any width.
+/// Size of the largest judged sets. Their sums fit into 128 bits.
 pub const MAX_CYCLE_SIZE: usize = 4;
 
-/// Statistics of μ over `T_n(c)`, the sets of n attributes that contain c.
+/// Statistics of μ over the sets of one size with an attribute.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InferenceExpectation {
     /// Number of sets.
     pub sets: u64,
     /// Mean of μ.
     pub mean: f64,
-    /// Standard deviation of the whole population, not of a sample.
+    /// Population standard deviation.
     pub deviation: f64,
 }
 
-/// Count, sum and sum of squares of integers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CycleMoments {
     count: i128,
@@ -28,7 +27,6 @@ pub(super) struct CycleMoments {
 impl CycleMoments {
     const EMPTY_PATH: Self = Self { count: 1, sum: 0, squares: 0 };
 
-    /// Adds `m` to each of the numbers.
     fn shifted_by(self, m: i128) -> Self {
         let Self { count, sum, squares } = self;
         Self { count, sum: sum + count * m, squares: squares + 2 * m * sum + count * m * m }
@@ -38,12 +36,10 @@ impl CycleMoments {
         Self { count: self.count + other.count, sum: self.sum + other.sum, squares: self.squares + other.squares }
     }
 
-    /// Returns count² times the variance.
     fn scaled_variance(self) -> i128 {
         self.count * self.squares - self.sum * self.sum
     }
 
-    /// Returns `|E − x| / σ`, or 0 if all numbers are equal.
     pub(super) fn relative_deviation(self, x: u64) -> f64 {
         let spread = self.scaled_variance();
         if spread == 0 {
@@ -53,7 +49,6 @@ impl CycleMoments {
         }
     }
 
-    /// Returns the statistics of μ from the moments of cycle sums of `size` attributes.
     pub(super) fn expectation(self, size: usize) -> InferenceExpectation {
         let scale = self.count.max(1) as f64 * size as f64 * FIXED_POINT_ONE as f64;
         let deviation = (self.scaled_variance() as f64).sqrt() / scale;
@@ -61,14 +56,10 @@ impl CycleMoments {
     }
 }
 
-/// Computes the moments of the cycle sums through each attribute, for each size up to [`MAX_CYCLE_SIZE`]; sizes 0 and 1 are
-/// empty.
+/// Computes the moments of cycle sums through each attribute, by size up to `largest`.
 ///
-/// The ascending cycle of a set can be read from any attribute c of the set. It visits the others in the cyclic order
-/// that starts after c, and returns to c. So the cycles through c are the ascending paths of that order. The moments
-/// of paths of one more step are the moments of shorter paths, raised by the step.
-///
-/// Time: `O(sizes · width³)` additions, in parallel over c. Sizes above `largest` have empty moments.
+/// A cycle through c is a path in the cyclic order after c and a step back. Longer paths extend shorter ones. Time:
+/// `O(sizes · width³)`.
 pub(super) fn cycle_moments(inference: &InferenceMatrix, largest: usize) -> Vec<Vec<CycleMoments>> {
     let width = inference.width();
     let through_each = |c| moments_through(inference, c, largest);
@@ -81,7 +72,6 @@ fn moments_through(inference: &InferenceMatrix, c: usize, largest: usize) -> [Cy
     let place = |step: usize| (c + step) % width;
     let m = |from: usize, to: usize| i128::from(inference.at(place(from), place(to)));
     let mut closed = [CycleMoments::default(); MAX_CYCLE_SIZE + 1];
-    // Moments of the paths that end at each step. The only path of one attribute is c.
     let mut paths = vec![CycleMoments::default(); width];
     paths[0] = CycleMoments::EMPTY_PATH;
     for size in closed.iter_mut().take(largest + 1).skip(2) {

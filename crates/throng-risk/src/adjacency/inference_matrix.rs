@@ -1,38 +1,26 @@
-//! Cycle inference: prediction of one attribute from another, and along a cycle of attributes.
+//! Cycle inference `M` and `μ`.
 
 use super::Adjacency;
 use super::pair_count_block::PairCountBlock;
 use crate::counting::AttributeSet;
 use rayon::prelude::*;
 
-/// Fixed-point unit of `M`: sums are exact and independent of their order.
+/// Fixed-point unit of `M`, so that sums do not depend on their order.
 pub(super) const FIXED_POINT_ONE: u64 = 1 << 32;
 
-/// Mean inference `M(A→B)` for all ordered pairs of attributes (docs/internals/methods.md §4).
+/// Mean inference `M(A→B)` of all ordered pairs of attributes (docs/internals/methods.md §4).
 ///
-/// `M(A→B)` is the mean over the records of the mean of `P(b|a)` over the partners b of a in B. So it is a mean over
-/// the values a of A, weighted by support.
-///
-/// The probabilities of the partners of a in B sum to 1, so their mean is `1 / (partners of a in B)`. Hence `M(A→B) =
-/// Σ_a n(a) / partners_B(a) / Σ_a n(a)`. A value of 1 means that every value of A has one partner in B.
-///
-/// A pair that is left out has too many edges to be kept and counts as 1, so sets with it come first.
-///
-/// The matrix is small and independent of the model, so it can be sent to the planner.
+/// It is 1 if every value of A has one partner in B, and for left-out pairs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InferenceMatrix {
     pub(super) attributes: Vec<usize>,
-    /// Number of distinct values in use, per attribute.
     pub(super) values: Vec<u64>,
     /// Row-major, in units of 2^-32; 0 on the diagonal.
     pub(super) m: Vec<u64>,
 }
 
 impl Adjacency {
-    /// Computes the inference matrix of the attributes.
-    ///
-    /// Time: values times attributes, in parallel over the pairs. Reads no edge, since partners are counted as edges
-    /// change.
+    /// Computes the matrix in parallel. Time: values times attributes.
     pub fn inference(&self) -> InferenceMatrix {
         let width = self.attributes.len();
         let places: Vec<(usize, usize, Option<&PairCountBlock>)> = self.indexed_pairs().collect();
@@ -54,10 +42,9 @@ impl Adjacency {
     }
 }
 
-/// Returns the weighted mean of `1 / partners`. Each term is rounded down, independent of its position.
 fn mean(nodes: &[u32], partners: &[u32]) -> u64 {
     let held = nodes.iter().zip(partners).filter(|(n, partners)| **n > 0 && **partners > 0);
-    // The n of one attribute sum to at most 32 bits, so the scaled sum fits into 64 bits.
+    // The n of one attribute sum to at most 32 bits.
     let (sum, units) = held.fold((0, 0), |(sum, units), (n, partners)| {
         (sum + u64::from(*n) * FIXED_POINT_ONE / u64::from(*partners), units + u64::from(*n))
     });
@@ -65,20 +52,18 @@ fn mean(nodes: &[u32], partners: &[u32]) -> u64 {
 }
 
 impl InferenceMatrix {
-    /// Returns the attributes by their schema numbers, ascending.
+    /// Returns the attributes by ascending schema numbers.
     pub fn attributes(&self) -> &[usize] {
         &self.attributes
     }
 
-    /// Returns `M(A→B)` in [0, 1]; `None` if one is not part of the model or both are equal.
+    /// Returns `M(A→B)` in [0, 1]; `None` for equal attributes or one outside the model.
     pub fn m(&self, from: usize, to: usize) -> Option<f64> {
         let (a, b) = (self.matrix_index(from)?, self.matrix_index(to)?);
         (a != b).then(|| self.at(a, b) as f64 / FIXED_POINT_ONE as f64)
     }
 
-    /// Returns `μ(t)` in [0, 1]: the mean of `M` along the cycle of the set's attributes, ascending.
-    ///
-    /// Returns `None` for fewer than two attributes, or if one is not part of the model.
+    /// Returns `μ(t)` in [0, 1]; `None` for fewer than two attributes or one outside the model.
     pub fn mu(&self, set: &AttributeSet) -> Option<f64> {
         let places = self.matrix_indices(set)?;
         Some(self.cycle_sum(&places) as f64 / places.len() as f64 / FIXED_POINT_ONE as f64)
@@ -96,13 +81,11 @@ impl InferenceMatrix {
         self.attributes.binary_search(&attribute).ok()
     }
 
-    /// Returns the ascending indices of a set of at least two attributes that are all part of the model.
     pub(super) fn matrix_indices(&self, set: &AttributeSet) -> Option<Vec<usize>> {
         let places: Option<Vec<usize>> = set.iter().map(|attribute| self.matrix_index(attribute)).collect();
         places.filter(|places| places.len() > 1)
     }
 
-    /// Sums `M` along a cycle of ascending indices.
     pub(super) fn cycle_sum(&self, places: &[usize]) -> u64 {
         let last = places.last().zip(places.first()).map_or(0, |(last, first)| self.at(*last, *first));
         places.windows(2).fold(last, |sum, two| sum + self.at(two[0], two[1]))

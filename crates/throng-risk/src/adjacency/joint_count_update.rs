@@ -1,32 +1,24 @@
-//! Adds the records of a batch or window from joint counts of all pairs, made in one pass elsewhere.
-
 use super::pair_count_block::PairCountBlock;
 use super::{Adjacency, AdjacencyError, index_pairs};
 use crate::counting::{CountedTable, PairCounts};
 use rayon::prelude::*;
 use throng_core::values::codebook::Code;
 
-/// Most cells that are counted in one call, of 4 bytes each, unless a single pair has more.
+/// Most cells per call, of 4 bytes each, unless one pair has more.
 const MAX_CELLS_PER_CALL: usize = 1 << 24;
 
-/// Function that counts pairs of columns of a table and returns the counts in the same order.
-///
-/// Each pair has the smaller column number first.
+/// Function that counts pairs of columns, smaller column first, and returns the counts in the same order.
 pub type PairCountFn<'c> = dyn FnMut(&[(usize, usize)]) -> Vec<PairCounts> + 'c;
 
 impl Adjacency {
-    /// Counts the records of a batch, given as all columns of the schema, from the joint counts that `count` returns.
+    /// Adds a batch, given as all columns of the schema, from joint counts that `count` returns for pairs of `table`.
     ///
-    /// The result equals the model that [`add`](Self::add) builds, to the last edge. `add` leaves out pairs record by
-    /// record. If the batch exceeds the edge limit, the counts are discarded and `add` counts the batch.
-    ///
-    /// `count` is called with pairs of columns of `table`, which must be [`Self::table`] of the same records.
-    ///
-    /// Memory: at most 64 MiB of joint counts, unless a single pair takes more. A second copy of the model is held if
-    /// the batch may exceed the edge limit.
+    /// The result equals that of [`add`](Self::add), which takes over if the batch exceeds the edge limit. `table` must
+    /// be [`Self::table`] of the same records. Memory: at most 64 MiB of joint counts, unless one pair takes more, and
+    /// possibly a copy of the model.
     ///
     /// # Errors
-    /// Fails like [`add`](Self::add); the model is then unchanged.
+    /// Fails like [`add`](Self::add).
     ///
     /// # Panics
     /// Panics if the table has other records, or if `count` omits a pair.
@@ -79,22 +71,18 @@ impl Adjacency {
         }
     }
 
-    /// Returns a table with one column per counted attribute.
-    ///
-    /// Returns `None` if the columns are not a batch of this schema, or are too long for a table.
+    /// Returns a table with one column per counted attribute; `None` if the columns are invalid or too long.
     pub fn table<C: AsRef<[Code]>>(&self, columns: &[C]) -> Option<CountedTable> {
         let (lanes, _) = self.counted_columns(columns).ok()?;
         CountedTable::new(lanes.into_iter().map(<[Code]>::to_vec).collect(), None).ok()
     }
 
-    /// Returns the counted pairs, by attribute index.
     #[cfg(test)]
     pub(super) fn counted_pair_indices(&self) -> Vec<(usize, usize)> {
         self.indexed_pairs().filter(|(_, _, pair)| pair.is_some()).map(|(a, b, _)| (a, b)).collect()
     }
 }
 
-/// Returns the code of each number of the table, column by column.
 fn codes_by_number(lanes: &[&[Code]], table: &CountedTable) -> Vec<Vec<Code>> {
     let of = |(column, lane): (usize, &&[Code])| {
         let mut codes = vec![0; table.cardinality(column)];
@@ -104,7 +92,6 @@ fn codes_by_number(lanes: &[&[Code]], table: &CountedTable) -> Vec<Vec<Code>> {
     lanes.iter().enumerate().map(of).collect()
 }
 
-/// Splits pairs into runs of at most [`MAX_CELLS_PER_CALL`] cells.
 fn split_by_cells<T>(
     pairs: Vec<((usize, usize), T)>,
     cells: impl Fn((usize, usize)) -> usize,

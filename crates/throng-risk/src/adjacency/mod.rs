@@ -1,22 +1,6 @@
 //! Bayesian adjacency of the values of a stream (docs/internals/methods.md §4; \[POD] §5.1, Alg. 5–7, Table 5.1).
 //!
-//! Nodes are values. `n(u)` counts the records that hold u, `n(u,v)` those that hold both, and `P(v|u) =
-//! n(u,v)/n(u)`. There is no edge if `n(u,v)` is 0, and none inside one attribute. Each pair of attributes is counted
-//! once and read both ways.
-//!
-//! Counts are additive: a micro-batch is added and an expired one subtracted without rereading a record. The result
-//! is exactly the model of the remaining records.
-//!
-//! | file | content |
-//! |---|---|
-//! | `mod` | the model, its queries and its limits |
-//! | `change` | adding, subtracting, renumbering |
-//! | `derived` | adding and removing an attribute that another determines |
-//! | `counted` | adding joint counts made elsewhere, for example on a GPU |
-//! | `share` | the work of one batch in parts |
-//! | `block`, `dense`, `sparse` | the counts of one pair of attributes |
-//! | `inference`, `expectation` | `M(A→B)`, `μ(t)`, and the statistics of μ over all sets around an attribute |
-//! | `triage`, `comparison` | suspects, θ, the order of the exact re-check, and its quality |
+//! Nodes are values; edges are values that occur together. Micro-batches are added and subtracted exactly.
 
 mod block_count_task;
 mod degrees;
@@ -43,10 +27,10 @@ pub use triage_comparison::{SuspectDetection, TriageCheckEffort, TriageCheckOrde
 use pair_count_block::PairCountBlock;
 use throng_core::values::codebook::Code;
 
-/// Upper bound (exclusive) of the codes of one attribute, since they index a table of counts.
+/// Exclusive upper bound of codes.
 pub const MAX_CODES: u32 = 1 << 26;
 
-/// Default limit of the edges of a model.
+/// Default of [`AdjacencyLimits::max_edges`].
 pub const MAX_EDGES: u64 = 2_000_000;
 
 /// Value of an attribute.
@@ -58,13 +42,12 @@ pub struct ValueNode {
     pub code: Code,
 }
 
-/// Size limits of a model.
+/// Size limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdjacencyLimits {
-    /// Most edges held after a change; an edge is a pair of values seen together.
+    /// Most edges after a change; a batch may hold four times as many.
     ///
-    /// If a batch exceeds it, pairs of attributes are left out until the rest fits: most edges first, then the later
-    /// pair. During a batch the model may hold up to four times as many edges. `n(u)` is always exact.
+    /// Beyond it, pairs of attributes are left out: most edges first, then the later pair. `n(u)` is always exact.
     pub max_edges: u64,
 }
 
@@ -74,7 +57,7 @@ impl Default for AdjacencyLimits {
     }
 }
 
-/// Error of creating or changing a model. The model is then unchanged.
+/// Error of a change, which then has no effect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "each variant has an error message")]
 pub enum AdjacencyError {
@@ -103,27 +86,24 @@ pub enum AdjacencyError {
     DropsUsedValue { attribute: usize, records: u64 },
 }
 
-/// Adjacency of the values of some attributes.
-///
-/// Two models are equal if they count the same attributes and have equal `n(u)`, left-out pairs and edges. Their
-/// history does not matter.
+/// Adjacency of the values of some attributes. Equality ignores the history of updates.
 #[derive(Clone, Debug)]
 pub struct Adjacency {
-    /// Ascending schema numbers. Elsewhere, an attribute is given by its index in this list.
+    /// Ascending schema numbers; elsewhere, attributes are indices into them.
     attributes: Vec<usize>,
     limits: AdjacencyLimits,
     records: u32,
-    /// n(u), one entry per code.
+    /// n(u) per code.
     nodes: Vec<Vec<u32>>,
-    /// Counts of all pairs a < b, in the order (0,1), (0,2), …, (1,2), …; `None` for a pair that is left out.
+    /// Counts of all pairs a < b, in the order (0,1), (0,2), …, (1,2), …; `None` if left out.
     pairs: Vec<Option<PairCountBlock>>,
 }
 
 impl Adjacency {
-    /// Creates an empty model of the attributes, given by ascending schema numbers.
+    /// Creates an empty model of attributes with these schema numbers.
     ///
     /// # Errors
-    /// Fails if the attributes do not ascend, or if one is beyond the largest attribute number.
+    /// Fails if the numbers do not ascend or one is too large.
     pub fn new(attributes: &[usize], limits: AdjacencyLimits) -> Result<Self, AdjacencyError> {
         let beyond = |attribute: &usize| *attribute >= crate::counting::attribute_set::MAX_ATTRIBUTES;
         let falls = attributes.windows(2).find(|two| two[0] >= two[1]).map(|two| two[1]);
@@ -140,7 +120,7 @@ impl Adjacency {
         })
     }
 
-    /// Returns the counted attributes by their schema numbers, ascending.
+    /// Returns the attributes by ascending schema numbers.
     pub fn attributes(&self) -> &[usize] {
         &self.attributes
     }
@@ -150,7 +130,7 @@ impl Adjacency {
         self.limits
     }
 
-    /// Number of counted records.
+    /// Returns the number of records.
     pub fn records(&self) -> u64 {
         u64::from(self.records)
     }
@@ -159,13 +139,13 @@ impl Adjacency {
         self.attributes.binary_search(&attribute).ok()
     }
 
-    /// Returns `n(u)`; 0 for an attribute outside the model.
+    /// Returns `n(u)`; 0 outside the model.
     pub fn n(&self, node: ValueNode) -> u64 {
         let nodes = self.attribute_index(node.attribute).map(|at| &self.nodes[at]);
         nodes.and_then(|nodes| nodes.get(node.code as usize)).map_or(0, |n| u64::from(*n))
     }
 
-    /// Returns `n(u,v)`; `None` if the pair is left out, is of one attribute, or an attribute is outside the model.
+    /// Returns `n(u,v)`; `None` for a left-out pair, one attribute, or outside the model.
     pub fn n_both(&self, u: ValueNode, v: ValueNode) -> Option<u64> {
         let (a, b) = (self.attribute_index(u.attribute)?, self.attribute_index(v.attribute)?);
         if a == b {
@@ -175,14 +155,14 @@ impl Adjacency {
         self.pair(a, b).map(|block| u64::from(block.get(x, y)))
     }
 
-    /// Returns `P(v|u) = n(u,v)/n(u)` in [0, 1]; `None` if [`n_both`](Self::n_both) is `None` or no record holds u.
+    /// Returns `P(v|u)` in [0, 1]; `None` without `n(u,v)` or if `n(u)` is 0.
     pub fn p(&self, v: ValueNode, u: ValueNode) -> Option<f64> {
         let both = self.n_both(u, v)?;
         let n = self.n(u);
         (n > 0).then(|| both as f64 / n as f64)
     }
 
-    /// Iterates over the values in use, ascending.
+    /// Iterates over the values in use with `n(u)`, ascending.
     pub fn nodes(&self) -> impl Iterator<Item = (ValueNode, u64)> + '_ {
         self.attributes.iter().zip(&self.nodes).flat_map(|(&attribute, nodes)| {
             let held = (0..).zip(nodes).filter(|(_, n)| **n > 0);
@@ -190,8 +170,7 @@ impl Adjacency {
         })
     }
 
-    /// Iterates over each edge once, with `n(u,v)`; u belongs to the lower attribute. Ascending by attributes, then
-    /// codes.
+    /// Iterates over each edge once, with `n(u,v)`, ascending.
     pub fn edges(&self) -> impl Iterator<Item = (ValueNode, ValueNode, u64)> + '_ {
         let kept = self.indexed_pairs().filter_map(|(a, b, pair)| pair.map(|block| (a, b, block)));
         kept.flat_map(move |(a, b, block)| {
@@ -202,7 +181,7 @@ impl Adjacency {
         })
     }
 
-    /// Returns the edges of one node with `n(u,v)`, ascending. Time: the codes of all other attributes.
+    /// Returns the edges of a node with `n(u,v)`, ascending. Time: all codes of the other attributes.
     pub fn row(&self, u: ValueNode) -> Vec<(ValueNode, u64)> {
         let Some(at) = self.attribute_index(u.attribute) else { return Vec::new() };
         let mut row = Vec::new();
@@ -215,7 +194,7 @@ impl Adjacency {
         row
     }
 
-    /// Number of values in use.
+    /// Returns the number of values in use.
     pub fn node_count(&self) -> u64 {
         self.values().iter().sum()
     }
@@ -224,14 +203,12 @@ impl Adjacency {
         self.nodes.iter().map(|nodes| nodes.iter().filter(|n| **n > 0).count() as u64).collect()
     }
 
-    /// Number of edges. An edge is stored once and read both ways.
+    /// Returns the number of edges.
     pub fn edge_count(&self) -> u64 {
         self.pairs.iter().flatten().map(PairCountBlock::edges).sum()
     }
 
-    /// Returns the pairs of attributes that are no longer counted, by ascending schema numbers.
-    ///
-    /// Only a new model counts such a pair again.
+    /// Returns the pairs of attributes that are no longer counted.
     pub fn left_out_pairs(&self) -> Vec<(usize, usize)> {
         let left_out = self.indexed_pairs().filter(|(_, _, pair)| pair.is_none());
         left_out.map(|(a, b, _)| (self.attributes[a], self.attributes[b])).collect()
@@ -245,23 +222,18 @@ impl Adjacency {
     }
 
     /// Returns the summed cycle inference `scf(u) = Σ_v P(v|u)` (\[POD] eq. 5.2), without the diagonal.
-    ///
-    /// Every record has one value per attribute (missing counts as one), so each other attribute with a counted pair
-    /// adds 1.
     pub fn scf(&self, u: ValueNode) -> f64 {
         let n = self.n(u);
         if n == 0 { 0.0 } else { self.row(u).iter().map(|(_, both)| *both as f64).sum::<f64>() / n as f64 }
     }
 
-    /// Returns the mean cycle inference `mcf(u) = scf(u)/t(u)` (\[POD] eq. 5.3), or 0 if u has no neighbours. `t(u)`
-    /// is the number of neighbours of u.
+    /// Returns the mean cycle inference `mcf(u) = scf(u)/t(u)` (\[POD] eq. 5.3), or 0 without neighbours.
     pub fn mcf(&self, u: ValueNode) -> f64 {
         let neighbours = self.neighbours(u);
         if neighbours == 0 { 0.0 } else { self.scf(u) / neighbours as f64 }
     }
 
-    /// Returns `t(u)`, the number of values seen together with u. The counts are stored, so it takes one lookup per
-    /// pair.
+    /// Returns `t(u)`, the number of neighbours of u.
     pub fn neighbours(&self, u: ValueNode) -> u64 {
         let Some(at) = self.attribute_index(u.attribute) else { return 0 };
         let others = (0..self.attributes.len()).filter(|b| *b != at);
@@ -280,13 +252,11 @@ impl Adjacency {
     }
 }
 
-/// Number of the pair a < b among all pairs of `width` attributes.
 fn pair_number(width: usize, a: usize, b: usize) -> usize {
     debug_assert!(a < b && b < width);
     a * (2 * width - a - 1) / 2 + b - a - 1
 }
 
-/// Iterates over all pairs a < b, in the order of their numbers.
 fn index_pairs(width: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..width).flat_map(move |a| (a + 1..width).map(move |b| (a, b)))
 }

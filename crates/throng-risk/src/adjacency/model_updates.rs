@@ -1,5 +1,3 @@
-//! Changes of a model: adds and subtracts records, renumbers codes and leaves out pairs.
-
 use super::block_count_task::{BlockCountTask, block_count_tasks};
 use super::degrees::step_count;
 use super::pair_count_block::PairCountBlock;
@@ -7,16 +5,13 @@ use super::{Adjacency, AdjacencyError, MAX_CODES, index_pairs, pair_number};
 use rayon::prelude::*;
 use throng_core::values::codebook::Code;
 
-/// Fewest rows that are counted in one pass.
 const MIN_SLICE_ROWS: usize = 64;
 
 impl Adjacency {
-    /// Counts the records of a batch, given as all columns of the schema.
-    ///
-    /// Time: one increment per record and pair of attributes, in parallel over the pairs.
+    /// Adds a batch, given as all columns of the schema.
     ///
     /// # Errors
-    /// Fails if the columns are not a batch of this schema, or if the model is full.
+    /// Fails if the columns do not match the schema, or if the model is full.
     pub fn add<C: AsRef<[Code]>>(&mut self, columns: &[C]) -> Result<(), AdjacencyError> {
         let (lanes, rows) = self.counted_columns(columns)?;
         self.check_capacity(rows as u64)?;
@@ -35,10 +30,10 @@ impl Adjacency {
         Ok(())
     }
 
-    /// Subtracts records that were added before, given as all columns of the schema.
+    /// Subtracts records added before, given as all columns of the schema.
     ///
     /// # Errors
-    /// Fails if the columns are not a batch of this schema, or if the model does not count such records.
+    /// Fails if the columns do not match the schema, or if the model lacks these records.
     pub fn subtract<C: AsRef<[Code]>>(&mut self, columns: &[C]) -> Result<(), AdjacencyError> {
         let (lanes, rows) = self.counted_columns(columns)?;
         if rows == 0 {
@@ -71,7 +66,6 @@ impl Adjacency {
         }
     }
 
-    /// Returns the columns of the counted attributes, and their length.
     pub(super) fn counted_columns<'a, C: AsRef<[Code]>>(
         &self,
         columns: &'a [C],
@@ -98,7 +92,7 @@ impl Adjacency {
         if records > u64::from(u32::MAX) { Err(AdjacencyError::Full { records }) } else { Ok(()) }
     }
 
-    /// Counts single values. Returns the first attribute with an underflowed count.
+    /// Returns the first attribute whose count underflowed.
     pub(super) fn count_nodes<const SUBTRACT: bool>(&mut self, lanes: &[&[Code]]) -> Option<usize> {
         let mut short = None;
         for (at, (nodes, lane)) in self.nodes.iter_mut().zip(lanes).enumerate() {
@@ -114,7 +108,7 @@ impl Adjacency {
         short
     }
 
-    /// Counts pairs. Returns the lowest first attribute of a pair with an underflowed count.
+    /// Returns the lowest first attribute of a pair whose count underflowed.
     fn count_pairs<const SUBTRACT: bool>(&mut self, lanes: &[&[Code]]) -> Option<usize> {
         let codes: Vec<usize> = self.nodes.iter().map(Vec::len).collect();
         let places: Vec<(usize, usize)> = index_pairs(codes.len()).collect();
@@ -129,10 +123,9 @@ impl Adjacency {
         short
     }
 
-    /// Number of next rows that can be counted before the edge limit must be checked again.
+    /// Returns the number of rows until the next check of the edge limit.
     ///
-    /// A pair gains at most one edge per row, and not more edges than it has free cells. So the model never holds
-    /// more than four times the allowed edges.
+    /// A row adds at most one edge per pair, up to its free cells, so the model stays below four times the limit.
     fn rows_until_limit_check(&self, values: &[u64], rows: usize) -> usize {
         let room = self.limits.max_edges.saturating_mul(4).saturating_sub(self.edge_count());
         let free: Vec<u64> = index_pairs(values.len())
@@ -147,7 +140,7 @@ impl Adjacency {
             .unwrap_or(rows.min(MIN_SLICE_ROWS))
     }
 
-    /// Leaves out pairs, most edges first, until the number of edges is within the limit.
+    /// Leaves out pairs, most edges first, until the limit holds.
     pub(super) fn enforce_edge_limit(&mut self) {
         let mut edges = self.edge_count();
         if edges <= self.limits.max_edges {
@@ -165,12 +158,10 @@ impl Adjacency {
         }
     }
 
-    /// Renumbers the codes of one attribute of the schema after its codebook was compacted; `map` is old → new.
-    ///
-    /// Values with the same new code are merged. Attributes outside the model are ignored.
+    /// Renumbers the codes of an attribute after compaction; `map` is old → new, and may merge values.
     ///
     /// # Errors
-    /// Fails if `map` drops a value that counted records still hold.
+    /// Fails if `map` drops a value in use.
     pub fn remap(&mut self, attribute: usize, map: &[Code]) -> Result<(), AdjacencyError> {
         let Some(at) = self.attribute_index(attribute) else { return Ok(()) };
         let new = |code: Code| map.get(code as usize).copied().filter(|new| *new < MAX_CODES);
@@ -198,8 +189,7 @@ impl Adjacency {
         Ok(())
     }
 
-    /// Stops counting these pairs of attributes, given by their schema numbers, the lower one first. Others are
-    /// ignored.
+    /// Leaves out pairs of attributes, given by schema numbers, the lower one first.
     pub fn exclude_pairs(&mut self, pairs: &[(usize, usize)]) {
         for &(a, b) in pairs {
             if let (Some(a), Some(b)) = (self.attribute_index(a), self.attribute_index(b))

@@ -1,16 +1,14 @@
-//! Counts of one pair of attributes: `n(u,v)`, and the number of partners of each value.
+//! Counts and degrees of one pair of attributes.
 
 use super::degrees::PartnerDegrees;
 use super::dense::DensePairCounts;
 use super::sparse::SparsePairCounts;
 use throng_core::values::codebook::Code;
 
-/// Dense tables of up to this many cells stay dense.
+/// Largest table that always stays dense.
 const MAX_DENSE_CELLS: usize = 1 << 10;
 
-/// Most dense cells per edge; a larger table becomes sparse.
-///
-/// A dense cell takes 4 bytes. A sparse edge takes 13 to 30 bytes, and more time.
+/// Most dense cells per edge. A cell takes 4 bytes, a sparse edge 13 to 30.
 const MAX_CELLS_PER_EDGE: usize = 8;
 
 #[derive(Clone, Debug)]
@@ -19,7 +17,6 @@ pub(super) enum PairCountTable {
     Sparse(SparsePairCounts),
 }
 
-/// Edges between the values x of one attribute and y of another.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PairCountBlock {
     pub(super) cells: PairCountTable,
@@ -50,7 +47,6 @@ impl PairCountBlock {
         }
     }
 
-    /// Number of partners of a value of the first or the second attribute.
     pub(super) fn degree(&self, code: Code, first: bool) -> u32 {
         self.partners(first).get(code as usize).copied().unwrap_or(0)
     }
@@ -68,7 +64,6 @@ impl PairCountBlock {
         cells + (self.degrees.x.capacity() + self.degrees.y.capacity()) * size_of::<u32>()
     }
 
-    /// Iterates over all edges, in no particular order.
     pub(super) fn all_edges(&self) -> Box<dyn Iterator<Item = (Code, Code, u32)> + '_> {
         match &self.cells {
             PairCountTable::Dense(dense) => Box::new(dense.all()),
@@ -76,7 +71,6 @@ impl PairCountBlock {
         }
     }
 
-    /// Returns all edges, ascending.
     pub(super) fn sorted_edges(&self) -> Vec<(Code, Code, u32)> {
         let mut edges: Vec<_> = self.all_edges().collect();
         if matches!(self.cells, PairCountTable::Sparse(_)) {
@@ -85,7 +79,6 @@ impl PairCountBlock {
         edges
     }
 
-    /// Returns the partners of a value with their counts, ascending.
     pub(super) fn edges_of(&self, code: Code, first: bool) -> Vec<(Code, u32)> {
         let others = (0..).zip(self.partners(!first)).filter(|(_, degree)| **degree > 0);
         let count = |other| if first { self.get(code, other) } else { self.get(other, code) };
@@ -109,7 +102,6 @@ impl PairCountBlock {
         }
     }
 
-    /// Converts a sparse table to a dense one when that saves memory.
     pub(super) fn densify_if_smaller(&mut self) {
         if let PairCountTable::Sparse(sparse) = &self.cells {
             let (xs, ys) = (self.degrees.x.len(), self.degrees.y.len());
@@ -122,7 +114,7 @@ impl PairCountBlock {
         }
     }
 
-    /// Adds `n` to one edge. Both codes must have room.
+    /// Both codes must have room.
     pub(super) fn add_to_edge(&mut self, x: Code, y: Code, n: u32) {
         let cell = match &mut self.cells {
             PairCountTable::Dense(dense) => dense.cell(x, y),
@@ -134,7 +126,7 @@ impl PairCountBlock {
         self.degrees.record_transition(x, y, before, after);
     }
 
-    /// Builds a block of the given edges, with room for codes below `xs` and `ys`; counts of equal edges are summed.
+    /// Makes room for codes below `xs` and `ys`; sums counts of equal edges.
     pub(super) fn of(edges: impl Iterator<Item = (Code, Code, u32)>, xs: usize, ys: usize) -> Self {
         let mut block = Self::default();
         block.ensure(xs, ys);

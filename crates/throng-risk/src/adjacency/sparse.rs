@@ -1,15 +1,15 @@
-//! Hash table of the pairs of values that occur.
+//! Hash table of pair counts.
 
 use super::degrees::{PartnerDegrees, step_count};
 use throng_core::values::codebook::Code;
 
-/// Two codes packed into one key. Keys are as narrow as the domains allow, since small tables are faster.
+/// Two codes in one key, as narrow as the domains allow.
 pub(super) trait PackedPairKey: Copy + Eq + Send + Sync {
-    /// Marks a vacant slot; never a pair of codes.
+    /// Marks a vacant slot; no pair of codes.
     const NONE: Self;
     fn of(x: Code, y: Code, y_bits: u32) -> Self;
     fn codes(self, y_bits: u32) -> (Code, Code);
-    /// Returns 32 bits; its upper bits differ when the keys differ.
+    /// Returns a hash with well-distributed upper bits.
     fn hash(self) -> u32;
 }
 
@@ -31,7 +31,7 @@ impl PackedPairKey for u32 {
     }
 }
 
-/// For domains with more pairs than fit into 32 bits.
+/// For domains that exceed 32-bit keys.
 impl PackedPairKey for [Code; 2] {
     const NONE: Self = [Code::MAX; 2];
 
@@ -50,7 +50,6 @@ impl PackedPairKey for [Code; 2] {
     }
 }
 
-/// Fibonacci hashing.
 #[inline]
 fn fibonacci_hash(key: u64) -> u32 {
     ((key ^ key >> 29 ^ key >> 15).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
@@ -62,21 +61,16 @@ struct CountSlot<K> {
     n: u32,
 }
 
-/// Smallest number of slots.
 const MIN_SLOTS: usize = 16;
 
-/// Records per prefetch of slots.
 const PREFETCH_RECORDS: usize = 64;
 
-/// Open addressing with linear probing.
-///
-/// A count that falls to 0 keeps its slot until the table is rebuilt. That happens when five of eight slots are
-/// claimed, since longer probe sequences cause branch mispredictions.
+/// Open addressing with linear probing. It is rebuilt, without zero counts, when five eighths full.
 #[derive(Clone, Debug)]
 pub(super) struct PairHashTable<K> {
     slots: Vec<CountSlot<K>>,
     claimed: usize,
-    /// Bits of a narrow key that hold the second code.
+    /// Bits of the second code in a narrow key.
     y_bits: u32,
 }
 
@@ -92,13 +86,12 @@ impl<K: PackedPairKey> PairHashTable<K> {
         })
     }
 
-    /// Returns the first slot of the probe sequence: the hash, scaled to the length.
     #[inline]
     fn first_slot(&self, key: K) -> usize {
         ((u64::from(key.hash()) * self.slots.len() as u64) >> 32) as usize
     }
 
-    /// Returns the slot of a key, or the vacant slot in which it belongs.
+    /// Returns the slot of a key, or the vacant slot for it.
     #[inline]
     fn find(&self, key: K) -> usize {
         let mut at = self.first_slot(key);
@@ -111,7 +104,7 @@ impl<K: PackedPairKey> PairHashTable<K> {
         }
     }
 
-    /// Returns the count of a key, and claims a slot for it if necessary.
+    /// Claims a slot if necessary.
     #[inline]
     fn cell(&mut self, key: K) -> &mut u32 {
         let mut at = self.find(key);
@@ -131,7 +124,7 @@ impl<K: PackedPairKey> PairHashTable<K> {
         at
     }
 
-    /// Rebuilds the table with the counts above 0, so that it is two fifths full.
+    /// Rebuilds the table two fifths full.
     fn rebuild_slots(&mut self) {
         let live: Vec<CountSlot<K>> = self.slots.iter().copied().filter(|slot| slot.n > 0).collect();
         self.slots = vec![CountSlot { key: K::NONE, n: 0 }; (live.len() * 5 / 2).max(MIN_SLOTS)];
@@ -146,7 +139,7 @@ impl<K: PackedPairKey> PairHashTable<K> {
         let mut below = false;
         let y_bits = self.y_bits;
         for (xs, ys) in xs.chunks(PREFETCH_RECORDS).zip(ys.chunks(PREFETCH_RECORDS)) {
-            // Prefetches the cache lines of all records; none of these reads waits for another.
+            // Prefetches all cache lines with independent reads.
             let near = |(x, y): (&Code, &Code)| self.slots[self.first_slot(K::of(*x, *y, y_bits))].n;
             std::hint::black_box(xs.iter().zip(ys).map(near).fold(0, |all, n| all ^ n));
             for (&x, &y) in xs.iter().zip(ys) {
@@ -161,26 +154,20 @@ impl<K: PackedPairKey> PairHashTable<K> {
     }
 }
 
-/// Counts of the pairs of two attributes.
-///
-/// With narrow keys a slot takes 8 bytes and an edge 13 to 20. With wide keys a slot takes 12 bytes and an edge 19 to
-/// 30.
+/// Pair counts. A slot takes 8 bytes with narrow keys, 12 with wide ones.
 #[derive(Clone, Debug)]
 pub(super) enum SparsePairCounts {
     Narrow(PairHashTable<u32>),
     Wide(PairHashTable<[Code; 2]>),
 }
 
-/// Number of bits that distinguish `codes` codes.
 fn bits_for(codes: usize) -> u32 {
     usize::BITS - codes.saturating_sub(1).leading_zeros()
 }
 
-/// Returns the bits of the second code in narrow keys for codes below `xs` and `ys`; `None` if keys must be wide.
-///
-/// Spare bits are divided between both codes.
+/// Returns the bits of the second code in narrow keys; `None` for wide keys.
 fn narrow_key_bits(xs: usize, ys: usize) -> Option<u32> {
-    // One code more than there are, since the last key marks a vacant slot.
+    // The last key marks a vacant slot.
     let spare = u32::BITS.checked_sub(bits_for(xs + 1) + bits_for(ys))?;
     Some(bits_for(ys) + spare / 2)
 }
@@ -193,23 +180,22 @@ impl SparsePairCounts {
         }
     }
 
-    /// Builds a table of the given distinct edges, for codes below `xs` and `ys`.
+    /// The edges are distinct, with codes below `xs` and `ys`.
     pub(super) fn of(edges: impl Iterator<Item = (Code, Code, u32)>, xs: usize, ys: usize) -> Self {
         let mut sparse = Self::new(xs, ys);
         edges.for_each(|(x, y, n)| *sparse.cell(x, y) = n);
         sparse
     }
 
-    /// Returns true if keys distinguish all codes below `xs` and `ys`.
     fn fits(&self, xs: usize, ys: usize) -> bool {
         match self {
-            // One code less than the bits allow, since the last key marks a vacant slot.
+            // The last key marks a vacant slot.
             Self::Narrow(table) => (xs as u64) < 1 << (u32::BITS - table.y_bits) && ys as u64 <= 1 << table.y_bits,
             Self::Wide(_) => true,
         }
     }
 
-    /// Makes room for codes below `xs` and `ys`. Rarely rebuilds all keys, since keys have spare bits.
+    /// Makes room for codes below `xs` and `ys`.
     pub(super) fn ensure(&mut self, xs: usize, ys: usize) {
         if !self.fits(xs, ys) {
             *self = Self::of(self.all(), xs, ys);
@@ -230,10 +216,8 @@ impl SparsePairCounts {
         }
     }
 
-    /// Returns the count of a pair; 0 for codes without room.
     pub(super) fn get(&self, x: Code, y: Code) -> u32 {
         match self {
-            // A vacant slot has count 0.
             Self::Narrow(table) if self.fits(x as usize + 1, y as usize + 1) => {
                 table.slots[table.find(PackedPairKey::of(x, y, table.y_bits))].n
             }
@@ -249,7 +233,7 @@ impl SparsePairCounts {
         }
     }
 
-    /// Counts records with codes that have room; returns true if a count underflowed.
+    /// Returns true if a count underflowed. The codes must have room.
     pub(super) fn count<const SUBTRACT: bool>(
         &mut self,
         xs: &[Code],
@@ -285,7 +269,7 @@ mod tests {
         assert_eq!(size_of::<CountSlot<[Code; 2]>>(), 12);
     }
 
-    /// Bits of x and of y to make room for, and pairs given as shares of that room.
+    /// Bits of x and y, and pairs as shares of that room.
     type SparseGrowthStep = (u32, u32, Vec<(f64, f64, u32)>);
 
     fn step() -> impl Strategy<Value = SparseGrowthStep> {
@@ -296,7 +280,6 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1024))]
 
-        /// Compares with an ordered map while the domains grow through every key width.
         #[test]
         fn hash_table_equals_ordered_map(steps in proptest::collection::vec(step(), 1..8)) {
             let (mut sparse, mut twin) = (SparsePairCounts::new(1, 1), BTreeMap::new());
@@ -305,7 +288,7 @@ mod tests {
                 (xs, ys) = (xs.max(1 << x_bits), ys.max(1 << y_bits));
                 sparse.ensure(xs, ys);
                 for (x, y, n) in pairs {
-                    // The last codes are as frequent as all others together, since there the key bits run out.
+                    // The last codes are frequent, since the key bits run out there.
                     let code = |share: f64, room: usize| (share * room as f64 * 2.0).min(room as f64 - 1.0) as Code;
                     let (x, y) = (code(x, xs), code(y, ys));
                     *sparse.cell(x, y) += n;

@@ -1,6 +1,4 @@
-//! Anonymity assurance (\[POD] Def. 9): finds the sets of attributes that deviate, and orders their check.
-//!
-//! Triage orders the exact re-check and never replaces it: a set that is not suspect is not therefore safe.
+//! Anonymity assurance (\[POD] Def. 9). It only orders the exact check.
 
 use super::expectation::{CycleMoments, InferenceExpectation, MAX_CYCLE_SIZE, cycle_moments};
 use super::inference_matrix::InferenceMatrix;
@@ -14,26 +12,24 @@ use std::ops::RangeInclusive;
 pub struct Triage {
     inference: InferenceMatrix,
     moments: Vec<Vec<CycleMoments>>,
-    /// Size of the largest judged sets; below 2 no set is judged.
+    /// Below 2, no set is judged.
     largest: usize,
 }
 
-/// Sets that deviate.
+/// Suspect sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SuspectSets {
-    /// In lexicographic order.
+    /// Sets in lexicographic order.
     pub sets: Vec<AttributeSet>,
-    /// False if there are more sets than requested; `sets` then holds the first ones.
+    /// False if there are more suspects than requested.
     pub complete: bool,
 }
 
 impl Triage {
-    /// Largest size of the judged sets; the smallest is 2. A size is judged only if it has few enough sets.
+    /// Largest size of judged sets; the smallest is 2.
     pub const MAX_JUDGED_SIZE: usize = MAX_CYCLE_SIZE;
 
-    /// Computes the expectations for the sizes below the first size with more than `max_held_sets` sets.
-    ///
-    /// In a wide table not even the pairs are judged.
+    /// Judges the sizes below the first with more than `most_sets` sets.
     pub fn new(inference: InferenceMatrix, most_sets: u64) -> Self {
         let is_judged = |size: &usize| binomial_coefficient(inference.width(), *size) <= most_sets;
         let largest = (2..=MAX_CYCLE_SIZE.min(inference.width())).take_while(is_judged).last().unwrap_or(0);
@@ -41,7 +37,7 @@ impl Triage {
         Self { inference, moments, largest }
     }
 
-    /// Returns the sizes that are judged.
+    /// Returns the judged sizes.
     pub fn judged_sizes(&self) -> RangeInclusive<usize> {
         2..=self.largest
     }
@@ -51,18 +47,15 @@ impl Triage {
         &self.inference
     }
 
-    /// Returns `E[μ(T_n(c))]` and `σ(μ(T_n(c)))` for n = `size`.
-    ///
-    /// Returns `None` if sets of that size are not judged or the attribute is outside the model.
+    /// Returns mean and deviation of `μ(T_n(c))` for n = `size`; `None` if not judged or outside the model.
     pub fn expectation(&self, attribute: usize, size: usize) -> Option<InferenceExpectation> {
         let place = self.inference.attributes.binary_search(&attribute).ok()?;
         self.judged_sizes().contains(&size).then(|| self.moments[size][place].expectation(size))
     }
 
-    /// Returns the largest `|E[μ(T_n(c))] − μ(t)| / σ(μ(T_n(c)))` over the attributes c of t.
+    /// Returns the largest `|E[μ(T_n(c))] − μ(t)| / σ(μ(T_n(c)))` over c in t: the set is suspect at every smaller θ.
     ///
-    /// The set is suspect at every θ below it. The result is 0 if all sets around c have one μ, and `None` if the set
-    /// is not judged.
+    /// Returns 0 if σ is 0, and `None` if the set is not judged.
     pub fn deviation(&self, set: &AttributeSet) -> Option<f64> {
         let places = self.inference.matrix_indices(set).filter(|places| self.judged_sizes().contains(&places.len()))?;
         Some(self.deviation_at(&places))
@@ -73,7 +66,7 @@ impl Triage {
         places.iter().map(|c| moments[*c].relative_deviation(round)).fold(0.0, f64::max)
     }
 
-    /// Returns the sets of `size` attributes that are suspect at θ (\[POD] Def. 9), at most `most` of them.
+    /// Returns at most `most` sets of `size` attributes that are suspect at θ.
     pub fn suspects(&self, theta: f64, size: usize, most: usize) -> SuspectSets {
         if !self.judged_sizes().contains(&size) {
             return SuspectSets { sets: Vec::new(), complete: true };
@@ -97,23 +90,19 @@ impl Triage {
         SuspectSets { sets: sets.map(set).collect(), complete }
     }
 
-    /// Returns the largest θ at which every one of the sets is suspect.
-    ///
-    /// Returns `None` if no θ of 0 or above does that, or if no set is judged. Sets that are not judged are ignored,
-    /// such as those of one attribute.
+    /// Returns the largest θ ≥ 0 at which every judged set is suspect, if any.
     pub fn choose_theta<'a>(&self, qids: impl IntoIterator<Item = &'a AttributeSet>) -> Option<f64> {
         let least = qids.into_iter().filter_map(|set| self.deviation(set)).min_by(f64::total_cmp)?;
         (least > 0.0).then(|| least.next_down())
     }
 
-    /// Sorts candidates into the order of their check: largest deviation first, ties in set order, sets that are not
-    /// judged last.
+    /// Sorts sets by falling deviation, then in set order; sets not judged come last.
     pub fn sort_for_check(&self, candidates: &mut [AttributeSet]) {
         candidates.sort_by_cached_key(|set| (DescendingNumber(self.deviation(set).unwrap_or(-1.0)), set.clone()));
     }
 }
 
-/// Number that orders descending.
+/// Number that sorts in descending order.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct DescendingNumber(pub(super) f64);
 
@@ -131,12 +120,11 @@ impl PartialOrd for DescendingNumber {
     }
 }
 
-/// Returns the binomial coefficient of `width` and `size`.
 fn binomial_coefficient(width: usize, size: usize) -> u64 {
     (0..size as u64).fold(1, |sets, i| sets * (width as u64).saturating_sub(i) / (i + 1))
 }
 
-/// Visits every ascending set of `size` indices below `width` that starts with `first`, in lexicographic order.
+/// Visits the ascending sets that start with `first`, in lexicographic order.
 pub(super) fn visit_sets(width: usize, first: usize, size: usize, visit: &mut dyn FnMut(&[usize])) {
     fn extend(width: usize, size: usize, places: &mut Vec<usize>, visit: &mut dyn FnMut(&[usize])) {
         if places.len() == size {

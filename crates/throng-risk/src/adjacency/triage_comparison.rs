@@ -1,22 +1,22 @@
-//! Quality of the triage, compared with the exact answer and with other check orders (\[POD] Fig. 5.6a).
+//! Quality of the triage (\[POD] Fig. 5.6a).
 
 use super::triage::{DescendingNumber, Triage, visit_sets};
 use crate::counting::AttributeSet;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// Comparison of suspects with the exact answer, for the sets of one size.
+/// Suspects of one size, compared with the exact answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SuspectDetection {
     /// Attributes per set.
     pub size: usize,
     /// Number of sets of that size.
     pub sets: u64,
-    /// Sets that are quasi-identifiers, minimal or not.
+    /// Quasi-identifiers, minimal or not.
     pub qids: u64,
     /// Minimal quasi-identifiers.
     pub minimal: u64,
-    /// Sets that are suspect at θ.
+    /// Sets suspect at θ.
     pub suspects: u64,
     /// Suspects that are quasi-identifiers.
     pub hits: u64,
@@ -25,72 +25,66 @@ pub struct SuspectDetection {
 }
 
 impl SuspectDetection {
-    /// Returns the share of the suspects that are quasi-identifiers; `None` without suspects.
+    /// Returns the share of suspects that are quasi-identifiers; `None` without suspects.
     pub fn precision(&self) -> Option<f64> {
         (self.suspects > 0).then(|| self.hits as f64 / self.suspects as f64)
     }
 
-    /// Returns the share of the quasi-identifiers that are suspects; `None` without quasi-identifiers.
+    /// Returns the share of quasi-identifiers that are suspects; `None` without quasi-identifiers.
     pub fn recall(&self) -> Option<f64> {
         (self.qids > 0).then(|| self.hits as f64 / self.qids as f64)
     }
 }
 
-/// Order in which the sets of one size are checked.
+/// Check order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TriageCheckOrder {
-    /// By falling deviation from the sets around them (\[POD] Def. 9).
+    /// Descending deviation (\[POD] Def. 9).
     Deviation,
-    /// By falling μ: stronger inference means more risk, according to \[POD] §5.1.3.
+    /// Descending μ (\[POD] §5.1.3).
     Inference,
-    /// By rising μ: attributes that predict each other weakly split the records into the most classes.
+    /// Ascending μ.
     Independence,
-    /// By falling product of the numbers of values.
+    /// Descending product of the numbers of values.
     Cardinality,
-    /// Random order: the expected effort.
+    /// Random order, with its expected effort.
     RandomOrder,
 }
 
-/// Number of exact evaluations of the open sets of one size, in one order, until a share of the minimal
-/// quasi-identifiers is found.
-///
-/// A set that contains a smaller quasi-identifier is one itself. It needs no evaluation, so it is not open.
+/// Evaluations, in one order, of the sets of one size without a smaller quasi-identifier.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TriageCheckEffort {
     /// Attributes per set.
     pub size: usize,
-    /// Order in which the sets were checked.
+    /// Check order.
     pub order: TriageCheckOrder,
-    /// Number of open sets.
+    /// Number of these sets.
     pub open: u64,
     /// Evaluations until half of the minimal quasi-identifiers are found.
     pub half: f64,
-    /// Evaluations until nine tenths of them are found.
+    /// Evaluations until nine tenths are found.
     pub nine_tenths: f64,
-    /// Evaluations until all of them are found.
+    /// Evaluations until all are found.
     pub all: f64,
 }
 
-/// Comparison of the triage of a window with the exact answer for the same window.
+/// Comparison of the triage of a window with the exact answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TriageReport {
-    /// Largest θ at which the suspects cover every minimal quasi-identifier of a judged size; `None` if no θ does.
+    /// Largest θ at which all judged minimal quasi-identifiers are suspect, if any.
     pub theta: Option<f64>,
     /// One entry per compared size.
     pub detections: Vec<SuspectDetection>,
-    /// One entry per order, for each size that has minimal quasi-identifiers.
+    /// One entry per order and size with minimal quasi-identifiers.
     pub efforts: Vec<TriageCheckEffort>,
-    /// Sizes with too many sets to be judged.
+    /// Sizes that are not judged.
     pub left_out: Vec<usize>,
 }
 
 impl Triage {
-    /// Compares with the minimal quasi-identifiers of an exact search, given by schema numbers.
+    /// Compares with the minimal quasi-identifiers of an exact search.
     ///
-    /// Quasi-identifiers with attributes that the model does not count are ignored in the comparison. Sizes that are
-    /// not judged are listed in `unknown_pair_count` and not compared.
-    ///
-    /// Time and memory: every set of the compared sizes, about 50 bytes each.
+    /// Ignores those with attributes outside the model. Time and memory: every compared set, about 50 bytes each.
     pub fn compare(&self, minimal_qids: &[AttributeSet]) -> TriageReport {
         let own: AttributeSet = self.inference().attributes().iter().copied().collect();
         let theta = self.choose_theta(minimal_qids.iter().filter(|set| set.len() <= Self::MAX_JUDGED_SIZE));
@@ -147,7 +141,6 @@ impl Triage {
         }
         let places =
             |set: &JudgedAttributeSet| set.places[..size].iter().map(|place| usize::from(*place)).collect::<Vec<_>>();
-        // Every order breaks ties by the numbers of the attributes.
         sets.sort_by_key(|set| DescendingNumber(set.deviation));
         let deviation = measure_effort(size, TriageCheckOrder::Deviation, &sets);
         sets.sort_by_cached_key(|set| (Reverse(self.inference().cycle_sum(&places(set))), set.places));
@@ -160,7 +153,7 @@ impl Triage {
         };
         sets.sort_by_cached_key(|set| (Reverse(values(set)), set.places));
         let cardinality = measure_effort(size, TriageCheckOrder::Cardinality, &sets);
-        // In random order, the r-th of w marked sets among n is expected at position r·(n + 1)/(w + 1).
+        // In random order, the r-th of w marked sets among n is expected at r·(n + 1)/(w + 1).
         let chance = |share| share_rank(wanted, share) as f64 * (sets.len() + 1) as f64 / (wanted + 1) as f64;
         let (half, nine_tenths, all) = (chance(EFFORT_TENTHS[0]), chance(EFFORT_TENTHS[1]), chance(EFFORT_TENTHS[2]));
         vec![
@@ -180,19 +173,15 @@ impl Triage {
     }
 }
 
-/// Set of attributes with its judgements.
 struct JudgedAttributeSet {
-    /// Only the first `size` entries are used.
     places: [u16; Triage::MAX_JUDGED_SIZE],
     deviation: f64,
     is_qid: bool,
     is_minimal: bool,
 }
 
-/// A half, nine tenths and all, in tenths.
 const EFFORT_TENTHS: [usize; 3] = [5, 9, 10];
 
-/// Number of sets in a share of `wanted`, rounded up.
 fn share_rank(wanted: usize, tenths: usize) -> usize {
     (wanted * tenths).div_ceil(10)
 }

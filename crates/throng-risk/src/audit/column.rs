@@ -1,36 +1,36 @@
-//! Columns of an audit, as read and after their judgement.
+//! Columns of an audit.
 
 use crate::identifiers::{ColumnProfile, IdentifierJudgement, IdentifierReason, IdentifierRule};
 use std::collections::BTreeMap;
 use throng_core::values::dictionary::{Dictionary, FIRST_VALUE};
 use throng_core::values::schema::Role;
 
-/// Column of the table to judge.
+/// Column to judge.
 #[derive(Clone, Debug)]
 pub struct AuditColumn {
     /// Name in the input.
     pub name: String,
-    /// Role from the schema; `None` without a schema.
+    /// Role from the schema, if there is one.
     pub role: Option<Role>,
-    /// True if it has a generalization hierarchy. It is then recoded and not removed, even with many values.
+    /// True if it has a hierarchy, so that it is recoded and not removed.
     pub recodable: bool,
     /// Dictionary code per row.
     pub codes: Vec<u32>,
-    /// Values of the codes.
+    /// Values by code.
     pub dictionary: Dictionary,
 }
 
-/// Counts of a column until it exceeded the number of distinct values that fit into memory.
+/// Counts of a column with too many values.
 #[derive(Clone, Debug)]
 pub struct PartialColumnCounts {
-    /// Profile of the records up to that point.
+    /// Profile of its first records.
     pub profile: ColumnProfile,
     /// Number of values per number of records.
     pub sizes: BTreeMap<u64, u64>,
 }
 
 impl PartialColumnCounts {
-    /// Creates the counts from the rows per dictionary code. `described` means that the texts are canonical.
+    /// Creates the counts from the rows per code. `described` means canonical texts.
     pub fn of(counts: &[u64], dictionary: &Dictionary, described: bool) -> Self {
         let mut sizes = BTreeMap::new();
         for count in counts.iter().filter(|count| **count > 0) {
@@ -55,7 +55,6 @@ pub(super) struct JudgedColumn {
 }
 
 impl JudgedColumn {
-    /// Returns true if the column is part of the search.
     pub fn is_searched(&self) -> bool {
         !self.judgement.identifies() && self.role != Some(Role::Insensitive)
     }
@@ -65,16 +64,12 @@ pub(super) fn is_missing(code: u32) -> bool {
     code < FIRST_VALUE
 }
 
-/// Adds the shape of a column's values to a profile.
-///
-/// With a schema, values are canonical texts, and only strings are used: a number of eight digits is not a telephone
-/// number. Without a schema, every value is a text.
+/// With a schema, only strings have shapes: a number of eight digits is no telephone number.
 pub(super) fn with_texts(profile: ColumnProfile, dictionary: &Dictionary, described: bool) -> ColumnProfile {
     let texts = dictionary.texts();
     if described { profile.with_texts(texts.filter(|text| text.starts_with('"'))) } else { profile.with_texts(texts) }
 }
 
-/// Judges a column by its profile and by its declared role.
 pub(super) fn judgement(column: &AuditColumn, profile: &ColumnProfile, rule: IdentifierRule) -> IdentifierJudgement {
     let mut judgement = rule.judge(profile, column.recodable, Some(&column.name));
     if column.role == Some(Role::Identifier) {
@@ -83,10 +78,9 @@ pub(super) fn judgement(column: &AuditColumn, profile: &ColumnProfile, rule: Ide
     judgement
 }
 
-/// Column with too many values to be read completely, judged by the records read until then.
+/// Column judged by its first records.
 #[derive(Clone, Debug)]
 pub(super) struct TruncatedColumn {
     pub judged: JudgedColumn,
-    /// Number of values per number of records.
     pub sizes: BTreeMap<u64, u64>,
 }

@@ -1,4 +1,4 @@
-//! Compares the audit of a table in a file with that of the same table in memory, with all options.
+//! Compares the audits of a table in a file and in memory.
 
 use super::*;
 use crate::counting::codes::WrittenColumns;
@@ -10,7 +10,6 @@ use throng_core::values::dictionary::{Dictionary, FIRST_VALUE};
 use throng_core::values::raw_batch::RawToken;
 use throng_core::values::record_numbers::RecordNumbers;
 
-/// Creates columns from cells: a number is a value, `None` is missing.
 fn columns(cells: &[Vec<Option<u8>>]) -> Vec<AuditColumn> {
     let column = |(number, cells): (usize, &Vec<Option<u8>>)| {
         let mut dictionary = Dictionary::new(None);
@@ -21,7 +20,6 @@ fn columns(cells: &[Vec<Option<u8>>]) -> Vec<AuditColumn> {
     cells.iter().enumerate().map(column).collect()
 }
 
-/// Writes the same columns to a file, as the reader does.
 fn write_to_files(mut columns: Vec<AuditColumn>, subject: Option<usize>, memory: u64) -> ReadColumns {
     let directory = std::env::temp_dir();
     let rows = columns[0].codes.len();
@@ -39,7 +37,6 @@ fn write_to_files(mut columns: Vec<AuditColumn>, subject: Option<usize>, memory:
     ReadColumns { columns, unread_columns: Vec::new(), written, numbers: RecordNumbers::default(), subject }
 }
 
-/// Removes the parts of a report that depend on the storage of the table.
 fn without_storage_details(report: AuditReport) -> AuditReport {
     AuditReport { seconds: 0.0, timings: AuditTimings::default(), ..report }
 }

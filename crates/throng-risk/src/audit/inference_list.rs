@@ -1,4 +1,4 @@
-//! Strongest inferences between values, in terms of the report.
+//! Strongest inferences, in terms of the report.
 
 use std::time::Instant;
 
@@ -6,16 +6,14 @@ use super::prepare::AuditTable;
 use super::report::InferenceReport;
 use crate::inferences::{InferenceRequest, ValueInference, affordable_pairs};
 
-/// Most inferences in a report.
 const MAX_LISTED_INFERENCES: usize = 100;
 
-/// Most record visits of this search. Bounds work, not time, so the report is the same on every machine.
+/// Bounds work, not time, so that the report is reproducible.
 const MAX_INFERENCE_VISITS: u64 = 500_000_000;
 
-/// Pairs of columns between two checks of the time limit.
 const PAIRS_PER_TIME_CHECK: usize = 64;
 
-/// Inferences found, strongest first.
+/// Inferences, strongest first.
 pub(super) struct InferenceList {
     found: Vec<ValueInference>,
     pub pairs: u64,
@@ -23,9 +21,7 @@ pub(super) struct InferenceList {
 }
 
 impl InferenceList {
-    /// Finds the strongest inferences between the searched columns.
-    ///
-    /// Uses the unmasked values. A value rarer than k supports no inference. No pair is started after `until`.
+    /// No pair is started after `until`.
     pub fn of(
         table: &AuditTable,
         k: u32,
@@ -37,8 +33,7 @@ impl InferenceList {
         let each = searched.iter().enumerate();
         let mut pairs: Vec<(usize, usize)> =
             each.flat_map(|(at, &a)| searched[at + 1..].iter().map(move |&b| (a, b))).collect();
-        // Columns of few values have large classes, so they come first. Ties are broken by name, independent of the
-        // column order.
+        // Columns of few values have large classes. Ties do not depend on the column order.
         let name = |column: usize| table.judged[column].name.as_str();
         pairs.sort_by_cached_key(|&(a, b)| {
             let values = table.columns.cardinality(a) * table.columns.cardinality(b);

@@ -1,8 +1,4 @@
-//! Audit of one table: identifying columns, quasi-identifiers among the other columns, and the resulting risk.
-//!
-//! [`audit`] combines three modules. [`identifiers`](crate::identifiers) removes identifying columns.
-//! [`qid`](crate::qid) searches the remaining columns. [`exposure`](crate::exposure) measures the risk for records
-//! and subjects. A [`AuditReport`] holds numbers and column names; it holds values of the data only on request.
+//! Audit of one table. An [`AuditReport`] holds values of the data only on request.
 
 mod column;
 mod inference_list;

@@ -1,4 +1,4 @@
-//! Judges the columns as read and builds the table to search.
+//! Preparation of the table to search.
 
 use rayon::prelude::*;
 
@@ -39,19 +39,15 @@ impl From<CodeTableError> for AuditError {
     }
 }
 
-/// Most characters shown of a cell.
 const MAX_SHOWN_CHARS: usize = 60;
 
-/// Dictionaries of a table, with the mapping from dense codes to their values.
 #[derive(Clone, Debug)]
 pub(super) struct AuditValueTexts {
     columns: Vec<(Dictionary, Vec<u32>)>,
 }
 
 impl AuditValueTexts {
-    /// Moves the dictionaries out of the columns; `counts` holds the rows per code, column by column.
-    ///
-    /// Dense codes are the ranks of the codes that occur.
+    /// Moves the dictionaries out of the columns. Dense codes are the ranks of the codes that occur.
     pub fn of(columns: &mut [AuditColumn], counts: &[Vec<u64>]) -> Self {
         let take = |(column, counts): (&mut AuditColumn, &Vec<u64>)| {
             let occurring = (0..).zip(counts).filter(|(_, count)| **count > 0).map(|(code, _)| code).collect();
@@ -60,7 +56,7 @@ impl AuditValueTexts {
         Self { columns: columns.iter_mut().zip(counts).map(take).collect() }
     }
 
-    /// Returns the shortened value of a dense code, or `(missing)`.
+    /// Returns the shortened value, or `(missing)`.
     pub fn text(&self, column: usize, code: u32) -> String {
         let (dictionary, occurring) = &self.columns[column];
         let Some(text) = occurring.get(code as usize).and_then(|&code| dictionary.text(code)) else {
@@ -73,27 +69,24 @@ impl AuditValueTexts {
     }
 }
 
-/// Table with its judged columns. Column numbers are those of the coded table.
+/// Coded table with its judged columns.
 #[derive(Clone, Debug)]
 pub struct AuditTable {
     pub(super) columns: CodeTable,
     pub(super) judged: Vec<JudgedColumn>,
-    /// Columns that are not in the coded table, because they had too many values.
+    /// Columns with too many values.
     pub(super) truncated_columns: Vec<TruncatedColumn>,
-    /// Column that identifies the subjects; not part of `columns`.
     pub(super) subject: Option<String>,
     pub(super) numbers: RecordNumbers,
-    /// Records left out because they have no subject.
     pub(super) without_subject: u64,
     pub(super) searched: AttributeSet,
-    /// Number of codes per column that mean a missing value; these codes come first.
+    /// Number of missing codes per column; they come first.
     pub(super) missing: Vec<u32>,
-    /// Texts of the values, if they may be shown.
     pub(super) values: Option<AuditValueTexts>,
 }
 
 impl AuditTable {
-    /// Returns the sorted names of some columns, independent of the column order.
+    /// Returns sorted names.
     pub(super) fn names(&self, set: &AttributeSet) -> Vec<String> {
         let mut names: Vec<String> = set.iter().map(|column| self.judged[column].name.clone()).collect();
         names.sort_unstable();
@@ -104,24 +97,23 @@ impl AuditTable {
 /// Columns as read.
 #[derive(Debug)]
 pub struct ReadColumns {
-    /// Columns of the table in their order, without codes.
+    /// Columns of the table, without codes.
     pub columns: Vec<AuditColumn>,
-    /// Columns with more values than fit into memory.
+    /// Columns with too many values for memory.
     pub unread_columns: Vec<(AuditColumn, PartialColumnCounts)>,
     /// Codes of the columns.
     pub written: WrittenColumns,
-    /// Number of the input record of each row.
+    /// Input record number of each row.
     pub numbers: RecordNumbers,
-    /// Name of the subject column, which is not part of `columns`.
+    /// Name of the subject column, which is not in `columns`.
     pub subject: Option<String>,
 }
 
 impl ReadColumns {
-    /// Takes columns with their codes in memory; `subject` is the number of the subject column. Keeps a packed copy
-    /// of the codes.
+    /// Takes columns with their codes in memory; `subject` is the number of the subject column.
     ///
     /// # Errors
-    /// Fails if the columns have different numbers of rows.
+    /// Fails if the columns differ in length.
     pub fn from_memory(
         mut columns: Vec<AuditColumn>,
         numbers: RecordNumbers,
@@ -145,13 +137,11 @@ impl ReadColumns {
     }
 }
 
-/// Judges the columns, and sorts the rows by subject.
-///
-/// Records without a value in the subject column support no subject and are left out (docs/internals/methods.md §1.3). Values
-/// are dropped unless `keep_values` is true.
+/// Judges the columns and sorts the rows by subject. Records without a subject are left out (docs/internals/methods.md
+/// §1.3).
 ///
 /// # Errors
-/// Fails if there are too many columns or rows to count, if no record has a subject, or on a disk error.
+/// Fails if the table is too large, if no record has a subject, or on a disk error.
 pub fn prepare(read: ReadColumns, rule: IdentifierRule, keep_values: bool) -> Result<AuditTable, AuditError> {
     let ReadColumns { mut columns, unread_columns: given_up, written, mut numbers, subject } = read;
     let rows = written.rows;
@@ -199,12 +189,11 @@ pub fn prepare(read: ReadColumns, rule: IdentifierRule, keep_values: bool) -> Re
     })
 }
 
-/// Number of distinct codes that mean a missing value.
 fn count_missing_codes(counts: &[u64]) -> u32 {
     (0..).zip(counts).map(|(code, count)| u32::from(is_missing(code) && *count > 0)).sum()
 }
 
-/// Counts a column by subject; `all` is the number of subjects. The first `missing` codes mean a missing value.
+/// The first `missing` codes mean a missing value; `all` is the number of subjects.
 fn relate_to_subjects(
     counter: &CpuCounter<'_>,
     column: usize,

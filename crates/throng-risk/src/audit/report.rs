@@ -1,4 +1,4 @@
-//! Request and report of an audit. `docs/evaluation.md` documents every JSON key of the report.
+//! Request and report of an audit; `docs/evaluation.md` documents the JSON keys.
 
 use crate::counting::{BackendChoice, DeviceUsage};
 use crate::exposure::{ClassRiskSummary, ReachStep};
@@ -8,25 +8,25 @@ use crate::qid::{QidSearchProgress, QidStrategy};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Treatment of rare single values before the search (docs/internals/methods.md §3).
+/// Treatment of values with support below k (docs/internals/methods.md §3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SingletonPolicy {
-    /// Keeps them: a column with one rare value is a quasi-identifier.
+    /// Keeps them.
     #[default]
     Include,
-    /// Replaces every cell with `*` if its value alone has support below k.
+    /// Replaces them with `*`.
     Mask,
 }
 
 /// Request of an audit.
 #[derive(Clone, Debug)]
 pub struct AuditRequest {
-    /// Name of the input in the report.
+    /// Name of the input.
     pub input: String,
     /// Required support, at least 2.
     pub k: u32,
-    /// Treatment of rare single values.
+    /// Treatment of rare values.
     pub singletons: SingletonPolicy,
     /// Search strategy.
     pub strategy: QidStrategy,
@@ -34,14 +34,13 @@ pub struct AuditRequest {
     pub threads: usize,
     /// Backend for counting.
     pub backend: BackendChoice,
-    /// Time limit for search and measurement together.
+    /// Time limit of search and measurement.
     pub budget: Option<Duration>,
-    /// Memory limit in bytes, in addition to the table. For a table in files, it covers counting, witnesses and
-    /// search.
+    /// Memory limit in bytes, in addition to a table in memory.
     pub memory: Option<u64>,
-    /// Number of records to list by score; 0 for no list.
+    /// Number of riskiest records to list.
     pub rows: usize,
-    /// Duration of reading in seconds, for the report.
+    /// Duration of reading, in seconds.
     pub read_seconds: f64,
 }
 
@@ -50,107 +49,101 @@ pub struct AuditRequest {
 pub enum AuditStep {
     /// Search, with its progress.
     Searching(QidSearchProgress),
-    /// Measurement: sets checked, and number of sets of this kind.
+    /// Measurement: sets checked, of all sets.
     Measuring(usize, usize),
 }
 
 /// Report of an audit.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct AuditReport {
-    /// Name of the input, as given by the caller.
+    /// Name of the input.
     pub input: String,
-    /// Number of judged records.
+    /// Judged records.
     pub rows: u64,
-    /// Number of subjects; null without a subject column.
+    /// Number of subjects, if known.
     pub subjects: Option<u64>,
     /// Name of the subject column.
     pub subject: Option<String>,
-    /// Likely subject column, if none was given: its name suggests a subject ID, and its values repeat.
+    /// Likely subject column, if none was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub likely_subject: Option<String>,
     /// Required support.
     pub k: u32,
-    /// Treatment of rare single values.
+    /// Treatment of rare values.
     pub singletons: SingletonPolicy,
     /// Search strategy.
     pub strategy: &'static str,
     /// Backend that counted: `cpu` or `cuda`.
     pub backend: &'static str,
-    /// Use of the device, if one counted.
+    /// Use of the device, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceUsage>,
-    /// Number of search threads.
+    /// Number of threads.
     pub threads: usize,
-    /// False if the search ran out of time or memory.
-    ///
-    /// The lists then hold only proved sets. Treat a set as unsafe if it is not a subset of a maximal non-QID.
+    /// False if time or memory ran out. Then treat sets outside all maximal non-QIDs as unsafe.
     pub complete: bool,
-    /// Columns that identify a subject alone, sorted. They are not searched.
+    /// Columns that alone identify a subject, sorted.
     pub standalone_identifiers: Vec<String>,
-    /// Records that can be linked to subjects with known attributes, if requested.
+    /// Links to subjects with known attributes, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<SubjectLinkReport>,
-    /// Smallest sets of columns in which some combination of values has support in [1, k − 1].
+    /// Minimal QIDs.
     pub minimal_qids: Vec<Vec<String>>,
-    /// Largest sets of columns in which none has.
+    /// Maximal non-QIDs.
     pub maximal_non_qids: Vec<Vec<String>>,
-    /// Number of counted sets.
+    /// Counted sets.
     pub evaluated: u64,
     /// Sets decided without counting.
     pub pruned: u64,
-    /// Seconds from the start of reading to this report.
+    /// Duration in seconds, with reading.
     pub seconds: f64,
-    /// Durations of the three steps.
+    /// Durations of the steps.
     pub timings: AuditTimings,
-    /// Risk over all searched columns together.
+    /// Risk over all searched columns.
     pub risk: RiskReport,
-    /// Columns by the records that they put at risk, then by their involvement. Columns that were not searched come
-    /// last.
+    /// Columns by records at risk, then by involvement; then those not searched.
     pub attributes: Vec<AttributeReport>,
-    /// First minimal QIDs in canonical order, with measurements; `qids_measured` is their number.
+    /// Measurements of the first minimal QIDs.
     pub qids: Vec<QidReport>,
-    /// Number of measured minimal QIDs.
+    /// Length of `qids`.
     pub qids_measured: u64,
     /// Records with the highest risk, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub riskiest: Option<RiskiestReport>,
-    /// Strongest inferences from one value to another, strongest first.
-    ///
-    /// Each ordered pair of searched columns contributes its strongest inference that is supported by at least k
-    /// subjects. The list is limited in length.
+    /// Strongest inference per ordered pair of searched columns, if any, strongest first.
     pub inferences: Vec<InferenceReport>,
-    /// Number of column pairs that were checked for inferences.
+    /// Column pairs checked for inferences.
     pub inference_pairs: u64,
-    /// Number of all column pairs.
+    /// All column pairs.
     pub inference_pairs_of: u64,
-    /// Cells masked before the search (`singletons = mask`).
+    /// Cells masked before the search.
     pub masked_cells: u64,
-    /// Records left out because they have no subject.
+    /// Records without a subject, left out.
     pub without_subject: u64,
-    /// Records left out because they could not be read, by reason.
+    /// Unreadable records, left out, by reason.
     pub unreadable: BTreeMap<&'static str, u64>,
-    /// Columns that were declared but occur in no record.
+    /// Declared columns that occur in no record.
     pub absent: Vec<String>,
-    /// Columns with array cells. Each array was judged as one text; its elements were not judged.
+    /// Columns with array cells, each judged as one text.
     pub arrays: Vec<String>,
-    /// Cells in columns that the schema does not contain. These cells are not judged.
+    /// Cells of columns outside the schema.
     pub unknown_cells: u64,
-    /// Notes that a reader needs to interpret the numbers.
+    /// Notes on the interpretation.
     pub notes: Vec<String>,
 }
 
-/// Durations of the three steps, in seconds.
+/// Durations of the steps, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct AuditTimings {
     /// Reading and encoding.
     pub read: f64,
     /// Search for quasi-identifiers.
     pub search: f64,
-    /// Measurement of the records and subjects below k.
+    /// Measurement of the risk.
     pub measure: f64,
 }
 
-/// Risk over all searched columns, and the reach of smaller sets.
+/// Risk over all searched columns, and reach of smaller sets.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct RiskReport {
     /// Number of searched columns.
@@ -158,12 +151,9 @@ pub struct RiskReport {
     /// Risk over all searched columns.
     #[serde(flatten)]
     pub risk: ClassRiskSummary,
-    /// Records in a class below k for an attacker that knows a number of columns: 1, 2, … up to the largest checked
-    /// number.
-    ///
-    /// For each record, the attacker knows the columns that identify it best.
+    /// Records below k if an attacker knows the best 1, 2, … columns.
     pub reach: Vec<ReachStep>,
-    /// True if the last entry of `reach` has as many records as all columns together put below k.
+    /// True if larger sets put no further record below k.
     pub reach_exhausted: bool,
 }
 
@@ -172,11 +162,11 @@ pub struct RiskReport {
 pub struct AttributeReport {
     /// Name in the input.
     pub name: String,
-    /// Role from the schema; null without a schema.
+    /// Role from the schema, if any.
     pub role: Option<&'static str>,
-    /// True if the column was searched for quasi-identifiers.
+    /// True if the column was searched.
     pub searched: bool,
-    /// Number of distinct values, including a missing value.
+    /// Distinct values, including a missing one.
     pub distinct: u64,
     /// Cells without a value.
     pub missing: u64,
@@ -186,25 +176,21 @@ pub struct AttributeReport {
     pub entropy: f64,
     /// Relative entropy to the uniform distribution, in nats.
     pub relative_entropy: f64,
-    /// Reasons for which the column alone identifies a subject; empty if it does not.
+    /// Reasons for being a standalone identifier.
     pub identifier: Vec<IdentifierReason>,
-    /// HIPAA Safe Harbor category suggested by its values or its name.
+    /// HIPAA Safe Harbor category.
     pub safe_harbor: Option<SafeHarborCategory>,
     /// Support of its rarest value.
     pub smallest_class: u64,
-    /// Records with a value that alone has support below k.
+    /// Records with a value of support below k.
     pub records_below_k: u64,
     /// Minimal QIDs that contain it.
     pub minimal_qids: u64,
-    /// Share of the column in the minimal QIDs. Each set's weight is divided equally among its columns; all shares
-    /// sum to 1.
+    /// Share of the column in the minimal QIDs, in [0, 1].
     pub involvement: f64,
-    /// Number of columns in the smallest minimal QID that contains it; null if none does.
+    /// Size of the smallest minimal QID that contains it.
     pub smallest_qid: Option<usize>,
-    /// Records with a value in a minimal combination of values with support below k.
-    ///
-    /// Combinations have at most as many columns as `risk.reach` has entries. Without this column, at least k
-    /// subjects would share such a combination.
+    /// Records with a value in a minimal combination of support below k, of the sizes in `risk.reach`.
     pub records_at_risk: u64,
 }
 
@@ -221,11 +207,11 @@ pub struct QidReport {
     pub classes_below_k: u64,
     /// Records in these classes.
     pub records_below_k: u64,
-    /// Share of these records in all records, in [0, 1].
+    /// Share of these records, in [0, 1].
     pub share_below_k: f64,
-    /// Subjects with such a record (records, without subjects).
+    /// Subjects in these classes.
     pub people_below_k: u64,
-    /// Values of the first record below k, in the order of `attributes`; only on request.
+    /// Values of the first record below k, on request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example: Option<Vec<String>>,
 }
@@ -233,30 +219,30 @@ pub struct QidReport {
 /// Records with the highest risk.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct RiskiestReport {
-    /// Largest number of columns of a checked combination: M of the score.
+    /// Largest size of a checked combination.
     pub largest: usize,
     /// True if all combinations of up to five columns were checked.
     pub complete: bool,
-    /// Records with at least one combination.
+    /// Records with a combination.
     pub at_risk: u64,
-    /// Records with the highest scores, highest first.
+    /// Riskiest records, highest score first.
     pub records: Vec<RiskyRecord>,
 }
 
 /// Record at risk.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct RiskyRecord {
-    /// Number in the input, counted from 1 without a header.
+    /// Number in the input, from 1.
     pub record: u64,
-    /// Sum over its combinations of `Π (searched columns − i)`, i from the size of the combination to `largest`.
+    /// SUDA score (docs/internals/methods.md §3).
     pub score: f64,
-    /// Minimal sets of columns in which fewer than k share its values: smaller sets first, at most 100.
+    /// Smallest minimal sets of columns whose values have support below k, at most 100.
     pub combinations: Vec<Vec<String>>,
     /// Number of all such sets.
     pub combinations_of: u64,
 }
 
-/// Inference from a value of one column to a value of another.
+/// Inference between values of two columns.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct InferenceReport {
     /// Column of the known value.
@@ -265,15 +251,15 @@ pub struct InferenceReport {
     pub to: String,
     /// Records with both values.
     pub records: u64,
-    /// Subjects with such a record; null without a subject column.
+    /// Subjects with such a record, if known.
     pub people: Option<u64>,
     /// Records with the value of `from`.
     pub given: u64,
     /// `records / given`, in (0, 1].
     pub probability: f64,
-    /// Share of all records with the value of `to`: the probability of a correct guess without knowing `from`.
+    /// Share of all records with the value of `to`.
     pub expected: f64,
-    /// The two values; only on request.
+    /// Both values, on request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<[String; 2]>,
 }

@@ -1,5 +1,3 @@
-//! Builds the report from the results of all steps.
-
 use std::collections::BTreeMap;
 
 use super::column::JudgedColumn;
@@ -13,10 +11,7 @@ use crate::counting::{AttributeSet, ClassSummary, DeviceUsage};
 use crate::exposure::{AttributeWeight, ClassRiskSummary, RiskiestRecords, SetRisk, SubsetReach};
 use crate::qid::{QidBorders, QidStrategy};
 
-/// Restricts the borders to sets of at least one column.
-///
-/// If the empty set is a QID (the whole table is smaller than k), every single column is one. If the empty set is the
-/// only non-QID, no set is safe.
+/// Restricts the borders to non-empty sets. If the empty set is a QID, every column is one.
 pub(super) fn without_empty_set(mut borders: QidBorders, searched: &AttributeSet) -> QidBorders {
     if borders.minimal_qids.iter().any(AttributeSet::is_empty) {
         borders.minimal_qids = searched.iter().map(|column| AttributeSet::from_iter([column])).collect();
@@ -25,7 +20,6 @@ pub(super) fn without_empty_set(mut borders: QidBorders, searched: &AttributeSet
     borders
 }
 
-/// Returns the borders of a search without columns.
 pub(super) fn empty_borders() -> QidBorders {
     let (minimal_qids, maximal_non_qids) = (Vec::new(), Vec::new());
     QidBorders { minimal_qids, maximal_non_qids, complete: true, out_of_memory: false, evaluated: 0, pruned: 0 }
@@ -33,17 +27,15 @@ pub(super) fn empty_borders() -> QidBorders {
 
 pub(super) struct AuditReportBuilder<'a> {
     pub table: &'a AuditTable,
-    /// Returns the code of a column in a row; `None` if the cell was masked.
+    /// Code of a column in a row; `None` if masked.
     pub cell: &'a dyn Fn(usize, u32) -> Option<u32>,
     pub question: &'a AuditRequest,
-    /// Name of the backend, and the use of a device.
     pub counted_by: (&'static str, Option<DeviceUsage>),
-    /// Counts of each single column, before masking.
+    /// Counts of each column, before masking.
     pub alone: Vec<ClassSummary>,
     pub borders: QidBorders,
     pub measured: Vec<SetRisk>,
     pub reached: SubsetReach,
-    /// Riskiest records, if requested.
     pub risky: Option<RiskiestRecords>,
     pub weights: Vec<AttributeWeight>,
     pub inferences: InferenceList,
@@ -108,7 +100,7 @@ impl AuditReportBuilder<'_> {
         }
     }
 
-    /// Returns sets by sorted names, ordered by size and then by names, independent of the column order.
+    /// Sorts by size and names, independent of the column order.
     fn names(&self, sets: &[AttributeSet]) -> Vec<Vec<String>> {
         let mut named: Vec<Vec<String>> = sets.iter().map(|set| self.table.names(set)).collect();
         named.sort_unstable_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
@@ -117,8 +109,7 @@ impl AuditReportBuilder<'_> {
 
     fn report_attributes(&self) -> Vec<AttributeReport> {
         let weight = |column: usize| self.weights.iter().find(|weight| weight.attribute == column);
-        // Each class below k of a minimal set is a minimal combination of values. So a measured set gives a lower
-        // bound of the records at risk if larger sets were not checked one by one.
+        // A class below k of a minimal set is a minimal combination, so this is a lower bound.
         let measured = |column: usize| {
             let with = self.measured.iter().filter(|measured| measured.set.contains(column));
             with.map(|measured| measured.records_below_k).max().unwrap_or(0)
@@ -236,7 +227,6 @@ impl AuditReportBuilder<'_> {
     }
 }
 
-/// Reports the columns that were not read completely.
 fn report_truncated(table: &AuditTable, k: u32) -> impl Iterator<Item = AttributeReport> + '_ {
     table.truncated_columns.iter().map(move |outgrown| {
         let below = |(size, values): (&u64, &u64)| if *size < u64::from(k) { size * values } else { 0 };
@@ -278,13 +268,11 @@ fn attribute_report(
     }
 }
 
-/// Most combinations listed per record, smaller ones first.
 const MAX_RECORD_COMBINATIONS: usize = 100;
 
 fn riskiest_report(table: &AuditTable, found: &RiskiestRecords) -> RiskiestReport {
     let record = |(row, score): &(u32, f64)| {
         let of = found.combinations(*row).count() as u64;
-        // The combinations are sorted by size, so only the listed ones need names.
         let mut combinations: Vec<Vec<String>> =
             found.combinations(*row).take(MAX_RECORD_COMBINATIONS).map(|set| table.names(set)).collect();
         combinations.sort_unstable_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));

@@ -1,5 +1,3 @@
-//! Runs an audit: search, measurement, report.
-
 use std::time::Instant;
 
 use super::inference_list::InferenceList;
@@ -14,10 +12,10 @@ use crate::exposure::{ClassRiskSummary, involvement, measure_qids, riskiest_reco
 use crate::inferences::find_strongest_inferences;
 use crate::qid::{QidSearchRequest, search_with_witness_counter};
 
-/// Default memory limit in bytes, for counting, witnesses and search.
+/// Default memory limit, in bytes.
 const DEFAULT_AUDIT_MEMORY: u64 = 4 << 30;
 
-/// Share of the time limit for the search; the rest is for the measurement of its results.
+/// Share of the time limit for the search.
 const SEARCH_TIME_SHARE: f64 = 0.8;
 
 fn counts_on_device(backend: BackendChoice, table: &CodeTable) -> bool {
@@ -30,8 +28,7 @@ fn counts_on_device(backend: BackendChoice, table: &CodeTable) -> bool {
 
 /// Audits a table. `progress` is called from this thread repeatedly.
 ///
-/// Memory: `question.memory`, half of it for counting, and the dictionaries of values that may be shown. A table in
-/// memory is copied to the device. A table in a file is counted on the CPU.
+/// Memory: the requested limit plus the dictionaries. A table in a file is counted on the CPU.
 pub fn audit(
     table: &AuditTable,
     question: &AuditRequest,
@@ -119,7 +116,6 @@ pub fn audit(
     Ok(report)
 }
 
-/// Masks a table as [`CountedTable::mask_rare_values`](crate::counting::CountedTable::mask_rare_values) does.
 fn mask_rare_values(counter: &CpuCounter<'_>, k: u32) -> Result<CodeTable, ComputeError> {
     let table = counter.table();
     let mut codes = Vec::with_capacity(table.width());

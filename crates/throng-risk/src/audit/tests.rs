@@ -41,7 +41,7 @@ fn report(
     audit(&table, &question(k, singletons), &|_| {}).expect("a report")
 }
 
-/// Eight subjects. Each sex and city belongs to at least two; (f, Bern) belongs to one. The age 52 belongs to one.
+/// Each sex and city belongs to at least two; (f, Bern) and the age 52 to one.
 fn people() -> Vec<AuditColumn> {
     vec![
         column(
@@ -74,7 +74,7 @@ fn report_equals_manual_calculation() {
     assert_eq!(report.standalone_identifiers, ["ssn"]);
     assert_eq!(names(&report.minimal_qids), ["age", "city+sex"]);
     assert_eq!(names(&report.maximal_non_qids), ["city", "sex"]);
-    // All three: (m, Bern, 30) ×2, (m, Zug, 30) ×2, (f, Zug, 30) ×2, (f, Bern, 30), (m, Bern, 52).
+    // (m, Bern, 30) ×2, (m, Zug, 30) ×2, (f, Zug, 30) ×2, (f, Bern, 30), (m, Bern, 52).
     let risk = &report.risk.risk;
     assert_eq!((report.risk.attributes, risk.classes, risk.smallest_class), (3, 5, 1));
     assert_eq!((risk.records_below_k, risk.share_below_k, risk.average), (2, 0.25, 5.0 / 8.0));
@@ -101,7 +101,7 @@ fn report_equals_manual_calculation() {
 #[test]
 fn masking_removes_rare_values_and_keeps_the_column() {
     let report = report(people(), None, 2, SingletonPolicy::Mask, true);
-    // 52 is now *, which is still unique: the definition applies to * as to any value.
+    // 52 is now *, which is still unique.
     assert_eq!((names(&report.minimal_qids), report.masked_cells), (vec!["age".into(), "city+sex".into()], 1));
     let examples: Vec<_> = report.qids.iter().map(|qid| qid.example.clone().expect("values were asked for")).collect();
     assert_eq!(examples, [vec!["*"], vec!["Bern", "f"]]);
@@ -141,7 +141,7 @@ fn riskiest_records_have_numbers_and_column_names() {
     let asked = AuditRequest { rows: 2, ..question(2, SingletonPolicy::Include) };
     let found = audit(&table, &asked, &|_| {}).expect("a report").riskiest.expect("it was asked for");
     assert_eq!((found.largest, found.complete, found.at_risk), (3, true, 2));
-    // Among three columns: (3 − 1)·(3 − 2) for the age of the eighth record, 3 − 2 for the woman in Bern.
+    // (3 − 1)·(3 − 2) for the age of the eighth record, 3 − 2 for the woman in Bern.
     let records: Vec<(u64, f64, Vec<String>)> =
         found.records.iter().map(|record| (record.record, record.score, names(&record.combinations))).collect();
     assert_eq!(records, [(8, 2.0, vec!["age".into()]), (7, 1.0, vec!["city+sex".into()])]);

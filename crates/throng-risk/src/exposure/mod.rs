@@ -1,8 +1,5 @@
-//! Exposure of the records of a table: re-identification risk, and the attributes that contribute most to it.
-//!
-//! The *risk* of a record is 1 / support of its class: the probability of picking the right subject among those that
-//! share its values (\[POD] §3; prosecutor risk). Support is defined in docs/internals/methods.md §1.3: distinct subjects if the
-//! table has them, otherwise records.
+//! Exposure of records. The *risk* of a record is 1 / support of its class (\[POD] §3; prosecutor risk). Without
+//! subjects, each record counts as one (docs/internals/methods.md §1.3).
 
 mod qid_measurement;
 mod reach;

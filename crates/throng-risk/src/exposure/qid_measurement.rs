@@ -1,19 +1,15 @@
-//! Measures the risk of each quasi-identifier, and the involvement of attributes in them.
-
 use std::time::Instant;
 
 use rayon::prelude::*;
 
 use crate::counting::{AttributeSet, ComputeError, GroupCounter};
 
-/// Most row visits of the measurement: sets × rows. Bounds work, not time, so the report is the same on every
-/// machine.
+/// Most row visits. Bounds work, not time, so that the report is reproducible.
 const MAX_MEASURE_VISITS: u64 = 200_000_000;
 
-/// Fewest and most sets that are measured, independent of the length of the table.
+/// Fewest and most measured sets for any table length.
 const MEASURED_SETS_BOUNDS: (u64, u64) = (50, 2_000);
 
-/// Sets per call of the counter.
 const MEASURE_SETS_PER_CALL: usize = 64;
 
 /// Risk of one quasi-identifier.
@@ -27,9 +23,9 @@ pub struct SetRisk {
     pub classes_below_k: u64,
     /// Records in these classes.
     pub records_below_k: u64,
-    /// Subjects with a record in these classes (records, without subjects).
+    /// Subjects in these classes.
     pub people_below_k: u64,
-    /// First row in a class below k, if requested.
+    /// First row below k, on request.
     pub example: Option<u32>,
 }
 
@@ -40,14 +36,13 @@ pub struct AttributeWeight {
     pub attribute: usize,
     /// Minimal QIDs that contain it.
     pub sets: u64,
-    /// Share of the attribute in the minimal QIDs. Each set's weight is divided equally among its attributes, so
-    /// small sets weigh more. The shares of all attributes sum to 1.
+    /// Share of the attribute in the minimal QIDs. Attributes of one QID share its weight equally; all shares sum to 1.
     pub involvement: f64,
-    /// Size of the smallest of these sets; 0 if there are none.
+    /// Size of the smallest of these sets, or 0.
     pub smallest_set: usize,
 }
 
-/// Computes the involvement of every searched attribute in the minimal QIDs, by ascending attribute number.
+/// Computes the involvement of the searched attributes, ascending.
 pub fn involvement(searched: &AttributeSet, minimal: &[AttributeSet]) -> Vec<AttributeWeight> {
     let mut weights: Vec<AttributeWeight> =
         searched.iter().map(|attribute| AttributeWeight { attribute, ..AttributeWeight::default() }).collect();
@@ -67,7 +62,7 @@ pub fn involvement(searched: &AttributeSet, minimal: &[AttributeSet]) -> Vec<Att
     weights
 }
 
-/// Measures QIDs in the given order, within the limit of work and until `until`. Examples double the cost.
+/// Measures QIDs in order, within the limits of work and time. Examples double the cost.
 pub fn measure_qids(
     rows: usize,
     counter: &dyn GroupCounter,

@@ -1,44 +1,35 @@
-//! Counts the records that few attributes are enough to identify, and finds these attributes.
+//! Records that few attributes identify.
 
 use std::time::Instant;
 
 use super::subset_walk::{SubsetWalk, SubsetWalkScope, count_row_subjects};
 use crate::counting::{AttributeSet, CpuCounter, RowSet};
 
-/// Records below k over some set of a given number of attributes.
+/// Records below k over some set of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ReachStep {
-    /// Number of known attributes; for each record, the attributes that identify it best.
+    /// Number of known attributes.
     pub size: usize,
-    /// Records below k over at least one set of that size. Grows with the size, since a superset has at least as
-    /// many.
+    /// Records below k over at least one such set.
     pub records: u64,
-    /// Subjects with such a record (records, without subjects).
+    /// Subjects below k over at least one such set.
     pub people: u64,
 }
 
-/// Result of checking small sets of attributes.
+/// Result of checking small sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubsetReach {
-    /// Sizes 1, 2, … up to the largest checked size.
+    /// Steps for sizes 1, 2, ….
     pub steps: Vec<ReachStep>,
-    /// Records at risk per searched attribute, ascending.
-    ///
-    /// A record counts if its value is part of a *minimal* combination of values with support below k. The
-    /// combination has at most as many attributes as there are steps. Without the attribute, at least k would share
-    /// it.
+    /// Records per searched attribute, ascending, with its value in a minimal combination of support below k.
     pub at_risk: Vec<(usize, u64)>,
-    /// True if the last step has as many records below k as all attributes together. Larger sets then add no record.
+    /// True if larger sets add no record.
     pub exhausted: bool,
 }
 
-/// Checks all sets of 1, 2, … attributes until they have as many records below k as all of them together
-/// (`below_all`).
+/// Checks sets of 1, 2, … attributes until they put `below_all` records below k, or until a limit of work or time.
 ///
-/// Ends earlier if the limit of work or time is reached.
-///
-/// `qids` are the minimal QIDs. Supersets of none of them have no record below k and are skipped. Pass `None` if the
-/// list is incomplete. Time and memory are those of a walk through the sets.
+/// `qids` are the minimal QIDs, `None` if incomplete.
 pub fn subset_reach(
     counter: &CpuCounter<'_>,
     searched: &AttributeSet,
@@ -50,7 +41,6 @@ pub fn subset_reach(
 ) -> SubsetReach {
     let mut walk = SubsetWalk::new(SubsetWalkScope { counter, qids, k, until, progress }, searched);
     let attributes: Vec<usize> = searched.iter().collect();
-    // Allocates no row set before a size has been checked, since a long table may not allow any.
     let mut at_risk: Vec<RowSet> = vec![RowSet::default(); attributes.len()];
     let mut reached = RowSet::default();
     let mut steps: Vec<ReachStep> = Vec::new();

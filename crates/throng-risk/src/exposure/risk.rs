@@ -1,8 +1,8 @@
-//! Re-identification risk of a partition into classes.
+//! Risk of a partition into classes.
 
 use crate::counting::{AttributeSet, ComputeError, CpuCounter};
 
-/// Risk of the records over one set of attributes.
+/// Risk over one set of attributes.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ClassRiskSummary {
     /// Number of equivalence classes.
@@ -17,32 +17,30 @@ pub struct ClassRiskSummary {
     pub records_unique: u64,
     /// Records in classes with support below k.
     pub records_below_k: u64,
-    /// Share of these records in all records, in [0, 1].
+    /// Share of these records, in [0, 1].
     pub share_below_k: f64,
-    /// Subjects with at least one such record (records, without subjects).
+    /// Subjects with such a record.
     pub people_below_k: u64,
-    /// Share of these subjects in all subjects, in [0, 1].
+    /// Share of these subjects, in [0, 1].
     pub share_people_below_k: f64,
-    /// Records by the support of their class, including empty bins.
-    ///
-    /// Bins are 1, 2–3, 4–7 … up to k − 1, then k to 2k − 1, 2k to 4k − 1 … up to the largest class.
+    /// Records by support of their class: 1, 2–3, 4–7 … k − 1, then k to 2k − 1 ….
     pub distribution: Vec<SupportBin>,
 }
 
-/// Classes with a support from `from` to `to`, both included.
+/// Classes with support from `from` to `to`, inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SupportBin {
     /// Smallest support.
     pub from: u64,
     /// Largest support.
     pub to: u64,
-    /// Classes with such a support.
+    /// Number of these classes.
     pub classes: u64,
     /// Records in these classes.
     pub records: u64,
 }
 
-/// Number of bins from k on; the last one takes the rest.
+/// Number of bins from k on; the last is open.
 const BINS_FROM_K: usize = 8;
 
 impl ClassRiskSummary {
@@ -54,10 +52,7 @@ impl ClassRiskSummary {
         Ok(Self::of_sizes(&sizes, people_below, counter.table().support() as u64, k))
     }
 
-    /// Computes the risk from the number of classes per support and size, ascending.
-    ///
-    /// `people_below` is the number of subjects below k (`None` without subjects), and `subjects` the number of all
-    /// subjects.
+    /// Takes the number of classes per support and size, ascending.
     fn of_sizes(sizes: &[((u32, u32), u64)], people_below: Option<u64>, people: u64, k: u32) -> Self {
         let smallest = sizes.first().map_or(0, |((support, _), _)| *support);
         let records_of = |((_, records), classes): &((u32, u32), u64)| u64::from(*records) * classes;
@@ -67,7 +62,7 @@ impl ClassRiskSummary {
         };
         let records_below = records_where(&|support| support < k);
         let people_below = people_below.unwrap_or(records_below);
-        // Summed by size, so rounding does not depend on the order of rows or classes.
+        // Rounding does not depend on the order of rows.
         let weighted: f64 =
             sizes.iter().map(|((s, r), classes)| *classes as f64 * (f64::from(*r) / f64::from(*s))).sum();
         Self {
@@ -105,7 +100,6 @@ fn distribution(sizes: &[((u32, u32), u64)], k: u32) -> Vec<SupportBin> {
     let below = doubling(1, u64::from(k).saturating_sub(1), usize::MAX);
     doubling(u64::from(k.max(1)), largest, below + BINS_FROM_K);
     for &((support, records), classes) in sizes {
-        // Bins have no gaps from 1 to the largest class.
         let index = bins.partition_point(|bin| bin.to < u64::from(support));
         if let Some(bin) = bins.get_mut(index) {
             bin.classes += classes;

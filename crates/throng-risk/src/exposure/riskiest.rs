@@ -1,40 +1,37 @@
-//! Finds the records with the highest risk, and the combinations that identify them (docs/internals/methods.md §3; \[ELL]).
+//! Records of the highest risk (docs/internals/methods.md §3; \[ELL]).
 
 use super::subset_walk::{SubsetWalk, SubsetWalkScope};
 use crate::counting::{AttributeSet, CpuCounter, RowSet};
 use std::time::Instant;
 
-/// Most attributes of a combination. Larger combinations need unrealistic knowledge of a subject.
+/// Most attributes of a combination.
 const MAX_RISKY_SIZE: usize = 5;
 
-/// Words of 64 rows that are scored per pass.
 const WORDS_PER_PASS: usize = 1 << 12;
 
-/// Records with the highest risk, and their minimal infrequent combinations.
+/// Records of the highest risk and their minimal infrequent combinations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RiskiestRecords {
-    /// Records of highest score in descending order, ties in record order. Every record has at least one combination.
+    /// Records with scores, highest first.
     pub rows: Vec<(u32, f64)>,
-    /// Largest number of attributes of a checked combination: M of the score.
+    /// Largest size of a checked combination.
     pub largest: usize,
-    /// True if all sizes up to five, or up to the number of attributes, were checked.
+    /// True if all sizes up to five were checked.
     pub complete: bool,
-    /// Records with at least one combination.
+    /// Records with a combination.
     pub at_risk: u64,
-    /// Every set that is minimal for some record, smaller ones first, with those records.
+    /// Sets that are minimal for some records, smaller ones first.
     sets: Vec<(AttributeSet, RowSet)>,
 }
 
 impl RiskiestRecords {
-    /// Returns the minimal infrequent combinations of a record, smaller ones first.
+    /// Returns the combinations of a record, smaller ones first.
     pub fn combinations(&self, row: u32) -> impl Iterator<Item = &AttributeSet> {
         self.sets.iter().filter(move |(_, rows)| rows.contains(row)).map(|(set, _)| set)
     }
 }
 
-/// Finds the `most` records of highest score. `qids` are as for `reach`.
-///
-/// Time: a walk through the sets. Memory: that of the walk, and at most an eighth of a byte per visit.
+/// Finds the `most` records of the highest score. `qids` are as for [`subset_reach`](super::subset_reach).
 pub fn riskiest_records(
     counter: &CpuCounter<'_>,
     searched: &AttributeSet,
@@ -77,10 +74,7 @@ pub fn riskiest_records(
     RiskiestRecords { rows, largest: walk.size, complete: walk.size == sizes, at_risk, sets }
 }
 
-/// Returns the score of a combination of `size` of `attributes`, if sizes up to `largest` were checked.
-///
-/// The score is `Π (attributes − i)` for i from `size` to `largest`, and to `attributes − 1` at most. It is at least
-/// 1, and higher for smaller combinations.
+/// Returns `Π (attributes − i)` for i from `size` to `largest`, and to `attributes − 1` at most.
 fn combination_weight(size: usize, attributes: usize, largest: usize) -> f64 {
     let last = largest.min(attributes.saturating_sub(1));
     (size..=last).map(|i| (attributes - i) as f64).product()
@@ -92,9 +86,8 @@ mod tests {
 
     #[test]
     fn smaller_combinations_have_larger_weights() {
-        // Π (6 − i) for i from the size to 3: 5·4·3, 4·3, 3.
+        // 5·4·3, 4·3, 3.
         assert_eq!([1, 2, 3].map(|size| combination_weight(size, 6, 3)), [60.0, 12.0, 3.0]);
-        // The set of all attributes is one combination.
         assert_eq!([1, 2, 3].map(|size| combination_weight(size, 3, 3)), [2.0, 1.0, 1.0]);
     }
 }

@@ -1,49 +1,35 @@
-//! Enumerates all sets of 1, 2, … attributes, with the records that each of them is first to put below k.
+//! Enumeration of sets with the records that each first puts below k.
 
 use crate::counting::{AttributeSet, CpuCounter, RowSet};
 use hashbrown::HashMap;
 use rayon::prelude::*;
 use std::time::Instant;
 
-/// Most row visits: sets × rows.
-///
-/// Bounds work, not time, so the report is the same on every machine. It also bounds the memory: an eighth of a byte
-/// per visit.
+/// Most row visits. Bounds work, so that the report is reproducible, and memory: an eighth of a byte each.
 const MAX_WALK_VISITS: u64 = 500_000_000;
 
-/// Most sets of one size.
 const MAX_SETS_PER_SIZE: u64 = 1_000_000;
 
-/// Approximate number of sets between two checks of the time limit.
 const WALK_SETS_PER_BATCH: usize = 256;
 
-/// Inputs and limits of a walk.
 #[derive(Clone, Copy)]
 pub(super) struct SubsetWalkScope<'a> {
-    /// Counter of the table; it remembers a file error.
     pub counter: &'a CpuCounter<'a>,
-    /// Minimal QIDs; supersets of none of them have no record below k and are skipped. `None` if the list is
-    /// incomplete.
     pub qids: Option<&'a [AttributeSet]>,
-    /// Required support.
     pub k: u32,
-    /// Time limit.
     pub until: Option<Instant>,
-    /// Receives the number of checked sets of a size, and the number of all sets of that size.
+    /// Receives checked and total sets of a size.
     pub progress: &'a dyn Fn(usize, usize),
 }
 
-/// Walk through the sets, size by size.
+/// Level-wise walk. Sets with all but the last attribute in common split the same classes.
 ///
-/// Time: sets that share all but their last attribute split the same classes. Only classes that still have support k
-/// are split, since records below k stay below. Memory: an eighth of a byte per record and set, for two sizes.
+/// Memory: an eighth of a byte per record and set, for two sizes.
 pub(super) struct SubsetWalk<'a> {
     scope: SubsetWalkScope<'a>,
     pub attributes: Vec<usize>,
-    /// Largest size that was checked.
     pub size: usize,
     visits: u64,
-    /// Records below k over each set of that size.
     below: HashMap<AttributeSet, RowSet>,
 }
 
@@ -52,11 +38,9 @@ impl<'a> SubsetWalk<'a> {
         Self { scope, attributes: searched.iter().collect(), size: 0, visits: 0, below: HashMap::new() }
     }
 
-    /// Checks all sets of the next size, and calls `each` for every set that is *minimal* for some records, with
-    /// these records.
+    /// Checks the next size. Calls `each` with every set and the records below k over it and over no proper subset.
     ///
-    /// A set is minimal for a record that is below k over the set and over no proper subset. Returns false if there
-    /// is no next size, or if the limit of work or time is reached. The walk must not be used after that.
+    /// Returns false at the last size or a limit; the walk is then unusable.
     pub fn check_next_size(&mut self, each: &mut dyn FnMut(&AttributeSet, &RowSet)) -> bool {
         let SubsetWalkScope { counter, qids, k, until, progress } = self.scope;
         if self.size == self.attributes.len() {
@@ -93,10 +77,9 @@ impl<'a> SubsetWalk<'a> {
     }
 }
 
-/// Returns two row sets for each set of a family that shares all but the last attribute.
+/// Returns per set of a family its records below k, and those for which it is minimal.
 ///
-/// The first holds the records below k over the set. The second holds those of them that are below k over no part of
-/// it. `parts` holds the records below k over the sets that are one smaller.
+/// `parts` holds the records below k over the sets that are one smaller.
 fn below_per_set(
     counter: &CpuCounter<'_>,
     parts: &HashMap<AttributeSet, RowSet>,
@@ -120,7 +103,6 @@ fn below_per_set(
     known.into_iter().zip(found).map(minimal_too).collect()
 }
 
-/// Number of distinct subjects of some rows, or of rows if the table has no subjects.
 pub(super) fn count_row_subjects(counter: &CpuCounter<'_>, rows: &RowSet) -> u64 {
     let table = counter.table();
     if table.subjects().is_none() {
@@ -139,7 +121,6 @@ fn without_last(set: &AttributeSet) -> AttributeSet {
     set.last().map_or_else(AttributeSet::new, |last| set.without(last))
 }
 
-/// Groups families of sets that share all but their last attribute into batches.
 fn batches(sets: &[AttributeSet]) -> Vec<Vec<&[AttributeSet]>> {
     let mut batches: Vec<Vec<&[AttributeSet]>> = Vec::new();
     let mut count = WALK_SETS_PER_BATCH;
@@ -156,7 +137,7 @@ fn batches(sets: &[AttributeSet]) -> Vec<Vec<&[AttributeSet]>> {
     batches
 }
 
-/// Returns every set of `size` attributes that contains a QID, in canonical order; `None` if there are too many.
+/// Returns the sets that contain a QID, in canonical order; `None` if too many.
 fn sets_above_qids(attributes: &[usize], size: usize, qids: Option<&[AttributeSet]>) -> Option<Vec<AttributeSet>> {
     let all = (0..size as u64).try_fold(1_u64, |n, i| {
         Some(n.checked_mul(attributes.len() as u64 - i)? / (i + 1)).filter(|n| *n <= MAX_SETS_PER_SIZE)
@@ -170,7 +151,6 @@ fn sets_above_qids(attributes: &[usize], size: usize, qids: Option<&[AttributeSe
         if relevant.as_ref().is_none_or(|qids| qids.iter().any(|qid| qid.is_subset(&set))) {
             sets.push(set);
         }
-        // Advances the last index that can still increase, and resets those after it.
         let Some(place) = (0..size).rev().find(|&place| chosen[place] + size < attributes.len() + place) else { break };
         chosen[place] += 1;
         for behind in place + 1..size {

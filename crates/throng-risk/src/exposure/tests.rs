@@ -1,5 +1,3 @@
-//! Compares with counting by definition, on random small tables and on examples computed by hand.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
@@ -7,7 +5,6 @@ use proptest::prelude::*;
 use super::*;
 use crate::counting::{AttributeSet, CountedTable, CpuCounter};
 
-/// Returns the support of each row's value tuple.
 fn reference_supports(rows: &[Vec<u32>], subjects: Option<&[u32]>, set: &AttributeSet) -> Vec<u64> {
     let mut classes: BTreeMap<Vec<u32>, BTreeSet<usize>> = BTreeMap::new();
     let tuple = |row: &Vec<u32>| set.iter().map(|a| row[a]).collect::<Vec<_>>();
@@ -30,7 +27,7 @@ fn subjects_of_flagged_rows(rows: &[bool], subjects: Option<&[u32]>) -> u64 {
 
 #[test]
 fn risk_equals_manual_calculation() {
-    // Ages and sexes of six subjects: (30, m) ×3, (30, f) ×2, (40, f) ×1.
+    // (30, m) ×3, (30, f) ×2, (40, f) ×1.
     let rows: Vec<Vec<u32>> = [[30, 0], [30, 0], [30, 0], [30, 1], [30, 1], [40, 1]].map(Vec::from).to_vec();
     let table = table(&rows, None);
     let counter = CpuCounter::new(&table, 1);
@@ -47,7 +44,7 @@ fn risk_equals_manual_calculation() {
 
 #[test]
 fn risk_counts_subjects_instead_of_records() {
-    // One subject with five records has a class alone; two subjects share the other class.
+    // One subject with five records has a class alone; two share the other class.
     let rows: Vec<Vec<u32>> = [[1], [1], [1], [1], [1], [2], [2]].map(Vec::from).to_vec();
     let subjects = [7, 7, 7, 7, 7, 8, 9];
     let table = table(&rows, Some(&subjects));
@@ -122,7 +119,6 @@ proptest! {
         prop_assert!(sets.is_empty() || (votes - 1.0).abs() < 1e-9);
     }
 
-    /// Checks every subset of the attributes, record by record.
     #[test]
     fn reach_equals_check_of_every_subset(
         rows in proptest::collection::vec(proptest::collection::vec(0_u32..3, 4), 1..30),
@@ -155,7 +151,6 @@ proptest! {
             prop_assert_eq!(step.people, subjects_of_flagged_rows(&reached, subjects));
         }
         prop_assert_eq!(found.steps.last().map_or(0, |step| step.records), below_all);
-        // A combination is minimal if no proper part of it is risky for the same record.
         for (attribute, count) in &found.at_risk {
             let touched = (0..rows.len()).filter(|&row| (0..15).any(|i| {
                 subsets[i].contains(*attribute)
@@ -167,7 +162,6 @@ proptest! {
         }
     }
 
-    /// Checks every combination of every record by the definition, and the sum of their weights.
     #[test]
     fn riskiest_records_equal_check_of_every_subset(
         rows in proptest::collection::vec(proptest::collection::vec(0_u32..3, 4), 1..30),

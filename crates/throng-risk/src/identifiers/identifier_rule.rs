@@ -1,5 +1,3 @@
-//! Judges a column by its profile, with reasons.
-
 use super::profile::ColumnProfile;
 use super::safe_harbor::SafeHarborCategory;
 use throng_core::values::identifier_shapes::IdentifierShape;
@@ -9,12 +7,11 @@ use throng_core::values::identifier_shapes::IdentifierShape;
 pub struct IdentifierRule {
     /// Smallest ratio of distinct values to rows of an identifier, in (0, 1].
     pub cardinality: f64,
-    /// Fewest rows for which the ratio of distinct values is used: 1,000 in a stream, 2 in a complete file.
+    /// Fewest rows for which the ratio is used.
     pub min_rows: u64,
-    /// Least share of the distinct values that must have the shape of an identifier, in (0, 1].
+    /// Least share of distinct values with an identifier shape, in (0, 1].
     pub shape_share: f64,
-    /// True if a constant URL counts as an identifier. In a complete file it names a vocabulary and no subject. In a
-    /// stream the next record may have another URL.
+    /// True if a constant URL counts as an identifier.
     pub constant_urls: bool,
 }
 
@@ -24,20 +21,19 @@ impl IdentifierRule {
     /// Default of [`cardinality`](Self::cardinality) (\[POD] §4.1.1).
     pub const CARDINALITY: f64 = 0.80;
 
-    /// Returns the rule for a sample of a stream, which later records may contradict.
+    /// Returns the rule for a sample of a stream.
     pub fn for_stream(cardinality: f64) -> Self {
         Self { cardinality, min_rows: 1000, shape_share: Self::SHAPE_SHARE, constant_urls: true }
     }
 
-    /// Returns the rule for a complete file. A single row is always unique, so at least two are required.
+    /// Returns the rule for a complete file of at least two rows.
     pub fn for_file(cardinality: f64) -> Self {
         Self { cardinality, min_rows: 2, shape_share: Self::SHAPE_SHARE, constant_urls: false }
     }
 
-    /// Judges a column.
+    /// Judges a column with header `name`.
     ///
-    /// `recodable` columns (those with a generalization hierarchy) are recoded and not removed, so only a shape
-    /// counts against them. `name` is the header of the column, which is searched for words of Safe Harbor.
+    /// `recodable` columns have a hierarchy, so only a shape counts against them.
     pub fn judge(&self, profile: &ColumnProfile, recodable: bool, name: Option<&str>) -> IdentifierJudgement {
         let mut reasons = Vec::new();
         let constant = profile.values == 1 && profile.rows - profile.missing >= 2;
@@ -64,8 +60,6 @@ impl IdentifierRule {
         IdentifierJudgement { category: by_shape.or_else(|| name.and_then(SafeHarborCategory::of_name)), reasons }
     }
 
-    /// Returns true if values and subjects are nearly one to one: the column is another ID of the subject, however
-    /// often its values repeat.
     fn identifies_subjects(&self, profile: &ColumnProfile) -> bool {
         profile.people.is_some_and(|people| {
             let nearly = |part: u64, whole: u64| part as f64 >= self.cardinality * whole as f64;
@@ -81,9 +75,9 @@ impl IdentifierRule {
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum IdentifierReason {
-    /// The schema declares it an identifier.
+    /// Declared an identifier by the schema.
     Declared,
-    /// At least half of its distinct values have this shape.
+    /// Values of this shape.
     Shape {
         /// Shape of the values.
         shape: IdentifierShape,
@@ -92,31 +86,28 @@ pub enum IdentifierReason {
     },
     /// Every row has a different value (c = 1, \[POD] Def. 2).
     Injective,
-    /// Nearly every row has a different value: c ≥ the threshold.
+    /// Nearly every row has a different value.
     Cardinality {
         /// Distinct values per record, in (0, 1].
         cardinality: f64,
-        /// Threshold of this ratio.
+        /// Threshold of the ratio.
         threshold: f64,
     },
-    /// Its values are (nearly) one to one with the subjects, over all their records.
+    /// Values are nearly one to one with subjects.
     NamesSubject,
 }
 
 /// Judgement of a column.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IdentifierJudgement {
-    /// Reasons, shapes before counts; empty if the column is not a standalone identifier.
+    /// Reasons, shapes before counts; empty if not an identifier.
     pub reasons: Vec<IdentifierReason>,
-    /// HIPAA Safe Harbor category suggested by the shape of its values, or else by its name.
-    ///
-    /// A name alone is a remark and no reason: removing the column from the search would hide its effect in
-    /// combinations.
+    /// HIPAA Safe Harbor category by the shape of its values, else by its name. A name alone is no reason for removal.
     pub category: Option<SafeHarborCategory>,
 }
 
 impl IdentifierJudgement {
-    /// Returns true if the column is a standalone identifier.
+    /// Returns true for a standalone identifier.
     pub fn identifies(&self) -> bool {
         !self.reasons.is_empty()
     }

@@ -1,5 +1,3 @@
-//! Counts of one column.
-
 use throng_core::values::identifier_shapes::{self, IdentifierShape};
 
 /// Counts by which a column is judged.
@@ -7,40 +5,37 @@ use throng_core::values::identifier_shapes::{self, IdentifierShape};
 pub struct ColumnProfile {
     /// Number of cells, including missing ones.
     pub rows: u64,
-    /// Number of distinct values; a missing value counts as one.
+    /// Distinct values; a missing value counts as one.
     pub distinct: u64,
-    /// Number of distinct values without missing ones.
+    /// Distinct values without missing ones.
     pub values: u64,
     /// Cells without a value.
     pub missing: u64,
     /// Shannon entropy of the value distribution, in nats, 0 to ln `distinct`.
     pub entropy: f64,
-    /// Kullback–Leibler divergence of the value distribution from the uniform one over the same values (Σ p ln(p/q)),
-    /// in nats.
-    ///
-    /// It is 0 if all values are equally frequent.
+    /// Divergence from the uniform distribution over the same values, in nats.
     pub relative_entropy: f64,
-    /// Identifier shape that most distinct values have, with their share in (0, 1].
+    /// Most frequent identifier shape, with its share of distinct values in (0, 1].
     pub shape: Option<(IdentifierShape, f64)>,
-    /// Relation of the column to the subjects of the table, if it has subjects.
+    /// Relation to the subjects, if the table has them.
     pub people: Option<SubjectRelation>,
 }
 
-/// Relation of a column to the subjects of its table, without cells that have no value.
+/// Relation of the non-missing cells to subjects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubjectRelation {
-    /// Number of subjects in the table.
+    /// Subjects in the table.
     pub all: u64,
     /// Subjects with at least one value.
     pub subjects: u64,
-    /// Number of distinct values.
+    /// Distinct values.
     pub values: u64,
-    /// Number of distinct pairs of a subject and a value.
+    /// Distinct pairs of subject and value.
     pub pairs: u64,
 }
 
 impl ColumnProfile {
-    /// Counts a column of dense codes `0..cardinality`; `missing` returns true for codes that mean a missing value.
+    /// Counts a column of codes `0..cardinality`.
     ///
     /// # Panics
     /// Panics if a code is not below `cardinality`.
@@ -52,7 +47,7 @@ impl ColumnProfile {
         Self::of_counts(&counts, missing)
     }
 
-    /// Creates the profile from the number of rows per code.
+    /// Creates the profile from the rows per code.
     pub fn of_counts(counts: &[u64], missing: impl Fn(u32) -> bool) -> Self {
         let rows = counts.iter().sum();
         let counted = (0..).zip(counts).filter(|&(_, n)| *n > 0);
@@ -73,14 +68,14 @@ impl ColumnProfile {
         }
     }
 
-    /// Adds the shape of the distinct values, given as canonical or plain texts.
+    /// Adds the shape of the values.
     #[must_use]
     pub fn with_texts<'a>(mut self, texts: impl Iterator<Item = &'a str>) -> Self {
         self.shape = identifier_shapes::most_frequent_shape(texts);
         self
     }
 
-    /// Adds the relation to subjects; `subjects[row]` belongs to `codes[row]`.
+    /// Adds the relation to subjects, given per row.
     #[must_use]
     pub fn with_subject_relation(mut self, codes: &[u32], subjects: &[u32], missing: impl Fn(u32) -> bool) -> Self {
         let there = codes.iter().zip(subjects).filter(|(code, _)| !missing(**code));
@@ -108,7 +103,7 @@ impl ColumnProfile {
 
 /// Returns −Σ p ln p of counts that sum to `total`.
 fn entropy(counts: &[u64], total: u64) -> f64 {
-    // ln n − (1/n) Σ c ln c: one division, and exactly zero for a constant column.
+    // ln n − (1/n) Σ c ln c is exactly zero for a constant column.
     if counts.len() < 2 {
         return 0.0;
     }
@@ -149,7 +144,6 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with the definitions, term by term.
         #[test]
         fn profile_equals_the_formulas(codes in proptest::collection::vec(0_u32..6, 0..60), gone in 0_u32..6) {
             let profile = ColumnProfile::of_codes(&codes, 6, |code| code == gone);

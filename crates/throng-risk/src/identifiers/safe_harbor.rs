@@ -1,4 +1,4 @@
-//! The eighteen categories of identifiers of the HIPAA Safe Harbor method (\[HIP], (A)–(R)).
+//! Identifier categories of the HIPAA Safe Harbor method (\[HIP], (A)–(R)).
 
 use throng_core::values::identifier_shapes::IdentifierShape;
 
@@ -81,14 +81,14 @@ impl SafeHarborCategory {
         }
     }
 
-    /// Returns the category suggested by a header; `None` for most headers. Case and punctuation separate words.
+    /// Returns the category suggested by a header, if any.
     pub fn of_name(header: &str) -> Option<Self> {
         let words = header_words(header);
-        // Earlier expressions take precedence: an IP address is no street, a license plate is no licence.
+        // Earlier entries take precedence.
         HEADER_WORDS.iter().find(|(said, _)| contains_run(&words, said)).map(|&(_, category)| category)
     }
 
-    /// Returns the name of the category in a report.
+    /// Returns the name in a report.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -114,7 +114,7 @@ impl SafeHarborCategory {
     }
 }
 
-/// Word sequences in headers with their category; the first that occurs decides.
+/// Word sequences of headers with their category; the first match decides.
 const HEADER_WORDS: [(&[&str], SafeHarborCategory); 71] = [
     (&["ip", "address"], SafeHarborCategory::IpAddress),
     (&["ip"], SafeHarborCategory::IpAddress),
@@ -189,7 +189,7 @@ const HEADER_WORDS: [(&[&str], SafeHarborCategory); 71] = [
     (&["uuid"], SafeHarborCategory::OtherCode),
 ];
 
-/// Splits a header into lower-case words: `patientID`, `patient_id` and `Patient Id` have two words each.
+/// Splits a header into lower-case words, such as `patientID` into two.
 pub fn header_words(header: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let (mut open, mut lower) = (false, false);

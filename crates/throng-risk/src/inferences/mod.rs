@@ -1,14 +1,4 @@
-//! Strongest inferences of a table: pairs of values in which one predicts the other, with their support.
-//!
-//! The support of an inference u → v is the number of records with both values, and of their distinct subjects if the
-//! table has subjects. Its probability is P(v|u) = n(u,v)/n(u), counted in records as in the adjacency
-//! (docs/internals/methods.md §4). For each ordered pair of columns the strongest inference is found: highest probability, then
-//! most subjects, then most records.
-//!
-//! Excluded are
-//! - inferences supported by fewer than `k` subjects (records, without subjects), since a rare one is a disclosure;
-//! - inferences from or to a missing value, since an empty cell is no value of a subject;
-//! - pairs with P(v|u) ≤ P(v), since u then does not predict v. So no value predicts a constant.
+//! Strongest inferences between values of a table (docs/internals/methods.md §4).
 
 use crate::counting::CpuCounter;
 use hashbrown::HashMap;
@@ -16,13 +6,12 @@ use rayon::prelude::*;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Most cells per record of a dense table of counted pairs; a map is used beyond.
+/// Most cells per record of a dense table.
 const CELLS_PER_RECORD: usize = 4;
 
-/// Bytes per counted pair in a growing map.
 const PAIR_BYTES: u64 = 64;
 
-/// Inference u → v, given by columns and dense codes of the table.
+/// Inference u → v, by columns and dense codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueInference {
     /// Column of the known value.
@@ -35,13 +24,13 @@ pub struct ValueInference {
     pub inferred_code: u32,
     /// Records with both values.
     pub records: u64,
-    /// Subjects with such a record (records, without subjects).
+    /// Subjects with such a record.
     pub people: u64,
     /// Records with the known value.
     pub of_given: u64,
     /// Records with the inferred value.
     pub of_inferred_code: u64,
-    /// Number of all records.
+    /// All records.
     pub of_all: u64,
 }
 
@@ -51,13 +40,12 @@ impl ValueInference {
         self.records as f64 / self.of_given as f64
     }
 
-    /// Returns P(v), in (0, 1): the probability of a correct guess without u.
+    /// Returns P(v), in (0, 1).
     pub fn expected(&self) -> f64 {
         self.of_inferred_code as f64 / self.of_all as f64
     }
 
-    /// Orders by strength: probability, then subjects, then records, strongest first. Equal inferences may differ in
-    /// values.
+    /// Orders by probability, then subjects, then records, strongest first.
     pub fn compare_strength(&self, other: &Self) -> Ordering {
         let fraction = |n: u64, of: u64| u128::from(n) * u128::from(of);
         fraction(other.records, self.of_given)
@@ -79,27 +67,25 @@ impl ValueInference {
 /// Request for inferences.
 #[derive(Clone, Copy, Debug)]
 pub struct InferenceRequest<'a> {
-    /// Least number of subjects (records, without subjects) that support an inference.
+    /// Least support of an inference.
     pub k: u32,
-    /// Number of codes per column that mean a missing value; these codes come first.
+    /// Number of missing codes per column; they come first.
     pub missing: &'a [u32],
-    /// Pairs of columns, each checked in both directions.
+    /// Pairs of columns, for both directions.
     pub pairs: &'a [(usize, usize)],
-    /// Number of threads; 1 uses the calling thread.
+    /// Number of threads.
     pub threads: usize,
 }
 
-/// Returns the first pairs of columns that `visits` record visits allow, at least one. The result depends on no
-/// clock.
+/// Returns the first pairs, at least one, that `visits` record visits allow.
 pub fn affordable_pairs(pairs: &[(usize, usize)], rows: usize, visits: u64) -> &[(usize, usize)] {
     let most = usize::try_from(visits / rows.max(1) as u64).unwrap_or(usize::MAX).max(1);
     &pairs[..pairs.len().min(most)]
 }
 
-/// Returns the strongest inference of each ordered pair of columns that has one, in the order of the pairs.
+/// Returns the strongest inference of each ordered pair of columns, if any.
 ///
-/// The two directions of a pair are adjacent. Time: the records per pair. Memory: the limit of the counter. The
-/// counter remembers a file error.
+/// Memory: the limit of the counter, which remembers a file error.
 pub fn find_strongest_inferences(counter: &CpuCounter<'_>, asked: &InferenceRequest<'_>) -> Vec<ValueInference> {
     let most_cells = usize::try_from(counter.memory() / asked.threads.max(1) as u64 / PAIR_BYTES);
     let most_cells = most_cells.unwrap_or(usize::MAX).max(1);
@@ -116,12 +102,11 @@ pub fn find_strongest_inferences(counter: &CpuCounter<'_>, asked: &InferenceRequ
     }
 }
 
-/// Counts of one value, or of a pair of values.
 #[derive(Clone, Copy, Debug, Default)]
 struct SubjectTally {
     records: u32,
     people: u32,
-    /// Number of the subject counted last, plus one. Rows are sorted by subject.
+    /// Last counted subject plus one, since rows are sorted by subject.
     last: u32,
 }
 
@@ -138,21 +123,19 @@ impl SubjectTally {
 /// Values that can be part of an inference.
 #[derive(Default)]
 struct CommonValues {
-    /// Number of each code among the common values; `None` for a missing or too rare value.
+    /// Number of each code; `None` if missing or too rare.
     number: Vec<Option<u32>>,
-    /// Code and number of records of each common value.
     values: Vec<(u32, u32)>,
 }
 
 struct InferenceCounter<'a> {
     counter: &'a CpuCounter<'a>,
-    /// Most counts that one thread holds.
     most_cells: usize,
     common: Vec<CommonValues>,
 }
 
 impl InferenceCounter<'_> {
-    /// Visits each row's codes of two columns and its subject, in the order of subjects.
+    /// Visits rows in the order of subjects.
     fn visit_rows(&self, a: usize, b: usize, visit: impl FnMut(u32, u32, u32)) {
         self.counter.store_error(self.counter.visit_column_pair(a, b, visit));
     }
@@ -205,7 +188,7 @@ impl InferenceCounter<'_> {
         best.into_iter().flatten()
     }
 
-    /// Counts the pairs of common values, by their numbers. Memory limits the first column's values per pass.
+    /// Memory limits the first column's values per pass.
     fn count_common_pairs(&self, (a, b): (usize, usize), mut found: impl FnMut(u32, u32, &SubjectTally)) {
         let (of_a, of_b) = (&self.common[a], &self.common[b]);
         let width = of_b.values.len();
@@ -239,7 +222,7 @@ impl InferenceCounter<'_> {
 }
 
 impl CommonValues {
-    /// Splits the values into ranges with about `most` pairs with `width` other values; at least one value per range.
+    /// Each range has about `most` pairs, and at least one value.
     fn split_ranges(&self, width: usize, most: usize) -> Vec<Range<u32>> {
         let mut ranges: Vec<Range<u32>> = Vec::new();
         let mut pairs = usize::MAX;

@@ -1,11 +1,8 @@
-//! Compares the strongest inferences with their definition.
-
 use super::*;
 use crate::counting::CountedTable;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// Table, subject of each row, and number of missing codes per column.
 #[derive(Clone, Debug)]
 struct InferenceCase {
     rows: Vec<Vec<u32>>,
@@ -17,7 +14,7 @@ struct InferenceCase {
 fn cases() -> impl Strategy<Value = InferenceCase> {
     (2_usize..5, 1_usize..60).prop_flat_map(|(width, rows)| {
         let column = proptest::collection::vec(0_u32..30, width).prop_map(|cells| {
-            // The first columns have few values, the last many, to cover dense tables and maps.
+            // Covers dense tables and maps.
             cells.iter().enumerate().map(|(c, cell)| cell % [2, 4, 9, 30][c]).collect::<Vec<u32>>()
         });
         let table = proptest::collection::vec(column, rows);
@@ -27,7 +24,6 @@ fn cases() -> impl Strategy<Value = InferenceCase> {
     })
 }
 
-/// Compares every row with every other, on the original values.
 fn by_definition(case: &InferenceCase, a: usize, b: usize) -> Option<(f64, usize, usize)> {
     let rows = &case.rows;
     let person = |row: usize| case.people.as_ref().map_or(row as u32, |people| people[row]);
@@ -93,8 +89,7 @@ proptest! {
 
 #[test]
 fn zip_predicts_city_and_no_value_predicts_a_constant() {
-    // zip, city, country: three subjects each in 8001 and 8002, all in Zürich; three in 3011, Bern; two in 1200,
-    // Genf.
+    // Three subjects each in 8001 and 8002, all in Zürich; three in 3011, Bern; two in 1200, Genf.
     let zips = [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4];
     let cities = [1, 1, 1, 1, 1, 1, 2, 2, 2, 3, 3];
     let table = CountedTable::new(vec![zips.to_vec(), cities.to_vec(), vec![7; 11]], None).expect("a table");
@@ -112,7 +107,7 @@ fn zip_predicts_city_and_no_value_predicts_a_constant() {
         of_inferred_code: 6,
         of_all: 11,
     };
-    // Bern has one ZIP code. Genf has one as well, but only two subjects.
+    // Genf also has one ZIP code, but only two subjects.
     let back = ValueInference { from: 1, to: 0, given: 1, inferred_code: 2, of_inferred_code: 3, ..forth };
     assert_eq!(found, [forth, back]);
     assert_eq!(find_strongest_inferences(&CpuCounter::new(&table, 1), &InferenceRequest { k: 4, ..asked }), []);

@@ -1,4 +1,4 @@
-//! Charts as inline SVG, coloured by the style sheet.
+//! Charts as inline SVG.
 
 use crate::cli::page_components::{ChartBar, bars};
 use crate::cli::text_format::{number, percent};
@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use throng_risk::audit::{AttributeReport, AuditReport};
 use throng_risk::exposure::SupportBin;
 
-/// Draws a hundred dots that represent all records: unique, below k, and in classes of at least k.
+/// Draws a hundred dots for all records: unique, below k, and others.
 pub fn hundred_dots_chart(report: &AuditReport) -> Markup {
     let risk = &report.risk.risk;
     let all = report.rows.max(1) as f64;
@@ -28,7 +28,7 @@ pub fn hundred_dots_chart(report: &AuditReport) -> Markup {
     }
 }
 
-/// Distributes a hundred dots over shares that sum to 1, by largest remainder. A share above 0 gets at least one dot.
+/// Largest remainder; a share above 0 gets a dot.
 fn apportion_dots(shares: [f64; 3]) -> [usize; 3] {
     let mut dots = shares.map(|share| if share > 0.0 { ((share * 100.0).floor() as usize).max(1) } else { 0 });
     while dots.iter().sum::<usize>() != 100 {
@@ -47,7 +47,7 @@ fn apportion_dots(shares: [f64; 3]) -> [usize; 3] {
     dots
 }
 
-/// Draws the records singled out per number of columns. Records that fewer columns single out already are paler.
+/// Draws the records singled out per number of columns, paler if fewer columns suffice.
 pub fn reach_chart(report: &AuditReport) -> Markup {
     let all = report.rows.max(1) as f64;
     let columns = |n: usize| if n == 1 { "1 column".to_owned() } else { format!("{n} columns") };
@@ -67,7 +67,7 @@ pub fn reach_chart(report: &AuditReport) -> Markup {
     bars("records below k by the number of columns known", &rows)
 }
 
-/// Draws the records by class size.
+/// Draws records by class size.
 pub fn class_size_chart(report: &AuditReport) -> Markup {
     let bins = &report.risk.risk.distribution;
     let most = bins.iter().map(|bin| bin.records).max().unwrap_or(0).max(1) as f64;
@@ -91,7 +91,7 @@ pub fn class_size_chart(report: &AuditReport) -> Markup {
     bars("records by class size", &rows)
 }
 
-/// Draws the columns by the number of records that they help to single out.
+/// Draws columns by the records that they help to single out.
 pub fn attribute_risk_chart(report: &AuditReport, shown: usize) -> Markup {
     let involved = report.attributes.iter().filter(|a| a.searched && a.minimal_qids > 0).take(shown);
     let all = report.rows.max(1) as f64;
@@ -117,7 +117,7 @@ const CHART_BASELINE: f64 = 160.0;
 const CHART_HEIGHT: f64 = 130.0;
 const CHART_WIDTH: f64 = 480.0;
 
-/// Draws the number of minimal quasi-identifiers and largest safe sets of each size.
+/// Draws minimal quasi-identifiers and largest safe sets by size.
 pub fn set_size_chart(report: &AuditReport) -> Markup {
     let largest = report.minimal_qids.iter().chain(&report.maximal_non_qids).map(Vec::len).max().unwrap_or(0);
     let count = |sets: &[Vec<String>], size: usize| sets.iter().filter(|set| set.len() == size).count() as u64;
@@ -153,7 +153,7 @@ pub fn set_size_chart(report: &AuditReport) -> Markup {
     }
 }
 
-/// Shortens `12345` to `12k`, because the space above a column is limited.
+/// `12345` → `12k`, for limited space.
 fn compact_count(n: u64) -> String {
     match n {
         0..10_000 => number(n),

@@ -16,15 +16,15 @@ use crate::cli::text_format::{counted, identifier_reason, number, percent, ratio
 use throng_risk::audit::{AttributeReport, AuditReport, InferenceReport, QidReport, RiskyRecord, SingletonPolicy};
 use throng_risk::linking::ColumnSetLinks;
 
-/// Maximum number of table rows and chart bars; the JSON report has all of them.
+/// The JSON report has all rows.
 const MAX_AUDIT_PAGE_ROWS: usize = 25;
 
 /// Origin of a page.
 #[derive(Debug, Default)]
 pub struct PageOrigin {
-    /// Digest of the input; none for standard input and for several files.
+    /// Digest of a single input file.
     pub sha256: Option<String>,
-    /// Options and their values; a value may be empty.
+    /// Options with values, which may be empty.
     pub options: Vec<(&'static str, String)>,
 }
 
@@ -54,7 +54,7 @@ pub fn render(report: &AuditReport, made: &PageOrigin, now: DateTime<Utc>) -> St
     page("re-identification audit", &input_file_name(report), &facts(report), now, &alarms(report), &parts)
 }
 
-/// Name of the input without its local directories.
+/// Omits local directories.
 fn input_file_name(report: &AuditReport) -> String {
     Path::new(&report.input)
         .file_name()

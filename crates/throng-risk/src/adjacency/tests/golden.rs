@@ -49,7 +49,7 @@ fn probabilities_of_table_3_1_equal_table_5_1() {
     let model = model();
     for (u, row) in NODES.into_iter().zip(expected) {
         for (v, p) in NODES.into_iter().zip(row) {
-            // The diagonal blocks of [POD] Table 5.1 are 1 and 0; this model has no edge inside one attribute.
+            // The diagonal blocks of [POD] Table 5.1 are 1 and 0, and absent here.
             let own = (u.attribute != v.attribute).then_some(p);
             assert_eq!(model.p(v, u), own, "P({v:?}|{u:?})");
         }
@@ -71,7 +71,7 @@ fn cycle_inference_equals_equations_5_2_and_5_3() {
     for u in NODES {
         assert!((model.scf(u) - 3.0).abs() < 1e-15, "one a further attribute");
     }
-    // Example 4: F has the highest mean inference, as have the two values that occur in a single record.
+    // Example 4: F has the highest mean inference, as have the values of a single record.
     assert_eq!(model.neighbours(F), 3);
     assert_eq!(model.mcf(F), 1.0);
     assert_eq!(NODES.into_iter().filter(|u| model.mcf(*u) == 1.0).collect::<Vec<_>>(), [F, Z10001, Z64123]);
@@ -79,8 +79,8 @@ fn cycle_inference_equals_equations_5_2_and_5_3() {
     assert!((model.mcf(COVID) - 3.0 / 7.0).abs() < 1e-15);
 }
 
-/// \[POD] Table 5.2: compared with the history, {F, 10001, remdesivir, COVID} is common and {F, 10002,
-/// hydroxychloroquine, COVID} is an outlier.
+/// \[POD] Table 5.2: after the history, {F, 10001, remdesivir, COVID} is common and {F, 10002,
+/// hydroxychloroquine, COVID} an outlier.
 #[test]
 fn stream_of_table_5_2_shows_the_outlier() {
     let mut model = model();
@@ -92,11 +92,9 @@ fn stream_of_table_5_2_shows_the_outlier() {
     assert_eq!((lonely(blends), lonely(stands_out)), (0, 2));
     let mean = |record: [ValueNode; 4]| record.into_iter().map(|node| model.mcf(node)).sum::<f64>() / 4.0;
     assert!(mean(blends) < mean(stands_out), "{} {}", mean(blends), mean(stands_out));
-    // The batch alone does not distinguish them: each of its ZIP codes occurs once.
     let mut alone = Adjacency::new(&[GENDER, ZIP, DRUG, DISEASE], AdjacencyLimits::default()).expect("four attributes");
     alone.add(&batch).expect("a batch");
     assert_eq!((alone.n(Z10001), alone.n(Z10002)), (1, 1));
-    // Incremental counting equals counting in one pass. Subtracting the two records restores the model of the four.
     let mut at_once =
         Adjacency::new(&[GENDER, ZIP, DRUG, DISEASE], AdjacencyLimits::default()).expect("four attributes");
     let whole: Vec<Vec<u32>> = table_3_1().into_iter().zip(&batch).map(|(a, b)| [a, b.clone()].concat()).collect();
@@ -109,7 +107,7 @@ fn stream_of_table_5_2_shows_the_outlier() {
 #[test]
 fn cycle_means_of_table_3_1_are_exact() {
     let inference = model().inference();
-    // Three of four records are M with two ZIP codes, one is F with one: 3/4 · 1/2 + 1/4 · 1.
+    // 3/4 · 1/2 + 1/4 · 1.
     assert_eq!(inference.m(GENDER, ZIP), Some(0.625));
     assert_eq!(inference.m(ZIP, GENDER), Some(1.0));
     assert_eq!(inference.mu(&AttributeSet::from_iter([GENDER, ZIP])), Some(0.8125));

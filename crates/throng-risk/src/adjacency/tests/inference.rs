@@ -1,12 +1,10 @@
-//! Cycle inference, suspects and the comparison, checked against the definitions.
-
 use super::reference_adjacency::{CodeRecord, ReferenceAdjacency, columns, empty};
 use crate::adjacency::{Adjacency, InferenceMatrix, Triage, TriageCheckOrder, ValueNode};
 use crate::counting::{AttributeSet, CountedTable};
 use crate::qid::{QidSearchRequest, QidStrategy as Search, search};
 use proptest::prelude::*;
 
-/// Attributes of the schema; attribute 1 is not part of the model.
+/// Attribute 1 is not part of the model.
 const ATTRIBUTES: [usize; 6] = [0, 2, 3, 4, 5, 6];
 const WIDTH: usize = 7;
 const ONE: f64 = 4_294_967_296.0;
@@ -38,7 +36,6 @@ fn sets(size: usize) -> Vec<Vec<usize>> {
     sets
 }
 
-/// Returns the sum of M along the ascending cycle, in units of 2^-32.
 fn reference_cycle_sum(twin: &ReferenceAdjacency, set: &[usize]) -> u64 {
     (0..set.len()).map(|at| twin.m(set[at], set[(at + 1) % set.len()])).sum()
 }
@@ -47,7 +44,6 @@ fn as_set(set: &[usize]) -> AttributeSet {
     set.iter().copied().collect()
 }
 
-/// Returns the largest `|E − μ| / σ`, from the list of all sets.
 fn deviation(rounds: &[(Vec<usize>, u64)], set: &[usize], own: u64) -> f64 {
     let around = |c: usize| {
         let all: Vec<i128> =
@@ -89,7 +85,6 @@ proptest! {
             let node = ValueNode { attribute, code };
             prop_assert_eq!(model.neighbours(node), row.len() as u64);
             prop_assert!((model.scf(node) - scf).abs() < 1e-12);
-            // One per other attribute, since every record has a value of each.
             prop_assert!((scf - 5.0).abs() < 1e-12);
             prop_assert!((model.mcf(node) - scf / row.len() as f64).abs() < 1e-12);
             let edges = model.row(node);
@@ -165,7 +160,6 @@ proptest! {
             prop_assert_eq!(detection.minimal, wanted.len() as u64);
             let efforts: Vec<_> = report.efforts.iter().filter(|effort| effort.size == detection.size).collect();
             prop_assert_eq!(efforts.len(), if wanted.is_empty() { 0 } else { 5 });
-            // The compared order equals the order of `sort_for_check`.
             let mut ordered = all.clone();
             ordered.retain(|set| wanted.contains(&set) || !is_qid(&set));
             triage.sort_for_check(&mut ordered);
@@ -201,10 +195,9 @@ proptest! {
     }
 }
 
-/// Expected position of the r-th of w marked sets among n in random order, from all orders of a small case.
 #[test]
 fn random_order_effort_equals_mean_over_all_orders() {
-    // Of 6 sets 3 are marked: any 3 of 6 positions are equally likely.
+    // Any 3 of 6 positions are equally likely.
     let places: Vec<Vec<u32>> = (0_u32..64)
         .filter(|mask| mask.count_ones() == 3)
         .map(|mask| (0..6).filter(|at| mask >> at & 1 == 1).collect())
@@ -227,7 +220,7 @@ fn left_out_pair_has_highest_inference() {
     assert!(Triage::new(inference, u64::MAX).deviation(&pair(5, 6)) > Some(0.0));
 }
 
-/// Six attributes have 15 pairs, 20 sets of three and 15 sets of four.
+/// Six attributes have 15 pairs, 20 sets of three and 15 of four.
 #[test]
 fn triage_skips_sizes_with_too_many_sets() {
     let records: Vec<CodeRecord> = (0..40).map(|r| vec![r % 2, r % 5, r % 3, r / 20, r % 4, r, r / 3]).collect();

@@ -1,5 +1,3 @@
-//! Compares `add` with counts made by the CPU's pair counter and by the emulated device.
-
 use super::reference_adjacency::{CodeRecord, columns, empty};
 use crate::adjacency::{Adjacency, AdjacencyError, MAX_CODES, ValueNode};
 use crate::counting::cuda::emulator::EmulatedDevice;
@@ -21,7 +19,6 @@ fn batches() -> impl Strategy<Value = Vec<Vec<CodeRecord>>> {
     proptest::collection::vec(proptest::collection::vec(record, 0..60), 1..4)
 }
 
-/// Adds a batch from joint counts, made on the device if one is given.
 fn add_counted(
     model: &mut Adjacency,
     batch: &[Vec<u32>],
@@ -67,7 +64,6 @@ proptest! {
         }
     }
 
-    /// The model, the CPU's pairs and the device give bit-identical results for every value.
     #[test]
     fn cycle_inference_is_identical_on_cpu_and_device(batches in batches(), seed: u64) {
         let emulator = DEVICE.with(Arc::clone);

@@ -1,24 +1,20 @@
-//! Checks that after any sequence of changes the model equals the model of the remaining records.
-
 use super::reference_adjacency::{CodeRecord, ReferenceAdjacency, columns, empty};
 use crate::adjacency::{Adjacency, AdjacencyError};
 use proptest::prelude::*;
 use throng_core::values::codebook::FORGOTTEN;
 
-/// Columns of the schema; 1 and 4 are not part of the model.
+/// Columns 1 and 4 are not part of the model.
 const WIDTH: usize = 6;
 const ATTRIBUTES: [usize; 4] = [0, 2, 3, 5];
 
 #[derive(Clone, Debug)]
 enum AdjacencyChange {
     Add(Vec<CodeRecord>),
-    /// Removes the oldest records.
     Expire(usize),
-    /// Compacts a codebook: unused codes are dropped, the others move down.
     Compact(usize),
 }
 
-/// Small codes, and with probability 1/3 a code of a wider domain, so that blocks switch between dense and sparse.
+/// One code in three is from a wider domain, so that blocks change between dense and sparse.
 fn record() -> impl Strategy<Value = CodeRecord> {
     let code = prop_oneof![4 => 0_u32..4, 1 => 0_u32..60, 1 => 0_u32..2000];
     proptest::collection::vec(code, WIDTH)
@@ -32,7 +28,6 @@ fn change() -> impl Strategy<Value = AdjacencyChange> {
     ]
 }
 
-/// Returns the map old → new that keeps only codes of `records`.
 fn compacted(records: &[CodeRecord], at: usize) -> Vec<u32> {
     let most = records.iter().map(|record| record[at]).max().map_or(0, |code| code as usize + 1);
     let mut next = 0;
@@ -139,7 +134,6 @@ fn invalid_batch_error_names_the_attribute() {
     assert_eq!(beyond.map(|_| ()), Err(AdjacencyError::Attributes { attribute: 1024 }));
 }
 
-/// Counts have 32 bits.
 #[test]
 fn full_model_rejects_records_without_change() {
     let mut model = empty(&[0, 1], 100);

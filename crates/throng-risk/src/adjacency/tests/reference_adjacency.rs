@@ -1,11 +1,10 @@
-//! Reference model in its simplest form: counts in ordered maps, sets listed one by one.
+//! Reference model: ordered maps and listed sets.
 
 use crate::adjacency::{Adjacency, AdjacencyLimits, ValueNode};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) type CodeRecord = Vec<u32>;
 
-/// Counts of single values and of pairs of values, from records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReferenceAdjacency {
     pub nodes: BTreeMap<(usize, u32), u64>,
@@ -26,7 +25,6 @@ impl ReferenceAdjacency {
         twin
     }
 
-    /// Reads a model into the same form.
     pub(super) fn read_model(model: &Adjacency) -> Self {
         let pair = |node: ValueNode| (node.attribute, node.code);
         Self {
@@ -35,15 +33,13 @@ impl ReferenceAdjacency {
         }
     }
 
-    /// Removes the edges of these pairs of attributes.
     pub(super) fn without(mut self, pairs: &[(usize, usize)]) -> Self {
         let pairs: BTreeSet<_> = pairs.iter().copied().collect();
         self.edges.retain(|(u, v), _| !pairs.contains(&(u.0, v.0)));
         self
     }
 
-    /// Returns `M(A→B)` in units of 2^-32, by the definition: the weighted mean of the mean probabilities, which sum
-    /// to 1.
+    /// Returns `M(A→B)` in units of 2^-32, by its definition.
     pub(super) fn m(&self, from: usize, to: usize) -> u64 {
         let mut partners: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         for (u, v) in self.edges.keys().flat_map(|(u, v)| [(u, v), (v, u)]).filter(|(u, v)| (u.0, v.0) == (from, to)) {
